@@ -1,0 +1,61 @@
+# What a person and CI run. Every step installs what it needs; nothing has to be prepared but Python and Java.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.locked
+UV := $(BIN)/uv
+
+export PYTHONDONTWRITEBYTECODE ?= 1
+
+.PHONY: help
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v < (3, 14) else "kagent needs Python 3.11, 3.12 or 3.13, and %s is %d.%d: run `make PYTHON=python3.12 setup`." % (sys.executable, *v))'
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo 'This Python cannot make virtual environments: install the package python3-venv.' >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	test -x $(UV) || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r <(awk '/^uv==/{on=1} on{print} on&&!/\\$$/{exit}' requirements.lock)
+	$(UV) pip install --python $(BIN)/python --require-hashes -r requirements.lock
+	$(UV) pip install --python $(BIN)/python --no-deps --no-build-isolation -e .
+	touch $@
+
+.PHONY: setup
+setup: $(STAMP) ## make .venv from the lock file and fetch the jars into the cache
+	$(BIN)/kagent jars
+
+.PHONY: check
+check: $(STAMP) ## format, lint, types and the fast tests (under a minute)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q -m "not kafka and not spark and not slow"
+
+.PHONY: format
+format: $(STAMP) ## write the format and the mendable lint
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+.PHONY: test
+test: setup ## everything, with a real broker and Spark
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest
+
+.PHONY: demo
+demo: setup ## the whole job on a real broker, in four minutes
+	$(BIN)/kagent demo $(ARGS)
+
+.PHONY: lock
+lock: $(STAMP) ## resolve the dependencies anew
+	$(UV) pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate \
+	  pyproject.toml --all-extras --group dev --output-file requirements.lock
+
+.PHONY: clean
+clean: ## remove what was built here (the jar cache stays)
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

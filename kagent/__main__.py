@@ -1,0 +1,5 @@
+"""``python -m kagent``: the same as the ``kagent`` command."""
+
+from kagent.cli import main
+
+main()

@@ -1,0 +1,1 @@
+"""What decides: lag, skew, policy, verdicts, plan and actions. Pure; the clock and all offsets are passed in."""

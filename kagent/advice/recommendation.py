@@ -1,0 +1,261 @@
+"""The recommendation: a fact on a topic, and kagent's public contract.
+
+The JSON Schema, the reference page and the typed objects that subscribers get are all made from these classes.
+Adding an optional field is a minor change; anything else is a breaking one and raises ``SCHEMA``.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SCHEMA = 1
+
+
+class Status(StrEnum):
+    """Where an incident stands."""
+
+    OPEN = "open"
+    UPDATED = "updated"
+    SUPERSEDED = "superseded"
+    RESOLVED = "resolved"
+
+
+class Resolution(StrEnum):
+    """Why a resolved incident ended."""
+
+    FOLLOWED = "followed"
+    DRAINED = "drained"
+    GROUP_CHANGED = "group_changed"
+    EXPIRED = "expired"
+
+
+class Severity(StrEnum):
+    """How urgent it is: page wakes somebody, ticket can wait for the morning, info is for those who look."""
+
+    PAGE = "page"
+    TICKET = "ticket"
+    INFO = "info"
+
+
+class Verdict(StrEnum):
+    """What is the matter with a group."""
+
+    BALANCED = "balanced"
+    REBALANCE = "rebalance"
+    HOT_PARTITION = "hot_partition"
+    SLOW_MEMBER = "slow_member"
+    STUCK_MEMBER = "stuck_member"
+    STALLED = "stalled"
+    BLOCKED_BY_TRANSACTION = "blocked_by_transaction"
+    UNDER_PROVISIONED = "under_provisioned"
+    UNSTABLE = "unstable"
+    LOST_DATA = "lost_data"
+    IDLE_MEMBERS = "idle_members"
+    NO_MEMBERS = "no_members"
+
+
+class GroupKind(StrEnum):
+    """What can be done about a group hangs on what it is."""
+
+    CLASSIC_JAVA = "classic_java"
+    CLASSIC_LIBRDKAFKA = "classic_librdkafka"
+    CLASSIC_PYTHON = "classic_python"
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+    STREAMS = "streams"
+    CONNECT = "connect"
+    FAUST = "faust"
+    SIMPLE = "simple"
+    SHARE = "share"
+
+
+class ActionType(StrEnum):
+    """What can be done."""
+
+    FOLLOW_PLAN = "follow_plan"
+    SWITCH_ASSIGNOR = "switch_assignor"
+    SET_MEMBER_COUNT = "set_member_count"
+    RESTART_MEMBER = "restart_member"
+    SKIP_OR_FIX_RECORD = "skip_or_fix_record"
+    ADD_PARTITIONS_OR_REKEY = "add_partitions_or_rekey"
+    RAISE_PARALLELISM = "raise_parallelism"
+    ABORT_TRANSACTION = "abort_transaction"
+    RESET_OR_ACCEPT_LOSS = "reset_or_accept_loss"
+    WAIT = "wait"
+    NONE = "none"
+
+
+class Contract(BaseModel):
+    """Frozen; fields a newer kagent added are kept, not refused."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", use_enum_values=False, ser_json_inf_nan="null")
+
+
+class Skew(Contract):
+    """Greatest over mean member work; 1.0 is even. None where it cannot be told."""
+
+    now: float | None = Field(description="Under the current assignment.")
+    after: float | None = Field(None, description="Under the recommended plan.")
+    threshold: float | None = Field(None, description="The threshold in effect.")
+    lower_bound: float | None = Field(None, description="No assignment whatever gets below this.")
+
+
+class MemberWork(Contract):
+    """One member's part of the work."""
+
+    member: str = Field(description="Instance id, else client id and host: the name that outlives a restart.")
+    member_id: str | None = Field(None, description="The coordinator's id; holds for this generation only.")
+    client_id: str | None = None
+    host: str | None = None
+    partitions: int = Field(description="How many partitions it holds now.")
+    lag: int | None = Field(None, description="Records behind, judged; None where unknown.")
+    seconds_behind: float | None = Field(None, description="How far behind in its own inflow's time.")
+    work_now: float | None = Field(
+        None, description="Work under the current assignment; `work_unit` says of what."
+    )
+    work_after: float | None = Field(None, description="Work under the recommended plan.")
+
+
+class Move(Contract):
+    """One partition from one member to another; members by the names of `members`."""
+
+    topic: str
+    partition: int
+    source: str | None = Field(alias="from", description="None: held by nobody now.")
+    to: str
+    lag: int | None = None
+
+    model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True, serialize_by_alias=True)
+
+
+class Alternative(Contract):
+    """What another strategy would give."""
+
+    strategy: str
+    skew: float | None
+    greatest: float | None = None
+    moves: int
+    feasible: Literal["yes", "no", "unknown"] = "unknown"
+    unsafe: str | None = Field(None, description="Why it must not be used, such as `co-partitioning`.")
+
+
+class Action(Contract):
+    """One thing that can be done, with the exact setting or command."""
+
+    type: ActionType
+    params: dict[str, Any] = Field(default_factory=dict)
+    how: str = Field(description="A sentence with the exact setting or command.")
+    feasible: Literal["yes", "no", "unknown"]
+    reason: str | None = Field(None, description="Why it is or is not feasible.")
+    gain: dict[str, float | None] = Field(
+        default_factory=dict, description="Greatest drain `now` and `after`, in seconds."
+    )
+    durable: bool = Field(False, description="Whether it outlasts the next rebalance.")
+    disruption: dict[str, float | None] = Field(
+        default_factory=dict, description="`pause_s` and `partitions` moved."
+    )
+
+
+class Basis(Contract):
+    """What the judgement rests on; a subscriber that acts must find the same."""
+
+    generation: int | None = Field(description="Generation, or group epoch of a KIP-848 group.")
+    digest: str = Field(description="Hash of generation and assignment.")
+    progress: int | None = Field(None, description="Time of the pipeline progress it rests on, in ms.")
+    partitions: dict[str, int] = Field(default_factory=dict, description="Partition count per topic.")
+
+
+class Outcome(Contract):
+    """What was predicted and what came, once resolved."""
+
+    predicted_drain_s: float | None = None
+    measured_drain_s: float | None = None
+    predicted_skew: float | None = None
+    measured_skew: float | None = None
+
+
+class Recommendation(Contract):
+    """One state of one incident, on `kagent-recommendations` under the key `<cluster>/<group>`."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True, serialize_by_alias=True)
+
+    schema_version: Annotated[int, Field(alias="schema")] = SCHEMA
+    type: Literal["recommendation"] = "recommendation"
+    id: str = Field(description="One per incident: stable from open to resolved, and over restarts.")
+    cluster: str
+    group: str
+    status: Status
+    verdict: Verdict
+    severity: Severity
+    confidence: Literal["high", "low"]
+    reason: str = Field(description="A sentence for a person.")
+    group_kind: GroupKind
+    opened_at: int = Field(description="ms since the epoch.")
+    as_of: int = Field(description="When it was judged, ms since the epoch.")
+    valid_until: int = Field(description="Nobody may act on it after this, ms since the epoch.")
+    skew: Skew
+    work_unit: Literal["seconds", "records"] = "records"
+    members: list[MemberWork] = Field(default_factory=list)
+    moves: list[Move] = Field(
+        default_factory=list, description="The plan; at most 200 above 2,000 partitions."
+    )
+    move_count: int = 0
+    assignment: dict[str, list[tuple[str, int]]] | None = Field(
+        None, description="Member → (topic, partition), whole, up to 2,000 partitions."
+    )
+    assignment_digest: str | None = None
+    frontier: list[tuple[int, float]] = Field(default_factory=list, description="[moves, greatest work].")
+    alternatives: list[Alternative] = Field(default_factory=list)
+    actions: list[Action] = Field(default_factory=list, description="Best first.")
+    evidence: dict[str, Any] = Field(default_factory=dict, description="What the verdict rests on.")
+    basis: Basis
+    stale: bool = Field(
+        False, description="kagent is blind for this group: what is open stays open, unjudged."
+    )
+    resolution: Resolution | None = None
+    outcome: Outcome | None = None
+    owner: str | None = None
+    runbook_url: str | None = None
+    labels: dict[str, str] = Field(default_factory=dict)
+
+
+class State(Contract):
+    """The state message, key `<cluster>`, every 30 s: silence of groups means healthy only while this comes."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True, serialize_by_alias=True)
+
+    schema_version: Annotated[int, Field(alias="schema")] = SCHEMA
+    type: Literal["state"] = "state"
+    cluster: str
+    version: str
+    time: int
+    status: Literal["watching", "catching_up", "blind"]
+    reason: str | None = Field(None, description="Why it is blind, and what to do.")
+    oldest_progress: int | None = Field(
+        None, description="Time of the oldest source partition's progress, in ms."
+    )
+    judged: int = 0
+    blind: int = 0
+    ignored: int = 0
+    open: int = 0
+    workers: int = 1
+
+
+def to_bytes(message: Recommendation | State) -> bytes:
+    """The JSON that goes on the topic."""
+    return message.model_dump_json(by_alias=True).encode()
+
+
+def from_bytes(data: bytes | str) -> Recommendation | State:
+    """The message on the topic. Raises ValueError (pydantic's) for what is not one."""
+    if b'"type":"state"' in (data if isinstance(data, bytes) else data.encode()):
+        return State.model_validate_json(data)
+    return Recommendation.model_validate_json(data)
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a recommendation."""
+    return Recommendation.model_json_schema(by_alias=True)

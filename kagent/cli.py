@@ -1,0 +1,82 @@
+"""The ``kagent`` command: a table of commands, loaded one at a time so that ``kagent --help`` is quick."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from kagent import __version__
+from kagent.errors import KagentError
+
+# name → (module under kagent.commands, one line of help). The click command in it is called `command`.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "jars": ("jars", "Fetch the Java archives into the cache."),
+    "settings": ("settings", "Print the settings in effect, secrets masked."),
+}
+
+
+class LazyGroup(click.Group):
+    """A click group whose commands are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"kagent.commands.{COMMANDS[cmd_name][0]}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="kagent")
+@click.option(
+    "--config", type=click.Path(dir_okay=False), envvar="KAGENT_CONFIG", help="The settings file (YAML)."
+)
+@click.option(
+    "--cluster",
+    envvar="KAGENT_CLUSTER",
+    help="Which of the settings' clusters; needed only if there are several.",
+)
+@click.option("--bootstrap", help="A bootstrap address instead of a settings file.")
+@click.option("--verbose", is_flag=True, help="Show tracebacks and debug logs.")
+@click.pass_context
+def root(
+    ctx: click.Context, config: str | None, cluster: str | None, bootstrap: str | None, verbose: bool
+) -> None:
+    """Says when a consumer group's lag is badly spread over its members, and what to do about it."""
+    ctx.obj = {"config": config, "cluster": cluster, "bootstrap": bootstrap, "verbose": verbose}
+
+
+def main(args: list[str] | None = None) -> Any:
+    """Run the command line; a KagentError becomes one sentence on stderr and exit code 2."""
+    argv = sys.argv[1:] if args is None else args
+    try:
+        return root.main(args=argv, prog_name="kagent", standalone_mode=False)
+    except click.exceptions.Abort:
+        sys.exit(130)
+    except click.exceptions.Exit as exit_:
+        sys.exit(exit_.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except KagentError as error:
+        if "--verbose" in argv:
+            raise
+        click.echo(f"kagent: {error}", err=True)
+        sys.exit(2)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output went away (`| head`)
+        sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

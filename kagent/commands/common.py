@@ -1,0 +1,26 @@
+"""What the commands share: the settings in effect and how a cluster is chosen."""
+
+from __future__ import annotations
+
+import click
+
+from kagent import settings as _settings
+from kagent.settings import Cluster, Settings
+
+
+def effective(ctx: click.Context) -> Settings:
+    """The settings, with ``--config`` and ``--bootstrap`` of the root command applied."""
+    asked = ctx.find_root().obj or {}
+    return _settings.load(asked.get("config"), asked.get("bootstrap"))
+
+
+def chosen(ctx: click.Context) -> tuple[Settings, str, Cluster]:
+    """The settings, and name and address of the cluster that ``--cluster`` names."""
+    settings = effective(ctx)
+    name, cluster = settings.cluster((ctx.find_root().obj or {}).get("cluster"))
+    return settings, name, cluster
+
+
+def verbose(ctx: click.Context) -> bool:
+    """Whether ``--verbose`` was given."""
+    return bool((ctx.find_root().obj or {}).get("verbose"))

@@ -1,0 +1,207 @@
+"""What the pipeline tells the worker: one event a group and trigger, and progress records.
+
+Both are JSON on ``kagent-group-events``. An event's key is ``<cluster>/<group>``, progress has the key ``<cluster>``
+and goes to **every** partition of the topic, also when nothing happened.
+
+Order is kept per key of ``__consumer_offsets``: each commit and each membership record carries its source offset, and
+an older one never overwrites a newer one. So replays and duplicates are harmless, and a gap can be filled later.
+
+    event     {"schema": 1, "type": "group", "cluster", "group", "source", "part", "parts", "time",
+               "offsets":    [{"topic", "topic_id", "partition": [], "committed": [], "time": [], "source_offset": []}],
+               "tombstones": [{"topic", "partition": [], "source_offset": []}],
+               "records":    [{"source_offset", "time", "record": {…as kagent.offsets writes a record…}}]}
+    progress  {"schema": 1, "type": "progress", "cluster", "source", "start", "offset", "log_end", "stable_end",
+               "time", "run_id", "trigger", "replay"}
+
+Times are integer milliseconds since the epoch. ``source`` is the partition of ``__consumer_offsets``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import orjson
+
+SCHEMA = 1
+MAX_BYTES = 512 * 1024
+"""An event larger than this is split by topic, each part applied on its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicOffsets:
+    """The commits of one group on one topic, as parallel lists.
+
+    ``topic_id`` is the 22-character base64 form Kafka prints, or None where no commit carried it (before Kafka 4.1).
+    """
+
+    topic: str
+    topic_id: str | None
+    partition: Sequence[int]
+    committed: Sequence[int]
+    time: Sequence[int]
+    source_offset: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicTombstones:
+    """Partitions of one topic whose committed offset was removed (expiry, deletion, OffsetDelete)."""
+
+    topic: str
+    partition: Sequence[int]
+    source_offset: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class MembershipRecord:
+    """A decoded record other than an offset commit, in the JSON form of ``kagent.offsets``."""
+
+    source_offset: int
+    time: int
+    record: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupEvent:
+    """What one trigger of the pipeline learned of one group."""
+
+    cluster: str
+    group: str
+    source: int
+    time: int
+    offsets: Sequence[TopicOffsets] = ()
+    tombstones: Sequence[TopicTombstones] = ()
+    records: Sequence[MembershipRecord] = ()
+    part: int = 1
+    parts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the pipeline has read one partition of ``__consumer_offsets``.
+
+    ``start`` and ``offset``: the interval [start, offset) that this trigger covered (equal when idle).
+    ``log_end`` and ``stable_end``: high watermark and last stable offset, asked when the trigger ended.
+    ``trigger``: seconds between triggers, from which a reader knows what "fresh" means.
+    ``run_id`` changes with every start of the pipeline; ``replay`` marks a run that fills a gap from the log's start.
+    """
+
+    cluster: str
+    source: int
+    start: int
+    offset: int
+    log_end: int
+    stable_end: int
+    time: int
+    run_id: str
+    trigger: float
+    replay: bool = False
+
+
+def encode(message: GroupEvent | Progress) -> bytes:
+    """The JSON bytes of one message (not split; see :func:`split`)."""
+    kind = "group" if isinstance(message, GroupEvent) else "progress"
+    return orjson.dumps({"schema": SCHEMA, "type": kind, **asdict(message)})
+
+
+def decode(data: bytes | str | Mapping[str, Any]) -> GroupEvent | Progress | None:
+    """The message in these bytes, or None where the type is not known (a newer pipeline).
+
+    Raises ValueError for what is not such a message; fields that are not known are ignored.
+    """
+    raw = data if isinstance(data, Mapping) else orjson.loads(data)
+    if not isinstance(raw, Mapping):
+        raise ValueError("not a JSON object")
+    try:
+        if raw["type"] == "group":
+            return _event(raw)
+        if raw["type"] == "progress":
+            return Progress(**{name: raw[name] for name in Progress.__slots__ if name in raw})
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"a {raw.get('type')} message without {error}") from error
+    return None
+
+
+def _event(raw: Mapping[str, Any]) -> GroupEvent:
+    return GroupEvent(
+        cluster=raw["cluster"],
+        group=raw["group"],
+        source=raw["source"],
+        time=raw["time"],
+        offsets=tuple(TopicOffsets(**_only(o, TopicOffsets)) for o in raw["offsets"]),
+        tombstones=tuple(TopicTombstones(**_only(t, TopicTombstones)) for t in raw["tombstones"]),
+        records=tuple(MembershipRecord(**_only(r, MembershipRecord)) for r in raw["records"]),
+        part=raw["part"],
+        parts=raw["parts"],
+    )
+
+
+def _only(raw: Mapping[str, Any], kind: type[Any]) -> dict[str, Any]:
+    return {name: raw[name] for name in kind.__slots__}
+
+
+def split(event: GroupEvent, limit: int = MAX_BYTES) -> Iterator[bytes]:
+    """The event as one or more messages of at most about ``limit`` bytes: cut by topic, then by partition or record.
+
+    Each part is an event of its own (``part`` of ``parts``) that can be applied without the others. A single
+    membership record larger than the limit cannot be cut and goes alone.
+    """
+    whole = encode(event)
+    if len(whole) <= limit:
+        yield whole
+        return
+    pieces = list(_packed(_pieces(event, limit), limit))
+    for index, piece in enumerate(pieces, 1):
+        yield encode(replace(piece, part=index, parts=len(pieces)))
+
+
+def _pieces(event: GroupEvent, limit: int) -> Iterator[GroupEvent]:
+    """The smallest events it may be cut into, in order: records first, as membership explains the offsets."""
+    bare = replace(event, offsets=(), tombstones=(), records=())
+    rows = max(1, limit // 64)  # a commit is under 64 bytes of JSON in parallel lists
+    for record in event.records:
+        yield replace(bare, records=(record,))
+    for o in event.offsets:
+        for at in range(0, len(o.partition), rows):
+            cut = slice(at, at + rows)
+            yield replace(
+                bare,
+                offsets=(
+                    replace(
+                        o,
+                        partition=o.partition[cut],
+                        committed=o.committed[cut],
+                        time=o.time[cut],
+                        source_offset=o.source_offset[cut],
+                    ),
+                ),
+            )
+    for t in event.tombstones:
+        for at in range(0, len(t.partition), rows):
+            cut = slice(at, at + rows)
+            yield replace(
+                bare, tombstones=(replace(t, partition=t.partition[cut], source_offset=t.source_offset[cut]),)
+            )
+
+
+def _packed(pieces: Iterator[GroupEvent], limit: int) -> Iterator[GroupEvent]:
+    """Neighbouring pieces joined while they fit."""
+    held: GroupEvent | None = None
+    size = 0
+    for piece in pieces:
+        more = len(encode(piece))
+        if held is not None and size + more <= limit:
+            held = replace(
+                held,
+                offsets=(*held.offsets, *piece.offsets),
+                tombstones=(*held.tombstones, *piece.tombstones),
+                records=(*held.records, *piece.records),
+            )
+            size += more
+            continue
+        if held is not None:
+            yield held
+        held, size = piece, more
+    if held is not None:
+        yield held

@@ -1,0 +1,1 @@
+"""The pure fold from records to a group."""

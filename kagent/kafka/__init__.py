@@ -1,0 +1,1 @@
+"""The cluster: admin client, topic set-up, jars and the embedded broker."""

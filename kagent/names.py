@@ -1,0 +1,29 @@
+"""Names from Kafka are data: free text of up to 32 kB from any client, shown only through here."""
+
+from __future__ import annotations
+
+import unicodedata
+
+SHOWN = 255
+"""Longest name shown, in characters."""
+
+
+def shown(name: str, limit: int = SHOWN) -> str:
+    """The name as it may be printed: control, format and lone surrogate characters as ``\\x..``, cut at ``limit``.
+
+    >>> shown("orders\\x1b[2J")
+    'orders\\\\x1b[2J'
+    """
+    cut = name if len(name) <= limit else name[: limit - 1] + "…"
+    if cut.isprintable():
+        return cut
+    return "".join(c if not _hidden(c) else _escaped(c) for c in cut)
+
+
+def _hidden(char: str) -> bool:
+    return unicodedata.category(char) in {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+
+
+def _escaped(char: str) -> str:
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,0 +1,1 @@
+"""The bytes of __consumer_offsets as typed records."""

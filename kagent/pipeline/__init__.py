@@ -1,0 +1,1 @@
+"""PySpark: the stream from ``__consumer_offsets`` to group events, the history and the backtest."""

@@ -1,0 +1,1 @@
+"""Every assignment strategy the field knows: a scenario in, an assignment out."""

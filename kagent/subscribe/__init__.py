@@ -1,0 +1,1 @@
+"""For those who receive recommendations: the Python client, alert bridges, following assignors."""

@@ -1,0 +1,53 @@
+"""Settings: file, variables, and sentences for what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kagent.cli import root
+from kagent.errors import SettingsError
+from kagent.settings import load
+
+
+def test_a_variable_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "kagent.yaml"
+    file.write_text("clusters: {main: {bootstrap: 'a:1'}}\npipeline: {trigger: 5, driver_memory: 2g}\n")
+    monkeypatch.setenv("KAGENT_PIPELINE__TRIGGER", "2")
+    monkeypatch.setenv("KAGENT_CLUSTERS__MAIN__BOOTSTRAP", "b:2")
+
+    settings = load(file)
+
+    assert (settings.pipeline.trigger, settings.pipeline.driver_memory) == (2.0, "2g")
+    assert settings.cluster()[1].bootstrap == "b:2"
+
+
+def test_a_wrong_field_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "kagent.yaml"
+    file.write_text("clusters: {main: {bootstrap: 'a:1', security: {protocol: SASL_SSL}}}\n")
+
+    with pytest.raises(SettingsError, match=r"clusters\.main\.security: .*needs username"):
+        load(file)
+
+
+def test_an_unknown_name_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "kagent.yaml"
+    file.write_text("cluster: x\n")
+
+    with pytest.raises(SettingsError, match="unknown names: cluster"):
+        load(file)
+
+
+def test_secrets_are_masked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(
+        "KAGENT_CLUSTERS",
+        '{"main": {"bootstrap": "a:1", "security": {"protocol": "SASL_SSL", "username": "u", "password": "hunter2"}}}',
+    )
+
+    result = CliRunner().invoke(root, ["settings"])
+
+    assert result.exit_code == 0
+    assert "hunter2" not in result.output
+    assert "**********" in result.output

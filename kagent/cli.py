@@ -14,6 +14,8 @@ from kagent.errors import KagentError
 # name → (module under kagent.commands, one line of help). The click command in it is called `command`.
 COMMANDS: dict[str, tuple[str, str]] = {
     "jars": ("jars", "Fetch the Java archives into the cache."),
+    "up": ("up", "Run pipeline and worker as one supervised process tree."),
+    "worker": ("worker", "Run the Faust worker."),
     "settings": ("settings", "Print the settings in effect, secrets masked."),
 }
 

@@ -200,7 +200,7 @@ class Settings(BaseSettings):
         """The named cluster, or the only one. Raises SettingsError, naming the choices."""
         if not self.clusters:
             raise SettingsError(
-                "No cluster is configured: set KAGENT_CLUSTERS__MAIN__BOOTSTRAP=host:9092 or pass --bootstrap."
+                "No cluster is configured: pass --bootstrap host:9092, or set KAGENT_BOOTSTRAP or a settings file."
             )
         if name is None:
             if len(self.clusters) > 1:
@@ -222,9 +222,11 @@ class Settings(BaseSettings):
 def load(config: str | Path | None = None, bootstrap: str | None = None) -> Settings:
     """The settings in effect: file (``config``, else ``KAGENT_CONFIG``), then variables, then ``bootstrap``.
 
+    ``bootstrap`` (else ``KAGENT_BOOTSTRAP``) is the address of the first cluster, or of a cluster ``main`` without any.
     Raises SettingsError with the path of the field that is wrong.
     """
     path = config or os.environ.get("KAGENT_CONFIG")
+    bootstrap = bootstrap or os.environ.get("KAGENT_BOOTSTRAP")
     values = _file(Path(path)) if path else {}
     try:
         settings = Settings(**values)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from kagent import settings as _settings
@@ -24,3 +26,16 @@ def chosen(ctx: click.Context) -> tuple[Settings, str, Cluster]:
 def verbose(ctx: click.Context) -> bool:
     """Whether ``--verbose`` was given."""
     return bool((ctx.find_root().obj or {}).get("verbose"))
+
+
+def child_environment(ctx: click.Context) -> dict[str, str]:
+    """The environment in which another kagent process sees the settings that this one was given by flags."""
+    asked = ctx.find_root().obj or {}
+    environment = dict(os.environ)
+    if asked.get("config"):
+        environment["KAGENT_CONFIG"] = os.path.abspath(asked["config"])
+    if asked.get("cluster"):
+        environment["KAGENT_CLUSTER"] = asked["cluster"]
+    if asked.get("bootstrap"):
+        environment["KAGENT_BOOTSTRAP"] = asked["bootstrap"]
+    return environment

@@ -1,0 +1,25 @@
+"""``kagent worker``: the Faust worker; the same as ``faust -A kagent.app worker``."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from kagent.commands.common import child_environment, chosen
+
+
+@click.command()
+@click.option("--loglevel", "-l", default="INFO", show_default=True, help="Faust's log level.")
+@click.option(
+    "--web-port", "-p", type=click.IntRange(0, 65535), help="Port of /metrics, /healthz and the API."
+)
+@click.pass_context
+def command(ctx: click.Context, loglevel: str, web_port: int | None) -> None:
+    """Run the Faust worker until stopped."""
+    settings, _, _ = chosen(ctx)
+    port = settings.worker.web_port if web_port is None else web_port
+    faust = [sys.executable, "-m", "faust", "--datadir", settings.worker.data, "-A", "kagent.app", "worker"]
+    environment = child_environment(ctx) | {"KAGENT_WORKER__WEB_PORT": str(port)}
+    os.execve(sys.executable, [*faust, "--loglevel", loglevel.lower(), "--web-port", str(port)], environment)

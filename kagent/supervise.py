@@ -1,0 +1,125 @@
+"""One command, one log, clean stop: processes run side by side, each restarted with back-off when it dies.
+
+A process that ends with exit code 2 said what is wrong in a sentence; starting it again would not help, so all stop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+MISUSE = 2
+HEALTHY_AFTER = 60.0
+"""Seconds after which a process counts as having started well, so that its next back-off begins small again."""
+LONGEST_BACKOFF = 30.0
+STOP_WITHIN = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A process to keep running; ``name`` leads each of its lines in the common log."""
+
+    name: str
+    argv: Sequence[str]
+
+
+def backoff(failures: int) -> float:
+    """Seconds to wait before start number ``failures + 1``: 1, 2, 4, … at most LONGEST_BACKOFF."""
+    return min(LONGEST_BACKOFF, 2.0 ** max(0, failures - 1))
+
+
+async def supervise(
+    programs: Sequence[Program],
+    env: Mapping[str, str] | None = None,
+    write: Callable[[str], object] | None = None,
+    stop: asyncio.Event | None = None,
+) -> int:
+    """Run them until SIGTERM, SIGINT or ``stop``, or until one says it cannot work; returns the exit code."""
+    say = write or _to_stdout
+    ending = stop or asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(name, ending.set)
+    try:
+        codes = await asyncio.gather(
+            *(_keep(p, dict(os.environ if env is None else env), say, ending) for p in programs)
+        )
+    finally:
+        for name in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(name)
+    return max(codes, default=0)
+
+
+def _to_stdout(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+async def _keep(
+    program: Program, env: dict[str, str], say: Callable[[str], object], stop: asyncio.Event
+) -> int:
+    """Keep one program running until ``stop``; MISUSE if it refused to work."""
+    failures = 0
+    while not stop.is_set():
+        began = asyncio.get_running_loop().time()
+        code = await _run(program, env, say, stop)
+        if stop.is_set():
+            return 0
+        if code == MISUSE:
+            stop.set()
+            return MISUSE
+        failures = 1 if asyncio.get_running_loop().time() - began > HEALTHY_AFTER else failures + 1
+        wait = backoff(failures)
+        say(f"{program.name} | ended with exit code {code}; starting again in {wait:.0f} s")
+        await _wait(stop, wait)
+    return 0
+
+
+async def _wait(stop: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await stop.wait()
+    except TimeoutError:
+        return
+
+
+async def _run(
+    program: Program, env: dict[str, str], say: Callable[[str], object], stop: asyncio.Event
+) -> int:
+    process = await asyncio.create_subprocess_exec(
+        *program.argv,
+        env={**env, "PYTHONUNBUFFERED": "1"},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        limit=1 << 20,
+        start_new_session=True,  # a Ctrl-C in the terminal reaches us alone; we stop them in order
+    )
+    copying = asyncio.create_task(_copy(program.name, process, say))
+    exited = asyncio.create_task(process.wait())
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait({exited, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not exited.done():
+        await _end(process, exited)
+    await copying
+    return exited.result()
+
+
+async def _end(process: asyncio.subprocess.Process, exited: asyncio.Task[int]) -> None:
+    """SIGTERM, and after STOP_WITHIN seconds SIGKILL to its whole process group."""
+    process.terminate()
+    done, _ = await asyncio.wait({exited}, timeout=STOP_WITHIN)
+    if not done:
+        os.killpg(process.pid, signal.SIGKILL)
+    await exited
+
+
+async def _copy(name: str, process: asyncio.subprocess.Process, say: Callable[[str], object]) -> None:
+    assert process.stdout is not None
+    async for line in process.stdout:
+        say(f"{name} | {line.decode(errors='replace').rstrip()}")

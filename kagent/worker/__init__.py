@@ -1,0 +1,1 @@
+"""What the Faust worker is made of, each piece without Faust in it: ``kagent.app`` only wires them."""

@@ -3,8 +3,32 @@
 from __future__ import annotations
 
 import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from kagent.commands.common import effective
+from kagent.kafka import jars
+from kagent.kafka.java import java
 
 
 @click.command()
-def command() -> None:
-    """Fetch the Java archives into the cache."""
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """Fetch the Java archives of connector, history and embedded broker into the cache, once."""
+    java()
+    wanted = {
+        "Spark's Kafka connector": effective(ctx).pipeline.connector,
+        "Delta Lake": jars.DELTA,
+        "embedded broker": jars.BROKER,
+    }
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task("jars", total=len(wanted))
+        for name, coordinate in wanted.items():
+            progress.update(task, description=f"{name} ({coordinate})")
+            found = jars.resolve(coordinate)
+            if not console.is_terminal:
+                console.print(f"{name}: {len(found)} jars", highlight=False)
+            progress.advance(task)
+    click.echo(f"Jars are in {jars.cache()}.")

@@ -43,7 +43,9 @@ class Summary:
         return cls(**{name: raw[name] for name in cls.__slots__ if name in raw})
 
 
-def state_message(cluster: str, summaries: Iterable[Summary], partitions: int, now: int, tick: float) -> State:
+def state_message(
+    cluster: str, summaries: Iterable[Summary], partitions: int, now: int, tick: float
+) -> State:
     """The state of a cluster, from the latest summary of every partition. ``now`` in ms, ``tick`` in seconds.
 
     A partition that has not been heard of for SILENT_TICKS ticks makes it blind: nobody looks after its groups.
@@ -63,9 +65,12 @@ def state_message(cluster: str, summaries: Iterable[Summary], partitions: int, n
         time=now,
         status=status if status in RANK else "blind",  # type: ignore[arg-type]
         reason=reason,
-        oldest_progress=min((s.oldest_progress for s in heard.values() if s.oldest_progress is not None), default=None),
+        oldest_progress=min(
+            (s.oldest_progress for s in heard.values() if s.oldest_progress is not None), default=None
+        ),
         judged=sum(s.judged for s in heard.values()),
-        blind=sum(s.blind for s in heard.values()) + sum(s.judged + s.blind for p, s in latest.items() if p in silent),
+        blind=sum(s.blind for s in heard.values())
+        + sum(s.judged + s.blind for p, s in latest.items() if p in silent),
         ignored=sum(s.ignored for s in heard.values()),
         open=sum(s.open for s in latest.values()),
         workers=len({s.worker for s in heard.values()}),

@@ -18,7 +18,9 @@ def test_the_counts_of_all_partitions_add_up() -> None:
 
 
 def test_only_the_latest_summary_of_a_partition_counts() -> None:
-    state = state_message("main", [replace(WATCHING, time=99_000, judged=50), WATCHING, OTHER], 2, 100_000, 10)
+    state = state_message(
+        "main", [replace(WATCHING, time=99_000, judged=50), WATCHING, OTHER], 2, 100_000, 10
+    )
 
     assert state.judged == 10
 
@@ -32,7 +34,9 @@ def test_a_partition_without_a_worker_is_blind() -> None:
 
 
 def test_the_worst_partition_speaks_for_the_cluster() -> None:
-    state = state_message("main", [WATCHING, replace(OTHER, status="catching_up", reason="behind")], 2, 100_000, 10)
+    state = state_message(
+        "main", [WATCHING, replace(OTHER, status="catching_up", reason="behind")], 2, 100_000, 10
+    )
 
     assert (state.status, state.reason) == ("catching_up", "behind")
 

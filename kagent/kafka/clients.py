@@ -1,0 +1,132 @@
+"""Security is set once: the same cluster as every client wants to be told of it."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+from kagent.errors import SettingsError
+from kagent.settings import Cluster, Security
+
+
+def confluent(cluster: Cluster, **more: Any) -> dict[str, Any]:
+    """Configuration for a confluent-kafka client."""
+    security = cluster.security
+    config: dict[str, Any] = {
+        "bootstrap.servers": cluster.bootstrap,
+        "security.protocol": security.protocol,
+        "client.id": "kagent",
+    }
+    if security.protocol.startswith("SASL"):
+        config |= {
+            "sasl.mechanism": security.mechanism,
+            "sasl.username": security.username,
+            "sasl.password": security.secret(),
+        }
+    files = {
+        "ssl.ca.location": security.ca_file,
+        "ssl.certificate.location": security.cert_file,
+        "ssl.key.location": security.key_file,
+    }
+    config |= {name: str(path) for name, path in files.items() if path}
+    if security.key_password:
+        config["ssl.key.password"] = security.key_password.get_secret_value()
+    return {**config, **more}
+
+
+def aiokafka(cluster: Cluster, **more: Any) -> dict[str, Any]:
+    """Keyword arguments for an aiokafka consumer, producer or admin client."""
+    security = cluster.security
+    config: dict[str, Any] = {
+        "bootstrap_servers": cluster.bootstrap,
+        "security_protocol": security.protocol,
+        "client_id": "kagent",
+    }
+    if security.protocol.startswith("SASL"):
+        config |= {
+            "sasl_mechanism": security.mechanism,
+            "sasl_plain_username": security.username,
+            "sasl_plain_password": security.secret(),
+        }
+    context = ssl_context(security)
+    if context:
+        config["ssl_context"] = context
+    return {**config, **more}
+
+
+def spark(cluster: Cluster) -> dict[str, str]:
+    """Options of Spark's Kafka source and sink, with their ``kafka.`` prefix."""
+    security = cluster.security
+    config: dict[str, str] = {
+        "kafka.bootstrap.servers": cluster.bootstrap,
+        "kafka.security.protocol": security.protocol,
+    }
+    if security.protocol.startswith("SASL"):
+        config |= {"kafka.sasl.mechanism": security.mechanism, "kafka.sasl.jaas.config": _jaas(security)}
+    if security.ca_file:
+        config |= {"kafka.ssl.truststore.type": "PEM", "kafka.ssl.truststore.location": str(security.ca_file)}
+    if security.cert_file and security.key_file:
+        config |= {
+            "kafka.ssl.keystore.type": "PEM",
+            "kafka.ssl.keystore.certificate.chain": _text(security.cert_file),
+            "kafka.ssl.keystore.key": _text(security.key_file),
+        }
+        if security.key_password:
+            config["kafka.ssl.key.password"] = security.key_password.get_secret_value()
+    return config
+
+
+def _jaas(security: Security) -> str:
+    module = "plain.PlainLoginModule" if security.mechanism == "PLAIN" else "scram.ScramLoginModule"
+    user, password = (_quoted(value or "") for value in (security.username, security.secret()))
+    return f"org.apache.kafka.common.security.{module} required username={user} password={password};"
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _text(path: Any) -> str:
+    try:
+        return str(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read ({error.strerror}).") from error
+
+
+def faust_broker(cluster: Cluster) -> tuple[str, Any]:
+    """Faust's broker URL and its credentials (None for PLAINTEXT)."""
+    import faust
+
+    url = ";".join(f"kafka://{server.strip()}" for server in cluster.bootstrap.split(","))
+    security = cluster.security
+    context = ssl_context(security)
+    if security.protocol.startswith("SASL"):
+        return url, faust.SASLCredentials(
+            username=security.username,
+            password=security.secret(),
+            mechanism=security.mechanism,
+            ssl_context=context,
+        )
+    return url, faust.SSLCredentials(context) if context else None
+
+
+def ssl_context(security: Security) -> ssl.SSLContext | None:
+    """The TLS context of a cluster, certificates and host names verified; None without TLS."""
+    if not security.protocol.endswith("SSL"):
+        return None
+    try:
+        context = ssl.create_default_context(cafile=str(security.ca_file) if security.ca_file else None)
+        if security.cert_file:
+            password = security.key_password.get_secret_value() if security.key_password else None
+            context.load_cert_chain(str(security.cert_file), security.key_file, password)
+    except (OSError, ssl.SSLError) as error:
+        raise SettingsError(f"The TLS files of the cluster cannot be used ({error}).") from error
+    return context
+
+
+def masked(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A client configuration as it may be logged."""
+    secret = ("password", "jaas", "keystore.key")
+    return {name: "***" if any(word in name for word in secret) else value for name, value in config.items()}

@@ -1,0 +1,102 @@
+"""Java archives from Maven Central through jgo, in one cache, without network once they are there.
+
+A failed build leaves a half-filled folder that jgo's next call would take for whole; its lock file tells them apart.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from kagent.errors import SetupError
+
+BROKER = "org.apache.kafka:kafka_2.13:4.3.0"
+CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
+DELTA = "io.delta:delta-spark_2.13:4.0.0"
+
+
+def cache() -> Path:
+    """The folder of the cache: ``KAGENT_CACHE``, else ``kagent`` under the user's cache folder."""
+    named = os.environ.get("KAGENT_CACHE")
+    if named:
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kagent"
+
+
+def resolve(*coordinates: str) -> list[Path]:
+    """The jars of these artifacts with all they need. Raises SetupError with what to do."""
+    endpoint = "+".join(coordinates)
+    folder = cache()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _alone(folder):
+            return _build(endpoint, folder)
+    except OSError as error:
+        if error.errno is None or _is_network(error):
+            raise SetupError(
+                f"{endpoint} could not be fetched: no connection to Maven Central ({error})."
+            ) from error
+        raise SetupError(
+            f"The cache folder {folder} cannot be used ({error.strerror}); set KAGENT_CACHE."
+        ) from error
+    except RuntimeError as error:
+        raise SetupError(f"{endpoint} could not be resolved: {error}.") from error
+
+
+def _is_network(error: OSError) -> bool:
+    import requests
+
+    return isinstance(error, requests.RequestException)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One process at a time fills the cache; the others wait and find it filled."""
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _build(endpoint: str, folder: Path) -> list[Path]:
+    from jgo.env import EnvironmentBuilder, LinkStrategy
+    from jgo.maven import MavenContext
+
+    builder = EnvironmentBuilder(
+        context=MavenContext(repo_cache=folder / "m2"), cache_dir=folder, link_strategy=LinkStrategy.HARD
+    )
+    env = builder.from_endpoint(endpoint)
+    if not env.lock_path.exists():
+        env = builder.from_endpoint(endpoint, update=True)
+    return [Path(jar) for jar in env.all_jars]
+
+
+def broker_jars() -> list[Path]:
+    """What the embedded broker runs on."""
+    return resolve(BROKER)
+
+
+def spark_jars(connector: str = CONNECTOR) -> list[Path]:
+    """The connector's jars that pyspark does not bring itself."""
+    return _lacking(resolve(connector))
+
+
+def delta_jars() -> list[Path]:
+    """Delta's jars that pyspark does not bring itself."""
+    return _lacking(resolve(DELTA))
+
+
+def _lacking(jars: Sequence[Path]) -> list[Path]:
+    import pyspark
+
+    shipped = {_artifact(path.name) for path in (Path(pyspark.__file__).parent / "jars").glob("*.jar")}
+    return [jar for jar in jars if _artifact(jar.name) not in shipped]
+
+
+def _artifact(jar: str) -> str:
+    """The artifact's name without its version: ``lz4-java-1.8.0.jar`` → ``lz4-java``."""
+    parts = jar.removesuffix(".jar").split("-")
+    end = next((i for i, part in enumerate(parts) if i and part[:1].isdigit()), len(parts))
+    return "-".join(parts[:end])

@@ -1,0 +1,58 @@
+"""One description of a cluster becomes what each client wants."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kagent.errors import SettingsError
+from kagent.kafka import clients
+from kagent.settings import Cluster
+
+SASL = Cluster.model_validate(
+    {
+        "bootstrap": "a:1,b:2",
+        "security": {
+            "protocol": "SASL_SSL",
+            "mechanism": "SCRAM-SHA-512",
+            "username": "u",
+            "password": 'p"w\\',
+        },
+    }
+)
+
+
+def test_every_client_gets_the_same_login() -> None:
+    assert clients.confluent(SASL)["sasl.password"] == 'p"w\\'
+    assert clients.aiokafka(SASL)["sasl_plain_password"] == 'p"w\\'
+    assert clients.aiokafka(SASL)["ssl_context"].check_hostname
+    url, credentials = clients.faust_broker(SASL)
+    assert (url, credentials.username, credentials.password) == ("kafka://a:1;kafka://b:2", "u", 'p"w\\')
+
+
+def test_a_password_cannot_break_out_of_the_jaas_line() -> None:
+    jaas = clients.spark(SASL)["kafka.sasl.jaas.config"]
+
+    assert jaas.endswith('scram.ScramLoginModule required username="u" password="p\\"w\\\\";')
+
+
+def test_the_password_may_come_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("hunter2\n")
+    raw = {"protocol": "SASL_PLAINTEXT", "username": "u", "password_file": str(tmp_path / "secret")}
+
+    assert (
+        clients.confluent(Cluster.model_validate({"bootstrap": "a:1", "security": raw}))["sasl.password"]
+        == "hunter2"
+    )
+
+
+def test_a_missing_authority_is_one_sentence(tmp_path: Path) -> None:
+    raw = {"protocol": "SSL", "ca_file": str(tmp_path / "none.pem")}
+
+    with pytest.raises(SettingsError, match="TLS files of the cluster cannot be used"):
+        clients.aiokafka(Cluster.model_validate({"bootstrap": "a:1", "security": raw}))
+
+
+def test_secrets_do_not_show() -> None:
+    assert 'p"w' not in str(clients.masked({**clients.spark(SASL), **clients.confluent(SASL)}))

@@ -63,7 +63,7 @@ def state_message(
         cluster=cluster,
         version=__version__,
         time=now,
-        status=status if status in RANK else "blind",  # type: ignore[arg-type]
+        status=status if status in RANK else "blind",
         reason=reason,
         oldest_progress=min(
             (s.oldest_progress for s in heard.values() if s.oldest_progress is not None), default=None

@@ -178,7 +178,11 @@ class Broker:
         from confluent_kafka.admin import AdminClient
 
         assert self._process is not None
-        quiet: dict[str, str | int | float] = {"bootstrap.servers": self.bootstrap, "log_level": 0, "reconnect.backoff.max.ms": 200}
+        quiet: dict[str, str | int | float] = {
+            "bootstrap.servers": self.bootstrap,
+            "log_level": 0,
+            "reconnect.backoff.max.ms": 200,
+        }
         while time.monotonic() < until:
             if self._process.poll() is not None:
                 reason = _last(self.log.read_text(errors="replace"))

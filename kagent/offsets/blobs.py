@@ -1,0 +1,104 @@
+"""What members say to each other inside a record: subscriptions, assignments, and the assignors' user data.
+
+Never flexible. Source: ``ConsumerProtocolSubscription.json``, ``ConsumerProtocolAssignment.json``, ``StickyAssignor``,
+``CooperativeStickyAssignor``. Versions beyond 3 only append, and are read as 3; a client that claims a version it
+does not write (Faust: 4 with the body of 0; sarama-cluster: 1) is read by the part that version 0 has.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from kagent.offsets.reader import DecodeError, Reader
+from kagent.offsets.schema import Struct, read, struct
+
+NEWEST = 3
+TOPIC_PARTITIONS = struct("topic string; partitions []int32")
+SUBSCRIPTION = struct(
+    """
+    topics          []string
+    userData        bytes?
+    ownedPartitions []tp    v1+
+    generationId    int32   v2+
+    rackId          string? v3+
+    """,
+    tp=TOPIC_PARTITIONS,
+)
+ASSIGNMENT = struct("assignedPartitions []tp; userData bytes?", tp=TOPIC_PARTITIONS)
+STICKY = struct("previous_assignment []tp; generation int32 v1+", tp=TOPIC_PARTITIONS)
+
+
+def subscription(data: bytes) -> dict[str, Any]:
+    """A ConsumerProtocolSubscription; ``parsed_as_v0_prefix`` where only that much of it fits. Raises DecodeError."""
+    return _protocol(data, SUBSCRIPTION, "subscription")
+
+
+def assignment(data: bytes) -> dict[str, Any]:
+    """A ConsumerProtocolAssignment. Raises DecodeError."""
+    return _protocol(data, ASSIGNMENT, "assignment")
+
+
+def _protocol(data: bytes, fields: Struct, where: str) -> dict[str, Any]:
+    reader = Reader(data, where)
+    version = reader.int16()
+    if version < 0:
+        raise DecodeError(f"version {version} is negative", where, 0)
+    body = reader.at
+    try:
+        return {"version": version, **read(reader, fields, min(version, NEWEST), flexible=False)}
+    except DecodeError:
+        if version == 0:
+            raise
+    prefix = read(Reader(data, where, body), fields, 0, flexible=False)
+    return {"version": version, "parsed_as_v0_prefix": True, **prefix}
+
+
+def sticky_user_data(data: bytes) -> dict[str, Any]:
+    """The StickyAssignor's memory: version 1 has a generation, version 0 has not, and neither says which it is."""
+    if not data:
+        return {"previous_assignment": [], "generation": None}
+    reader = Reader(data, "sticky user data")
+    try:
+        value = read(reader, STICKY, 1, flexible=False)
+    except DecodeError:
+        reader = Reader(data, "sticky user data")
+        return {**read(reader, STICKY, 0, flexible=False), "generation": None}
+    return {**value, "trailing": reader.left}
+
+
+def cooperative_user_data(data: bytes) -> dict[str, Any]:
+    """The CooperativeStickyAssignor's user data: the generation alone."""
+    return {"generation": Reader(data, "cooperative user data").int32()}
+
+
+def faust_user_data(data: bytes) -> dict[str, Any]:
+    """Faust's client metadata: JSON."""
+    try:
+        return {"json": json.loads(data)}
+    except (ValueError, RecursionError) as error:
+        raise DecodeError(f"not JSON ({error})", "faust user data") from error
+
+
+def decoded(value: dict[str, Any], name: str) -> dict[str, Any]:
+    """``value`` with the members' blobs of a record of this name decoded beside their hex.
+
+    A blob that no rule reads stays hex alone: the coordinator keeps it too, and the rest of the record is sound.
+    """
+    if name == "GroupMetadata" and value["protocolType"] == "consumer":
+        for member in value["members"]:
+            _beside(member, "subscription", "subscription_decoded", subscription)
+            _beside(member, "assignment", "assignment_decoded", assignment)
+    elif name == "ConsumerGroupMemberMetadata" and value["classicMemberMetadata"]:
+        for protocol in value["classicMemberMetadata"]["supportedProtocols"]:
+            _beside(protocol, "metadata", "metadata_decoded", subscription)
+    return value
+
+
+def _beside(holder: dict[str, Any], source: str, target: str, read_blob: Any) -> None:
+    if not holder[source]:
+        return
+    try:
+        holder[target] = read_blob(bytes.fromhex(holder[source]))
+    except DecodeError:
+        return

@@ -1,0 +1,72 @@
+"""An assignment as columns: who has which partition, without an object per partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+Codes = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Assignment:
+    """Rows (topic code, partition, member code), each row one partition of one member.
+
+    The codes are places in ``topics`` and ``members``. The rows of one member, in the order of the rows, are that
+    member's list as Kafka's own code would list it; between members the order says nothing.
+    """
+
+    members: tuple[str, ...]
+    topics: tuple[str, ...]
+    topic: Codes
+    partition: Codes
+    member: Codes
+    notes: tuple[str, ...] = ()
+    """Where this differs from what Kafka's code would do, and why (its bugs B1–B6 in ``docs/strategies.md``)."""
+    withheld: Assignment | None = field(default=None)
+    """Cooperative only: partitions given to nobody in this round, with the member that gets them once their owner let go."""
+
+    def __len__(self) -> int:
+        return len(self.topic)
+
+    @classmethod
+    def from_dict(
+        cls, lists: Mapping[str, Sequence[tuple[str, int]]], notes: tuple[str, ...] = ()
+    ) -> Assignment:
+        """Columns out of ``{member: [(topic, partition), …]}``."""
+        topics = {name: None for owned in lists.values() for name, _ in owned}
+        codes = {name: at for at, name in enumerate(topics)}
+        rows = [(codes[t], p, at) for at, owned in enumerate(lists.values()) for t, p in owned]
+        columns = np.array(rows, np.int32).reshape(-1, 3).T
+        return cls(
+            tuple(lists), tuple(topics), columns[0].copy(), columns[1].copy(), columns[2].copy(), notes
+        )
+
+    def to_dict(self) -> dict[str, list[tuple[str, int]]]:
+        """``{member: [(topic, partition), …]}``, every member present; one object a partition, so only when asked."""
+        order = self._by_member()
+        names = [self.topics[code] for code in self.topic[order].tolist()]
+        rows = list(zip(names, self.partition[order].tolist(), strict=True))
+        ends = np.cumsum(self.counts()).tolist()
+        starts = [0, *ends[:-1]]
+        return {
+            member: rows[start:end] for member, start, end in zip(self.members, starts, ends, strict=True)
+        }
+
+    def counts(self) -> npt.NDArray[np.int64]:
+        """Partitions per member."""
+        return np.bincount(self.member, minlength=len(self.members)).astype(np.int64, copy=False)
+
+    def sums(self, weight: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """The sum of a weight per row, per member."""
+        summed: npt.NDArray[np.float64] = np.bincount(
+            self.member, weights=weight, minlength=len(self.members)
+        ).astype(np.float64, copy=False)
+        return summed
+
+    def _by_member(self) -> npt.NDArray[np.intp]:
+        small = len(self.members) < 1 << 16
+        return np.argsort(self.member.astype(np.uint16) if small else self.member, kind="stable")

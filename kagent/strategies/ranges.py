@@ -1,0 +1,174 @@
+"""``range``: per topic, contiguous blocks to the members in order (``RangeAssignor``, racks: KIP-881)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from kagent.strategies.assignment import Assignment
+from kagent.strategies.claims import member_order
+from kagent.strategies.javahash import order_of_puts, string_hashes, string_key
+from kagent.strategies.racks import Racks
+from kagent.strategies.scenario import Scenario
+
+Ints = npt.NDArray[np.int64]
+
+
+def assign(scenario: Scenario) -> Assignment:
+    """What ``RangeAssignor`` gives. With k subscribers of n partitions the first n mod k get one more than the rest."""
+    racks = Racks.of(scenario)
+    if racks is not None:
+        states = _states(scenario, racks)
+        if any(state.aware for state in states.values()):
+            return _rack_aware(scenario, racks, states)
+    ordered = in_member_order(scenario)
+    blocks = [_block(scenario, topic, ordered) for topic in topic_order(scenario).tolist()]
+    return _columns(scenario, blocks)
+
+
+def in_member_order(scenario: Scenario) -> Ints:
+    """Static members by instance id, then dynamic ones by member id."""
+
+    def key(at: int) -> tuple[bool, bytes]:
+        member = scenario.members[at]
+        static = member.group_instance_id
+        return static is None, string_key(member.id if static is None else static)
+
+    # Kafka sorts lists that are in its map's order; that shows where two members carry one instance id.
+    return np.array(sorted(member_order(scenario).tolist(), key=key), np.int64)
+
+
+def topic_order(scenario: Scenario) -> Ints:
+    """Codes of the considered topics in the order in which Kafka's map of them is walked."""
+    layout = scenario.layout
+    met: dict[int, None] = {}
+    kinds = dict.fromkeys(layout.subscription[member_order(scenario)].tolist())
+    for kind in kinds:
+        met.update(dict.fromkeys(layout.subscriptions[kind].tolist()))
+    codes = np.array(list(met), np.int64)
+    hashes = string_hashes([layout.topics[code] for code in codes.tolist()])
+    as_set = order_of_puts(hashes)
+    codes, hashes = codes[as_set], hashes[as_set]
+    known = layout.count[codes] > 0
+    codes, hashes = codes[known], hashes[known]
+    ordered: Ints = codes[order_of_puts(hashes)]
+    return ordered
+
+
+def _block(scenario: Scenario, topic: int, ordered: Ints) -> tuple[int, Ints]:
+    layout = scenario.layout
+    takers = ordered if layout.same_effective else ordered[layout.subscribed[ordered, topic]]
+    return topic, np.repeat(takers, shares(int(layout.count[topic]), len(takers)))
+
+
+def shares(count: int, takers: int) -> Ints:
+    """How many of ``count`` partitions each of the takers gets: the first count mod takers one more."""
+    quota, extra = divmod(count, takers)
+    share = np.full(takers, quota, np.int64)
+    share[:extra] += 1
+    return share
+
+
+def _columns(scenario: Scenario, blocks: list[tuple[int, Ints]]) -> Assignment:
+    topic, partition = scenario.layout.partitions(np.array([t for t, _ in blocks], np.int64))
+    member = np.concatenate([m for _, m in blocks]) if blocks else np.zeros(0, np.int64)
+    return Assignment(scenario.member_ids, scenario.layout.topics, topic, partition, member.astype(np.int32))
+
+
+@dataclass(slots=True)
+class _State:
+    """One topic while it is given out with racks in mind."""
+
+    topic: int
+    takers: tuple[int, ...]
+    aware: bool
+    rows: int
+    """Partitions with rack data: all of them when a subscriber has a rack, else 0."""
+    quota: int
+    extra: int
+    free: list[int]
+    has: dict[int, int]
+
+    def room(self, member: int) -> int:
+        return max(0, self.quota + (self.extra > 0) - self.has[member])
+
+    def take(self, member: int, numbers: list[int], given: list[tuple[int, int]]) -> None:
+        given.extend((member, number) for number in numbers)
+        self.has[member] += len(numbers)
+        if self.has[member] > self.quota:
+            self.extra -= 1
+        taken = set(numbers)
+        self.free = [number for number in self.free if number not in taken]
+
+
+def _states(scenario: Scenario, racks: Racks) -> dict[int, _State]:
+    layout = scenario.layout
+    ordered = in_member_order(scenario)
+    states = {}
+    for topic in layout.considered_topics.tolist():
+        takers = ordered[layout.subscribed[ordered, topic]]
+        start, count = int(layout.start[topic]), int(layout.count[topic])
+        free = list(range(start, start + count))
+        racked = bool((racks.member[takers] >= 0).any())
+        of_topic = np.zeros(layout.total, np.bool_)
+        of_topic[start : start + count] = True
+        aware = racked and racks.aware(takers, of_topic)
+        quota, extra = divmod(count, len(takers))
+        has = dict.fromkeys(takers.tolist(), 0)
+        states[topic] = _State(topic, tuple(has), aware, count if racked else 0, quota, extra, free, has)
+    return states
+
+
+def _rack_aware(scenario: Scenario, racks: Racks, states: dict[int, _State]) -> Assignment:
+    given: list[tuple[int, int]] = []
+    alike: dict[tuple[tuple[int, ...], int], list[_State]] = {}
+    for state in states.values():
+        alike.setdefault((state.takers, state.rows), []).append(state)
+    for group in alike.values():
+        if len(group) > 1:
+            _together(group, racks, given)
+        elif group[0].aware:
+            _alone(group[0], racks, given)
+    for state in states.values():
+        for member in state.takers:
+            if rest := state.free[: state.room(member)]:
+                state.take(member, rest, given)
+    columns = np.array(sorted(given, key=lambda row: row[1]), np.int64).reshape(-1, 2)
+    topic, partition = scenario.layout.split(columns[:, 1])
+    takers = columns[:, 0].astype(np.int32)
+    return Assignment(scenario.member_ids, scenario.layout.topics, topic, partition, takers)
+
+
+def _near(racks: Racks, member: int, number: int) -> bool:
+    rack = int(racks.member[member])
+    return rack < 0 or bool(racks.replicas[number, rack])
+
+
+def _alone(state: _State, racks: Racks, given: list[tuple[int, int]]) -> None:
+    for member in state.takers:
+        near = [number for number in state.free if _near(racks, member, number)]
+        if mine := near[: state.room(member)]:
+            state.take(member, mine, given)
+
+
+def _together(group: list[_State], racks: Racks, given: list[tuple[int, int]]) -> None:
+    """Co-partitioned topics: partition p of all of them to one member, if it is near all and has room in all."""
+    starts = [state.free[0] for state in group]
+    remaining = list(group[0].takers)
+    for partition in range(group[0].rows):
+        for member in remaining:
+            if all(
+                _near(racks, member, start + partition) and state.room(member) > 0
+                for state, start in zip(group, starts, strict=True)
+            ):
+                break
+        else:
+            continue
+        for state, start in zip(group, starts, strict=True):
+            state.take(member, [start + partition], given)
+        if not any(state.room(member) for state in group):
+            remaining.remove(member)
+            if not remaining:
+                return

@@ -1,0 +1,212 @@
+"""A scenario: everything an assignment may hang on, given as values.
+
+Members and their subscriptions are objects (thousands of them at most); what there can be a million of, owned
+partitions and lags, are columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kagent.errors import InputError
+from kagent.names import shown
+from kagent.strategies.assignment import Assignment
+from kagent.strategies.layout import Layout
+
+Lags = Mapping[str, npt.ArrayLike]
+Owned = Assignment | Mapping[str, Sequence[tuple[str, int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One member of the group, as it joins: what is in its subscription but the partitions it owns."""
+
+    id: str
+    topics: tuple[str, ...]
+    """The topics it subscribes to, in its own order, those that do not exist too."""
+    group_instance_id: str | None = None
+    """Set for a static member (KIP-345)."""
+    rack: str | None = None
+    """``client.rack``; empty counts as none."""
+    generation: int | None = None
+    """The generation field of its subscription (version 2 and up); None where it is absent."""
+    remembered_generation: int | None = None
+    """The generation in the user data of the sticky assignors; None without user data or in its first version."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scenario:
+    """A group before a rebalance. Build it with ``of`` or ``from_json``, which check it."""
+
+    members: tuple[Member, ...]
+    """In the order in which they joined: where two member ids fall into one bucket, Java's order hangs on it."""
+    partitions_per_topic: Mapping[str, int]
+    owned: Assignment
+    """What the members say they own (cooperative, KIP-848). Codes are places in ``layout.topics`` and ``members``."""
+    remembered: Assignment
+    """What ``sticky`` knows: the partitions in the members' user data."""
+    lags: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
+    """Lag per topic, one number a partition; topics that are missing have an unknown lag."""
+    replica_racks: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
+    """Topic → partition → the racks of its replicas."""
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    """Topic → id in Kafka's base64 form; needed by the server's assignors alone, made from the name where missing."""
+    layout: Layout = field(default_factory=Layout.empty, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        members: Sequence[Member],
+        partitions_per_topic: Mapping[str, int],
+        *,
+        owned: Owned | None = None,
+        remembered: Owned | None = None,
+        lags: Lags | None = None,
+        replica_racks: Mapping[str, Sequence[Sequence[str]]] | None = None,
+        topic_ids: Mapping[str, str] | None = None,
+    ) -> Scenario:
+        """A scenario out of columns or plain dicts.
+
+        ``owned`` and ``remembered`` take an Assignment (columns; rows of members that are not here are dropped: they
+        left) or ``{member: [(topic, partition), …]}``. Without ``remembered`` the sticky assignor is told what is owned,
+        as it would be in a running group. Raises InputError naming the field.
+        """
+        joined = tuple(members)
+        places = _places(joined)
+        _check_counts(partitions_per_topic)
+        had = _columns(owned)
+        knew = had if remembered is None else _columns(remembered)
+        layout = Layout.of(
+            [member.topics for member in joined],
+            partitions_per_topic,
+            (*had.topics, *(knew.topics if knew is not had else ())),
+        )
+        owned_here = _translated(had, places, layout, "owned")
+        return cls(
+            joined,
+            dict(partitions_per_topic),
+            owned_here,
+            owned_here if knew is had else _translated(knew, places, layout, "user_data.partitions"),
+            _checked_lags(lags or {}, partitions_per_topic),
+            replica_racks or {},
+            topic_ids or {},
+            layout,
+        )
+
+    @classmethod
+    def from_json(cls, line: Mapping[str, Any]) -> Scenario:
+        """A scenario out of one line of the ``kagent assign`` format; InputError names the field at fault."""
+        from kagent.strategies.reading import scenario_of
+
+        return scenario_of(line)
+
+    def with_owned(self, owned: Owned, generation: int) -> Scenario:
+        """The same group after a rebalance: everybody in ``generation`` and owning what is given."""
+        members = [
+            replace(member, generation=generation, remembered_generation=generation)
+            for member in self.members
+        ]
+        return Scenario.of(
+            members,
+            self.partitions_per_topic,
+            owned=owned,
+            lags=self.lags,
+            replica_racks=self.replica_racks,
+            topic_ids=self.topic_ids,
+        )
+
+    @property
+    def member_ids(self) -> tuple[str, ...]:
+        """The members' ids; a member's code is its place here."""
+        return tuple(member.id for member in self.members)
+
+    def lag(self) -> npt.NDArray[np.int64]:
+        """Lag of every partition of ``layout`` (by its global number); unknown lag counts as none."""
+        flat = np.zeros(self.layout.total, np.int64)
+        for topic, values in self.lags.items():
+            code = self.layout.code_of.get(topic)
+            if code is not None:
+                start = int(self.layout.start[code])
+                flat[start : start + len(values)] = values
+        return flat
+
+
+def _places(members: Sequence[Member]) -> dict[str, int]:
+    if not members:
+        raise InputError("members: a group without members has no assignment")
+    places: dict[str, int] = {}
+    for at, member in enumerate(members):
+        if member.id in places:
+            raise InputError(
+                f'members[{at}].id: "{shown(member.id)}" is a member twice (already members[{places[member.id]}])'
+            )
+        places[member.id] = at
+    return places
+
+
+def _check_counts(partitions_per_topic: Mapping[str, int]) -> None:
+    for topic, count in partitions_per_topic.items():
+        if count < 0:
+            raise InputError(f'partitions_per_topic["{shown(topic)}"]: {count} partitions cannot be')
+
+
+def _columns(owned: Owned | None) -> Assignment:
+    if owned is None:
+        return Assignment.from_dict({})
+    return owned if isinstance(owned, Assignment) else Assignment.from_dict(owned)
+
+
+def _translated(rows: Assignment, places: Mapping[str, int], layout: Layout, field_name: str) -> Assignment:
+    """The rows under this scenario's codes, without members that are not in it."""
+    ids = tuple(places)
+    member_map = np.array([places.get(name, -1) for name in rows.members] or [-1], np.int32)
+    topic_map = np.array([layout.code_of[name] for name in rows.topics] or [-1], np.int32)
+    member = member_map[rows.member] if rows.members != ids else rows.member
+    topic = topic_map[rows.topic] if rows.topics != layout.topics else rows.topic
+    partition = rows.partition
+    if len(member) and int(member.min()) < 0:
+        stays = member >= 0
+        member, topic, partition = member[stays], topic[stays], partition[stays]
+    claims = Assignment(ids, layout.topics, topic, partition, member)
+    _check_claims(claims, field_name)
+    return claims
+
+
+def _check_claims(claims: Assignment, field_name: str) -> None:
+    """Refuses a member that claims a partition twice, and partition numbers below 0."""
+    if not len(claims):
+        return
+    if int(claims.partition.min()) < 0:
+        row = int(np.argmin(claims.partition))
+        raise InputError(
+            f"members[{claims.member[row]}].{field_name}: partition {claims.partition[row]} cannot be"
+        )
+    width = int(claims.partition.max()) + 1
+    key = (claims.member.astype(np.int64) * len(claims.topics) + claims.topic) * width + claims.partition
+    key.sort()
+    twice = np.flatnonzero(key[1:] == key[:-1])
+    if len(twice):
+        rest, partition = divmod(int(key[twice[0]]), width)
+        member, topic = divmod(rest, len(claims.topics))
+        name = shown(claims.topics[topic])
+        raise InputError(f'members[{member}].{field_name}: partition {partition} of "{name}" is there twice')
+
+
+def _checked_lags(lags: Lags, partitions_per_topic: Mapping[str, int]) -> dict[str, npt.NDArray[np.int64]]:
+    checked: dict[str, npt.NDArray[np.int64]] = {}
+    for topic, values in lags.items():
+        column = np.asarray(values, np.int64)
+        if len(column) and int(column.min()) < 0:
+            at = int(np.argmin(column))
+            raise InputError(f'lags["{shown(topic)}"]: partition {at} has the negative lag {column[at]}')
+        if len(column) != partitions_per_topic.get(topic, 0):
+            raise InputError(
+                f'lags["{shown(topic)}"]: {len(column)} lags for {partitions_per_topic.get(topic, 0)} partitions'
+            )
+        checked[topic] = column
+    return checked

@@ -1,0 +1,149 @@
+"""``sticky`` and ``cooperative-sticky``: keep what members have, as far as balance allows.
+
+The two share one algorithm (``constrained`` where all subscriptions are the same, else ``general``) and differ in where
+they learn what members own, and in that the cooperative one gives a partition to its new owner only a round later,
+once the old one has let go (KIP-429).
+
+Kafka's bugs, by the numbers of ``docs/strategies.md``: the outcome is Kafka's own, except that B1 (it fails), B2 and
+B3 (it gives partitions to members that are not subscribed) and B5 (it gives partitions that do not exist) are
+replaced by the assignment without the bug, and a note says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from kagent.strategies import constrained, general
+from kagent.strategies.assignment import Assignment
+from kagent.strategies.claims import Claims, resolved
+from kagent.strategies.constrained import Placed
+from kagent.strategies.racks import Racks
+from kagent.strategies.scenario import Scenario
+
+Flags = npt.NDArray[np.bool_]
+
+B1 = "B1: Kafka's own code fails here with a NullPointerException; the former owner was passed over"
+B2 = "B2: Kafka's own code gives partitions back to a former owner that is no longer subscribed; it was passed over"
+B3 = "B3: Kafka's own code gives partitions to members with an empty subscription; they got none"
+B5 = "B5: {} claims of partitions that no longer exist were dropped; Kafka's own code keeps them or fails"
+
+
+def eager(scenario: Scenario) -> Assignment:
+    """What ``StickyAssignor`` gives; it knows of owned partitions only what is in the members' user data."""
+    generation = [m.remembered_generation for m in scenario.members]
+    placed, notes = _placed(scenario, scenario.remembered, generation)
+    return _columns(scenario, placed, notes)
+
+
+def cooperative(scenario: Scenario) -> Assignment:
+    """What ``CooperativeStickyAssignor`` gives in this round; ``withheld`` says what follows in the next."""
+    generation = [m.remembered_generation if m.generation is None else m.generation for m in scenario.members]
+    placed, notes = _placed(scenario, scenario.owned, generation)
+    return _withholding(scenario, placed, notes)
+
+
+def _placed(
+    scenario: Scenario, rows: Assignment, generation: list[int | None]
+) -> tuple[Placed, tuple[str, ...]]:
+    said = np.array([-1 if g is None else g for g in generation], np.int64)
+    field = np.array([-1 if m.generation is None else m.generation for m in scenario.members], np.int64)
+    claims = resolved(scenario, rows, said, field)
+    racks = _heeded(scenario)
+    notes = [B5.format(claims.past_the_end)] if claims.past_the_end else []
+    if _taken_for_identical(scenario, claims):
+        placed = constrained.place(scenario, claims, racks)
+        if _all_subscribed(scenario, placed):
+            return placed, tuple(notes)
+        notes.append(B3)
+    placed, bugs = _general(scenario, claims, racks)
+    return placed, (*notes, *bugs)
+
+
+def _general(scenario: Scenario, claims: Claims, racks: Racks | None) -> tuple[Placed, list[str]]:
+    try:
+        placed = general.place(scenario, claims, racks)
+    except general.NullOwnerError:
+        return general.place(scenario, claims, racks, faithful=False), [B1]
+    if claims.previous is None or _all_subscribed(scenario, placed):
+        return placed, []
+    return general.place(scenario, claims, racks, faithful=False), [B2]
+
+
+def _heeded(scenario: Scenario) -> Racks | None:
+    racks = Racks.of(scenario)
+    if racks is None:
+        return None
+    wanted = np.repeat(scenario.layout.considered, scenario.layout.count)
+    return racks if racks.aware(np.arange(len(scenario.members)), wanted) else None
+
+
+def _taken_for_identical(scenario: Scenario, claims: Claims) -> bool:
+    """Kafka's test: every list against the first that is not empty, in the order of its map."""
+    layout = scenario.layout
+    if len(layout.subscriptions) == 1:
+        return True
+    kinds = layout.subscription[claims.order].tolist()
+    sets = [frozenset(codes.tolist()) for codes in layout.subscriptions]
+    first: frozenset[int] = frozenset()
+    for kind in dict.fromkeys(kinds):
+        if not first:
+            first = sets[kind]
+        elif sets[kind] != first:
+            return False
+    empty = next((kind for kind, codes in enumerate(sets) if not codes), None)
+    met_later = empty is not None and first and _met_after_first(kinds, empty)
+    return not met_later
+
+
+def _met_after_first(kinds: list[int], empty: int) -> bool:
+    filled = next((at for at, kind in enumerate(kinds) if kind != empty), len(kinds))
+    return empty in kinds[filled:]
+
+
+def _all_subscribed(scenario: Scenario, placed: Placed) -> bool:
+    layout = scenario.layout
+    if layout.same_effective:
+        return True
+    return bool(layout.subscribed[placed.member, layout.topic_of[placed.number]].all())
+
+
+def _columns(scenario: Scenario, placed: Placed, notes: tuple[str, ...]) -> Assignment:
+    topic, partition = scenario.layout.split(placed.number)
+    return Assignment(
+        scenario.member_ids,
+        scenario.layout.topics,
+        topic,
+        partition,
+        placed.member.astype(np.int32),
+        notes,
+    )
+
+
+def _withholding(scenario: Scenario, placed: Placed, notes: tuple[str, ...]) -> Assignment:
+    transferring = _transferring(scenario, placed)
+    if transferring is None or not (out := transferring[placed.number]).any():
+        return _columns(scenario, placed, notes)
+    withheld = _columns(scenario, Placed(placed.member[out], placed.number[out], None), ())
+    kept = _columns(scenario, Placed(placed.member[~out], placed.number[~out], None), notes)
+    return replace(kept, withheld=withheld)
+
+
+def _transferring(scenario: Scenario, placed: Placed) -> Flags | None:
+    """Partitions to be taken out: the constrained case knows them, the general one compares with what is owned."""
+    if placed.compared:
+        return placed.transferring
+    layout, owned = scenario.layout, scenario.owned
+    valid = owned.partition < layout.count[owned.topic]
+    number = layout.numbers(owned.topic[valid], owned.partition[valid])
+    member = owned.member[valid]
+    owner = np.full(layout.total, -1, np.int64)
+    owner[placed.number] = placed.member
+    stays = owner[number] == member
+    had = np.zeros(layout.total, np.bool_)
+    had[number[stays]] = True
+    given_up = np.zeros(layout.total, np.bool_)
+    given_up[number[~stays]] = True
+    return (owner >= 0) & ~had & given_up

@@ -1,7 +1,7 @@
 """What the pipeline tells the worker: one event a group and trigger, and progress records.
 
-Both are JSON on ``kagent-group-events``. An event's key is ``<cluster>/<group>``, progress has the key ``<cluster>``
-and goes to **every** partition of the topic, also when nothing happened.
+Both are JSON on ``kagent-group-events``. An event's key is ``<cluster>/<group>``. Progress has the key ``<cluster>``,
+speaks of all source partitions in one message, and goes to **every** partition of the topic, also when nothing happened.
 
 Order is kept per key of ``__consumer_offsets``: each commit and each membership record carries its source offset, and
 an older one never overwrites a newer one. So replays and duplicates are harmless, and a gap can be filled later.
@@ -10,8 +10,8 @@ an older one never overwrites a newer one. So replays and duplicates are harmles
                "offsets":    [{"topic", "topic_id", "partition": [], "committed": [], "time": [], "source_offset": []}],
                "tombstones": [{"topic", "partition": [], "source_offset": []}],
                "records":    [{"source_offset", "time", "record": {…as kagent.offsets writes a record…}}]}
-    progress  {"schema": 1, "type": "progress", "cluster", "source", "start", "offset", "log_end", "stable_end",
-               "time", "run_id", "trigger", "replay"}
+    progress  {"schema": 1, "type": "progress", "cluster", "time", "run_id", "trigger", "replay",
+               "source": [], "start": [], "offset": [], "log_end": [], "stable_end": []}
 
 Times are integer milliseconds since the epoch. ``source`` is the partition of ``__consumer_offsets``.
 """
@@ -19,7 +19,7 @@ Times are integer milliseconds since the epoch. ``source`` is the partition of `
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -99,13 +99,47 @@ class Progress:
     replay: bool = False
 
 
-def encode(message: GroupEvent | Progress) -> bytes:
-    """The JSON bytes of one message (not split; see :func:`split`)."""
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """The progress on all source partitions at one moment, as it goes over the wire: parallel lists."""
+
+    cluster: str
+    time: int
+    run_id: str
+    trigger: float
+    replay: bool
+    source: Sequence[int]
+    start: Sequence[int]
+    offset: Sequence[int]
+    log_end: Sequence[int]
+    stable_end: Sequence[int]
+
+    def each(self) -> Iterator[Progress]:
+        """One progress record per source partition."""
+        columns = zip(self.source, self.start, self.offset, self.log_end, self.stable_end, strict=True)
+        for source, start, offset, log_end, stable_end in columns:
+            yield Progress(
+                cluster=self.cluster,
+                source=source,
+                start=start,
+                offset=offset,
+                log_end=log_end,
+                stable_end=stable_end,
+                time=self.time,
+                run_id=self.run_id,
+                trigger=self.trigger,
+                replay=self.replay,
+            )
+
+
+def encode(message: GroupEvent | Beat) -> bytes:
+    """The JSON bytes of one message (not split; see :func:`split`). Lists may be numpy arrays."""
     kind = "group" if isinstance(message, GroupEvent) else "progress"
-    return orjson.dumps({"schema": SCHEMA, "type": kind, **asdict(message)})
+    fields = {name: getattr(message, name) for name in message.__slots__}
+    return orjson.dumps({"schema": SCHEMA, "type": kind, **fields}, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
-def decode(data: bytes | str | Mapping[str, Any]) -> GroupEvent | Progress | None:
+def decode(data: bytes | str | Mapping[str, Any]) -> GroupEvent | Beat | None:
     """The message in these bytes, or None where the type is not known (a newer pipeline).
 
     Raises ValueError for what is not such a message; fields that are not known are ignored.
@@ -117,7 +151,7 @@ def decode(data: bytes | str | Mapping[str, Any]) -> GroupEvent | Progress | Non
         if raw["type"] == "group":
             return _event(raw)
         if raw["type"] == "progress":
-            return Progress(**{name: raw[name] for name in Progress.__slots__ if name in raw})
+            return Beat(**_only(raw, Beat))
     except (KeyError, TypeError) as error:
         raise ValueError(f"a {raw.get('type')} message without {error}") from error
     return None

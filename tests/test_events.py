@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kagent.events import (
+    Beat,
     GroupEvent,
     MembershipRecord,
     Progress,
@@ -64,9 +65,10 @@ def test_the_parts_of_a_split_event_hold_what_the_whole_held(event: GroupEvent, 
 
 
 def test_progress_comes_back_as_it_was() -> None:
-    progress = Progress("main", 3, 10, 20, 21, 20, 1_700_000_000_000, "run", 1.0)
+    beat = Beat("main", 1_700_000_000_000, "run", 1.0, False, [3, 4], [10, 0], [20, 5], [21, 5], [20, 5])
 
-    assert decode(encode(progress)) == progress
+    assert decode(encode(beat)) == beat
+    assert next(beat.each()) == Progress("main", 3, 10, 20, 21, 20, 1_700_000_000_000, "run", 1.0)
 
 
 def test_a_message_of_a_newer_type_is_passed_over() -> None:

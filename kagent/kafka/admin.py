@@ -1,0 +1,318 @@
+"""Questions to a cluster, answered as small values, with deadlines and errors for people.
+
+All calls block (call them in a thread from async code) and use confluent-kafka, which knows topic ids, both isolation
+levels and ``require_stable``. Large requests go in chunks: the client's time grows faster than the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka import KafkaError as Code
+from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType
+from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_exponential
+
+from kagent.errors import KafkaError
+from kagent.kafka.clients import confluent
+from kagent.settings import Cluster
+
+Key = tuple[str, int]
+CHUNK = 500
+DEADLINE = 30.0
+RIGHTS = {
+    Code.TOPIC_AUTHORIZATION_FAILED: "a right on a topic (`kagent acls` prints what is needed)",
+    Code.GROUP_AUTHORIZATION_FAILED: "DESCRIBE on the groups (`kagent acls` prints what is needed)",
+    Code.CLUSTER_AUTHORIZATION_FAILED: "DESCRIBE on the cluster (`kagent acls` prints what is needed)",
+}
+UNREACHABLE = {
+    Code._ALL_BROKERS_DOWN,
+    Code._TRANSPORT,
+    Code._TIMED_OUT,
+    Code._RESOLVE,
+    Code.REQUEST_TIMED_OUT,
+}
+TRANSIENT = {
+    Code.NOT_COORDINATOR,
+    Code.COORDINATOR_LOAD_IN_PROGRESS,
+    Code.COORDINATOR_NOT_AVAILABLE,
+    Code.NOT_LEADER_FOR_PARTITION,
+    Code.LEADER_NOT_AVAILABLE,
+}
+LOGIN = {Code._AUTHENTICATION, Code.SASL_AUTHENTICATION_FAILED, Code._SSL}
+
+
+class Unsettled(KafkaError):
+    """A leader or coordinator is moving: the same question has an answer in a moment."""
+
+
+patiently = retry(
+    retry=retry_if_exception_type(Unsettled),
+    stop=stop_after_delay(15),
+    wait=wait_exponential(0.1, max=1),
+    reraise=True,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic: its id as Kafka prints it (22 characters), and its number of partitions."""
+
+    name: str
+    id: str
+    partitions: int
+    leaders: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member as its coordinator describes it. ``assigned``: (topic, partition) pairs."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    assigned: frozenset[Key]
+    target: frozenset[Key] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group as its coordinator describes it; ``state`` and ``type`` in Kafka's words, lower case (``stable``…)."""
+
+    group: str
+    state: str
+    type: str
+    protocol: str
+    simple: bool
+    members: tuple[Member, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """Answers of ListOffsets: offset by (topic, partition), and the sentence for each that could not be had."""
+
+    found: Mapping[Key, int]
+    failed: Mapping[Key, str] = field(default_factory=dict)
+
+
+class Admin:
+    """The questions. One instance per cluster, to be kept: the first call of a client is the dear one."""
+
+    def __init__(self, cluster: Cluster, deadline: float = DEADLINE) -> None:
+        self.cluster, self.deadline = cluster, deadline
+        self._said: list[Any] = []
+        config = confluent(
+            cluster, **{"error_cb": self._said.append, "log_level": 0, "reconnect.backoff.max.ms": 1000}
+        )
+        self._client = AdminClient(config)
+
+    @patiently
+    def cluster_id(self) -> str:
+        """The cluster's id; the cheapest question there is, so also the check that the cluster can be reached."""
+        with self._errors("asked for its metadata"):
+            return str(self._client.list_topics(timeout=self.deadline).cluster_id)
+
+    @patiently
+    def topic_names(self) -> dict[str, int]:
+        """All topics that may be seen, internal ones too: name → number of partitions."""
+        with self._errors("asked for its topics"):
+            found = self._client.list_topics(timeout=self.deadline).topics
+            return {name: len(topic.partitions) for name, topic in found.items()}
+
+    @patiently
+    def topics(self, names: Iterable[str]) -> dict[str, Topic]:
+        """Those of these topics that exist and may be seen."""
+        found: dict[str, Topic] = {}
+        for chunk in _chunks(sorted(set(names)), CHUNK):
+            with self._errors("asked to describe topics"):
+                futures = self._client.describe_topics(TopicCollection(chunk), request_timeout=self.deadline)
+                for name, future in futures.items():
+                    topic = self._or_none(
+                        future, {Code.UNKNOWN_TOPIC_OR_PART, Code.TOPIC_AUTHORIZATION_FAILED}
+                    )
+                    if topic is not None:
+                        leaders = tuple(p.leader.id if p.leader else -1 for p in topic.partitions)
+                        found[name] = Topic(name, _printed(topic.topic_id), len(topic.partitions), leaders)
+        return found
+
+    @patiently
+    def topic_configs(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
+        """The settings of these topics that exist and may be seen."""
+        resources = [ConfigResource(ResourceType.TOPIC, name) for name in sorted(set(names))]
+        found: dict[str, dict[str, str]] = {}
+        if not resources:
+            return found
+        with self._errors("asked for topic settings"):
+            for resource, future in self._client.describe_configs(
+                resources, request_timeout=self.deadline
+            ).items():
+                answer = self._or_none(future, {Code.UNKNOWN_TOPIC_OR_PART, Code.TOPIC_AUTHORIZATION_FAILED})
+                if answer is not None:
+                    found[resource.name] = {name: entry.value for name, entry in answer.items()}
+        return found
+
+    @patiently
+    def groups(self) -> list[str]:
+        """The names of all groups that may be seen, of every type that this client knows."""
+        with self._errors("asked for its groups"):
+            answer = self._client.list_consumer_groups(request_timeout=self.deadline).result(
+                self.deadline + 5
+            )
+            return sorted({group.group_id for group in answer.valid})
+
+    @patiently
+    def describe(self, groups: Iterable[str]) -> dict[str, Group]:
+        """These groups as their coordinators describe them; without those that may not be seen."""
+        found: dict[str, Group] = {}
+        for chunk in _chunks(sorted(set(groups)), CHUNK):
+            with self._errors("asked to describe groups"):
+                futures = self._client.describe_consumer_groups(chunk, request_timeout=self.deadline)
+                for name, future in futures.items():
+                    answer = self._or_none(future, {Code.GROUP_AUTHORIZATION_FAILED, Code.GROUP_ID_NOT_FOUND})
+                    if answer is not None:
+                        found[name] = _group(name, answer)
+        return found
+
+    @patiently
+    def committed(self, groups: Iterable[str], require_stable: bool = False) -> dict[str, dict[Key, int]]:
+        """All committed offsets of these groups: group → (topic, partition) → offset. No commit: not there."""
+        found: dict[str, dict[Key, int]] = {}
+        wanted = sorted(set(groups))
+        with self._errors("asked for committed offsets"):
+            pending: dict[str, Future[Any]] = {}
+            for name in wanted:  # the client takes one group a call; the calls run side by side
+                request = [ConsumerGroupTopicPartitions(name)]
+                options = {"require_stable": require_stable, "request_timeout": self.deadline}
+                pending |= self._client.list_consumer_group_offsets(request, **options)
+            for name, future in pending.items():
+                answer = self._or_none(future, {Code.GROUP_ID_NOT_FOUND, Code.GROUP_AUTHORIZATION_FAILED})
+                parts = answer.topic_partitions or () if answer is not None else ()
+                found[name] = {
+                    (p.topic, p.partition): p.offset for p in parts if p.error is None and p.offset >= 0
+                }
+        return found
+
+    def log_start(self, keys: Iterable[Key]) -> Offsets:
+        """The first offset that each of these partitions still has."""
+        return self._offsets(keys, OffsetSpec.earliest(), committed_only=False)
+
+    def log_end(self, keys: Iterable[Key], committed_only: bool = False) -> Offsets:
+        """The log end of these partitions, or with ``committed_only`` the last stable offset."""
+        return self._offsets(keys, OffsetSpec.latest(), committed_only)
+
+    def offset_at(self, keys: Iterable[Key], time_ms: int) -> Offsets:
+        """The first offset at or after this time in each partition; not found where there is none."""
+        return self._offsets(keys, OffsetSpec.for_timestamp(time_ms), committed_only=False)
+
+    @patiently
+    def _offsets(self, keys: Iterable[Key], spec: Any, committed_only: bool) -> Offsets:
+        level = IsolationLevel.READ_COMMITTED if committed_only else IsolationLevel.READ_UNCOMMITTED
+        found: dict[Key, int] = {}
+        failed: dict[Key, str] = {}
+        for chunk in _chunks(sorted(set(keys)), CHUNK):
+            asked = {TopicPartition(topic, partition): spec for topic, partition in chunk}
+            with self._errors("asked for log offsets"):
+                futures = self._client.list_offsets(
+                    asked, isolation_level=level, request_timeout=self.deadline
+                )
+                for tp, future in futures.items():
+                    try:
+                        offset = future.result(self.deadline + 5).offset
+                    except KafkaException as error:
+                        code = error.args[0].code()
+                        if code in LOGIN | UNREACHABLE | TRANSIENT:
+                            raise
+                        failed[tp.topic, tp.partition] = error.args[0].str()
+                    else:
+                        if offset >= 0:
+                            found[tp.topic, tp.partition] = offset
+        return Offsets(found, failed)
+
+    def _or_none(self, future: Future[Any], passed_over: set[int]) -> Any:
+        try:
+            return future.result(self.deadline + 5)
+        except KafkaException as error:
+            if error.args[0].code() in passed_over:
+                return None
+            raise
+
+    def _errors(self, doing: str) -> _Errors:
+        return _Errors(self, doing)
+
+    def sentence(self, error: Any, doing: str) -> str:
+        """What went wrong, and what to do, for a person."""
+        where = self.cluster.bootstrap
+        login = next((e for e in reversed(self._said) if e.code() in LOGIN), None)
+        if login is not None or error.code() in LOGIN:
+            said = (login or error).str()
+            return f"The cluster at {where} refuses the login ({said}): check security in the settings."
+        if error.code() in UNREACHABLE:
+            return f"The cluster at {where} cannot be reached when {doing}: check the address and that a broker listens."
+        if error.code() in RIGHTS:
+            return f"The cluster at {where} refuses when {doing}: the user lacks {RIGHTS[error.code()]}."
+        return f"The cluster at {where} answered with an error when {doing}: {error.str()}."
+
+
+class _Errors:
+    """Turns the client's exceptions into KafkaError with a sentence."""
+
+    def __init__(self, admin: Admin, doing: str) -> None:
+        self.admin, self.doing = admin, doing
+
+    def __enter__(self) -> None:
+        self.admin._said.clear()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, KafkaException):
+            kinds = Unsettled if error.args[0].code() in TRANSIENT else KafkaError
+            raise kinds(self.admin.sentence(error.args[0], self.doing)) from error
+        if isinstance(error, FutureTimeout):
+            raise KafkaError(self.admin.sentence(Code(Code._TIMED_OUT), self.doing)) from error
+
+
+def _chunks(items: list[Any], size: int) -> Iterator[list[Any]]:
+    for at in range(0, len(items), size):
+        yield items[at : at + size]
+
+
+def _printed(uuid: Any) -> str:
+    return str(uuid).rstrip("=").replace("+", "-").replace("/", "_")
+
+
+def _group(name: str, answer: Any) -> Group:
+    return Group(
+        group=name,
+        state=answer.state.name.lower() if answer.state is not None else "unknown",
+        type=answer.type.name.lower(),
+        protocol=answer.partition_assignor or "",
+        simple=bool(answer.is_simple_consumer_group),
+        members=tuple(_member(member) for member in answer.members),
+    )
+
+
+def _member(member: Any) -> Member:
+    target = member.target_assignment
+    return Member(
+        member_id=member.member_id,
+        instance_id=member.group_instance_id or None,
+        client_id=member.client_id,
+        host=member.host,
+        assigned=_held(member.assignment),
+        target=_held(target) if target is not None else None,
+    )
+
+
+def _held(assignment: Any) -> frozenset[Key]:
+    parts = assignment.topic_partitions if assignment is not None else ()
+    return frozenset((p.topic, p.partition) for p in parts or ())

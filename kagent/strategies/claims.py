@@ -35,6 +35,8 @@ class Claims:
     """Per global number the member that had it in the newest of the older generations, −1 for none; None: nobody."""
     past_the_end: int
     """Claims dropped because the topic has no such partition any more (B5)."""
+    by_field: int = 0
+    """Claims decided otherwise than by what the two members say of themselves (B4)."""
 
 
 def member_order(scenario: Scenario) -> Ints:
@@ -64,35 +66,40 @@ def resolved(scenario: Scenario, rows: Assignment, generation: Ints, field: Ints
     previous = _previous(member, number, generation, order, layout.total)
     claimed = np.bincount(number, minlength=layout.total)
     doubly = np.zeros(0, np.int64)
+    by_field = 0
     if len(claimed) and int(claimed.max()) > 1:
         disputed = claimed[number] > 1
-        owner, doubly = _settled(member[disputed], number[disputed], generation, field, order)
+        owner, doubly, by_field = _settled(member[disputed], number[disputed], generation, field, order)
         stands = ~disputed
         for at in np.flatnonzero(disputed).tolist():
             stands[at] = owner.get(int(number[at])) == int(member[at])
         member, number = member[stands], number[stands]
-    return Claims(order, member, number, doubly, previous, past_the_end)
+    return Claims(order, member, number, doubly, previous, past_the_end, by_field)
 
 
 def _settled(
     member: Ints, number: Ints, generation: Ints, field: Ints, order: Ints
-) -> tuple[dict[int, int], Ints]:
-    """Partition → the member whose claim stands, and the partitions claimed twice in one generation."""
+) -> tuple[dict[int, int], Ints, int]:
+    """Partition → the member whose claim stands; partitions claimed twice in one generation; how many by B4."""
     met = np.empty(len(order), np.int64)
     met[order] = np.arange(len(order))
     claimant: dict[int, int] = {}
     owner: dict[int, int] = {}
     doubly: dict[int, None] = {}
+    by_field = 0
     for at in np.argsort(met[member], kind="stable").tolist():
         partition, later = int(number[at]), int(member[at])
         earlier = claimant.get(partition)
+        if earlier is not None:
+            ours = int(generation[later])
+            by_field += np.sign(ours - field[earlier]) != np.sign(ours - generation[earlier])
         if earlier is None or generation[later] > field[earlier]:
             claimant[partition] = owner[partition] = later
         elif generation[later] == field[earlier]:
             doubly[partition] = None
             owner.pop(partition, None)
             claimant[partition] = later
-    return owner, np.array(list(doubly), np.int64)
+    return owner, np.array(list(doubly), np.int64), by_field
 
 
 def _previous(

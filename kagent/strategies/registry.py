@@ -8,7 +8,17 @@ from typing import Any
 
 from kagent.errors import InputError
 from kagent.names import shown
-from kagent.strategies import fair, lag, lag_global, ranges, roundrobin, sticky
+from kagent.strategies import (
+    constrained_cooperative,
+    fair,
+    lag,
+    lag_global,
+    ranges,
+    roundrobin,
+    server,
+    sticky,
+    uniform,
+)
 from kagent.strategies.assignment import Assignment
 from kagent.strategies.scenario import Scenario
 
@@ -79,6 +89,16 @@ STRATEGIES: dict[str, Strategy] = {
             compute=sticky.cooperative,
         ),
         Strategy(
+            "constrained-cooperative-sticky",
+            "The rejected KIP's own text; identical subscriptions only.",
+            frozenset({PYTHON}),
+            sticky=True,
+            copartitions=False,
+            cooperative=True,
+            java_class=None,
+            compute=constrained_cooperative.assign,
+        ),
+        Strategy(
             "fair",
             "The most constrained topics first, each partition to whoever has the fewest (KIP-49).",
             frozenset({JAVA, PYTHON}),
@@ -109,6 +129,26 @@ STRATEGIES: dict[str, Strategy] = {
             java_class=None,
             compute=lag_global.assign,
             needs_lag=True,
+        ),
+        Strategy(
+            "kip848-uniform",
+            "Even counts decided by the broker, members keep what they hold (group.remote.assignor=uniform).",
+            frozenset({SERVER}),
+            sticky=True,
+            copartitions=False,
+            cooperative=True,
+            java_class=None,
+            compute=uniform.assign,
+        ),
+        Strategy(
+            "kip848-range",
+            "Contiguous blocks per topic, decided by the broker (group.remote.assignor=range).",
+            frozenset({SERVER}),
+            sticky=False,
+            copartitions=True,
+            cooperative=True,
+            java_class=None,
+            compute=server.assign_range,
         ),
     )
 }

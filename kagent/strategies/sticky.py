@@ -6,7 +6,8 @@ once the old one has let go (KIP-429).
 
 Kafka's bugs, by the numbers of ``docs/strategies.md``: the outcome is Kafka's own, except that B1 (it fails), B2 and
 B3 (it gives partitions to members that are not subscribed) and B5 (it gives partitions that do not exist) are
-replaced by the assignment without the bug, and a note says so.
+replaced by the assignment without the bug, and a note says so. With B4 Kafka's outcome is a valid assignment, only
+decided on the wrong number: it is given as it is, with a note.
 """
 
 from __future__ import annotations
@@ -23,36 +24,42 @@ from kagent.strategies.constrained import Placed
 from kagent.strategies.racks import Racks
 from kagent.strategies.scenario import Scenario
 
+Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 B1 = "B1: Kafka's own code fails here with a NullPointerException; the former owner was passed over"
 B2 = "B2: Kafka's own code gives partitions back to a former owner that is no longer subscribed; it was passed over"
 B3 = "B3: Kafka's own code gives partitions to members with an empty subscription; they got none"
+B4 = "B4: {} claims were compared with a generation field that is absent or another; the outcome is Kafka's own"
 B5 = "B5: {} claims of partitions that no longer exist were dropped; Kafka's own code keeps them or fails"
 
 
 def eager(scenario: Scenario) -> Assignment:
     """What ``StickyAssignor`` gives; it knows of owned partitions only what is in the members' user data."""
-    generation = [m.remembered_generation for m in scenario.members]
-    placed, notes = _placed(scenario, scenario.remembered, generation)
+    said = [-1 if m.remembered_generation is None else m.remembered_generation for m in scenario.members]
+    placed, notes = _placed(scenario, scenario.remembered, np.array(said, np.int64))
     return _columns(scenario, placed, notes)
 
 
 def cooperative(scenario: Scenario) -> Assignment:
     """What ``CooperativeStickyAssignor`` gives in this round; ``withheld`` says what follows in the next."""
-    generation = [m.remembered_generation if m.generation is None else m.generation for m in scenario.members]
-    placed, notes = _placed(scenario, scenario.owned, generation)
-    return _withholding(scenario, placed, notes)
+    placed, notes = _placed(scenario, scenario.owned, generations(scenario))
+    return withholding(scenario, placed, notes)
 
 
-def _placed(
-    scenario: Scenario, rows: Assignment, generation: list[int | None]
-) -> tuple[Placed, tuple[str, ...]]:
-    said = np.array([-1 if g is None else g for g in generation], np.int64)
+def generations(scenario: Scenario) -> Ints:
+    """What each member says its generation is (the subscription's field, else user data), −1 if nothing."""
+    said = (m.remembered_generation if m.generation is None else m.generation for m in scenario.members)
+    return np.array([-1 if generation is None else generation for generation in said], np.int64)
+
+
+def _placed(scenario: Scenario, rows: Assignment, said: Ints) -> tuple[Placed, tuple[str, ...]]:
     field = np.array([-1 if m.generation is None else m.generation for m in scenario.members], np.int64)
     claims = resolved(scenario, rows, said, field)
     racks = _heeded(scenario)
     notes = [B5.format(claims.past_the_end)] if claims.past_the_end else []
+    if claims.by_field:
+        notes.append(B4.format(claims.by_field))
     if _taken_for_identical(scenario, claims):
         placed = constrained.place(scenario, claims, racks)
         if _all_subscribed(scenario, placed):
@@ -122,7 +129,8 @@ def _columns(scenario: Scenario, placed: Placed, notes: tuple[str, ...]) -> Assi
     )
 
 
-def _withholding(scenario: Scenario, placed: Placed, notes: tuple[str, ...]) -> Assignment:
+def withholding(scenario: Scenario, placed: Placed, notes: tuple[str, ...]) -> Assignment:
+    """The columns without what is still to be given up by its owner (KIP-429)."""
     transferring = _transferring(scenario, placed)
     if transferring is None or not (out := transferring[placed.number]).any():
         return _columns(scenario, placed, notes)

@@ -1,0 +1,120 @@
+"""``kip848-uniform`` where all members subscribe to the same topics (``UniformHomogeneousAssignmentBuilder``, 4.1).
+
+Even counts, members keep what they hold; who gets one more is decided in the order of Java's map of members, with
+KAFKA-18688: a member that cannot use the extra one leaves it to another, while there are enough of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from kagent.strategies import topicids, uniform_mixed
+from kagent.strategies.assignment import Assignment
+from kagent.strategies.javahash import copy_capacity, order_of_puts, string_hashes
+from kagent.strategies.scenario import Scenario
+from kagent.strategies.server import held_rows, homogeneous
+
+Ints = npt.NDArray[np.int64]
+
+
+def assign(scenario: Scenario) -> Assignment:
+    """What ``UniformAssignor`` gives. Within a member the order of rows says nothing: Java has sets there."""
+    if not homogeneous(scenario):
+        return uniform_mixed.assign(scenario)
+    layout = scenario.layout
+    member, number, notes = held_rows(scenario)
+    order = order_of_puts(string_hashes(scenario.member_ids))
+    held = np.bincount(member, minlength=len(order))
+    quotas = _quotas(held, order, layout.considered_total)
+    free = _free(scenario, order, number)
+    if (held > quotas).any():
+        keeps, revoked = _revoked(scenario, member, number, held, quotas, order)
+        member, number = member[keeps], number[keeps]
+        free = np.concatenate((free, revoked))
+    lacking = order[quotas[order] > held[order]]
+    taker = np.repeat(lacking, (quotas - held)[lacking])[: len(free)]
+    topic, partition = layout.split(np.concatenate((number, free)))
+    return Assignment(
+        scenario.member_ids,
+        layout.topics,
+        topic,
+        partition,
+        np.concatenate((member, taker)).astype(np.int32),
+        (*notes, *topicids.notes(scenario)),
+    )
+
+
+def _quotas(held: Ints, order: Ints, total: int) -> Ints:
+    """How many partitions each member may have."""
+    count = len(order)
+    low, extra = divmod(total, count)
+    quotas = np.full(count, low, np.int64)
+    sizes = held[order].tolist()
+    for at, (member, size) in enumerate(zip(order.tolist(), sizes, strict=True)):
+        if not extra:
+            break
+        if size <= low and count - at > extra:
+            continue  # it has room left and there are others to take the extra one
+        quotas[member] += 1
+        extra -= 1
+    return quotas
+
+
+def _free(scenario: Scenario, order: Ints, number: Ints) -> Ints:
+    """Partitions that nobody holds, topics in the order of Java's set of ids."""
+    layout = scenario.layout
+    free = np.repeat(layout.considered, layout.count)
+    free[number] = False
+    numbers = np.flatnonzero(free)
+    if not len(numbers):
+        return numbers
+    place = np.zeros(len(layout.topics), np.int64)
+    topics = _topic_order(scenario, int(order[0]))
+    place[topics] = np.arange(len(topics))
+    if not (np.diff(place[layout.considered_topics]) > 0).all():
+        numbers = numbers[np.argsort(place[layout.topic_of[numbers]], kind="stable")]
+    return numbers
+
+
+def _topic_order(scenario: Scenario, first: int) -> Ints:
+    """Topics of the first member, as ids in a set filled in the order of its set of names."""
+    layout = scenario.layout
+    codes = layout.subscriptions[layout.subscription[first]].astype(np.int64)
+    names = [layout.topics[code] for code in codes.tolist()]
+    capacity = copy_capacity(len(names))
+    codes = codes[order_of_puts(string_hashes(names), capacity)]
+    codes = codes[layout.count[codes] > 0]
+    ordered: Ints = codes[order_of_puts(topicids.hashes(scenario, codes), capacity)]
+    return ordered
+
+
+def _revoked(
+    scenario: Scenario, member: Ints, number: Ints, held: Ints, quotas: Ints, order: Ints
+) -> tuple[npt.NDArray[np.bool_], Ints]:
+    """Which rows stay, and the partitions taken away in the order in which Java takes them."""
+    keeps = np.ones(len(number), np.bool_)
+    taken = [np.zeros(0, np.int64)]
+    rows_of = np.argsort(member, kind="stable")
+    ends = np.cumsum(held)
+    for over in order[(held > quotas)[order]].tolist():
+        rows = rows_of[ends[over] - held[over] : ends[over]]
+        rows = _iterated(scenario, over, rows, number)
+        keeps[rows[quotas[over] :]] = False
+        taken.append(number[rows[quotas[over] :]])
+    return keeps, np.concatenate(taken)
+
+
+def _iterated(scenario: Scenario, member: int, rows: Ints, number: Ints) -> Ints:
+    """The rows of one member in the order in which its map of sets is walked."""
+    layout, owned = scenario.layout, scenario.owned
+    record = owned.topic[owned.member == member]
+    codes = np.array(list(dict.fromkeys(record.tolist())), np.int64)
+    codes = codes[order_of_puts(topicids.hashes(scenario, codes))]
+    topic = layout.topic_of[number[rows]]
+    walked = []
+    for code in codes.tolist():
+        mine = rows[topic == code]
+        partitions = (number[mine] - layout.start[code]).astype(np.uint32)
+        walked.append(mine[order_of_puts(partitions, copy_capacity(len(mine)))])
+    return np.concatenate(walked)

@@ -13,7 +13,9 @@ from kagent.errors import KagentError
 
 # name → (module under kagent.commands, one line of help). The click command in it is called `command`.
 COMMANDS: dict[str, tuple[str, str]] = {
+    "assign": ("assign", "Compute what each assignment strategy would give."),
     "jars": ("jars", "Fetch the Java archives into the cache."),
+    "partition": ("partition", "Say which partition the producer puts a key in."),
     "up": ("up", "Run pipeline and worker as one supervised process tree."),
     "worker": ("worker", "Run the Faust worker."),
     "settings": ("settings", "Print the settings in effect, secrets masked."),

@@ -16,6 +16,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "assign": ("assign", "Compute what each assignment strategy would give."),
     "jars": ("jars", "Fetch the Java archives into the cache."),
     "partition": ("partition", "Say which partition the producer puts a key in."),
+    "pipeline": ("pipeline", "Run the Spark stream from __consumer_offsets to group events."),
     "up": ("up", "Run pipeline and worker as one supervised process tree."),
     "worker": ("worker", "Run the Faust worker."),
     "settings": ("settings", "Print the settings in effect, secrets masked."),

@@ -22,7 +22,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import orjson
+
+Ints = Sequence[int] | np.ndarray[Any, np.dtype[np.int64]]
+"""A column of integers: a list when it was read, a numpy array when it is written."""
 
 SCHEMA = 1
 MAX_BYTES = 512 * 1024
@@ -38,10 +42,10 @@ class TopicOffsets:
 
     topic: str
     topic_id: str | None
-    partition: Sequence[int]
-    committed: Sequence[int]
-    time: Sequence[int]
-    source_offset: Sequence[int]
+    partition: Ints
+    committed: Ints
+    time: Ints
+    source_offset: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +53,8 @@ class TopicTombstones:
     """Partitions of one topic whose committed offset was removed (expiry, deletion, OffsetDelete)."""
 
     topic: str
-    partition: Sequence[int]
-    source_offset: Sequence[int]
+    partition: Ints
+    source_offset: Ints
 
 
 @dataclass(frozen=True, slots=True)

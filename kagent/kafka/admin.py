@@ -20,7 +20,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka import KafkaError as Code
-from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_exponential
 
 from kagent.errors import KafkaError
@@ -161,6 +161,11 @@ class Admin:
                 if answer is not None:
                     found[resource.name] = {name: entry.value for name, entry in answer.items()}
         return found
+
+    def create(self, topics: list[NewTopic]) -> dict[str, Future[Any]]:
+        """Ask for these topics to be created; each future raises what the broker says."""
+        with self._errors("asked to create topics"):
+            return dict(self._client.create_topics(topics, request_timeout=self.deadline))
 
     @patiently
     def groups(self) -> list[str]:

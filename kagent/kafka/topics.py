@@ -1,0 +1,101 @@
+"""kagent's own topics on the home cluster: what they must be, what is missing, what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaError as Code
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import NewTopic
+
+from kagent.errors import KafkaError
+from kagent.kafka.admin import Admin
+from kagent.settings import Topics
+
+HOUR = 3_600_000
+LARGE = str(8 * 1024 * 1024)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A topic as it must be."""
+
+    name: str
+    partitions: int
+    config: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One topic's state: ``created``, ``ok`` or ``wrong``, with a sentence for what is wrong."""
+
+    topic: str
+    state: str
+    problem: str | None = None
+
+
+def wanted(topics: Topics) -> list[Wanted]:
+    """All topics that kagent needs; Faust makes its changelogs itself."""
+    events = {
+        "cleanup.policy": "delete",
+        "retention.ms": str(topics.retention_hours * HOUR),
+        "compression.type": "zstd",
+        "max.message.bytes": LARGE,
+    }
+    compact = {
+        "cleanup.policy": "compact",
+        "compression.type": "zstd",
+        "max.message.bytes": LARGE,
+        "segment.ms": str(24 * HOUR),
+    }
+    letters = {"cleanup.policy": "delete", "retention.ms": str(7 * 24 * HOUR), "compression.type": "zstd"}
+    ticks = {"cleanup.policy": "delete", "retention.ms": str(HOUR), "compression.type": "zstd"}
+    return [
+        Wanted(topics.events, topics.partitions, events),
+        Wanted(topics.recommendations, topics.partitions, compact),
+        Wanted(topics.mutes, 1, compact),
+        Wanted(topics.dead_letters, 1, letters),
+        Wanted(topics.ticks, topics.partitions, ticks),
+    ]
+
+
+def ensure(admin: Admin, topics: Topics, create: bool = True) -> list[Finding]:
+    """Create what is missing (with ``create``) and say what is wrong. Idempotent. Raises KafkaError."""
+    known = admin.topic_names()
+    missing = [topic for topic in wanted(topics) if topic.name not in known]
+    made = _create(admin, missing, topics.replication) if create else {}
+    there = [topic for topic in wanted(topics) if topic.name in known]
+    configs = admin.topic_configs([topic.name for topic in there])
+    findings = [
+        Finding(topic.name, "created")
+        if topic.name in made
+        else Finding(topic.name, "wrong", "is missing: run `kagent topics`")
+        for topic in missing
+    ]
+    findings += [_judged(topic, known[topic.name], configs.get(topic.name, {})) for topic in there]
+    return sorted(findings, key=lambda finding: finding.topic)
+
+
+def _create(admin: Admin, missing: list[Wanted], replication: int) -> set[str]:
+    if not missing:
+        return set()
+    new = [NewTopic(t.name, t.partitions, replication, config=dict(t.config)) for t in missing]
+    for name, future in admin.create(new).items():
+        try:
+            future.result(admin.deadline)
+        except KafkaException as error:
+            if error.args[0].code() != Code.TOPIC_ALREADY_EXISTS:
+                raise KafkaError(f"The topic {name} could not be created: {error.args[0].str()}.") from error
+    return {topic.name for topic in missing}
+
+
+def _judged(topic: Wanted, partitions: int, config: Mapping[str, str]) -> Finding:
+    if partitions != topic.partitions:
+        problem = f"has {partitions} partitions, the settings say {topic.partitions}: change topics.partitions or re-create it"
+        return Finding(topic.name, "wrong", problem)
+    policy = topic.config["cleanup.policy"]
+    if config and config.get("cleanup.policy") != policy:
+        problem = f"has cleanup.policy={config.get('cleanup.policy')} and must have {policy}: alter the topic"
+        return Finding(topic.name, "wrong", problem)
+    return Finding(topic.name, "ok")

@@ -1,0 +1,50 @@
+"""The latest record of each key, on the raw bytes: what is superseded within a trigger is never decoded."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+COMPACT_ROWS = 500_000
+"""Rows held before the batches of a task are collapsed together: bounds memory by distinct keys, not by commits."""
+
+
+def latest(table: pa.Table) -> pa.Table:
+    """The last row of each key, in the order in which they stand. Columns: ``key`` and any others.
+
+    Rows of one key must be in log order (one partition of the source, read in order).
+    """
+    keys = table.column("key").combine_chunks()
+    if isinstance(keys, pa.ChunkedArray):
+        keys = keys.chunk(0) if keys.num_chunks else pa.array([], keys.type)
+    codes = keys.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False)
+    if not len(codes):
+        return table
+    last = np.empty(int(codes.max()) + 1, dtype=np.int64)
+    last[codes] = np.arange(len(codes))
+    return table.take(pa.array(np.sort(last)))
+
+
+class Collapser:
+    """Takes the batches of one task and gives what is left of them."""
+
+    def __init__(self) -> None:
+        self._held: list[pa.Table] = []
+        self._rows = 0
+        self.rows_in = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take one batch in."""
+        self.rows_in += batch.num_rows
+        table = latest(pa.Table.from_batches([batch]))
+        self._held.append(table)
+        self._rows += table.num_rows
+        if self._rows > COMPACT_ROWS:
+            whole = self.table()
+            self._held, self._rows = ([whole], whole.num_rows) if whole is not None else ([], 0)
+
+    def table(self) -> pa.Table | None:
+        """The latest row of each key so far, or None without any."""
+        if not self._held:
+            return None
+        return latest(pa.concat_tables(self._held)) if len(self._held) > 1 else self._held[0]

@@ -36,10 +36,10 @@ def source_options(security: Mapping[str, str], own: str) -> dict[str, str]:
     }
 
 
-def read_stream(spark: SparkSession, security: Mapping[str, str], max_offsets: int) -> DataFrame:
-    """The live topic, from its beginning or from the checkpoint."""
+def read_stream(spark: SparkSession, security: Mapping[str, str], own: str, max_offsets: int) -> DataFrame:
+    """The live topic, from its beginning or from the checkpoint. ``own``: what kagent's group names begin with."""
     options = {
-        **source_options(security),
+        **source_options(security, own),
         "startingOffsets": "earliest",
         "maxOffsetsPerTrigger": str(max_offsets),
     }

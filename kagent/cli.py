@@ -13,6 +13,9 @@ from kagent.errors import KagentError
 
 # name → (module under kagent.commands, one line of help). The click command in it is called `command`.
 COMMANDS: dict[str, tuple[str, str]] = {
+    "acls": ("acls", "Print the least rights that pipeline, worker and subscribers need."),
+    "lag": ("lag", "Show the lag of groups as the cluster tells it."),
+    "topics": ("topics", "Create kagent's own topics and report what is wrong with them."),
     "assign": ("assign", "Compute what each assignment strategy would give."),
     "jars": ("jars", "Fetch the Java archives into the cache."),
     "partition": ("partition", "Say which partition the producer puts a key in."),

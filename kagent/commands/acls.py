@@ -1,0 +1,30 @@
+"""``kagent acls``: the least rights of pipeline, worker and subscriber."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+import orjson
+
+from kagent.commands.common import chosen
+from kagent.kafka.acls import command as as_command
+from kagent.kafka.acls import rules
+
+
+@click.command()
+@click.option("--principals", default="kagent-{role}", show_default=True, help="How the users are named.")
+@click.option("--json", "as_json", is_flag=True, help="One line of JSON per right.")
+@click.pass_context
+def command(ctx: click.Context, principals: str, as_json: bool) -> None:
+    """Print the least rights of the three principals as commands of kafka-acls.sh."""
+    settings, _, cluster = chosen(ctx)
+    for role, rights in rules(settings.topics).items():
+        principal = principals.replace("{role}", role)
+        if not as_json:
+            click.echo(f"# {role}")
+        for rule in dict.fromkeys(rights):
+            if as_json:
+                click.echo(orjson.dumps({"role": role, "principal": principal, **asdict(rule)}).decode())
+            else:
+                click.echo(as_command(rule, principal, cluster.bootstrap))

@@ -1,0 +1,10 @@
+"""The planner: the fewest moves that bring a group near the best that any assignment could have, with a proof.
+
+Pure; numpy only. ``docs/planner.md`` explains it.
+"""
+
+from kagent.advice.planner.plan import Move, Plan, lower_bound, plan
+from kagent.advice.planner.problem import Problem
+from kagent.advice.planner.search import Budget
+
+__all__ = ["Budget", "Move", "Plan", "Problem", "lower_bound", "plan"]

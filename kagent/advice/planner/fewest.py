@@ -1,0 +1,259 @@
+"""The fewest moves that bring every member under its room: a beam search over partial plans.
+
+Whoever is fullest has to give one of the units it still holds from before, wherever that goes, and no unit moves
+twice: branching on that is exhaustive. A state is judged by the moves made so far and the fewest still needed
+(``bounds.removals``), so that a search in which no state was cut proves its answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from kagent.advice.planner.case import CLOSE
+from kagent.advice.planner.problem import Codes, Flags, Numbers, summed
+
+FAR = 1 << 20
+WIDTHS = ((30, 1.0), (30, -1.0), (250, 1.0), (250, -1.0), (1000, 1.0))
+"""Beam widths, and whether even or uneven slack is preferred."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Goal:
+    """What to reach: sizes, rooms, who may hold what and where everything is now (-1: to be placed)."""
+
+    size: Numbers
+    room: Numbers
+    home: Codes
+    eligible: Flags
+
+    @property
+    def members(self) -> int:
+        return len(self.room)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """The best plan found and what is proven of it. Moves count only units that left a home."""
+
+    at: Codes | None
+    moves: int
+    bound: int
+
+    @property
+    def proven(self) -> bool:
+        """Whether no plan with fewer moves exists."""
+        return self.at is not None and self.moves <= self.bound
+
+
+@dataclass(slots=True, eq=False)
+class _States:
+    """A level of the beam: as many moves each. Rows are states."""
+
+    at: Codes
+    load: Numbers
+    need: Codes
+    """[state, member]: fewest units that must still leave it."""
+    key: npt.NDArray[np.uint64]
+
+
+class Search:
+    """Beam searches for one goal; tables that they share are made once."""
+
+    def __init__(self, goal: Goal) -> None:
+        self.goal = goal
+        self.order = np.lexsort((-goal.size, goal.home))
+        self.slots = _slots(goal, self.order)
+        self.slot_size = np.where(self.slots >= 0, goal.size[self.slots], 0.0)
+        self.limit = goal.room * (1 + CLOSE)
+        self.keys = _keys(goal)
+        self.placing = [
+            unit for unit in np.argsort(-goal.size, kind="stable").tolist() if goal.home[unit] < 0
+        ]
+        self.root = self._root()
+        self.root_bound = int(self.root.need.sum())
+
+    def _root(self) -> _States:
+        goal = self.goal
+        load = summed(goal.home, goal.size, goal.members)[None, :]
+        at = goal.home[None, :].copy()
+        members = np.arange(goal.members)
+        need = self._needs(at, np.zeros_like(members), members, load[0], None)[None, :]
+        return _States(at, load, need, np.zeros(1, np.uint64))
+
+    def _needs(self, at: Codes, state: Codes, member: Codes, load: Numbers, without: Codes | None) -> Codes:
+        """Fewest units, largest first, that must leave each (state, member) of that load; FAR if all are too few."""
+        slots = self.slots[member]
+        here = (slots >= 0) & (at[state[:, None], slots] == member[:, None])
+        if without is not None:
+            here &= slots != without[:, None]
+        sizes = np.where(here, self.slot_size[member], 0.0)
+        total = np.cumsum(sizes, axis=1)
+        excess = load - self.limit[member]
+        needed = (here & (total - sizes < excess[:, None])).sum(axis=1)
+        full = total[:, -1] if total.shape[1] else np.zeros(len(member))
+        return np.where(full >= excess - CLOSE * self.goal.room[member], needed, FAR)
+
+    def beam(self, most: int, width: int, sign: float) -> tuple[Codes | None, int, bool]:
+        """One search with at most so many moves: the plan or None, its moves, and whether any state was cut."""
+        states, cut = self.root, False
+        for unit in self.placing:
+            states, lost = self._kept(self._placed(states, unit), most, width, sign)
+            cut |= lost
+        for moves in range(most + 1):
+            if not len(states.at):
+                return None, FAR, cut
+            done = np.flatnonzero(~states.need.any(axis=1))
+            if len(done):
+                full = (states.load[done] / self.goal.room).max(axis=1)
+                return states.at[done[int(full.argmin())]], moves, cut
+            if moves == most:
+                break
+            states, lost = self._kept(self._moved(states), most - moves - 1, width, sign)
+            cut |= lost
+        return None, FAR, cut
+
+    def _placed(self, states: _States, unit: int) -> tuple[_States, Codes, Codes, Codes]:
+        """Children of placing a unit that nobody has: one for each member that may hold it."""
+        members = np.flatnonzero(self.goal.eligible[unit])
+        parent = np.repeat(np.arange(len(states.at)), len(members))
+        to = np.tile(members, len(states.at))
+        return states, parent, np.full(len(parent), unit), to
+
+    def _moved(self, states: _States) -> tuple[_States, Codes, Codes, Codes]:
+        """Children of one move away from each state's fullest member, of each unit it still has, to anybody."""
+        goal = self.goal
+        excess = np.where(states.need > 0, states.load - goal.room, -np.inf)
+        source = excess.argmax(axis=1)
+        slots = self.slots[source]
+        here = (slots >= 0) & (states.at[np.arange(len(source))[:, None], slots] == source[:, None])
+        state, column = np.nonzero(here)
+        unit = slots[state, column]
+        to_ok = goal.eligible[unit].copy()
+        to_ok[np.arange(len(unit)), source[state]] = False
+        row, to = np.nonzero(to_ok)
+        return states, state[row], unit[row], to
+
+    def _kept(
+        self, children: tuple[_States, Codes, Codes, Codes], most: int, width: int, sign: float
+    ) -> tuple[_States, bool]:
+        """The best children, each once: those that can still end within ``most`` moves, ``width`` of them."""
+        states, parent, unit, to = children
+        goal = self.goal
+        key = states.key[parent] + self.keys[unit, to]
+        _, first = np.unique(key, return_index=True)
+        parent, unit, to, key = parent[first], unit[first], to[first], key[first]
+        load, need = self._after(states, parent, unit, to)
+        ahead = need.sum(axis=1)
+        alive = np.flatnonzero(ahead <= most)
+        cut = len(alive) > width
+        over = np.maximum(load[alive] - goal.room, 0.0).sum(axis=1) / max(float(goal.room.mean()), 1e-300)
+        if cut:
+            slack = np.square((goal.room - load[alive]) / goal.room.mean()).sum(axis=1)
+            rank = np.lexsort((key[alive], sign * slack, np.round(ahead[alive] + over / (1.0 + over), 9)))
+            alive = alive[rank[:width]]
+        at = states.at[parent[alive]]
+        at[np.arange(len(alive)), unit[alive]] = to[alive]
+        return _States(at, load[alive], need[alive], key[alive]), cut
+
+    def _after(self, states: _States, parent: Codes, unit: Codes, to: Codes) -> tuple[Numbers, Codes]:
+        """Loads and needs of the children."""
+        goal, rows = self.goal, np.arange(len(parent))
+        load, need = states.load[parent], states.need[parent]
+        size, source = goal.size[unit], goal.home[unit]
+        load[rows, to] += size
+        need[rows, to] = self._needs(states.at, parent, to, load[rows, to], None)
+        left = np.flatnonzero(source >= 0)
+        if len(left):
+            source = source[left]
+            load[left, source] -= size[left]
+            # what a source still needs hangs on state and unit only, not on where the unit goes
+            pair = parent[left] * len(goal.size) + unit[left]
+            _, first, inverse = np.unique(pair, return_index=True, return_inverse=True)
+            one = left[first]
+            needs = self._needs(states.at, parent[one], source[first], load[one, source[first]], unit[one])
+            need[left, source] = needs[inverse.reshape(-1)]
+        return load, need
+
+
+def _slots(goal: Goal, order: Codes) -> Codes:
+    """[member, slot]: the units it holds that could go elsewhere, largest first; -1 fills up."""
+    free = goal.eligible.sum(axis=1) > 1
+    rows = [order[(goal.home[order] == member) & free[order]] for member in range(goal.members)]
+    slots = np.full((goal.members, max([1, *map(len, rows)])), -1, np.int64)
+    for member, units in enumerate(rows):
+        slots[member, : len(units)] = units
+    return slots
+
+
+def _keys(goal: Goal) -> npt.NDArray[np.uint64]:
+    """[unit, member] random numbers whose sum names a state; units that are alike share theirs."""
+    alike = np.column_stack([goal.size, goal.home, goal.eligible])
+    _, same = np.unique(alike, axis=0, return_inverse=True)
+    rng = np.random.default_rng(11)
+    drawn = rng.integers(
+        1, 2**63, size=(int(same.max()) + 1 if len(same) else 0, goal.members), dtype=np.uint64
+    )
+    return drawn[same.reshape(-1)]
+
+
+def fewest(goal: Goal, incumbent: Codes | None, widths: tuple[tuple[int, float], ...] = WIDTHS) -> Found:
+    """The fewest moves found, with what is proven; the incumbent is a plan that is known to reach the goal, or None."""
+    cases = list(_dominated(goal)) or [goal]
+    searches = sorted((_Case(Search(case), _extra(case, goal)) for case in cases), key=lambda one: one.bound)
+    best = incumbent
+    moves = FAR if best is None else _moves(goal, best)
+    for width, sign in widths:
+        for one in searches:
+            if one.bound >= moves or one.closed:
+                continue
+            at, _, cut = one.search.beam(min(moves - 1 - one.extra, FAR), width, sign)
+            if at is not None and (made := _moves(goal, at)) < moves:
+                best, moves = at, made
+            elif at is None and not cut:
+                one.closed = True
+            if at is not None and not cut:
+                one.bound = max(one.bound, _moves(goal, at))
+        if all(one.closed or one.bound >= moves for one in searches):
+            return Found(best, moves, moves)
+    return Found(best, moves, min(moves, min(one.bound for one in searches if not one.closed)))
+
+
+@dataclass(slots=True, eq=False)
+class _Case:
+    """One search and the moves that its case takes for granted."""
+
+    search: Search
+    extra: int
+    closed: bool = False
+    """No plan better than the best known exists in this case."""
+    bound: int = 0
+
+    def __post_init__(self) -> None:
+        self.bound = self.search.root_bound + self.extra
+
+
+def _dominated(goal: Goal) -> Iterator[Goal]:
+    """If one unit takes more than half of somebody's room: the cases "it ends at j", which bound the moves far better."""
+    unit = int(goal.size.argmax())
+    if goal.home[unit] < 0 or goal.size[unit] <= goal.room.max() / 2:
+        return
+    for member in np.flatnonzero(goal.eligible[unit]).tolist():
+        eligible = goal.eligible.copy()
+        eligible[unit] = False
+        eligible[unit, member] = True
+        home = goal.home.copy()
+        if member != home[unit]:
+            home[unit] = -1
+        yield Goal(goal.size, goal.room, home, eligible)
+
+
+def _extra(case: Goal, goal: Goal) -> int:
+    return int(((goal.home >= 0) & (case.home < 0)).sum())
+
+
+def _moves(goal: Goal, at: Codes) -> int:
+    return int(((goal.home >= 0) & (at != goal.home)).sum())

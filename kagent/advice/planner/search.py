@@ -1,0 +1,173 @@
+"""Small groups: the best value, the fewest moves to come near it, and what each number of moves can reach."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kagent.advice.planner import fewest, spread
+from kagent.advice.planner.case import CLOSE, NEVER, Case, score, value
+from kagent.advice.planner.problem import Codes, summed
+
+FRONTIER_WIDTHS = ((40, 1.0), (40, -1.0), (300, 1.0))
+STEPS = 9
+"""Bisection steps per point of the frontier."""
+SETTLED = 5e-4
+"""How near its bound a point of the frontier is left alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much is searched, in rounds and widths, never in time: the same input gives the same plan."""
+
+    effort: spread.Effort = field(default_factory=spread.Effort)
+    widths: tuple[tuple[int, float], ...] = fewest.WIDTHS
+    frontier: int = 12
+    """Up to how many moves the frontier is looked for; 0: only where it stands and where the plan ends."""
+    cells: int = 6000
+    """Units × members up to which a group is searched; larger ones are levelled in one pass."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reached:
+    """An assignment with the moves it takes and the greatest value it has."""
+
+    at: Codes
+    moves: int
+    greatest: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """The plan, the best value known, the moves no plan can do without, and the frontier."""
+
+    plan: Reached
+    best: float
+    bound: float
+    move_bound: int
+    frontier: tuple[Reached, ...]
+
+
+def moves_of(case: Case, at: Codes) -> int:
+    """Units that left a home."""
+    return int(((case.home >= 0) & (at != case.home)).sum())
+
+
+def solve(case: Case, bound: float, tolerance: float, max_moves: int | None, budget: Budget) -> Answer:
+    """The fewest moves to within the tolerance of the best value found, for a case small enough to search."""
+    rested = case.home if bool((case.home >= 0).all()) else spread.greedy(case, case.home)
+    ideal = spread.spread(case, bound, budget.effort, rested)
+    best = case.greatest(ideal)
+    bound = min(bound, best)
+    target = (1 + tolerance) * best
+    start = _homeward(case, ideal, target)
+    found = fewest.fewest(_goal(case, target), _incumbent(case, rested, start, target, budget), budget.widths)
+    at = start if found.at is None else found.at
+    plan = Reached(at, moves_of(case, at), case.greatest(at))
+    most = plan.moves if max_moves is None else min(max_moves, plan.moves)
+    line = _frontier(case, bound, best, max(budget.frontier, 0), rested, plan)
+    known = [one for one in line if one.moves <= most]
+    if most < plan.moves or (known and known[-1].greatest < plan.greatest):
+        plan = known[-1] if known else Reached(rested, moves_of(case, rested), case.greatest(rested))
+    return Answer(plan, min(best, *(one.greatest for one in (*line, plan))), bound, found.bound, tuple(line))
+
+
+def _goal(case: Case, target: float) -> fewest.Goal:
+    size, room = case.sizes(target)
+    return fewest.Goal(size, room, case.home, case.eligible)
+
+
+def _incumbent(case: Case, rested: Codes, ideal: Codes, target: float, budget: Budget) -> Codes:
+    """The better of two plans that reach the target: from the ideal homeward, and from here downward."""
+    descent = spread.Descent(
+        case, case.eligible, rested, budget.effort.splits // 10, np.random.default_rng(5)
+    )
+    if descent.run(target) > target * (1 + CLOSE):
+        return ideal
+    other = _homeward(case, descent.at, target)
+    return other if moves_of(case, other) < moves_of(case, ideal) else ideal
+
+
+def _homeward(case: Case, at: Codes, target: float) -> Codes:
+    """Sends home, largest first, whatever fits there under the target."""
+    at = at.copy()
+    size, room = case.sizes(target)
+    load = summed(at, size, len(room))
+    away = np.flatnonzero((case.home >= 0) & (at != case.home))
+    changed = True
+    while changed:
+        changed = False
+        for unit in away[np.argsort(-size[away], kind="stable")].tolist():
+            home = case.home[unit]
+            if at[unit] != home and load[home] + size[unit] <= room[home] * (1 + CLOSE):
+                load[at[unit]] -= size[unit]
+                load[home] += size[unit]
+                at[unit] = home
+                changed = True
+    return at
+
+
+def _frontier(
+    case: Case, bound: float, best: float, last: int, rested: Codes, plan: Reached
+) -> list[Reached]:
+    """The smallest greatest for 0, 1, 2, … moves, and for the plan's own number of them; never rising."""
+    floors = _floors(case, max(last, plan.moves))
+    line: list[Reached] = []
+    known = Reached(rested, 0, case.greatest(rested))
+    for moves in [*range(last + 1), *([plan.moves] if plan.moves > last else [])]:
+        if moves == plan.moves and plan.greatest < known.greatest:
+            known = plan
+        known = _point(case, moves, max(bound, floors[moves]), known)
+        line.append(Reached(known.at, moves, known.greatest))
+        if known.greatest <= best * (1 + CLOSE) and moves >= plan.moves:
+            break
+    return line
+
+
+def _point(case: Case, moves: int, floor: float, known: Reached) -> Reached:
+    """The smallest greatest with so many moves, between its bound and what fewer moves reached, by bisection."""
+    low, aim = floor, floor
+    for _ in range(STEPS):
+        high = known.greatest
+        if high <= low * (1 + SETTLED) or low == float("inf"):
+            break
+        at = _reach(case, moves, aim)
+        if at is not None and (reached := case.greatest(at)) < high:
+            known = Reached(at, moves, reached)
+        else:
+            low = max(low, aim)
+        high = known.greatest
+        aim = (low + high) / 2 if high < float("inf") else low * 2
+    return known
+
+
+def _reach(case: Case, moves: int, target: float) -> Codes | None:
+    search = fewest.Search(_goal(case, target))
+    if search.root_bound > moves:
+        return None
+    for width, sign in FRONTIER_WIDTHS:
+        at, _, cut = search.beam(moves, width, sign)
+        if at is not None or not cut:
+            return at
+    return None
+
+
+def _floors(case: Case, last: int) -> list[float]:
+    """For k = 0, 1, …: the greatest left when k units, always the largest of the fullest member, just vanish.
+
+    What comes in only adds, so no plan with k moves gets below it.
+    """
+    work, _ = case.sums(case.home)
+    if case.draining:
+        return [0.0] * (last + 1)
+    free = case.eligible.sum(axis=1) > 1
+    floors = []
+    held = [sorted(case.work[(case.home == member) & free].tolist()) for member in range(len(case.speed))]
+    for _ in range(last + 1):
+        scores = score(work, np.zeros_like(work), case.speed)
+        full = int(scores.argmax())
+        floors.append(value(float(min(scores[full], 2 * NEVER))))
+        if held[full]:
+            work[full] -= held[full].pop()
+    return floors

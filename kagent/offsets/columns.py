@@ -7,46 +7,62 @@
            v4:     int64 offset · int32 epoch · uvarint n+1, metadata · int64 commit time · uvarint tags
                    (none, or one: 00 10 and the 16 bytes of the topic id)
 
-Rows that do not fit one of these exactly are left to :func:`kagent.offsets.decode`, one by one: rare, and rarely right.
+A key without its partition is one of few (group, topic) pairs: the pairs are told apart on the raw bytes, and only each
+distinct one is read. The first 16 bytes of a value hold its version, offset, epoch and the metadata's length, the last
+ones its times: two gathers a row. Rows that do not fit one of these layouts exactly are left to
+:func:`kagent.offsets.decode`, one by one: rare, and rarely right.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kagent.offsets.reader import DecodeError
+from kagent.offsets.buffers import Column, Ints, Mask, is_utf8, not_utf8
+from kagent.offsets.reader import MAX_STRING, DecodeError
 from kagent.offsets.record import decode
 from kagent.offsets.schema import ZERO_UUID
 
-Ints = np.ndarray[tuple[int], np.dtype[np.int64]]
-Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
 COMMIT_TYPES = (0, 1)
 NO_TYPE = -32768
 """What :func:`record_types` says of a key too short to have a type."""
+LEAST_KEY = 10
+LEAST_VALUE = 20
+HEAD = np.dtype([("high", ">u8"), ("low", ">u8")])
+TAIL = np.dtype([("time", ">i8"), ("tags", "u1")])
+TAIL_WITH_ID = np.dtype([*TAIL.descr, ("tag", "u1"), ("size", "u1"), ("id", "V16")])
+"""What follows the metadata of version 4: without a tag, and with the topic id's alone."""
+
+BLOCK = 16384
+"""Rows decoded at a time, so that what is computed on the way stays in the processor's cache."""
+
+Words = np.ndarray[tuple[int], np.dtype[np.uint64]]
+Bytes = np.ndarray[tuple[int, int], np.dtype[np.uint8]]
 
 
 @dataclass(frozen=True, slots=True)
 class CommitColumns:
-    """n commits, in input order. ``group`` and ``topic``: Arrow strings. Numbers: int64 arrays of shape (n,).
+    """n commits, in input order. ``group`` and ``topic``: dictionary-encoded strings. Numbers: int64, shape (n,).
 
     ``epoch`` and ``expire_time`` are -1 where a version has none; times in ms; ``topic_id``: fixed_size_binary(16), null
     where unknown. ``tombstone``: rows whose value is null (their numbers are -1). ``bad``: rows that are malformed, with
     the reason in ``errors`` by row; their names are empty and their numbers -1.
     """
 
-    group: pa.StringArray
-    topic: pa.StringArray
+    group: pa.DictionaryArray
+    topic: pa.DictionaryArray
     partition: Ints
     offset: Ints
     epoch: Ints
     commit_time: Ints
     expire_time: Ints
     topic_id: pa.FixedSizeBinaryArray
-    metadata: pa.StringArray | None
+    metadata: pa.Array | None
     tombstone: Mask
     bad: Mask
     errors: dict[int, DecodeError]
@@ -55,49 +71,12 @@ class CommitColumns:
         return len(self.partition)
 
 
-class _Bytes:
-    """A binary Arrow array as one uint8 buffer with starts and ends; numbers are gathered at any byte of it."""
-
-    def __init__(self, array: pa.Array) -> None:
-        large = pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type)
-        width = np.int64 if large else np.int32
-        _, offsets, data = array.buffers()
-        n = len(array)
-        if offsets is None:
-            bounds = np.zeros(n + 1, dtype=np.int64)
-        else:
-            bounds = np.frombuffer(offsets, dtype=width)[array.offset : array.offset + n + 1].astype(np.int64)
-        first = int(bounds[0]) if n else 0
-        held = np.frombuffer(data, dtype=np.uint8) if data is not None else np.zeros(0, dtype=np.uint8)
-        used = held[first : int(bounds[-1])] if n else held[:0]
-        # Eight bytes of padding, so that a number may be gathered at any byte and masked afterwards.
-        self.data = np.concatenate([used, np.zeros(8, dtype=np.uint8)])
-        self.start: Ints = bounds[:-1] - first
-        self.end: Ints = bounds[1:] - first
-        self.null: Mask = np.asarray(array.is_null()) if array.null_count else np.zeros(n, dtype=np.bool_)
-
-    def at(self, where: Ints, kind: str) -> Ints:
-        """Big-endian numbers of this kind ('>i8' …) that begin at ``where``; anything for a place out of range."""
-        size = int(kind[-1])
-        windows = np.ndarray((len(self.data) - size + 1,), dtype=kind, buffer=self.data, strides=(1,))
-        found: Ints = windows[np.minimum(where, len(windows) - 1)].astype(np.int64)
-        return found
-
-    def slices(self, start: Ints, length: Ints) -> pa.StringArray:
-        """The strings data[start : start + length], copied together. Raises ArrowInvalid if one is not UTF-8."""
-        ends = np.concatenate([[0], np.cumsum(length)])
-        gather = np.repeat(start - ends[:-1], length) + np.arange(ends[-1])
-        data = pa.py_buffer(self.data[gather])
-        strings = pa.LargeStringArray.from_buffers(len(start), pa.py_buffer(ends.astype(np.int64)), data)
-        strings.validate(full=True)
-        return strings
-
-
 def record_types(keys: pa.Array) -> Ints:
     """The record type of each key; NO_TYPE where the key is null or shorter than two bytes. Shape (n,)."""
-    held = _Bytes(keys)
-    types = held.at(held.start, ">i2")
-    types[(held.end - held.start < 2) | held.null] = NO_TYPE
+    held = Column(keys)
+    typed = (held.size >= 2) & ~held.null
+    types = held.numbers(held.start, ">i2", typed)
+    types[~typed] = NO_TYPE
     return types
 
 
@@ -106,189 +85,220 @@ def decode_commits(keys: pa.Array, values: pa.Array, metadata: bool = False) -> 
 
     Never raises for what is in the bytes: see ``bad`` and ``errors``. ``metadata``: also give the metadata strings.
     """
-    key, value = _Bytes(keys), _Bytes(values)
-    n = len(keys)
-    names = _Keys(key)
-    body = _Values(value)
-    fits = names.fits & (value.null | body.fits)
-    fits[fits] = _utf8(key, names, body, value, fits)
-    columns = _Columns(n, names, body, value.null, fits, key, value if metadata else None)
-    return columns.mended(keys, values, np.flatnonzero(~fits))
+    if len(keys) != len(values):
+        raise ValueError(f"{len(keys)} keys and {len(values)} values")
+    names = _Keys(Column(keys))
+    body = _Values(Column(values))
+    errors = _mend(body, keys, values, np.flatnonzero(~(names.fits & body.fits)))
+    bad = np.zeros(len(keys), np.bool_)
+    bad[list(errors)] = True
+    if errors:
+        names.void(bad)
+        body.void(bad)
+    return CommitColumns(
+        group=names.group,
+        topic=names.topic,
+        partition=names.partition,
+        offset=body.offset,
+        epoch=body.epoch,
+        commit_time=body.commit_time,
+        expire_time=body.expire_time,
+        topic_id=body.topic_ids(),
+        metadata=body.texts() if metadata else None,
+        tombstone=body.held.null & ~bad,
+        bad=bad,
+        errors=errors,
+    )
+
+
+def _mend(body: _Values, keys: pa.Array, values: pa.Array, rows: Ints) -> dict[int, DecodeError]:
+    """Decode these rows one by one into ``body``; the errors of those that cannot be."""
+    errors: dict[int, DecodeError] = {}
+    for row in rows.tolist():
+        try:
+            record = decode(keys[row].as_py(), values[row].as_py())
+            if record.type not in COMMIT_TYPES:
+                raise DecodeError(f"record type {record.type} is not an offset commit", "key", 0)
+        except DecodeError as error:
+            errors[row] = error
+        else:
+            if record.value is not None:
+                body.put(row, record.value)
+    return errors
 
 
 class _Keys:
-    """Where group, topic and partition stand in each key."""
+    """Group, topic and partition of each key; which keys fit."""
 
-    def __init__(self, key: _Bytes) -> None:
-        size = key.end - key.start
-        self.group_length = key.at(key.start + 2, ">i2")
-        self.group = key.start + 4
-        room = (size >= 12) & (self.group_length >= 0) & (self.group_length <= size - 10)
-        topic = np.where(room, self.group + self.group_length, key.start)
-        self.topic_length = key.at(topic, ">i2")
-        self.topic = topic + 2
-        exact = room & (self.topic_length >= 0) & (size == 10 + self.group_length + self.topic_length)
-        kind = key.at(key.start, ">i2")
-        exact |= room & (size == 10) & (self.group_length == 0) & (self.topic_length == 0)
-        self.fits: Mask = exact & ~key.null & ((kind == 0) | (kind == 1))
-        self.partition = key.at(np.where(self.fits, self.topic + self.topic_length, 0), ">i4")
+    def __init__(self, held: Column) -> None:
+        roomy = (held.size >= LEAST_KEY) & ~held.null
+        pair_end = np.where(roomy, held.end - 4, held.start)
+        self.partition = held.numbers(pair_end, ">i4", roomy)
+        pairs = held.cut(held.start, pair_end).dictionary_encode()
+        code = pairs.indices.to_numpy()
+        group, topic, fits = _pairs(Column(pairs.dictionary))
+        self.group, self.topic = _coded(group, code), _coded(topic, code)
+        self.fits: Mask = fits[code]
+
+    def void(self, bad: Mask) -> None:
+        """Empty the names and -1 the partition of these rows."""
+        self.partition[bad] = -1
+        self.group, self.topic = (
+            pc.if_else(pa.array(bad), "", names.cast(pa.string())).dictionary_encode()
+            for names in (self.group, self.topic)
+        )
+
+
+def _pairs(held: Column) -> tuple[pa.Array, pa.Array, Mask]:
+    """Groups and topics of the distinct ``type · group · topic``, and which of these are well-formed."""
+    fits = held.size >= LEAST_KEY - 4
+    kind = held.numbers(held.start, ">i2", fits)
+    fits &= (kind == COMMIT_TYPES[0]) | (kind == COMMIT_TYPES[1])
+    length = held.numbers(held.start + 2, ">i2", fits)
+    fits &= (length >= 0) & (length <= held.size - 6)
+    cut = held.start + 4 + np.where(fits, length, 0)
+    fits &= held.numbers(cut, ">i2", fits) == held.end - cut - 2
+    group = held.cut(np.where(fits, held.start + 4, held.start), np.where(fits, cut, held.start))
+    topic = held.cut(np.where(fits, cut + 2, held.start), np.where(fits, held.end, held.start))
+    if not (is_utf8(group) and is_utf8(topic)):
+        broken = not_utf8(group) | not_utf8(topic)
+        fits &= ~broken
+        group, topic = (pc.if_else(pa.array(broken), b"", names) for names in (group, topic))
+    return group.cast(pa.string()), topic.cast(pa.string()), fits
+
+
+def _coded(names: pa.Array, code: np.ndarray[tuple[int], np.dtype[np.int32]]) -> pa.DictionaryArray:
+    distinct = names.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(pa.array(distinct.indices.to_numpy()[code]), distinct.dictionary)
 
 
 class _Values:
-    """Where metadata and times stand in each value, by version."""
+    """What stands in each value; which values fit. A null fits: it is a tombstone."""
 
-    def __init__(self, value: _Bytes) -> None:
-        size = value.end - value.start
-        version = value.at(value.start, ">i2")
-        epochs = (version == 3) | (version == 4)
-        self.offset = value.at(value.start + 2, ">i8")
-        self.epoch = np.where(epochs, value.at(value.start + 10, ">i4"), -1)
-        length_at = value.start + np.where(epochs, 14, 10)
-        plain = value.at(length_at, ">i2")
-        compact, width = _uvarint(value, length_at)
-        flexible = version == 4
-        self.length = np.where(flexible, compact - 1, plain)
-        self.metadata = length_at + np.where(flexible, width, 2)
-        sane = (size >= 20) & (self.length >= 0) & (self.length <= size)
-        time_at = np.where(sane, self.metadata + self.length, value.start)
-        self.commit_time = value.at(time_at, ">i8")
-        after = time_at + 8
-        self.expire_time = np.where(version == 1, value.at(after, ">i8"), -1)
-        tags = value.at(np.where(sane, after, 0), ">u1")
-        self.with_id = flexible & (value.at(after, ">u4") >> 8 == 0x010010) & (value.end == after + 19)
-        self.id_at = after + 3
-        end = after + np.where(version == 1, 8, 0) + np.where(flexible, 1, 0)
-        known = (version >= 0) & (version <= 4)
-        bare = (value.end == end) & (~flexible | (tags == 0))
-        self.fits: Mask = known & sane & ~value.null & (bare | self.with_id)
-        self._held = value
+    def __init__(self, held: Column) -> None:
+        n = len(held)
+        self.held = held
+        self.offset, self.epoch, self.commit_time, self.expire_time = (np.full(n, -1) for _ in range(4))
+        self.ids: Bytes = np.zeros((n, 16), np.uint8)
+        self.text, self.text_end = held.start.copy(), held.start.copy()
+        self.fits: Mask = held.null.copy()
+        self.mended: dict[int, str] = {}
+        whole = np.flatnonzero((held.size >= LEAST_VALUE) & ~held.null)
+        for at in range(0, len(whole), BLOCK):
+            self._block(whole[at : at + BLOCK])
+        self._utf8()
 
-    def ids_of(self, rows: Mask) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
-        """The 16 bytes of these rows' topic ids, shape (rows, 16)."""
-        windows = np.lib.stride_tricks.sliding_window_view(self._held.data, 16)
-        found: np.ndarray[tuple[int, int], np.dtype[np.uint8]] = windows[self.id_at[rows]]
-        return found
+    def _block(self, rows: Ints) -> None:
+        head = self.held.load(self.held.start[rows], HEAD)
+        high, low = head["high"].astype(np.uint64), head["low"].astype(np.uint64)
+        version = high >> np.uint64(48)
+        for number, read in _LAYOUTS.items():
+            of = np.flatnonzero(version == number)
+            if len(of):
+                read(self, rows[of], high[of], low[of])
 
+    def fixed(self, rows: Ints, high: Words, low: Words, epoch: bool, expires: bool) -> None:
+        """Versions 0 to 3: everything but the metadata has a fixed size, so both ends are known."""
+        shift, before, after = (0, 16, 8) if epoch else (32, 12, 16 if expires else 8)
+        length = (low >> np.uint64(shift)).astype(np.int16).astype(np.int64)
+        exact = (length >= 0) & (self.held.size[rows] == before + length + after)
+        rows, high, low, length = _only(exact, rows, high, low, length)
+        self._common(rows, high, low, epoch, self.held.start[rows] + before, length)
+        end = self.held.end[rows]
+        self.commit_time[rows] = self.held.load(end - after, ">i8")
+        if expires:
+            self.expire_time[rows] = self.held.load(end - 8, ">i8")
 
-def _uvarint(held: _Bytes, at: Ints) -> tuple[Ints, Ints]:
-    """The variable-length number at each place and its width, up to three bytes (a string's length has no more)."""
-    first, second, third = (held.at(at + i, ">u1") for i in range(3))
-    wide, wider = first >= 0x80, (first >= 0x80) & (second >= 0x80)
-    number = (first & 0x7F) | np.where(wide, (second & 0x7F) << 7, 0) | np.where(wider, third << 14, 0)
-    return number, 1 + wide.astype(np.int64) + wider.astype(np.int64)
+    def flexible(self, rows: Ints, high: Words, low: Words) -> None:
+        """Version 4: a compact length of up to two bytes in the head, then tags: none, or the topic id's."""
+        first, second = (low >> np.uint64(8)).astype(np.uint8), low.astype(np.uint8)
+        wide = first >= 128
+        coded = (first & 0x7F) + (second.astype(np.int64) << 7) * wide
+        text = self.held.start[rows] + 15 + wide
+        after = text + coded - 1
+        left = self.held.end[rows] - after
+        sane = (coded > 0) & (coded - 1 <= MAX_STRING) & ~(wide & (second >= 128))
+        for tail in (TAIL, TAIL_WITH_ID):
+            at = np.flatnonzero(sane & (left == tail.itemsize))
+            if len(at):
+                self._tail(tail, rows[at], high[at], low[at], text[at], after[at])
 
-
-def _utf8(key: _Bytes, names: _Keys, body: _Values, value: _Bytes, fits: Mask) -> Mask:
-    """Of the rows that fit: which have only UTF-8 in their strings (all, but for a broken record)."""
-    rows = np.flatnonzero(fits)
-    sound = np.ones(len(rows), dtype=np.bool_)
-    for held, start, length in (
-        (key, names.group, names.group_length),
-        (key, names.topic, names.topic_length),
-        (value, body.metadata, np.where(value.null, 0, body.length)),
-    ):
-        if len(held.data) <= 8 or not (held.data >= 0x80).any():
-            continue  # ASCII is UTF-8
-        try:
-            held.slices(start[rows], length[rows])
-        except pa.ArrowInvalid:
-            sound &= np.array([_is_utf8(held, s, n) for s, n in zip(start[rows], length[rows], strict=True)])
-    return sound
-
-
-def _is_utf8(held: _Bytes, start: int, length: int) -> bool:
-    try:
-        held.data[start : start + length].tobytes().decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-class _Columns:
-    """The columns of the rows that fit, with room for those that are mended one by one."""
-
-    def __init__(
-        self, n: int, names: _Keys, body: _Values, null: Mask, fits: Mask, key: _Bytes, text: _Bytes | None
+    def _tail(
+        self, kind: np.dtype[np.void], rows: Ints, high: Words, low: Words, text: Ints, at: Ints
     ) -> None:
-        live = fits & ~null
-        self.n, self.fits, self.live = n, fits, live
-        self.group = key.slices(names.group, np.where(fits, names.group_length, 0))
-        self.topic = key.slices(names.topic, np.where(fits, names.topic_length, 0))
-        self.partition = np.where(fits, names.partition, -1)
-        self.offset = np.where(live, body.offset, -1)
-        self.epoch = np.where(live, body.epoch, -1)
-        self.commit_time = np.where(live, body.commit_time, -1)
-        self.expire_time = np.where(live, body.expire_time, -1)
-        self.null = null
-        self.metadata = text.slices(body.metadata, np.where(live, body.length, 0)) if text else None
-        self.ids = _ids(body, live & body.with_id, n)
-        self.id_known = live & body.with_id
-
-    def mended(self, keys: pa.Array, values: pa.Array, rows: Ints) -> CommitColumns:
-        """The columns with these rows decoded one by one."""
-        bad = np.zeros(self.n, dtype=np.bool_)
-        errors: dict[int, DecodeError] = {}
-        found: dict[int, tuple[str, str, str]] = {}
-        for row in rows.tolist():
-            try:
-                found[row] = self._one(row, keys[row].as_py(), values[row].as_py())
-            except DecodeError as error:
-                bad[row], errors[row] = True, error
-        names = [self.group, self.topic, self.metadata]
-        for at, column in enumerate(names):
-            if found and column is not None:
-                names[at] = _replaced(column, {row: strings[at] for row, strings in found.items()})
-        ids = np.where(self.id_known[:, None], self.ids, 0).astype(np.uint8)
-        topic_id = pa.FixedSizeBinaryArray.from_buffers(
-            pa.binary(16),
-            self.n,
-            [_bitmap(self.id_known & ids.any(axis=1)), pa.py_buffer(np.ascontiguousarray(ids))],
+        tail = self.held.load(at, kind)
+        with_id = kind is TAIL_WITH_ID
+        exact = (
+            (tail["tags"] == 1) & (tail["tag"] == 0) & (tail["size"] == 16) if with_id else tail["tags"] == 0
         )
-        return CommitColumns(
-            group=names[0],
-            topic=names[1],
-            partition=self.partition,
-            offset=self.offset,
-            epoch=self.epoch,
-            commit_time=self.commit_time,
-            expire_time=self.expire_time,
-            topic_id=topic_id,
-            metadata=names[2],
-            tombstone=self.null & ~bad,
-            bad=bad,
-            errors=errors,
+        rows, high, low, text, at, tail = _only(exact, rows, high, low, text, at, tail)
+        self._common(rows, high, low, True, text, at - text)
+        self.commit_time[rows] = tail["time"]
+        if with_id:
+            self.ids.view("V16")[rows, 0] = tail["id"]
+
+    def _common(self, rows: Ints, high: Words, low: Words, epoch: bool, text: Ints, length: Ints) -> None:
+        self.offset[rows] = ((high << np.uint64(16)) | (low >> np.uint64(48))).view(np.int64)
+        if epoch:
+            self.epoch[rows] = (low >> np.uint64(16)).astype(np.int32)
+        self.text[rows], self.text_end[rows] = text, text + length
+        self.fits[rows] = True
+
+    def _utf8(self) -> None:
+        """Metadata that is not UTF-8 does not fit."""
+        rows = np.flatnonzero(self.text_end > self.text)
+        if len(rows) and not is_utf8(self.held.parts(self.text[rows], self.text_end[rows])):
+            self.fits[rows[not_utf8(self.held.cut(self.text[rows], self.text_end[rows]))]] = False
+
+    def put(self, row: int, value: Mapping[str, Any]) -> None:
+        """One row as :func:`kagent.offsets.decode` read it."""
+        self.offset[row], self.commit_time[row] = value["offset"], value["commitTimestamp"]
+        self.epoch[row], self.expire_time[row] = (
+            value.get("leaderEpoch", -1),
+            value.get("expireTimestamp", -1),
+        )
+        self.ids[row] = np.frombuffer(
+            bytes.fromhex(value.get("topicId", ZERO_UUID).replace("-", "")), np.uint8
+        )
+        self.mended[row] = value["metadata"]
+
+    def void(self, bad: Mask) -> None:
+        """-1 the numbers of these rows and empty the rest."""
+        for numbers in (self.offset, self.epoch, self.commit_time, self.expire_time):
+            numbers[bad] = -1
+        self.ids[bad] = 0
+        self.text_end[bad] = self.text[bad]
+
+    def topic_ids(self) -> pa.FixedSizeBinaryArray:
+        """The ids' bytes; the id of zeros is none."""
+        halves = self.ids.view(np.uint64)
+        known = pa.py_buffer(np.packbits((halves[:, 0] | halves[:, 1]) != 0, bitorder="little"))
+        return pa.FixedSizeBinaryArray.from_buffers(
+            pa.binary(16), len(self.ids), [known, pa.py_buffer(self.ids)]
         )
 
-    def _one(self, row: int, key: bytes | None, value: bytes | None) -> tuple[str, str, str]:
-        record = decode(key, value)
-        if record.type not in COMMIT_TYPES:
-            raise DecodeError(f"record type {record.type} is not an offset commit", "key", 0)
-        self.partition[row] = record.key["partition"]
-        if record.value is None:
-            return record.key["group"], record.key["topic"], ""
-        body = record.value
-        self.offset[row], self.commit_time[row] = body["offset"], body["commitTimestamp"]
-        self.epoch[row], self.expire_time[row] = body.get("leaderEpoch", -1), body.get("expireTimestamp", -1)
-        if body.get("topicId", ZERO_UUID) != ZERO_UUID:
-            self.ids[row] = np.frombuffer(bytes.fromhex(body["topicId"].replace("-", "")), dtype=np.uint8)
-            self.id_known[row] = True
-        return record.key["group"], record.key["topic"], body["metadata"]
+    def texts(self) -> pa.Array:
+        """The metadata strings, empty for tombstones and bad rows."""
+        self.text_end[list(self.mended)] = self.text[list(self.mended)]
+        texts = self.held.cut(self.text, self.text_end).cast(pa.string())
+        if not self.mended:
+            return texts
+        mask = np.zeros(len(texts), np.bool_)
+        mask[list(self.mended)] = True
+        found = pa.array([self.mended[row] for row in sorted(self.mended)], pa.string())
+        return pc.replace_with_mask(texts, pa.array(mask), found)
 
 
-def _ids(body: _Values, known: Mask, n: int) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
-    ids = np.zeros((n, 16), dtype=np.uint8)
-    if known.any():
-        ids[known] = body.ids_of(known)
-    return ids
+def _only(mask: Mask, *arrays: Any) -> tuple[Any, ...]:
+    """The rows of the arrays for which the mask is true; the arrays themselves where that is all."""
+    return arrays if mask.all() else tuple(a[mask] for a in arrays)
 
 
-def _bitmap(valid: Mask) -> pa.Buffer:
-    return pa.py_buffer(np.packbits(valid, bitorder="little"))
-
-
-def _replaced(column: pa.Array, rows: dict[int, str]) -> pa.Array:
-    mask = np.zeros(len(column), dtype=np.bool_)
-    mask[list(rows)] = True
-    return pc.replace_with_mask(
-        column, pa.array(mask), pa.array([rows[r] for r in sorted(rows)], column.type)
-    )
+Layout = Callable[[_Values, Ints, Words, Words], None]
+_LAYOUTS: dict[int, Layout] = {
+    0: lambda v, rows, high, low: v.fixed(rows, high, low, epoch=False, expires=False),
+    1: lambda v, rows, high, low: v.fixed(rows, high, low, epoch=False, expires=True),
+    2: lambda v, rows, high, low: v.fixed(rows, high, low, epoch=False, expires=False),
+    3: lambda v, rows, high, low: v.fixed(rows, high, low, epoch=True, expires=False),
+    4: _Values.flexible,
+}

@@ -1,0 +1,243 @@
+"""The history of one topic's log ends: where each log stood, and when.
+
+It answers two questions without reading a record. *Where was the log end when this commit was made?* lies between the
+samples around the commit, because a log end only grows: :meth:`EndHistory.bracket`. *How old is the record at this
+offset?* lies between the samples around the offset: :meth:`EndHistory.age`.
+
+Samples are kept finer when they are young (see ``SPACING``), so that a topic costs about 2 kB a partition whatever the
+time it has been watched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Longs = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+UNKNOWN = -1
+# (age from which it holds, spacing kept), in ms: all samples for 3 minutes, then 30 s, 5 min, 30 min, 2 h up to 7 days.
+SPACING = ((180_000, 30_000), (1_800_000, 300_000), (21_600_000, 1_800_000), (172_800_000, 7_200_000))
+OLDEST = 7 * 86_400_000
+GROWTH = 64
+STORED_CELLS = 20_000
+"""At most so many numbers in a stored row, so that it stays far under the broker's message limit."""
+
+
+class EndHistory:
+    """Log starts, ends and last stable offsets of all partitions of one topic. Mutable; rows by :meth:`to_row`.
+
+    ``start`` and ``stable`` are the newest known (int64, one a partition; ``stable`` is UNKNOWN where nobody asked).
+    ``born``: time in ms since which the logs are these logs; commits made before it belong to a deleted topic.
+    """
+
+    __slots__ = (
+        "_asked",
+        "_count",
+        "_ends",
+        "_rates",
+        "_seen",
+        "_thin_at",
+        "born",
+        "stable",
+        "start",
+        "topic_id",
+    )
+
+    def __init__(self, partitions: int = 0, topic_id: str | None = None) -> None:
+        self.topic_id = topic_id
+        self.born = 0
+        self.start: Longs = np.zeros(partitions, np.int64)
+        self.stable: Longs = np.full(partitions, UNKNOWN, np.int64)
+        self._asked: Longs = np.zeros(GROWTH, np.int64)
+        self._seen: Longs = np.zeros(GROWTH, np.int64)
+        self._ends: Longs = np.zeros((GROWTH, partitions), np.int64)
+        self._count = 0
+        self._thin_at = GROWTH
+        self._rates: tuple[int, int, Floats] | None = None
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions are known."""
+        return len(self.start)
+
+    @property
+    def last(self) -> int:
+        """When the newest sample had been answered, in ms; 0 before the first."""
+        return int(self._seen[self._count - 1]) if self._count else 0
+
+    @property
+    def first(self) -> int:
+        """When the oldest sample kept was asked, in ms; 0 before the first."""
+        return int(self._asked[0]) if self._count else 0
+
+    @property
+    def samples(self) -> int:
+        """How many samples are kept."""
+        return self._count
+
+    @property
+    def end(self) -> Longs:
+        """The newest log ends; zeros before the first sample."""
+        return self._ends[self._count - 1] if self._count else np.zeros(self.partitions, np.int64)
+
+    def add(
+        self,
+        asked: int,
+        seen: int,
+        start: npt.ArrayLike,
+        end: npt.ArrayLike,
+        stable: npt.ArrayLike | None = None,
+        topic_id: str | None = None,
+    ) -> None:
+        """Take one sample: asked and answered at these times (ms), log starts and ends of all partitions.
+
+        A partition that could not be asked is UNKNOWN: what was known of it stands. Another topic id, or an end that
+        fell below the log start of before, means that the topic was created anew: the history starts afresh.
+        """
+        ends, starts = np.asarray(end, np.int64), np.asarray(start, np.int64)
+        self._widen(len(ends))
+        if self._count and seen <= self.last:
+            return
+        if self._another(ends, topic_id):
+            self._forget(asked)
+        known = self.end
+        ends = np.where(ends == UNKNOWN, known, np.maximum(ends, 0))
+        self.topic_id = topic_id or self.topic_id
+        self.start = np.where(starts == UNKNOWN, self.start, starts)
+        if stable is not None:
+            self.stable = np.asarray(stable, np.int64).copy()
+        else:
+            self.stable = np.full(len(ends), UNKNOWN, np.int64)
+        self._append(asked, seen, np.maximum(ends, known) if self._count else ends)
+
+    def _another(self, ends: Longs, topic_id: str | None) -> bool:
+        if topic_id and self.topic_id and topic_id != self.topic_id:
+            return True
+        # An unclean leader election may take back a few records; a new topic begins below the old one's start.
+        fell = (ends != UNKNOWN) & (ends < self.end) & (ends < np.maximum(self.start, self.end // 2))
+        return bool(self._count and fell.any())
+
+    def _forget(self, born: int) -> None:
+        self.born = born
+        self._count = 0
+        self.start = np.zeros(self.partitions, np.int64)
+
+    def _widen(self, partitions: int) -> None:
+        more = partitions - self.partitions
+        if more <= 0:
+            return
+        # A partition that was not there had its end at 0, so the older samples are true for it as they are.
+        self._ends = np.pad(self._ends, ((0, 0), (0, more)))
+        self.start = np.pad(self.start, (0, more))
+        self.stable = np.pad(self.stable, (0, more), constant_values=UNKNOWN)
+        self._rates = None
+
+    def _append(self, asked: int, seen: int, ends: Longs) -> None:
+        if self._count >= self._thin_at:
+            self._thin(seen)
+        if self._count == len(self._asked):
+            self._asked = np.concatenate([self._asked, np.zeros(GROWTH, np.int64)])
+            self._seen = np.concatenate([self._seen, np.zeros(GROWTH, np.int64)])
+            self._ends = np.concatenate([self._ends, np.zeros((GROWTH, self.partitions), np.int64)])
+        self._asked[self._count], self._seen[self._count] = asked, seen
+        self._ends[self._count, : len(ends)] = ends
+        self._count += 1
+
+    def _thin(self, now: int) -> None:
+        """Keep every young sample and one per spacing of the older ones."""
+        keep = kept(self._seen[: self._count], now)
+        count = len(keep)
+        self._asked[:count], self._seen[:count] = self._asked[keep], self._seen[keep]
+        self._ends[:count] = self._ends[keep]
+        self._count = count
+        self._thin_at = count + GROWTH // 2
+
+    def bracket(self, partitions: Longs, times: Longs, slack: int = 0) -> tuple[Longs, Longs]:
+        """The log end at these times lies in [low, high]: per (partition, time) the end in the last sample before it and
+        in the first one after it, UNKNOWN where there is none. ``slack`` ms widens the times by the clocks' difference.
+        """
+        count = self._count
+        before = np.searchsorted(self._seen[:count], times - slack, side="right") - 1
+        after = np.searchsorted(self._asked[:count], times + slack, side="left")
+        low = self._ends[np.maximum(before, 0), partitions]
+        high = self._ends[np.minimum(after, max(count - 1, 0)), partitions]
+        low = np.where(before >= 0, low, UNKNOWN)
+        return low, np.where(after < count, high, UNKNOWN)
+
+    def at(self, time: int) -> Longs:
+        """The ends of all partitions in the last sample before ``time``, or in the oldest one."""
+        row = int(np.searchsorted(self._seen[: self._count], time, side="right")) - 1
+        return self._ends[max(row, 0)] if self._count else self.end
+
+    def rates(self, window: int = 300_000) -> Floats:
+        """Inflow of every partition in records/s over the last ``window`` ms that were watched; 0 before two samples."""
+        if self._rates is not None and self._rates[:2] == (self.last, window):
+            return self._rates[2]
+        count = self._count
+        first = int(np.searchsorted(self._seen[:count], self.last - window, side="left"))
+        span = self.last - int(self._seen[first]) if count else 0
+        if span <= 0:
+            rates = np.zeros(self.partitions)
+        else:
+            rates = (self._ends[count - 1] - self._ends[first]) * (1000.0 / span)
+        self._rates = (self.last, window, rates)
+        return rates
+
+    def age(self, partitions: Longs, offsets: Longs, now: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        """How long ago the records at these offsets were written, in s, and whether that is only a lower bound (``≥``).
+
+        0 where nothing is unread. The record at offset o was written after the last sample whose end is ≤ o; the age is
+        counted from the first sample in which the end lay beyond it, so it is never too great.
+        """
+        ages, beyond = np.zeros(len(partitions)), np.zeros(len(partitions), bool)
+        if not self._count:
+            return ages, ~beyond
+        ends = self._ends[: self._count, partitions]
+        unread = ends[-1] > offsets
+        first = (ends <= offsets).sum(axis=0)  # ends are sorted along time
+        place = np.minimum(first, self._count - 1)
+        ages[:] = np.where(unread, (now - self._seen[place]) / 1000.0, 0.0)
+        return np.maximum(ages, 0.0), unread & (first == 0)
+
+    def to_row(self) -> dict[str, Any]:
+        """A coarse form for a table: the newest samples and ever fewer older ones, about 200 kB at most."""
+        keep = kept(self._seen[: self._count], self.last)
+        room = max(2, STORED_CELLS // max(1, self.partitions))
+        if len(keep) > room:
+            keep = keep[np.unique(np.linspace(0, len(keep) - 1, room).astype(int))]
+        return {
+            "topic_id": self.topic_id,
+            "born": self.born,
+            "start": self.start.tolist(),
+            "asked": self._asked[keep].tolist(),
+            "seen": self._seen[keep].tolist(),
+            "ends": self._ends[keep].tolist(),
+        }
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> EndHistory:
+        """The history that :meth:`to_row` wrote."""
+        history = cls(len(row["start"]), row["topic_id"])
+        for asked, seen, ends in zip(row["asked"], row["seen"], row["ends"], strict=True):
+            history._append(asked, seen, np.asarray(ends, np.int64))
+        history.start = np.asarray(row["start"], np.int64)
+        history.born = row["born"]
+        return history
+
+
+def kept(times: Longs | Sequence[int], now: int) -> Longs:
+    """Which of these rising times are kept at ``now``: all young ones, then the first in each span of ``SPACING``."""
+    stamps = np.asarray(times, np.int64)
+    age = now - stamps
+    spacing = np.ones(len(stamps), np.int64)
+    for since, space in SPACING:
+        spacing[age >= since] = space
+    slot = stamps // spacing
+    first = np.ones(len(stamps), bool)
+    first[1:] = (slot[1:] != slot[:-1]) | (spacing[1:] != spacing[:-1])
+    return np.flatnonzero(first & (age <= OLDEST))

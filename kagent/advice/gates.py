@@ -1,0 +1,106 @@
+"""What must hold before anything is said: streaks of evaluations, and every reason for not (yet) speaking."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kagent.advice.look import Look
+from kagent.advice.state import Streak
+from kagent.advice.verdicts import Finding
+
+REWOUND_PATIENCE = 7_200_000
+GROUP_READY = frozenset({"Stable", "Empty"})
+
+
+class Streaks:
+    """Evaluations in a row of the same kind of finding about the same member."""
+
+    @staticmethod
+    def follow(before: Streak | None, lead: Finding | None, look: Look) -> Streak | None:
+        """The streak after this look; None if nothing is the matter."""
+        if lead is None:
+            return None
+        member = look.names[lead.members[0]] if lead.members else ""
+        lag, commit = _evidence(look, lead)
+        if before is None or before.kind != lead.kind or before.member != member:
+            return Streak(lead.kind, member, look.now, 1, commit, 1, lag)
+        newer = commit > before.commit
+        return replace(
+            before,
+            count=before.count + 1,
+            commit=max(commit, before.commit),
+            commits=before.commits + newer,
+        )
+
+
+def _evidence(look: Look, lead: Finding) -> tuple[float, int]:
+    """Lag of the member concerned and time of its newest commit."""
+    if lead.kind == "spread":
+        at = lead.members[0]
+        return float(look.load.lag[at]), int(look.load.commit[at])
+    return float(look.lags.shown[list(lead.rows)].sum()), 0
+
+
+def why_not(look: Look, lead: Finding, streak: Streak | None) -> str | None:
+    """Why this finding is not spoken of (yet); None if it may be."""
+    policy, state, now = look.policy, look.state, look.now
+    if look.seen.muted:
+        return "muted"
+    if now < state.cooldown_until:
+        return "cooldown"
+    if learning(look):
+        return "learning"
+    if streak is None or streak.count < policy.evaluations:
+        return "evaluations"
+    return _spread_only(look, streak) if lead.kind == "spread" else None
+
+
+def learning(look: Look) -> bool:
+    """Whether the group is too new to kagent to be judged: its habits are not known yet."""
+    commits = sum(c.commits for c in look.seen.commits.values())
+    young = look.now - look.state.first_seen < look.policy.learn * 1000
+    return young or commits < look.policy.learn_commits
+
+
+def _spread_only(look: Look, streak: Streak) -> str | None:
+    policy, state = look.policy, look.state
+    roster = look.roster
+    if roster is None or roster.state not in GROUP_READY or roster.stale:
+        return "not_stable"
+    cadence = float(look.lags.cadence.max(initial=0.0))
+    if look.now - state.generation_at < max(policy.settle * 1000, 3 * cadence):
+        return "settling"
+    if streak.commits < 2:
+        return "one_commit"
+    if drains_soon(look, streak):
+        return "draining"
+    if rewound(look, streak):
+        return "rewound"
+    return None
+
+
+def shrinking(look: Look, streak: Streak) -> float | None:
+    """Records/s by which the overloaded member's lag falls since the streak began; None before a second commit."""
+    began = look.now - streak.since
+    if streak.commits < 2 or began <= 0:
+        return None
+    lag = float(look.load.lag[look.names.index(streak.member)])
+    return (streak.lag - lag) * 1000 / began
+
+
+def drains_soon(look: Look, streak: Streak) -> bool:
+    """Whether the member will have caught up by itself within the policy's ``hold``."""
+    falls = shrinking(look, streak)
+    if falls is None or falls <= 0:
+        return False
+    lag = float(look.load.lag[look.names.index(streak.member)])
+    return lag / falls <= look.policy.hold
+
+
+def rewound(look: Look, streak: Streak) -> bool:
+    """Whether somebody set the group back not long ago and it is working through what it reads again."""
+    last = max((c.rewound for c in look.seen.commits.values()), default=0)
+    if not last or look.now - last > REWOUND_PATIENCE:
+        return False
+    falls = shrinking(look, streak)
+    return falls is None or falls > 0

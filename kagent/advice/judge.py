@@ -1,0 +1,205 @@
+"""The judgement: an observation and what is remembered in, messages and what is to be remembered out. Pure.
+
+    judgement = judge(observation, state, policy)       at every tick
+    if judgement.candidate:                             ask the coordinator, then commits and log ends afresh
+        judgement = confirm(judgement.candidate, fresh, judgement.state, policy)
+    write judgement.state if it is not the same object; send judgement.messages
+
+Nothing opens before it was confirmed. While blind nothing opens and nothing resolves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from kagent.advice import incident as incidents
+from kagent.advice.commits import TopicCommits
+from kagent.advice.ends import UNKNOWN, EndHistory
+from kagent.advice.gates import Streaks, why_not
+from kagent.advice.learning import lessons, membership
+from kagent.advice.look import Look
+from kagent.advice.message import Story, incident_id, tell
+from kagent.advice.observation import Observation
+from kagent.advice.policy import Policy
+from kagent.advice.recommendation import Recommendation
+from kagent.advice.state import JudgeState, Streak
+from kagent.advice.verdicts import Finding, findings
+
+IGNORED_TYPES = frozenset({None, "consumer", "streams", "share"})
+"""Protocol types of groups that consume; others (Connect's and Schema Registry's workers) only share a coordinator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What would open, once the coordinator and fresh numbers agree. ``assignment``: digest it rests on."""
+
+    cluster: str
+    group: str
+    id: str
+    verdict: str
+    since: int
+    assignment: str
+    topics: tuple[str, ...] = ()
+    brokers: tuple[int, ...] = ()
+    """Leaders of the partitions concerned, where known."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What came of it. ``dropped``: why a candidate was not published, a counted reason; ``held``: why what is the matter
+    is not (yet) spoken of; ``verdict``: the leading one; ``skew`` and ``lag`` for metrics."""
+
+    state: JudgeState
+    messages: tuple[Recommendation, ...] = ()
+    candidate: Candidate | None = None
+    verdict: str = "balanced"
+    dropped: str | None = None
+    held: str | None = None
+    skew: float | None = None
+    lag: int | None = None
+    look: Look | None = field(default=None, repr=False)
+    findings: tuple[Finding, ...] = ()
+
+
+def judge(seen: Observation, state: JudgeState | None, policy: Policy) -> Judgement:
+    """One tick of one group. A tick at or before the last judged one changes nothing."""
+    known = state or JudgeState(first_seen=seen.now)
+    if state is not None and seen.now <= state.last_tick:
+        return Judgement(known)
+    if ignored(seen, policy):
+        return Judgement(known, held="ignored")
+    if seen.blind is not None:
+        return incidents.blinded(seen, known, policy)
+    known = membership(known, seen, policy)
+    if known.incident is None and known.streak is None and quiet(seen, known, policy):
+        return Judgement(known)
+    return _judged(Look(seen, policy, known))
+
+
+def ignored(seen: Observation, policy: Policy) -> bool:
+    """Whether the group is none that kagent judges."""
+    roster = seen.roster
+    return policy.ignore or bool(roster and roster.protocol_type not in IGNORED_TYPES)
+
+
+def quiet(seen: Observation, state: JudgeState, policy: Policy) -> bool:
+    """Whether a cheap look finds nothing that could be the matter: most groups, most of the time, stop here."""
+    if len(state.generations) >= 3 or state.empty_since or state.marks or state.stopped:
+        return False
+    steady = seen.now - state.generation_at > policy.idle_after * 1000
+    if steady and seen.roster is not None and any(not m.assigned for m in seen.roster.members):
+        return False
+    floor = (seen.as_of or seen.now) - min(60_000, int(policy.stall_after * 1000))
+    return all(
+        _topic_quiet(commits, seen.ends[topic], policy, floor)
+        for topic, commits in seen.commits.items()
+        if topic in seen.ends and commits.partition
+    )
+
+
+def _topic_quiet(commits: TopicCommits, ends: EndHistory, policy: Policy, floor: int) -> bool:
+    """No commit was behind when it was made, none is overtaken by retention, none with unread data after it is old."""
+    partition = np.array(commits.partition, np.int64)
+    if not ends.samples:
+        return True
+    if partition[-1] >= ends.partitions:
+        return False
+    committed, moved = np.array(commits.committed, np.int64), np.array(commits.moved, np.int64)
+    allowed = policy.allowed_lag
+    unread = ends.end[partition] - committed > allowed
+    if not unread.any():
+        return True
+    here = unread & (committed != -1)
+    if (here & (moved < floor)).any() or (here & (ends.start[partition] > committed)).any():
+        return False
+    time = np.array(commits.time, np.int64)
+    before, _ = ends.bracket(partition, time, int(policy.clock_slack * 1000))
+    return not bool((here & (before != UNKNOWN) & (before - committed > allowed)).any())
+
+
+def _judged(look: Look) -> Judgement:
+    state = lessons(look)
+    look = replace(look, state=state) if state is not look.state else look
+    found = findings(look)
+    lead = found[0] if found else None
+    if state.incident is not None:
+        return incidents.carried_on(look, found)
+    streak = Streaks.follow(state.streak, lead, look)
+    state = replace(state, streak=streak, last_tick=look.now) if streak or state.streak else state
+    held = why_not(look, lead, streak) if lead else None
+    ready = lead is not None and streak is not None and held is None
+    return Judgement(
+        state,
+        candidate=_candidate(look, lead, streak) if ready and lead and streak else None,
+        verdict=str(lead.verdict) if lead else "balanced",
+        held=held,
+        skew=look.load.skew if look.by_member else None,
+        lag=int(look.lags.shown[look.lags.known & ~look.lags.orphaned].sum()),
+        look=look,
+        findings=tuple(found),
+    )
+
+
+def _candidate(look: Look, lead: Finding, streak: Streak) -> Candidate:
+    topics = tuple(dict.fromkeys(look.lags.name(at)[0] for at in lead.rows))
+    return Candidate(
+        cluster=look.seen.cluster,
+        group=look.seen.group,
+        id=incident_id(look.seen.cluster, look.seen.group, streak.since),
+        verdict=str(lead.verdict),
+        since=streak.since,
+        assignment=look.roster.assignment if look.roster else "",
+        topics=topics,
+        brokers=_leaders(look, lead),
+    )
+
+
+def _leaders(look: Look, lead: Finding) -> tuple[int, ...]:
+    found: dict[int, None] = {}
+    for at in lead.rows:
+        topic, partition = look.lags.name(at)
+        info = look.seen.topics.get(topic)
+        if info and partition < len(info.leaders):
+            found[info.leaders[partition]] = None
+    return tuple(found)
+
+
+def confirm(candidate: Candidate, fresh: Observation, state: JudgeState, policy: Policy) -> Judgement:
+    """The candidate seen afresh: published, or dropped with a reason that is counted.
+
+    ``fresh``: roster as the coordinator describes it now, commits and log ends asked for just now (last stable offsets
+    too, for partitions with lag).
+    """
+    look = Look(fresh, policy, state)
+    if state.incident is not None:
+        return Judgement(state, dropped="already_open")
+    reason = _refused(candidate, look)
+    found = findings(look)
+    if reason is None and not found:
+        reason = "not_confirmed"
+    if reason is not None:
+        return dropped(state, reason)
+    story = tell(look, found[0])
+    return incidents.opened(story, candidate.id, candidate.since)
+
+
+def _refused(candidate: Candidate, look: Look) -> str | None:
+    roster = look.roster
+    if look.seen.blind is not None:
+        return "blind"
+    if look.by_member and roster is not None:
+        if roster.state != "Stable":
+            return "not_stable"
+        if roster.assignment != candidate.assignment:
+            return "assignment_changed"
+    return None
+
+
+def dropped(state: JudgeState, reason: str) -> Judgement:
+    """A candidate that is not published, because of what the coordinator said or because it could not be asked."""
+    return Judgement(replace(state, streak=None), dropped=reason)
+
+
+__all__ = ["Candidate", "Judgement", "Story", "confirm", "dropped", "judge", "quiet"]

@@ -1,0 +1,140 @@
+"""What a state learns from one look: changes of membership, busy intervals, and how long standstills last that end by
+themselves. Pure: state in, state out, the same object where nothing was learned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from kagent.advice.look import Look
+from kagent.advice.observation import Observation
+from kagent.advice.policy import Policy
+from kagent.advice.rates import MIN_INTERVAL, Busy
+from kagent.advice.roster import Roster
+from kagent.advice.state import JudgeState
+
+MOST_NAMES = 500
+MOST_STOPS = 100
+STOP_WORTH = 60_000
+
+
+def membership(state: JudgeState, seen: Observation, policy: Policy) -> JudgeState:
+    """The state after a look at who is in the group."""
+    roster = seen.roster
+    if roster is None or roster.type == "simple":
+        return state
+    state = _presence(state, roster, seen.now)
+    if roster.generation == state.generation and roster.digest == state.digest:
+        return state
+    return _changed(state, roster, seen, policy)
+
+
+def _presence(state: JudgeState, roster: Roster, now: int) -> JudgeState:
+    """When it was last seen with members, and for how long it usually has none."""
+    if not roster.members:
+        if not state.empty_since and state.members_at:
+            return replace(state, empty_since=max(now, roster.last_change))
+        return state
+    if state.empty_since:
+        away = max(now - state.empty_since, state.longest_absence)
+        return replace(state, empty_since=0, members_at=now, longest_absence=away)
+    if now - state.members_at > 3_600_000:
+        return replace(state, members_at=now)
+    return state
+
+
+def _changed(state: JudgeState, roster: Roster, seen: Observation, policy: Policy) -> JudgeState:
+    now, first = seen.now, state.generation is None and not state.digest
+    since = now - policy.storm_window * 1000
+    kept = tuple(g for g in state.generations if g[0] >= since)
+    older = (
+        state.generations[len(state.generations) - len(kept) - 1 :][:1]
+        if len(kept) < len(state.generations)
+        else ()
+    )
+    generation = roster.generation if roster.generation is not None else (state.generation or 0) + 1
+    names = tuple(sorted(roster.names))[:MOST_NAMES]
+    comings = dict(state.comings) if kept else {}
+    if state.names or kept:
+        for name in set(names) - set(state.names):
+            comings[name] = comings.get(name, 0) + (1 if name in comings or not first else 0)
+    else:
+        comings = {}
+    for name in set(state.names) - set(names):
+        comings.setdefault(name, 0)
+    at = min(roster.last_change, now) if first and roster.last_change else now
+    return replace(
+        state,
+        generation=roster.generation,
+        digest=roster.digest,
+        generation_at=at,
+        generations=state.generations if first else (*older, *kept, (now, generation))[-32:],
+        names=names,
+        comings=dict(sorted(comings.items())[:MOST_NAMES]),
+        marks={},
+    )
+
+
+def lessons(look: Look) -> JudgeState:
+    """The state after what a look with a backlog teaches."""
+    return _stops(look, _busy(look, look.state))
+
+
+def _busy(look: Look, state: JudgeState) -> JudgeState:
+    if not look.by_member or not look.roster or look.roster.state != "Stable":
+        return replace(state, marks={}) if state.marks else state
+    lags, names = look.lags, look.names
+    backlog = lags.counted & (lags.low > 0) & lags.fresh & ~look.stopped
+    marks: dict[str, tuple[int, float, Mapping[str, int]]] = {}
+    busy = dict(state.busy)
+    for member in np.unique(lags.owner[backlog]).tolist():
+        name, mine = names[member], lags.owner == member
+        at = int(lags.time[mine & backlog].max())
+        done = {
+            t: int(lags.committed[mine & (lags.topic == code) & lags.counted].sum())
+            for code, t in enumerate(lags.topics)
+            if (mine & (lags.topic == code) & lags.counted).any()
+        }
+        lag = float(lags.low[mine & backlog].sum())
+        began = state.marks.get(name)
+        cadence = float(lags.cadence[mine & backlog].max()) / 1000
+        seconds = (at - began[0]) / 1000 if began else 0.0
+        if began is None or set(began[2]) != set(done) or seconds < 0:
+            marks[name] = (at, lag, done)
+        elif seconds < max(MIN_INTERVAL, 2 * cadence):
+            marks[name] = began
+        else:
+            records = {t: float(max(0, n - began[2][t])) for t, n in done.items()}
+            if sum(records.values()) > 0:
+                busy[name] = busy.get(name, Busy()).add(seconds, records)
+            marks[name] = (at, lag, done)
+    if marks == state.marks and busy == state.busy:
+        return state
+    return replace(state, marks=marks, busy=_bounded(busy))
+
+
+def _bounded(busy: dict[str, Busy]) -> dict[str, Busy]:
+    """Names of members that are gone are forgotten once there are too many, the least known first."""
+    if len(busy) <= 2 * MOST_NAMES:
+        return busy
+    best = sorted(busy, key=lambda n: -busy[n].intervals)[:MOST_NAMES]
+    return {name: busy[name] for name in sorted(best)}
+
+
+def _stops(look: Look, state: JudgeState) -> JudgeState:
+    """Standstills that end by themselves are the group's habit: a paused topic, a batch job that keeps its members."""
+    lags = look.lags
+    long = look.waiting > STOP_WORTH
+    stopped: dict[str, int] = {}
+    for at in np.flatnonzero(long).tolist()[:MOST_STOPS]:
+        stopped[f"{lags.name(at)[0]}/{int(lags.partition[at])}"] = int(look.waiting[at])
+    stops = dict(state.stops)
+    for place, waited in state.stopped.items():
+        topic = place.rpartition("/")[0]
+        if place not in stopped and waited > stops.get(topic, 0):
+            stops[topic] = waited
+    if stopped == state.stopped and stops == state.stops:
+        return state
+    return replace(state, stopped=stopped, stops=stops)

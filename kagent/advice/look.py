@@ -1,0 +1,131 @@
+"""One look at one group: everything that is derived from an observation before anybody judges it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from kagent.advice.commits import GONE
+from kagent.advice.lag import Flags, Floats, Lags, ages, measure
+from kagent.advice.load import Load, weigh
+from kagent.advice.observation import Observation
+from kagent.advice.policy import Policy
+from kagent.advice.rates import Rates, fit
+from kagent.advice.recommendation import GroupKind
+from kagent.advice.roster import NOBODY, Roster, kind_of
+from kagent.advice.state import JudgeState
+
+MOMENT = 30_000
+BY_MEMBER = frozenset(
+    {
+        GroupKind.CLASSIC,
+        GroupKind.CLASSIC_JAVA,
+        GroupKind.CLASSIC_LIBRDKAFKA,
+        GroupKind.CLASSIC_PYTHON,
+        GroupKind.CONSUMER,
+        GroupKind.CONNECT,
+        GroupKind.FAUST,
+    }
+)
+"""Kinds whose members hold partitions that can be told from the records; the others are judged by partition."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """An observation and what follows from it; what is costly is made when it is asked for."""
+
+    seen: Observation
+    policy: Policy
+    state: JudgeState
+
+    @property
+    def now(self) -> int:
+        return self.seen.now
+
+    @property
+    def as_of(self) -> int:
+        """The moment that the commits tell of: the pipeline's progress."""
+        return min(self.seen.as_of or self.seen.now, self.seen.now)
+
+    @property
+    def roster(self) -> Roster | None:
+        return self.seen.roster
+
+    @cached_property
+    def kind(self) -> GroupKind:
+        return kind_of(self.roster, self.seen.group, self.policy.kind)
+
+    @property
+    def by_member(self) -> bool:
+        """Whether skew over members means anything here."""
+        return self.kind in BY_MEMBER and bool(self.roster and self.roster.members)
+
+    @cached_property
+    def lags(self) -> Lags:
+        return measure(self.seen, self.policy)
+
+    @cached_property
+    def _ages(self) -> tuple[Floats, Flags]:
+        return ages(self.seen, self.lags)
+
+    @property
+    def age(self) -> Floats:
+        """Time lag per partition, in s."""
+        return self._ages[0]
+
+    @property
+    def beyond(self) -> Flags:
+        """Where the time lag is only a lower bound."""
+        return self._ages[1]
+
+    @cached_property
+    def rates(self) -> Rates:
+        return fit(self.state.busy)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.roster.names if self.roster else ()
+
+    @cached_property
+    def relevant(self) -> Flags:
+        """Partitions that are the group's business: with a commit, and read by somebody if it has members."""
+        lags = self.lags
+        mine = lags.known & (lags.committed != GONE) & ~lags.orphaned
+        return np.asarray(mine & (lags.owner != NOBODY)) if self.by_member else mine
+
+    @cached_property
+    def limit(self) -> Floats:
+        """For how long a partition may make no progress before that means something, in ms: by the group's own habits."""
+        floor = self.policy.stall_after * 1000
+        learned = np.array([1.5 * self.state.stops.get(t, 0) for t in self.lags.topics] or [0.0])
+        return np.asarray(np.maximum(np.maximum(floor, 3 * self.lags.cadence), learned[self.lags.topic]))
+
+    @cached_property
+    def standing(self) -> Floats:
+        """How long each partition with unread records has made no progress, in ms; 0 where nothing is unread."""
+        lags = self.lags
+        unread = self.relevant & (lags.shown > self.policy.allowed_lag) & (lags.time > 0)
+        return np.where(unread, np.maximum(self.as_of - lags.moved, 0), 0).astype(np.float64)
+
+    @cached_property
+    def waiting(self) -> Floats:
+        """For how long each partition has had unread records *and* made no progress, in ms: an idle topic that gets a
+        record now has not been standing since its last commit."""
+        return np.asarray(np.minimum(self.standing, self.age * 1000))
+
+    @cached_property
+    def stopped(self) -> Flags:
+        """Partitions with unread records that make no progress for longer than the group's habits explain."""
+        return np.asarray(self.waiting > self.limit)
+
+    @cached_property
+    def pinned(self) -> Flags:
+        """Partitions that stand still, if only for a little while: no matter of the spread, and never to be moved."""
+        return np.asarray(self.waiting > np.maximum(3 * self.lags.cadence, MOMENT))
+
+    @cached_property
+    def load(self) -> Load:
+        """The members' load without what stands still."""
+        return weigh(self.lags, self.names, self.rates, self.age, self.pinned)

@@ -1,0 +1,54 @@
+"""All that a judgement of one group rests on, gathered by whoever has a clock and a network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kagent.advice.commits import TopicCommits
+from kagent.advice.ends import EndHistory
+from kagent.advice.roster import Roster
+
+
+@dataclass(frozen=True, slots=True)
+class TopicInfo:
+    """What the cluster says of a topic. ``leaders``: broker id per partition, where known."""
+
+    partitions: int
+    topic_id: str | None = None
+    compacted: bool = False
+    leaders: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mute:
+    """Somebody asked for silence about a group. ``until`` in ms."""
+
+    until: int
+    why: str = ""
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One group at one moment. Times in ms.
+
+    ``now``: the tick's time. ``blind``: why the group may not be judged, or None. ``as_of``: time of the progress that it
+    rests on. ``state``: the coordinator's word for the group's state where it was asked, else the records'.
+    """
+
+    cluster: str
+    group: str
+    now: int
+    roster: Roster | None
+    commits: Mapping[str, TopicCommits]
+    ends: Mapping[str, EndHistory]
+    topics: Mapping[str, TopicInfo] = field(default_factory=dict)
+    as_of: int | None = None
+    blind: str | None = None
+    mute: Mute | None = None
+
+    @property
+    def muted(self) -> bool:
+        """Whether somebody's mute holds now."""
+        return self.mute is not None and self.now < self.mute.until

@@ -1,0 +1,120 @@
+"""A scenario: a small file that says what a group lives through, and what kagent should make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kagent.errors import InputError
+
+
+@dataclass(frozen=True)
+class Topic:
+    """``inflow``: records/s of the whole topic; ``spread``: weights of its partitions, as a list, as ``even``, as ``1:8``
+    (rising evenly from 1 to 8) or as ``zipf``; ``backlog``: records unread at the start, by the same spread;
+    ``daily``: amplitude of a daily wave (0–1); ``noise``: how much the inflow of each minute varies; ``cost``: seconds of
+    work a record."""
+
+    name: str
+    partitions: int = 12
+    inflow: float = 1000.0
+    spread: str | list[float] = "even"
+    backlog: float = 0.0
+    daily: float = 0.0
+    noise: float = 0.2
+    cost: float = 0.0002
+    compacted: bool = False
+    markers: float = 0.0
+    """Seconds between transaction markers; 0: no transactions."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """``expect``: verdicts of which one should lead, empty for a healthy group; ``onset``: when the trouble begins, s.
+
+    ``events``: what happens, each {at, do, …}; ``do`` is one of ``docs/judgement.md``'s list. All times in seconds.
+    """
+
+    name: str
+    topics: tuple[Topic, ...]
+    about: str = ""
+    expect: tuple[str, ...] = ()
+    onset: float = 0.0
+    hours: float = 24.0
+    members: int = 4
+    kind: str = "classic_java"
+    assignor: str = "range"
+    assignment: Mapping[str, Any] | None = None
+    commit: float = 5.0
+    trigger: float = 1.0
+    tick: float = 10.0
+    sample: float = 5.0
+    step: float = 5.0
+    pause: float = 3.0
+    """Seconds that a rebalance stops everybody."""
+    speeds: Mapping[str, float] = field(default_factory=dict)
+    events: tuple[Mapping[str, Any], ...] = ()
+    policy: Mapping[str, Any] = field(default_factory=dict)
+    known_before: bool = True
+    """Whether kagent has known the group long enough at the start; else it learns first."""
+    follow: bool = False
+    """Whether the group follows the plan of the first recommendation."""
+
+    @property
+    def healthy(self) -> bool:
+        """Whether nothing may open."""
+        return not self.expect
+
+
+def load(path: str | Path) -> Scenario:
+    """The scenario in a YAML or JSON file. Raises InputError naming file and field."""
+    try:
+        raw = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"The scenario {path} cannot be read ({error.strerror}).") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        raise InputError(
+            f"The scenario {path} is not YAML{f' at line {mark.line + 1}' if mark else ''}."
+        ) from error
+    return parse(raw, str(path))
+
+
+def parse(raw: Any, where: str = "scenario") -> Scenario:
+    """A scenario from plain values. Raises InputError naming the field."""
+    if not isinstance(raw, Mapping):
+        raise InputError(f"{where}: names and values are expected, such as `topics:`")
+    values = dict(raw)
+    _known(values, Scenario, where)
+    topics = values.pop("topics", None)
+    if not isinstance(topics, Mapping) or not topics:
+        raise InputError(f"{where}: topics: at least one topic is needed, as name → fields")
+    made = []
+    for name, fields_ in topics.items():
+        _known(fields_ or {}, Topic, f"{where}: topics.{name}", "name")
+        made.append(Topic(name=str(name), **(fields_ or {})))
+    values.setdefault("name", Path(where).stem)
+    values["expect"] = tuple(_listed(values.get("expect", ())))
+    values["events"] = tuple(sorted(values.get("events") or (), key=lambda e: float(e.get("at", 0))))
+    for at, event in enumerate(values["events"]):
+        if "do" not in event:
+            raise InputError(f"{where}: events[{at}]: `do` is missing")
+    scenario = Scenario(topics=tuple(made), **values)
+    if scenario.members < 1 or any(t.partitions < 1 for t in scenario.topics):
+        raise InputError(f"{where}: members and partitions must be at least 1")
+    return scenario
+
+
+def _listed(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else list(value or ())
+
+
+def _known(values: Mapping[str, Any], kind: type[Any], where: str, *given: str) -> None:
+    names = {f.name for f in fields(kind)} - set(given)
+    unknown = sorted(set(values) - names)
+    if unknown:
+        raise InputError(f"{where}: unknown {', '.join(unknown)}; there are: {', '.join(sorted(names))}")

@@ -1,0 +1,322 @@
+"""What is the matter with a group: each finding with the evidence that tells it from its neighbours.
+
+stuck_member   none of the member's unread partitions moves   · stalled: one stands while its others move on
+stalled        a record                                       · blocked_by_transaction: it stands at the last stable offset
+slow_member    slower than the others at the same topics      · hot_partition, rebalance: as fast as they, but more to do
+hot_partition  no assignment relieves it                      · rebalance: one does
+under_provisioned  more arrives than all members can do       · rebalance: the others have room
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kagent.advice.lag import Floats
+from kagent.advice.load import NONE
+from kagent.advice.look import Look
+from kagent.advice.recommendation import GroupKind, Verdict
+from kagent.advice.roster import NOBODY
+
+SLOW = 0.5
+SLOW_INTERVALS = 3
+RECENT = 3
+DAY = 86_400_000
+PATIENCE_WHOLE_GROUP = 3
+PATIENCE_AMBIGUOUS = 6
+
+ORDER = (
+    Verdict.LOST_DATA,
+    Verdict.UNSTABLE,
+    Verdict.BLOCKED_BY_TRANSACTION,
+    Verdict.STALLED,
+    Verdict.STUCK_MEMBER,
+    Verdict.SLOW_MEMBER,
+    Verdict.UNDER_PROVISIONED,
+    Verdict.HOT_PARTITION,
+    Verdict.REBALANCE,
+    Verdict.NO_MEMBERS,
+    Verdict.IDLE_MEMBERS,
+)
+SPREAD = frozenset({Verdict.REBALANCE, Verdict.HOT_PARTITION, Verdict.SLOW_MEMBER, Verdict.UNDER_PROVISIONED})
+"""Verdicts about how work lies on the members: one question, so a change among them is the same incident."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """``members``: codes of those concerned, the worst first; ``rows``: places of the partitions concerned, the worst
+    first; ``behind``: seconds, at least."""
+
+    verdict: Verdict
+    members: tuple[int, ...] = ()
+    rows: tuple[int, ...] = ()
+    behind: float = 0.0
+    evidence: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        """What a streak of findings is a streak of."""
+        return "spread" if self.verdict in SPREAD else str(self.verdict)
+
+
+def findings(look: Look) -> list[Finding]:
+    """All that is the matter, the leading one first."""
+    found = [f for finder in FINDERS for f in finder(look)]
+    return sorted(found, key=lambda f: ORDER.index(f.verdict))
+
+
+def _unstable(look: Look) -> Iterator[Finding]:
+    state, policy = look.state, look.policy
+    turns = generations_within(look)
+    if turns < policy.storm_generations or look.kind in (GroupKind.SIMPLE, GroupKind.SHARE):
+        return
+    back = {name: n for name, n in state.comings.items() if n >= 2}
+    began = state.generations[0][0] if state.generations else look.now
+    patience = max(policy.deploy_silence, 120.0 * len(state.names)) * 1000
+    if not back and look.now - began < patience:
+        return  # everybody in turn: a deployment or a change of scale
+    names = sorted(back, key=lambda n: (-back[n], n))
+    codes = tuple(look.names.index(n) for n in names if n in look.names)
+    evidence = {"generations": turns, "window_s": policy.storm_window, "come_and_go": names[:20]}
+    yield Finding(Verdict.UNSTABLE, codes, behind=_worst_age(look), evidence=evidence)
+
+
+def generations_within(look: Look) -> int:
+    """How many generations the group has gone through within the storm window."""
+    since = look.now - look.policy.storm_window * 1000
+    inside = [g for t, g in look.state.generations if t >= since]
+    before = [g for t, g in look.state.generations if t < since]
+    return max(inside) - (before[-1] if before else min(inside)) if inside else 0
+
+
+def _worst_age(look: Look) -> float:
+    return float(look.age[look.relevant].max(initial=0.0))
+
+
+def _lost_data(look: Look) -> Iterator[Finding]:
+    lags = look.lags
+    lost = look.relevant & (lags.lost > look.policy.allowed_lag) & (look.now - lags.time < DAY)
+    rows = _worst(lost, lags.lost)
+    if rows:
+        evidence = {"lost": int(lags.lost[lost].sum()), "partitions": _named(look, rows)}
+        yield Finding(Verdict.LOST_DATA, _holders(look, rows), rows, float(look.age[lost].max()), evidence)
+
+
+def _blocked(look: Look) -> Iterator[Finding]:
+    blocked = look.relevant & at_stable(look) & (look.age >= look.policy.stall_after)
+    rows = _worst(blocked, look.age)
+    if rows:
+        evidence = {
+            "partitions": _named(look, rows),
+            "last_stable_offset": int(look.lags.stable[rows[0]]),
+            "end": int(look.lags.end[rows[0]]),
+        }
+        yield Finding(
+            Verdict.BLOCKED_BY_TRANSACTION, _holders(look, rows), rows, float(look.age[rows[0]]), evidence
+        )
+
+
+def at_stable(look: Look) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Partitions whose commit stands at the last stable offset while the log goes on beyond it."""
+    lags = look.lags
+    allowed = look.policy.allowed_lag
+    open_ = (lags.stable >= 0) & (lags.stable < lags.end - allowed)
+    return open_ & (lags.committed >= lags.stable - allowed)
+
+
+def _standing(look: Look) -> Iterator[Finding]:
+    """Stalled partitions and stuck members."""
+    lags = look.lags
+    stopped = look.stopped & ~at_stable(look)
+    if not stopped.any():
+        return
+    moving = look.relevant & (look.as_of - lags.moved <= np.maximum(RECENT * lags.cadence, 60_000))
+    if not look.by_member:
+        if moving.any():
+            yield from _stalled(look, stopped)
+        return
+    stuck: list[int] = []
+    for member in np.unique(lags.owner[stopped]).tolist():
+        mine = lags.owner == member
+        here = stopped & mine
+        if not (moving & mine).any():
+            unread = mine & look.relevant & (lags.shown > look.policy.allowed_lag)
+            if here.sum() == unread.sum():
+                alive = (lags.time - lags.moved)[here] > 2 * lags.cadence[here]
+                if unread.sum() == 1 and alive.all() and (moving & ~mine).any():
+                    yield from _stalled(look, here)
+                else:
+                    stuck.append(member)
+            continue
+        yield from _stalled(look, here & _a_record(look, here, moving & mine))
+    yield from _stuck(look, stuck, stopped, bool(moving.any()))
+
+
+def _a_record(look: Look, here: Any, moving: Any) -> Any:
+    """Of one member's stopped partitions those that a record explains: others of the same topic move on and most do. A
+    whole topic that stands while others move on is rather paused on purpose, and is given more time."""
+    lags = look.lags
+    out = np.zeros(len(lags), bool)
+    for code in np.unique(lags.topic[here]).tolist():
+        same = lags.topic == code
+        if (moving & same).sum() >= (here & same).sum():
+            out |= here & same
+        else:
+            out |= here & same & (look.waiting > PATIENCE_AMBIGUOUS * look.limit)
+    return out
+
+
+def _stalled(look: Look, rows_in: Any) -> Iterator[Finding]:
+    rows = _worst(rows_in, look.standing)
+    if rows:
+        at = rows[0]
+        evidence = {
+            "partitions": _named(look, rows),
+            "offset": int(look.lags.committed[at]),
+            "stands_s": round(float(look.standing[at]) / 1000),
+            "unread": int(look.lags.shown[at]),
+        }
+        yield Finding(Verdict.STALLED, _holders(look, rows), rows, float(look.age[at]), evidence)
+
+
+def _stuck(look: Look, members: list[int], stopped: Any, others_move: bool) -> Iterator[Finding]:
+    if not members:
+        return
+    lags = look.lags
+    if not others_move:
+        late = stopped & (look.waiting > PATIENCE_WHOLE_GROUP * look.limit)
+        members = [m for m in members if (late & (lags.owner == m)).any()]
+        if not members:
+            return
+    mine = stopped & np.isin(lags.owner, members)
+    rows = _worst(mine, lags.shown)
+    members.sort(key=lambda m: -int(lags.shown[mine & (lags.owner == m)].sum()))
+    evidence = {
+        "members": [look.names[m] for m in members][:50],
+        "whole_group": not others_move,
+        "stands_s": round(float(look.standing[mine].min()) / 1000),
+        "unread": int(lags.shown[mine].sum()),
+    }
+    yield Finding(Verdict.STUCK_MEMBER, tuple(members), rows, float(look.age[mine].max()), evidence)
+
+
+def _spread(look: Look) -> Iterator[Finding]:
+    """Skew, and which of the verdicts on it leads as far as that can be told without a plan."""
+    load, policy = look.load, look.policy
+    worst = load.greatest
+    if not look.by_member or worst == NONE:
+        return
+    skewed = load.skew >= policy.threshold and load.behind[worst] >= policy.min_behind
+    need = needed_members(look)
+    have = len(look.names)
+    rows = _worst((look.lags.owner == worst) & (look.lags.low > 0), look.load.size)
+    behind = float(load.behind[worst])
+    everybody = bool((load.low[load.partitions > 0] > 0).all())
+    if need is not None and need > have and everybody and behind >= policy.min_behind:
+        evidence = {
+            "needed": need,
+            "members": have,
+            "pressure": round(float(np.nansum(load.pressure)), 3),
+        }
+        yield Finding(Verdict.UNDER_PROVISIONED, (worst,), rows, behind, evidence)
+    if not skewed:
+        return
+    slow = slowness(look, worst)
+    if slow is not None and slow < SLOW:
+        intervals = int(look.state.busy[look.names[worst]].intervals)
+        evidence = {"speed": round(slow, 3), "intervals": intervals}
+        yield Finding(Verdict.SLOW_MEMBER, (worst,), rows, behind, evidence)
+    yield Finding(Verdict.REBALANCE, (worst,), rows, behind)
+
+
+def slowness(look: Look, member: int) -> float | None:
+    """A member's speed over the usual speed of the others at the same topics; None until it is known.
+
+    Of those that were never busy the inflow counts, which they keep up with: they can do that at least.
+    """
+    names, speed = look.names, look.rates.speed
+    own = speed.get(names[member])
+    if own is None or own.intervals < SLOW_INTERVALS:
+        own_rate = _busy_rate(look, member)
+        if own_rate is None:
+            return None
+        others = [
+            r for at in range(len(names)) if at != member and (r := _keeps_up(look, at, member)) is not None
+        ]
+        return own_rate / float(np.median(others)) if others else None
+    others = [
+        known.value
+        for at, name in enumerate(names)
+        if at != member and (known := speed.get(name)) is not None
+    ]
+    if others:
+        return own.value / float(np.median(others))
+    return None
+
+
+def _busy_rate(look: Look, member: int) -> float | None:
+    busy = look.state.busy.get(look.names[member])
+    if busy is None or busy.intervals < SLOW_INTERVALS or busy.seconds <= 0:
+        return None
+    return sum(busy.records.values()) / busy.seconds
+
+
+def _keeps_up(look: Look, other: int, member: int) -> float | None:
+    """Records/s that another member of the same topics is known to do."""
+    lags = look.lags
+    topics = set(lags.topic[lags.owner == member].tolist())
+    mine = lags.owner == other
+    if set(lags.topic[mine].tolist()) != topics:
+        return None
+    busy = _busy_rate(look, other)
+    return busy if busy is not None else float(lags.inflow[mine].sum())
+
+
+def needed_members(look: Look) -> int | None:
+    """How many members of usual speed the group's inflow takes, at most as many as it has partitions; None if unknown."""
+    load = look.load
+    if load.unit != "seconds" or not np.isfinite(load.pressure).any():
+        return None
+    arriving = float(np.nansum(load.pressure * look.rates.speeds(look.names)))
+    return int(min(np.ceil(arriving), max(1, int((look.lags.owner != NOBODY).sum()))))
+
+
+def _no_members(look: Look) -> Iterator[Finding]:
+    state, roster, policy = look.state, look.roster, look.policy
+    if roster is None or roster.members or not state.empty_since or roster.type == "simple":
+        return
+    if look.now - state.members_at > DAY:
+        return
+    absent = look.now - state.empty_since
+    grows = look.relevant & (look.lags.shown > policy.allowed_lag) & (look.lags.inflow > 0)
+    if absent > max(policy.absent_after * 1000, 2 * state.longest_absence) and grows.any():
+        evidence = {"absent_s": round(absent / 1000), "unread": int(look.lags.shown[grows].sum())}
+        yield Finding(Verdict.NO_MEMBERS, (), _worst(grows, look.lags.shown), _worst_age(look), evidence)
+
+
+def _idle_members(look: Look) -> Iterator[Finding]:
+    if not look.by_member or look.now - look.state.generation_at < look.policy.idle_after * 1000:
+        return
+    idle = np.flatnonzero(look.load.partitions == 0)
+    if len(idle):
+        names = [look.names[at] for at in idle.tolist()]
+        yield Finding(Verdict.IDLE_MEMBERS, tuple(idle.tolist()), (), 0.0, {"members": names[:50]})
+
+
+FINDERS = (_unstable, _lost_data, _blocked, _standing, _spread, _no_members, _idle_members)
+
+
+def _worst(which: Any, by: Floats | Any, limit: int = 200) -> tuple[int, ...]:
+    rows = np.flatnonzero(which)
+    return tuple(rows[np.argsort(-by[rows], kind="stable")][:limit].tolist())
+
+
+def _named(look: Look, rows: tuple[int, ...], limit: int = 20) -> list[list[Any]]:
+    return [list(look.lags.name(at)) for at in rows[:limit]]
+
+
+def _holders(look: Look, rows: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(int(look.lags.owner[at]) for at in rows if look.lags.owner[at] != NOBODY))

@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "partition": ("partition", "Say which partition the producer puts a key in."),
     "pipeline": ("pipeline", "Run the Spark stream from __consumer_offsets to group events."),
     "up": ("up", "Run pipeline and worker as one supervised process tree."),
+    "watch": ("watch", "Print recommendations as they come, and those open now."),
     "worker": ("worker", "Run the Faust worker."),
     "settings": ("settings", "Print the settings in effect, secrets masked."),
 }

@@ -1,7 +1,7 @@
 """Which groups kagent can see: the pipeline's progress, its gaps, and so who is blind and why.
 
-A group may be judged only when the pipeline's progress on its partition of ``__consumer_offsets`` is fresh and had
-reached the log end of the progress before. A stretch of the source that never arrived here (events that expired while
+A group may be judged only when the pipeline's progress on its partition of ``__consumer_offsets`` is fresh, and all has
+been read that stood in the log a freshness ago (a batch under way is always a little behind the log end of now). A stretch of the source that never arrived here (events that expired while
 the worker was away, a pipeline that skipped) is a gap: blind until a run has covered it from its start.
 """
 
@@ -22,16 +22,37 @@ REPLAY = "run `kagent pipeline --replay` to fill it"
 
 @dataclass(slots=True)
 class Source:
-    """How far one partition of ``__consumer_offsets`` has been read; times in ms, ``required`` is the log end before."""
+    """How far one partition of ``__consumer_offsets`` has been read; times in ms.
+
+    ``ends``: (time, log end) of the latest progress records, the first of them from before the freshness window.
+    """
 
     offset: int
-    log_end: int
-    required: int
     time: int
     trigger: float
+    ends: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def window(self) -> float:
+        """How old progress may be and still count as fresh, in ms."""
+        return max(FRESH_AT_LEAST_MS, FRESH_TRIGGERS * self.trigger * 1000)
 
     def stale(self, now: int) -> bool:
-        return now - self.time > max(FRESH_AT_LEAST_MS, FRESH_TRIGGERS * self.trigger * 1000)
+        return now - self.time > self.window
+
+    def heard(self, p: Progress) -> None:
+        """Take a progress record in."""
+        self.offset, self.time, self.trigger = p.offset, p.time, p.trigger
+        self.ends.append((p.time, p.log_end))
+        while len(self.ends) > 1 and self.ends[1][0] <= self.time - self.window:
+            self.ends.pop(0)
+
+    @property
+    def behind(self) -> int:
+        """Records that stood in the log a freshness ago and have not been read."""
+        since, end = self.ends[0]
+        due = end if since <= self.time - self.window or len(self.ends) == 1 else 0
+        return max(0, due - self.offset)
 
 
 @dataclass(slots=True)
@@ -70,10 +91,7 @@ class Coverage:
             if (p.replay or run.start <= start) and run.offset >= end:
                 del self.gaps[key]
         if not p.replay:
-            known = self.sources.get(key)
-            self.sources[key] = Source(
-                p.offset, p.log_end, known.log_end if known else p.log_end, p.time, p.trigger
-            )
+            self.sources.setdefault(key, Source(p.offset, p.time, p.trigger)).heard(p)
         return before != (self.gaps, self.whole)
 
     def _find_gap(self, key: tuple[str, int], p: Progress) -> None:
@@ -102,8 +120,8 @@ class Coverage:
             return f"no progress of the pipeline on __consumer_offsets-{source} yet"
         if known.stale(now):
             return f"the pipeline's last progress on __consumer_offsets-{source} is {(now - known.time) / 1000:.0f} s old"
-        if known.offset < known.required:
-            return f"the pipeline is {known.log_end - known.offset} records behind on __consumer_offsets-{source}"
+        if known.behind:
+            return f"the pipeline is {known.behind} records behind on __consumer_offsets-{source}"
         return None
 
     def as_of(self, cluster: str, source: int) -> int | None:

@@ -33,13 +33,22 @@ def test_old_progress_is_blind() -> None:
     assert coverage.status("main", 60_000)[0] == "blind"
 
 
-def test_a_source_short_of_the_end_before_is_catching_up() -> None:
+def test_a_source_short_of_what_stood_there_a_while_ago_is_catching_up() -> None:
     coverage = Coverage()
     coverage.progress(beat(0, 100, 1000))
-    coverage.progress(beat(100, 900, 1100, at=1))
+    assert "900 records behind" in (coverage.why_blind("main", 7, 0) or "")
+    coverage.progress(beat(100, 900, 1100, at=11))
 
-    assert "200 records behind" in (coverage.why_blind("main", 7, 1000) or "")
-    assert coverage.status("main", 1000)[0] == "catching_up"
+    assert "100 records behind" in (coverage.why_blind("main", 7, 11_000) or "")
+    assert coverage.status("main", 11_000)[0] == "catching_up"
+
+
+def test_a_batch_under_way_is_not_behind() -> None:
+    coverage = Coverage()
+    for second in range(30):
+        coverage.progress(beat(max(0, 100 * second - 100), 100 * second, 100 * second + 150, at=second))
+
+    assert coverage.why_blind("main", 7, 29_000) is None
 
 
 def test_a_skipped_stretch_is_a_gap_until_a_run_covers_it() -> None:
@@ -58,12 +67,11 @@ def test_a_replay_with_a_hole_of_its_own_fills_nothing() -> None:
     coverage = Coverage()
     coverage.progress(beat(0, 100, 100))
     coverage.progress(beat(150, 160, 160, run="r2"))
-    run = Coverage.progress
 
-    run(coverage, beat(0, 90, 160, run="x"))
-    run(coverage, beat(155, 160, 160, run="x"))
+    coverage.progress(beat(0, 90, 160, run="x"))
+    coverage.progress(beat(155, 160, 160, run="x"))
 
-    assert (("main", 7) in coverage.gaps) is True
+    assert ("main", 7) in coverage.gaps
 
 
 def test_events_that_expired_unread_blind_every_source_until_the_replay() -> None:

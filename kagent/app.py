@@ -1,0 +1,287 @@
+"""The Faust app: topics, tables, agents and ticks. Wiring only; ``faust -A kagent.app worker`` runs it.
+
+What decides stands in ``kagent.worker`` and ``kagent.advice``. Table rows are written inside agents alone (Faust
+allows it nowhere else), so a timer sends a tick to every owned partition and an agent judges that partition's groups.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from typing import Any
+
+import click
+import faust
+import orjson
+
+from kagent.errors import KafkaError, KagentError
+from kagent.kafka.admin import Admin
+from kagent.kafka.clients import faust_broker
+from kagent.kafka.topics import ensure
+from kagent.settings import Cluster, Settings, load
+from kagent.subscribe.client import Message, current
+from kagent.supervise import backoff
+from kagent.tables import coverage, ends, lag, members, verdicts
+from kagent.tables.declare import declare
+from kagent.worker.ask import Answer, ask
+from kagent.worker.desk import Desk, in_thread
+from kagent.worker.index import Entry
+from kagent.worker.samples import Sampler
+from kagent.worker.summary import Summary
+
+log = logging.getLogger("kagent.app")
+
+SESSION_TIMEOUT = 15.0
+"""Seconds after which a dead worker's partitions go to another, or to itself restarted."""
+
+
+class Rows:
+    """The tables, as the desk wants them."""
+
+    def __init__(self, app: faust.App, partitions: int) -> None:
+        self.members = declare(app, members.NAME, members.MembersRow, partitions)
+        self.lag = declare(app, lag.NAME, lag.LagRow, partitions)
+        self.verdicts = declare(app, verdicts.NAME, verdicts.VerdictRow, partitions)
+        self.coverage = declare(app, coverage.NAME, coverage.CoverageRow, partitions)
+        self.ends = declare(app, ends.NAME, ends.EndsRow, partitions)
+
+
+class Worker:
+    """One worker process: the app with its agents and timers, around a desk."""
+
+    def __init__(self, settings: Settings, watched: str) -> None:
+        self.settings, self.watched = settings, watched
+        self.home = settings.home_cluster(watched)
+        self.app = _app(settings, self.home)
+        self.name = f"{socket.gethostname()}:{settings.worker.web_port}"
+        topics = settings.topics
+        raw: dict[str, Any] = {
+            "key_type": bytes,
+            "value_type": bytes,
+            "key_serializer": "raw",
+            "value_serializer": "raw",
+        }
+        self.events = self.app.topic(topics.events, partitions=topics.partitions, **raw)
+        self.ticks = self.app.topic(topics.ticks, partitions=topics.partitions, **raw)
+        self.recommendations = self.app.topic(topics.recommendations, **raw)
+        self.dead_letters = self.app.topic(topics.dead_letters, **raw)
+        self.desk = Desk(settings, Rows(self.app, topics.partitions), self.publish, self.ask, self.name)
+        self.samplers = {
+            name: Sampler(Admin(cluster, deadline=10)) for name, cluster in settings.clusters.items()
+        }
+        self.ready = False
+        self._reload = asyncio.Lock()
+        self._loaded: set[int] = set()
+        self._fresh: set[int] = set()
+        self._published: dict[str, Message] = {}
+
+    async def publish(self, key: str, value: bytes | None) -> None:
+        """Send to the recommendations topic; returns when the broker has it."""
+        await (await self.recommendations.send(key=key.encode(), value=value))
+
+    async def ask(self, entry: Entry) -> Answer | None:
+        """The coordinator's word on a group, and fresh log ends of its topics."""
+        sampler = self.samplers.get(entry.cluster)
+        if sampler is None:
+            return None
+        answer: Answer | None = await in_thread(ask, sampler.admin, entry.group)
+        topics = entry.topics(self.desk.names.get(entry.cluster, {}))
+        samples = await in_thread(sampler.sample, topics)
+        self.desk.sampled(entry.cluster, samples, sampler.names(), sampler.infos())
+        return answer
+
+    def owned(self) -> set[int]:
+        """The partitions of the events topic that are ours now."""
+        name = self.settings.topics.events
+        return {tp.partition for tp in self.app.consumer.assignment() if tp.topic == name}
+
+    async def own(self) -> None:
+        """Look after what is ours now: rows into the index, and what is published for them."""
+        async with self._reload:
+            owned = self.owned()
+            if owned == self._loaded:
+                return
+            committed = await in_thread(self._committed)
+            self.desk.load(owned, committed)
+            published = await current(self.home, self.settings.topics.recommendations)
+            self._published = published
+            self._fresh = set(owned) - self._loaded
+            self._loaded = owned
+            self.ready = True
+
+    def _committed(self) -> dict[int, int | None]:
+        admin, topics = Admin(self.home, deadline=10), self.settings.topics
+        found = admin.committed([self.app.conf.id]).get(self.app.conf.id, {})
+        return {p: found.get((topics.events, p)) for p in range(topics.partitions)}
+
+    async def on_event(self, message: Any) -> None:
+        """One message of the events topic; what cannot be read goes to the dead letters."""
+        if message.partition not in self._loaded:
+            await self.own()
+        try:
+            self.desk.take(message.partition, message.offset, message.value)
+        except (ValueError, KeyError, TypeError) as error:
+            self.desk.counts["dead_letters"] += 1
+            log.warning("an event cannot be applied: %s", error)
+            letter = {
+                "from": f"{message.topic}-{message.partition}@{message.offset}",
+                "why": str(error),
+                "kind": type(error).__name__,
+                "key_hex": (message.key or b"")[:256].hex(),
+                "value_hex": (message.value or b"")[:256].hex(),
+            }
+            await self.dead_letters.send(key=message.key, value=orjson.dumps(letter))
+
+    async def on_tick(self, message: Any) -> None:
+        """A tick: judge the partition, or, for a summary, take note of it."""
+        tick = orjson.loads(message.value)
+        if tick["type"] == "summary":
+            self.desk.summarised(Summary.from_json(tick["summary"]))
+            return
+        if self.desk.now - tick["time"] > max(15_000, 2_000 * self.settings.worker.tick):
+            return  # left over from before a standstill
+        partition = message.partition
+        await self.own()
+        if partition in self._fresh:
+            self._fresh.discard(partition)
+            self.desk.adopt(partition, self._published)
+        for summary in await self.desk.tick(partition, tick["time"]):
+            value = orjson.dumps({"type": "summary", "summary": summary.to_json()})
+            await self.ticks.send(value=value, partition=0)
+
+    async def send_ticks(self) -> None:
+        """Ask for a judgement of every partition that is ours."""
+        if self.app.rebalancing:
+            return
+        value = orjson.dumps({"type": "tick", "time": self.desk.now})
+        for partition in self.owned():
+            await self.ticks.send(value=value, partition=partition)
+
+    async def sample(self) -> None:
+        """Ask every cluster for the log ends of the topics that its groups read."""
+        for cluster, sampler in self.samplers.items():
+            topics, unresolved = self.desk.topics(cluster)
+            if not topics and not unresolved:
+                continue
+            try:
+                await in_thread(sampler.describe, topics, unresolved)
+                samples = await in_thread(sampler.sample, topics)
+            except (KafkaError, TimeoutError) as error:
+                self.desk.counts["samples_failed"] += 1
+                log.warning("log ends of %s are not known: %s", cluster, error)
+                continue
+            self.desk.sampled(cluster, samples, sampler.names(), sampler.infos())
+
+    async def tell_state(self) -> None:
+        """The state message of every cluster, by the worker that owns partition 0."""
+        if 0 not in self.owned() or not self.ready:
+            return
+        for cluster in self.settings.clusters:
+            await self.publish(cluster, self.desk.state(cluster).model_dump_json(by_alias=True).encode())
+
+
+class App(faust.App):
+    """Faust's app, which makes sure of its topics before it starts, however long the cluster is away."""
+
+    settings_: Settings
+    home_: Cluster
+
+    async def on_first_start(self) -> None:
+        """Create what is missing; wait for a cluster that cannot be reached, refuse with a sentence otherwise."""
+        failures = 0
+        while True:
+            try:
+                await asyncio.to_thread(lambda: ensure(Admin(self.home_, deadline=10), self.settings_.topics))
+                break
+            except KafkaError as error:
+                if "cannot be reached" not in str(error):
+                    log.error("%s", error)
+                    os._exit(2)  # Faust would show a traceback and try for ever
+                failures += 1
+                log.warning("%s Trying again in %.0f s.", error, backoff(failures))
+                await asyncio.sleep(backoff(failures))
+        for chatty in ("faust.tables.recovery", "faust.app.base", "faust.transport.drivers.aiokafka"):
+            logging.getLogger(chatty).setLevel(logging.WARNING)  # they print a line per table and partition
+        await super().on_first_start()
+
+
+def _app(settings: Settings, home: Cluster) -> faust.App:
+    broker, credentials = faust_broker(home)
+    app = App(
+        settings.topics.prefix.rstrip("-") or "kagent",
+        broker=broker,
+        broker_credentials=credentials,
+        env_prefix="KAGENT_",
+        datadir=settings.worker.data,
+        store=settings.worker.store,
+        processing_guarantee="at_least_once",
+        topic_partitions=settings.topics.partitions,
+        topic_replication_factor=settings.topics.replication,
+        topic_disable_leader=True,
+        table_standby_replicas=0,
+        consumer_metadata_max_age_ms=15_000,
+        consumer_max_fetch_size=8 * 1024 * 1024,
+        consumer_auto_offset_reset="earliest",
+        broker_session_timeout=SESSION_TIMEOUT,
+        broker_commit_interval=2.0,
+        producer_linger=0.02,
+        producer_max_request_size=8 * 1024 * 1024,
+        producer_compression_type="zstd",
+        stream_buffer_maxsize=16_384,
+        stream_wait_empty=False,
+        web_bind=settings.worker.web_host,
+        web_port=settings.worker.web_port,
+        worker_redirect_stdouts=False,
+        autodiscover=False,
+    )
+    app.settings_, app.home_ = settings, home
+    return app
+
+
+def wire(worker: Worker) -> faust.App:
+    """Attach agents, timers and tasks."""
+    app, settings = worker.app, worker.settings
+
+    @app.agent(worker.events, name="events")
+    async def events(stream: Any) -> None:
+        async for event in stream.events():
+            await worker.on_event(event.message)
+
+    @app.agent(worker.ticks, name="ticks")
+    async def ticks(stream: Any) -> None:
+        async for event in stream.events():
+            try:
+                await worker.on_tick(event.message)
+            except KagentError as error:
+                log.warning("a tick could not be judged: %s", error)
+            except Exception:
+                log.exception("a tick could not be judged")
+
+    @app.timer(interval=settings.worker.tick, name="tick")
+    async def tick() -> None:
+        await worker.send_ticks()
+
+    @app.timer(interval=settings.worker.sample, name="sample")
+    async def sample() -> None:
+        await worker.sample()
+
+    @app.timer(interval=settings.worker.state_interval, name="state")
+    async def state() -> None:
+        await worker.tell_state()
+
+    return app
+
+
+def create() -> faust.App:
+    """The app for the settings in effect. Raises click's exception with a sentence, as Faust's command line shows it."""
+    try:
+        settings = load()
+        watched, _ = settings.cluster(os.environ.get("KAGENT_CLUSTER"))
+        return wire(Worker(settings, watched))
+    except KagentError as error:
+        raise click.ClickException(str(error)) from error
+
+
+app = create()

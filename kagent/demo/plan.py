@@ -1,0 +1,75 @@
+"""What the demo runs: topics, groups, rates and costs, chosen so that two cores are enough and the skew cannot end alone.
+
+All times are seconds; a record's cost is a sleep. ``orders`` has eight partitions, fed equally. A group of four members
+has room for the whole inflow if it is spread evenly (two partitions each), but the member that begins with five of the
+eight gets more than it can do, and falls ever further behind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+Held = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group of the demo. ``start``: what each member begins with, by place; None: the client's own assignor decides.
+    ``cost``: seconds a record. ``client``: ``aiokafka`` or ``librdkafka`` (KIP-848 protocol). ``role``: what it is to show."""
+
+    name: str
+    topics: tuple[str, ...]
+    members: int
+    cost: float
+    role: str
+    commit: float = 2.0
+    start: tuple[Held, ...] | None = None
+    client: str = "aiokafka"
+    follows: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Steady inflow of a topic: records/s per partition, and how many records lie there at the start."""
+
+    topic: str
+    rates: tuple[float, ...]
+    backlog: tuple[int, ...] = field(default=())
+
+
+def _orders(*partitions: int) -> Held:
+    return tuple(("orders", p) for p in partitions)
+
+
+SKEWED = (_orders(0, 1, 2, 3, 4), _orders(5), _orders(6), _orders(7))
+RATE = 20.0
+COST = 0.0125
+"""80 records/s a member: five partitions bring 100/s, two bring 40/s."""
+
+LOADS = (
+    Load("orders", (RATE,) * 8, (200,) * 8),
+    Load("clicks", (5.0, 5.0, 5.0, 40.0), ()),
+    Load("payments", (90.0, 2.0, 2.0, 2.0), (600, 0, 0, 0)),
+)
+GROUPS = (
+    Group("orders-a", ("orders",), 4, COST, "follows the advice", start=SKEWED, follows=True),
+    Group("orders-b", ("orders",), 4, COST, "its twin, does not follow", start=SKEWED),
+    Group("healthy", ("clicks",), 2, 0.001, "unequal inflow, caught up, commits every 15 s", commit=15.0),
+    Group("quiet-848", ("clicks",), 2, 0.001, "librdkafka with the KIP-848 protocol", client="librdkafka"),
+    Group("hot", ("payments",), 3, 0.0143, "one key holds most: no move can help"),
+)
+
+POLICY = {
+    "learn": 0.0,
+    "settle": 6.0,
+    "min_behind": 5.0,
+    "evaluations": 2,
+    "hold": 5.0,
+    "cooldown": 20.0,
+    "update_every": 5.0,
+    "cadence": 2.0,
+    "await_drain": 120.0,
+}
+"""Waiting times of production, shortened; the demo says so on the screen."""
+WORKER = {"tick": 2.0, "sample": 1.0, "state_interval": 5.0}
+PIPELINE = {"trigger": 1.0, "driver_memory": "512m"}

@@ -1,0 +1,125 @@
+"""Recommendations for programs: what is open now, and what comes.
+
+    async for rec in kagent.recommendations("localhost:9092"):
+        ...
+
+Messages of a newer schema are passed as far as they are known; what cannot be read is logged, never raised.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError as ClientError
+
+from kagent.advice.recommendation import Recommendation, State, Status, from_bytes
+from kagent.errors import KafkaError
+from kagent.kafka.clients import aiokafka
+from kagent.settings import Cluster
+
+log = logging.getLogger("kagent.subscribe")
+Message = Recommendation | State
+TOPIC = "kagent-recommendations"
+
+
+def parsed(key: bytes | None, value: bytes | None) -> Message | None:
+    """The message, or None for a tombstone and for what cannot be read (which is logged)."""
+    if value is None:
+        return None
+    try:
+        return from_bytes(value)
+    except ValueError as error:
+        log.warning("a message under the key %r cannot be read and is passed over: %s", key, error)
+        return None
+
+
+async def current(cluster: Cluster, topic: str = TOPIC) -> dict[str, Message]:
+    """The compacted state of the topic: the latest message of every key. Raises KafkaError."""
+    found: dict[str, Message] = {}
+    consumer = AIOKafkaConsumer(**aiokafka(cluster, enable_auto_commit=False))
+    try:
+        await consumer.start()
+        ends = await _assign_all(consumer, topic)
+        while any([await consumer.position(tp) < end for tp, end in ends.items()]):
+            for records in (await consumer.getmany(timeout_ms=500)).values():
+                for record in records:
+                    _keep(found, record)
+    except ClientError as error:
+        raise KafkaError(f"{topic} on {cluster.bootstrap} cannot be read: {error}.") from error
+    finally:
+        await consumer.stop()
+    return found
+
+
+def _keep(found: dict[str, Message], record: Any) -> None:
+    key = (record.key or b"").decode(errors="replace")
+    message = parsed(record.key, record.value)
+    if message is not None:
+        found[key] = message
+    elif record.value is None:
+        found.pop(key, None)
+
+
+async def _assign_all(consumer: AIOKafkaConsumer, topic: str) -> dict[TopicPartition, int]:
+    """Read the whole topic without a group; its ends by partition."""
+    partitions = consumer.partitions_for_topic(topic) or set()
+    if not partitions:
+        await consumer._client.force_metadata_update()
+        partitions = (
+            await consumer._client._wait_on_metadata(topic) and consumer.partitions_for_topic(topic)
+        ) or set()
+    assigned = [TopicPartition(topic, partition) for partition in partitions]
+    if not assigned:
+        raise KafkaError(
+            f"The topic {topic} does not exist or may not be read: run `kagent topics`, or ask for READ."
+        )
+    consumer.assign(assigned)
+    await consumer.seek_to_beginning(*assigned)
+    ends: dict[TopicPartition, int] = await consumer.end_offsets(assigned)
+    return ends
+
+
+async def recommendations(
+    bootstrap: str | Cluster,
+    *,
+    topic: str = TOPIC,
+    group_id: str | None = None,
+    only: Callable[[Recommendation], bool] | None = None,
+    states: bool = False,
+) -> AsyncIterator[Any]:
+    """Recommendations as they come, typed and validated.
+
+    Without ``group_id`` it begins with what stands on the compacted topic (open and lately resolved ones) and goes on from
+    there; with one it resumes where that group left off. ``only`` filters; ``states`` passes state messages too. Broker
+    restarts are sat out. Raises KafkaError if the cluster cannot be reached at the start.
+    """
+    cluster = bootstrap if isinstance(bootstrap, Cluster) else Cluster(bootstrap=bootstrap)
+    options: dict[str, Any] = {"enable_auto_commit": group_id is not None, "auto_offset_reset": "earliest"}
+    consumer = AIOKafkaConsumer(**aiokafka(cluster, group_id=group_id, **options))
+    try:
+        await consumer.start()
+        if group_id is None:
+            await _assign_all(consumer, topic)
+        else:
+            consumer.subscribe([topic])
+    except ClientError as error:
+        await consumer.stop()
+        raise KafkaError(f"{topic} on {cluster.bootstrap} cannot be read: {error}.") from error
+    try:
+        async for record in consumer:
+            message = parsed(record.key, record.value)
+            if isinstance(message, State):
+                if states:
+                    yield message
+            elif message is not None and (only is None or only(message)):
+                yield message
+    finally:
+        await consumer.stop()
+
+
+def is_open(message: Message | None) -> bool:
+    """Whether this is an incident that has not been resolved."""
+    return isinstance(message, Recommendation) and message.status is not Status.RESOLVED

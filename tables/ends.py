@@ -1,0 +1,26 @@
+"""The history of log ends, coarse, so that time lag and judged lag survive a restart: one row a topic and partition.
+
+Key ``<partition of the events topic>/<cluster>/<topic>``: every partition keeps the topics that its own groups read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import faust
+
+NAME = "ends"
+
+
+class EndsRow(faust.Record, include_metadata=False):
+    """``partition``: of the events topic; ``history``: kagent.advice.ends.EndHistory as JSON."""
+
+    cluster: str
+    topic: str
+    partition: int
+    history: dict[str, Any]
+
+
+def key(partition: int, cluster: str, topic: str) -> str:
+    """The row's key."""
+    return f"{partition}/{cluster}/{topic}"

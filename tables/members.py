@@ -1,0 +1,34 @@
+"""Who is in a group: the fold of its membership records, one row a group.
+
+Key ``<cluster>/<group>``. The row remembers each record's source offset, so a replay changes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import faust
+
+from kagent.events import GroupEvent
+from kagent.groups import GroupState
+from kagent.groups import apply as fold
+from kagent.offsets import Record
+
+NAME = "members"
+
+
+class MembersRow(faust.Record, include_metadata=False):
+    """``partition``: of the events topic; ``source``: of ``__consumer_offsets``; ``state``: GroupState as JSON."""
+
+    cluster: str
+    group: str
+    partition: int
+    source: int
+    state: dict[str, Any] | None
+
+
+def apply(state: GroupState | None, event: GroupEvent) -> GroupState | None:
+    """The group after the event's records, in log order. A record that is older than what is known changes nothing."""
+    for item in event.records:
+        state = fold(state, Record.from_json(item.record), item.source_offset, item.time)
+    return state

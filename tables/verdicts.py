@@ -1,0 +1,36 @@
+"""What is remembered of a group's judgement: one row a group.
+
+Key ``<cluster>/<group>``. The open incident stands here with its id, so that a restart neither forgets nor repeats it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import faust
+
+from kagent.advice.state import JudgeState
+
+NAME = "verdicts"
+
+
+class VerdictRow(faust.Record, include_metadata=False):
+    """``partition``: of the events topic; ``state``: kagent.advice.state.JudgeState as JSON."""
+
+    cluster: str
+    group: str
+    partition: int
+    state: dict[str, Any]
+
+
+def apply(before: JudgeState | None, after: JudgeState) -> dict[str, Any] | None:
+    """The row's new content, or None if nothing changed that must outlive the process."""
+    if after is before or (before is not None and _lasting(before) == _lasting(after)):
+        return None
+    return after.to_row()
+
+
+def _lasting(state: JudgeState) -> dict[str, Any]:
+    row = state.to_row()
+    row.pop("last_tick", None)
+    return row

@@ -5,7 +5,7 @@
 {'group': 'g', 'topic': 't', 'partition': 3}
 """
 
-from kagent.offsets.reader import DecodeError, UnknownRecordType, UnknownValueVersion
-from kagent.offsets.record import Record, decode, decode_value
+from kagent.offsets.reader import DecodeError
+from kagent.offsets.record import Record, UnknownRecordType, UnknownValueVersion, decode, decode_value
 
 __all__ = ["DecodeError", "Record", "UnknownRecordType", "UnknownValueVersion", "decode", "decode_value"]

@@ -7,11 +7,13 @@ does not write (Faust: 4 with the body of 0; sarama-cluster: 1) is read by the p
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import orjson
+
 from kagent.offsets.reader import DecodeError, Reader
-from kagent.offsets.schema import Struct, read, struct
+from kagent.offsets.schema import Struct, compiled, struct
 
 NEWEST = 3
 TOPIC_PARTITIONS = struct("topic string; partitions []int32")
@@ -46,11 +48,11 @@ def _protocol(data: bytes, fields: Struct, where: str) -> dict[str, Any]:
         raise DecodeError(f"version {version} is negative", where, 0)
     body = reader.at
     try:
-        return {"version": version, **read(reader, fields, min(version, NEWEST), flexible=False)}
+        return {"version": version, **compiled(fields, min(version, NEWEST), False)(reader)}
     except DecodeError:
         if version == 0:
             raise
-    prefix = read(Reader(data, where, body), fields, 0, flexible=False)
+    prefix = compiled(fields, 0, False)(Reader(data, where, body))
     return {"version": version, "parsed_as_v0_prefix": True, **prefix}
 
 
@@ -60,10 +62,10 @@ def sticky_user_data(data: bytes) -> dict[str, Any]:
         return {"previous_assignment": [], "generation": None}
     reader = Reader(data, "sticky user data")
     try:
-        value = read(reader, STICKY, 1, flexible=False)
+        value = compiled(STICKY, 1, False)(reader)
     except DecodeError:
         reader = Reader(data, "sticky user data")
-        return {**read(reader, STICKY, 0, flexible=False), "generation": None}
+        return {**compiled(STICKY, 0, False)(reader), "generation": None}
     return {**value, "trailing": reader.left}
 
 
@@ -75,9 +77,19 @@ def cooperative_user_data(data: bytes) -> dict[str, Any]:
 def faust_user_data(data: bytes) -> dict[str, Any]:
     """Faust's client metadata: JSON."""
     try:
-        return {"json": json.loads(data)}
-    except (ValueError, RecursionError) as error:
-        raise DecodeError(f"not JSON ({error})", "faust user data") from error
+        return {"json": orjson.loads(data)}
+    except orjson.JSONDecodeError as error:
+        raise DecodeError(f"not JSON ({error.msg})", "faust user data", error.pos) from None
+
+
+KINDS: Mapping[str, Callable[[bytes], dict[str, Any]]] = {
+    "consumer_protocol_subscription": subscription,
+    "consumer_protocol_assignment": assignment,
+    "sticky_user_data": sticky_user_data,
+    "cooperative_sticky_user_data": cooperative_user_data,
+    "faust_user_data": faust_user_data,
+}
+"""The blobs by the names under which ``kagent decode --kind`` reads them."""
 
 
 def decoded(value: dict[str, Any], name: str) -> dict[str, Any]:
@@ -89,7 +101,7 @@ def decoded(value: dict[str, Any], name: str) -> dict[str, Any]:
         for member in value["members"]:
             _beside(member, "subscription", "subscription_decoded", subscription)
             _beside(member, "assignment", "assignment_decoded", assignment)
-    elif name == "ConsumerGroupMemberMetadata" and value["classicMemberMetadata"]:
+    elif name == "ConsumerGroupMemberMetadata" and value.get("classicMemberMetadata"):
         for protocol in value["classicMemberMetadata"]["supportedProtocols"]:
             _beside(protocol, "metadata", "metadata_decoded", subscription)
     return value

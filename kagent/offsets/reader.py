@@ -19,35 +19,31 @@ import struct
 import uuid
 
 MAX_STRING = 0x7FFF
+INT8, INT16, UINT16, INT32, INT64 = (struct.Struct(code) for code in (">b", ">h", ">H", ">i", ">q"))
 
 
 class DecodeError(ValueError):
-    """Bytes that are not what they should be: where (offset in the field's bytes) and why."""
+    """Bytes that are not what they should be.
+
+    ``where``: of what record, key or value; ``path``: of which field (``members[2].clientId``); ``at``: at which byte of
+    the key or value; ``reason``: why.
+    """
 
     def __init__(self, reason: str, where: str = "", at: int | None = None) -> None:
-        place = (
-            f"{where} at byte {at}"
-            if at is not None and where
-            else where or (f"byte {at}" if at is not None else "")
-        )
-        super().__init__(f"{place}: {reason}" if place else reason)
+        super().__init__(reason, where, at)
         self.reason, self.where, self.at = reason, where, at
+        self.path = ""
 
+    def within(self, name: str) -> DecodeError:
+        """This error, with ``name`` before the path of its field."""
+        joint = "." if self.path and not self.path.startswith("[") else ""
+        self.path = f"{name}{joint}{self.path}"
+        return self
 
-class UnknownRecordType(DecodeError):
-    """A record type this decoder does not know (a newer broker, or a left-over): skip and count it."""
-
-    def __init__(self, key_type: int) -> None:
-        super().__init__(f"record type {key_type} is not known")
-        self.key_type = key_type
-
-
-class UnknownValueVersion(DecodeError):
-    """A value version this decoder does not know: keep the old state and mark the group stale."""
-
-    def __init__(self, name: str, version: int, group: str | None) -> None:
-        super().__init__(f"value version {version} is not known", name)
-        self.version, self.group = version, group
+    def __str__(self) -> str:
+        byte = "" if self.at is None else f"byte {self.at}"
+        place = ", ".join(part for part in (self.where, self.path, byte) if part)
+        return f"{place}: {self.reason}" if place else self.reason
 
 
 class Reader:
@@ -72,27 +68,32 @@ class Reader:
         self.at = begin + size
         return self.data[begin : self.at]
 
-    def number(self, code: str, size: int) -> int:
-        if size > self.end - self.at:
-            raise self.fail(f"{size} bytes expected, {self.left} left")
-        value: int = struct.unpack_from(code, self.data, self.at)[0]
-        self.at += size
+    def number(self, form: struct.Struct) -> int:
+        at = self.at
+        if form.size > self.end - at:
+            raise self.fail(f"{form.size} bytes expected, {self.left} left")
+        self.at = at + form.size
+        value: int = form.unpack_from(self.data, at)[0]
         return value
 
     def int8(self) -> int:
-        return self.number(">b", 1)
+        return self.number(INT8)
 
     def int16(self) -> int:
-        return self.number(">h", 2)
+        return self.number(INT16)
 
     def uint16(self) -> int:
-        return self.number(">H", 2)
+        return self.number(UINT16)
 
     def int32(self) -> int:
-        return self.number(">i", 4)
+        return self.number(INT32)
 
     def int64(self) -> int:
-        return self.number(">q", 8)
+        return self.number(INT64)
+
+    def numbers(self, code: str, size: int, count: int) -> list[int]:
+        """``count`` numbers of ``size`` bytes at once; ``code`` is struct's."""
+        return list(struct.unpack(f">{count}{code}", self.take(count * size)))
 
     def uuid(self) -> str:
         return str(uuid.UUID(bytes=self.take(16)))
@@ -105,30 +106,36 @@ class Reader:
             byte = self.data[self.at]
             self.at += 1
             value |= (byte & 0x7F) << shift
-            if not byte & 0x80:
+            if byte < 0x80:
+                if value > 0xFFFFFFFF:
+                    raise self.fail("a variable-length number is over 32 bits")
                 return value
         raise self.fail("a variable-length number is longer than five bytes")
 
-    def length(self, flexible: bool, short: bool = False) -> int | None:
-        """A length before a string (``short``), bytes or an array; None is null."""
-        size = self.uvarint() - 1 if flexible else self.int16() if short else self.int32()
-        return None if size < 0 else size
+    def length16(self) -> int:
+        """The length before a string; negative is null."""
+        return self.int16()
 
-    def string(self, flexible: bool) -> str | None:
-        size = self.length(flexible, short=True)
-        if size is None:
-            return None
+    def length32(self) -> int:
+        """The length before bytes or an array; negative is null."""
+        return self.int32()
+
+    def compact(self) -> int:
+        """The length before anything in a flexible version; negative is null."""
+        return self.uvarint() - 1
+
+    def string(self, size: int) -> str:
         if size > MAX_STRING:
             raise self.fail(f"a string of {size} bytes")
         begin = self.at
         try:
             return self.take(size).decode()
         except UnicodeDecodeError as error:
-            raise DecodeError("a string is not UTF-8", self.where, begin + error.start) from error
+            # A broker in Java cannot have written this: the bytes are damaged.
+            raise DecodeError("a string is not UTF-8", self.where, begin + error.start) from None
 
-    def bytes(self, flexible: bool) -> bytes | None:
-        size = self.length(flexible)
-        return None if size is None else self.take(size)
+    def hex(self, size: int) -> str:
+        return self.take(size).hex()
 
     def inside(self, size: int) -> Reader:
         """A reader of the next ``size`` bytes alone; this one goes on behind them."""

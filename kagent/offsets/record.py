@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from kagent.offsets.blobs import decoded
-from kagent.offsets.reader import DecodeError, Reader, UnknownRecordType, UnknownValueVersion
-from kagent.offsets.schema import Struct, read
+from kagent.offsets.reader import DecodeError, Reader
+from kagent.offsets.schema import Read, compiled
 from kagent.offsets.schemas import RECORDS, Layout
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A decoded record. ``version`` and ``value`` are None for a tombstone; field names are Kafka's own."""
+    """A decoded record. ``version`` and ``value`` are None for a tombstone; field names are Kafka's own.
+
+    A version without a value is one that this release cannot read: what the key now holds is not known.
+    """
 
     name: str
     type: int
@@ -27,6 +31,11 @@ class Record:
         """The group that the record is about."""
         name: str = self.key["group"] if "group" in self.key else self.key["groupId"]
         return name
+
+    @property
+    def unreadable(self) -> bool:
+        """Whether its value has a version that this release does not know."""
+        return self.value is None and self.version is not None
 
     def to_json(self) -> dict[str, Any]:
         """As it is printed, and as it travels in events."""
@@ -44,6 +53,26 @@ class Record:
         return cls(raw["record"], raw["key_type"], raw["value_version"], raw["key"], raw["value"])
 
 
+class UnknownRecordType(DecodeError):
+    """A record type this decoder does not know (a newer broker, or a left-over): skip and count it."""
+
+    def __init__(self, key_type: int) -> None:
+        super().__init__(f"record type {key_type} is not known", "key", 0)
+        self.key_type = key_type
+
+
+class UnknownValueVersion(DecodeError):
+    """A value version this decoder does not know: keep the old state and mark the group stale.
+
+    ``record`` has the key and the version, and no value: :func:`kagent.groups.apply` takes it and marks the group.
+    """
+
+    def __init__(self, record: Record) -> None:
+        super().__init__(f"value version {record.version} is not known", f"{record.name} value", 0)
+        self.record, self.version = record, record.version
+        self.group = record.group if record.key else None
+
+
 def decode(key: bytes | None, value: bytes | None) -> Record:
     """Decode one record of ``__consumer_offsets``.
 
@@ -57,41 +86,58 @@ def decode(key: bytes | None, value: bytes | None) -> Record:
     if layout is None:
         raise UnknownRecordType(kind)
     reader.where = f"{layout.name} key"
-    fields = read(reader, layout.key, 0, flexible=False)
+    fields = _key_reader(kind)(reader)
     reader.done()
     if value is None:
         return Record(layout.name, kind, None, fields, None)
-    version, body = _value(layout, value, fields.get("group") or fields.get("groupId"))
-    return Record(layout.name, kind, version, fields, body)
+    return _with_value(layout, kind, fields, value)
 
 
 def decode_value(kind: int, value: bytes) -> tuple[int, dict[str, Any]]:
     """Version and fields of a value alone, of record type ``kind``. Raises as :func:`decode` does."""
     if kind not in RECORDS:
         raise UnknownRecordType(kind)
-    return _value(RECORDS[kind], value, None)
+    record = _with_value(RECORDS[kind], kind, {}, value)
+    assert record.version is not None
+    return record.version, dict(record.value or {})
 
 
-def _value(layout: Layout, data: bytes, group: str | None) -> tuple[int, dict[str, Any]]:
+@cache
+def _key_reader(kind: int) -> Read:
+    return compiled(RECORDS[kind].key, 0, False)
+
+
+@cache
+def _value_readers(kind: int, version: int) -> tuple[Read, ...]:
+    """The final layout's reader, then those of early-access layouts that reuse its version."""
+    layout = RECORDS[kind]
+    flexible = layout.flexible is not None and version >= layout.flexible
+    return tuple(compiled(fields, version, flexible) for fields in (layout.value, *layout.earlier))
+
+
+def _with_value(layout: Layout, kind: int, key: dict[str, Any], data: bytes) -> Record:
     where = f"{layout.name} value"
     version = Reader(data, where).int16()
     if version not in layout.versions:
-        raise UnknownValueVersion(layout.name, version, group)
-    flexible = layout.flexible is not None and version >= layout.flexible
+        raise UnknownValueVersion(Record(layout.name, kind, version, key, None))
+    final, *earlier = _value_readers(kind, version)
     try:
-        return version, decoded(_whole(data, where, layout.value, version, flexible), layout.name)
-    except DecodeError:
-        for earlier in layout.earlier:
+        value = _whole(data, where, final)
+    except DecodeError as error:
+        for read in earlier:
             try:
-                return version, _whole(data, where, earlier, version, flexible)
+                value = _whole(data, where, read)
+                break
             except DecodeError:
                 continue
-        raise
+        else:
+            raise error from None
+    return Record(layout.name, kind, version, key, decoded(value, layout.name))
 
 
-def _whole(data: bytes, where: str, fields: Struct, version: int, flexible: bool) -> dict[str, Any]:
+def _whole(data: bytes, where: str, read: Read) -> dict[str, Any]:
     """All of the bytes by this layout, or a DecodeError: what is left over means that it is another layout."""
     reader = Reader(data, where, at=2)
-    value = read(reader, fields, version, flexible)
+    value: dict[str, Any] = read(reader)
     reader.done()
     return value

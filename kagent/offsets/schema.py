@@ -1,4 +1,4 @@
-"""How a record's layout is written down, and the one function that reads bytes by it.
+"""How a record's layout is written down, and how that becomes a function that reads bytes by it.
 
 A struct is a tuple of fields in wire order; tagged ones may stand anywhere. A field's type is a primitive's name,
 :class:`Array` of a type, or a struct.
@@ -7,7 +7,9 @@ A struct is a tuple of fields in wire order; tagged ones may stand anywhere. A f
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from kagent.offsets.reader import DecodeError, Reader
@@ -34,7 +36,7 @@ class Field:
     until: int = NEWEST
     nullable: bool = False
     tag: int | None = None
-    default: Any = None
+    default: Any = field(default=None, hash=False)
 
 
 Struct = tuple[Field, ...]
@@ -88,21 +90,32 @@ def absent(kind: Type) -> Any:
     return {"uuid": ZERO_UUID, "string": "", "bytes": ""}.get(kind, 0)
 
 
-def read(reader: Reader, fields: Struct, version: int, flexible: bool) -> dict[str, Any]:
-    """One struct of this version. Raises DecodeError."""
-    value: dict[str, Any] = {}
-    tagged: dict[int, Field] = {}
-    for field in fields:
-        if not field.since <= version <= field.until:
-            continue
-        if field.tag is None:
-            value[field.name] = _read(reader, field, version, flexible)
-        else:
-            tagged[field.tag] = field
-            value[field.name] = _copy(field.default)
-    if flexible:
-        _tags(reader, tagged, version, value)
-    return value
+Read = Callable[[Reader], Any]
+
+
+@cache
+def compiled(fields: Struct, version: int, flexible: bool) -> Callable[[Reader], dict[str, Any]]:
+    """The function that reads one version of a struct. It raises DecodeError and nothing else."""
+    present = [field for field in fields if field.since <= version <= field.until]
+    plain = [(f.name, _reader(f, version, flexible)) for f in present if f.tag is None]
+    tagged = {f.tag: (f.name, _reader(f, version, flexible)) for f in present if f.tag is not None}
+    defaults = [(f.name, f.default) for f in present if f.tag is not None]
+
+    def read(reader: Reader) -> dict[str, Any]:
+        value: dict[str, Any] = {}
+        name = ""
+        try:
+            for name, part in plain:
+                value[name] = part(reader)
+        except DecodeError as error:
+            raise error.within(name) from None
+        if flexible:
+            for name, default in defaults:
+                value[name] = _copy(default)
+            _tags(reader, tagged, value)
+        return value
+
+    return read
 
 
 def _copy(default: Any) -> Any:
@@ -111,7 +124,7 @@ def _copy(default: Any) -> Any:
     return {name: _copy(part) for name, part in default.items()} if isinstance(default, dict) else default
 
 
-def _tags(reader: Reader, tagged: dict[int, Field], version: int, value: dict[str, Any]) -> None:
+def _tags(reader: Reader, tagged: Mapping[int, tuple[str, Read]], value: dict[str, Any]) -> None:
     count = reader.uvarint()
     if count * 2 > reader.left:
         raise reader.fail(f"{count} tagged fields in {reader.left} bytes")
@@ -119,52 +132,74 @@ def _tags(reader: Reader, tagged: dict[int, Field], version: int, value: dict[st
         tag, size = reader.uvarint(), reader.uvarint()
         inner = reader.inside(size)
         if tag in tagged:
-            value[tagged[tag].name] = _read(inner, tagged[tag], version, flexible=True)
-            inner.done()
+            name, part = tagged[tag]
+            try:
+                value[name] = part(inner)
+                inner.done()
+            except DecodeError as error:
+                raise error.within(name) from None
 
 
-def _read(reader: Reader, field: Field, version: int, flexible: bool) -> Any:
-    value = _value(reader, field, version, flexible)
-    if value is None and not field.nullable:
-        raise DecodeError(f"{field.name} is null", reader.where, reader.at)
-    return value
-
-
-def _value(reader: Reader, field: Field, version: int, flexible: bool) -> Any:
+def _reader(field: Field, version: int, flexible: bool) -> Read:
     kind = field.type
     if isinstance(kind, Array):
-        return _array(reader, kind.of, version, flexible)
+        return _sized(_length(kind, flexible), _items(kind.of, version, flexible), field.nullable)
     if isinstance(kind, tuple):
-        if field.nullable and not _present(reader, field):
+        inner = compiled(kind, version, flexible)
+        return _present(inner, field.tag is not None) if field.nullable else inner
+    return _primitive(kind, flexible, field.nullable)
+
+
+def _primitive(kind: str, flexible: bool, nullable: bool) -> Read:
+    if kind in FIXED:
+        method: Read = getattr(Reader, kind)
+        return method
+    return _sized(_length(kind, flexible), Reader.string if kind == "string" else Reader.hex, nullable)
+
+
+def _length(kind: Type, flexible: bool) -> Callable[[Reader], int]:
+    if flexible:
+        return Reader.compact
+    return Reader.length16 if kind == "string" else Reader.length32
+
+
+def _sized(length: Callable[[Reader], int], content: Callable[[Reader, int], Any], nullable: bool) -> Read:
+    def read(reader: Reader) -> Any:
+        size = length(reader)
+        if size >= 0:
+            return content(reader, size)
+        if nullable:
             return None
-        return read(reader, kind, version, flexible)
-    return _primitive(reader, kind, flexible)
+        raise reader.fail("null where a value must be")
+
+    return read
 
 
-def _present(reader: Reader, field: Field) -> bool:
-    """The marker before a nullable struct: a byte, or a uvarint inside a tag."""
-    return reader.uvarint() > 0 if field.tag is not None else reader.int8() >= 0
+def _present(inner: Read, in_tag: bool) -> Read:
+    """A nullable struct, after its marker: a byte, or a uvarint inside a tag."""
+    marker = Reader.compact if in_tag else Reader.int8
+    return lambda reader: inner(reader) if marker(reader) >= 0 else None
 
 
-def _primitive(reader: Reader, kind: str, flexible: bool) -> Any:
-    if kind == "string":
-        return reader.string(flexible)
-    if kind == "bytes":
-        data = reader.bytes(flexible)
-        return None if data is None else data.hex()
-    return getattr(reader, kind)()
+def _items(of: Type, version: int, flexible: bool) -> Callable[[Reader, int], list[Any]]:
+    size = least(of, version, flexible)
+    code = {"int16": "h", "int32": "i"}.get(of) if isinstance(of, str) else None
+    one = _reader(Field("element", of), version, flexible)
 
+    def read(reader: Reader, count: int) -> list[Any]:
+        if count * size > reader.left:
+            raise reader.fail(f"{count} elements in {reader.left} bytes")
+        if code:
+            return reader.numbers(code, size, count)
+        items: list[Any] = []
+        try:
+            for _ in range(count):
+                items.append(one(reader))
+        except DecodeError as error:
+            raise error.within(f"[{len(items)}]") from None
+        return items
 
-def _array(reader: Reader, of: Type, version: int, flexible: bool) -> list[Any] | None:
-    count = reader.length(flexible)
-    if count is None:
-        return None
-    if count * least(of, version, flexible) > reader.left:
-        raise reader.fail(f"{count} elements in {reader.left} bytes")
-    if isinstance(of, tuple):
-        return [read(reader, of, version, flexible) for _ in range(count)]
-    element = Field("element", of)
-    return [_read(reader, element, version, flexible) for _ in range(count)]
+    return read
 
 
 def least(kind: Type, version: int, flexible: bool) -> int:

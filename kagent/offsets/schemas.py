@@ -127,8 +127,41 @@ SUBTOPOLOGY = struct(
     info=TOPIC_INFO,
     copartition=struct("sourceTopics []int16; sourceTopicRegex []int16; repartitionSourceTopics []int16"),
 )
-ASSIGNOR_37 = struct(
-    "name string; minimumVersion int16; maximumVersion int16; reason int8; version int16; metadata bytes"
+EARLY_MEMBER = struct(
+    """
+    instanceId           string?
+    rackId               string?
+    clientId             string
+    clientHost           string
+    subscribedTopicNames []string
+    subscribedTopicRegex string?
+    rebalanceTimeoutMs   int32
+    serverAssignor       string?
+    assignors            []assignor
+    """,
+    assignor=struct(
+        "name string; minimumVersion int16; maximumVersion int16; reason int8; version int16; metadata bytes"
+    ),
+)
+EARLY_TARGET = struct(
+    "error int8; topicPartitions []tp; metadataVersion int16; metadataBytes bytes", tp=TOPIC_PARTITIONS
+)
+EARLY_CURRENT = struct(
+    """
+    memberEpoch                 int32
+    previousMemberEpoch         int32
+    targetMemberEpoch           int32
+    assignedPartitions          []tp
+    partitionsPendingRevocation []tp
+    partitionsPendingAssignment []tp
+    error                       int8
+    metadataVersion             int16
+    metadataBytes               bytes
+    """,
+    tp=TOPIC_PARTITIONS,
+)
+EARLY_TOPICS = struct(
+    "epoch int32; topics []topic", topic=struct("topicId uuid; topicName string; numPartitions int32")
 )
 
 
@@ -141,11 +174,11 @@ RECORDS: dict[int, Layout] = {
     1: Layout("OffsetCommit", COMMIT_KEY, COMMIT, range(5), 4, since="0.9"),
     2: Layout("GroupMetadata", struct("group string"), GROUP_METADATA, range(5), 4, since="0.9"),
     3: _new("ConsumerGroupMetadata", GROUP, struct("epoch int32; metadataHash int64 v0+ tag0"), since="3.7"),
-    4: _new("ConsumerGroupPartitionMetadata", GROUP, PARTITION_METADATA, since="3.7 (to 4.0)"),
-    5: _new("ConsumerGroupMemberMetadata", MEMBER, CONSUMER_MEMBER, since="3.7"),
+    4: _new("ConsumerGroupPartitionMetadata", GROUP, PARTITION_METADATA, EARLY_TOPICS, since="3.7 (to 4.0)"),
+    5: _new("ConsumerGroupMemberMetadata", MEMBER, CONSUMER_MEMBER, EARLY_MEMBER, since="3.7"),
     6: _new("ConsumerGroupTargetAssignmentMetadata", GROUP, TARGET_METADATA, since="3.7"),
-    7: _new("ConsumerGroupTargetAssignmentMember", MEMBER, TARGET_MEMBER, since="3.7"),
-    8: _new("ConsumerGroupCurrentMemberAssignment", MEMBER, CURRENT, since="3.7"),
+    7: _new("ConsumerGroupTargetAssignmentMember", MEMBER, TARGET_MEMBER, EARLY_TARGET, since="3.7"),
+    8: _new("ConsumerGroupCurrentMemberAssignment", MEMBER, CURRENT, EARLY_CURRENT, since="3.7"),
     9: _new("ShareGroupPartitionMetadata", GROUP, PARTITION_METADATA, SHARE_STATE_40, since="3.9 (to 4.0)"),
     10: _new(
         "ShareGroupMemberMetadata",

@@ -13,6 +13,7 @@ from kagent.errors import KagentError
 
 # name → (module under kagent.commands, one line of help). The click command in it is called `command`.
 COMMANDS: dict[str, tuple[str, str]] = {
+    "decode": ("decode", "Decode records of __consumer_offsets, from hex or live."),
     "acls": ("acls", "Print the least rights that pipeline, worker and subscribers need."),
     "lag": ("lag", "Show the lag of groups as the cluster tells it."),
     "topics": ("topics", "Create kagent's own topics and report what is wrong with them."),

@@ -77,9 +77,13 @@ def cooperative_user_data(data: bytes) -> dict[str, Any]:
 def faust_user_data(data: bytes) -> dict[str, Any]:
     """Faust's client metadata: JSON."""
     try:
-        return {"json": orjson.loads(data)}
+        found = orjson.loads(data)
+        orjson.dumps(found)  # nested deeper than can be written again
     except orjson.JSONDecodeError as error:
         raise DecodeError(f"not JSON ({error.msg})", "faust user data", error.pos) from None
+    except orjson.JSONEncodeError as error:
+        raise DecodeError(f"not JSON to be passed on ({error})", "faust user data") from None
+    return {"json": found}
 
 
 KINDS: Mapping[str, Callable[[bytes], dict[str, Any]]] = {

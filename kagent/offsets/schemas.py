@@ -62,13 +62,11 @@ GROUP_METADATA = struct(
     """,
     member=GROUP_MEMBER,
 )
-PARTITION_METADATA = struct(
-    "topics []topic",
-    topic=struct(
-        "topicId uuid; topicName string; numPartitions int32; partitionMetadata []partition",
-        partition=struct("partition int32; racks []string"),
-    ),
+TOPIC_METADATA = struct(
+    "topicId uuid; topicName string; numPartitions int32; partitionMetadata []partition",
+    partition=struct("partition int32; racks []string"),
 )
+PARTITION_METADATA = struct("topics []topic", topic=TOPIC_METADATA)
 CLASSIC = struct(
     "sessionTimeoutMs int32; supportedProtocols []protocol", protocol=struct("name string; metadata bytes")
 )
@@ -160,9 +158,7 @@ EARLY_CURRENT = struct(
     """,
     tp=TOPIC_PARTITIONS,
 )
-EARLY_TOPICS = struct(
-    "epoch int32; topics []topic", topic=struct("topicId uuid; topicName string; numPartitions int32")
-)
+EARLY_TOPICS = struct("epoch int32; topics []topic", topic=TOPIC_METADATA)
 
 
 def _new(name: str, key: Struct, value: Struct, *earlier: Struct, since: str) -> Layout:

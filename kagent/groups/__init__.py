@@ -1,6 +1,7 @@
 """The pure fold from records to a group: what stands in ``__consumer_offsets``, as the coordinator sees it."""
 
-from kagent.groups.state import GroupState, apply
-from kagent.groups.view import GroupView, MemberView, topic_id, view
+from kagent.groups.state import GroupState, apply, apply_all
+from kagent.groups.values import GroupView, MemberView, topic_id
+from kagent.groups.view import view
 
-__all__ = ["GroupState", "GroupView", "MemberView", "apply", "topic_id", "view"]
+__all__ = ["GroupState", "GroupView", "MemberView", "apply", "apply_all", "topic_id", "view"]

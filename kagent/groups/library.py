@@ -1,8 +1,13 @@
-"""Which client library a member of a classic group runs, as far as its blobs tell.
+"""What a classic member's blobs tell of its client: the library, and which assignor's user data it sent.
 
-Seen on brokers: Java writes subscription version 1–3 with null user data for range and round robin; librdkafka version 1–3
-with empty user data (and an empty rack in 3) and assignments of version 0; aiokafka and kafka-python version 0 with empty
-user data; Faust the protocol ``faust``. A guess decides only which advice is worded how.
+Seen on brokers (subscription version · user data · rack):
+
+    Java                      1–3 · null (sticky: the assignor's, cooperative: 4 bytes) · null if unset
+    librdkafka                1–3 · empty (sticky: the assignor's) · empty if unset
+    aiokafka, kafka-python    0   · empty (sticky: the assignor's)
+    Faust                     the protocol is named ``faust``
+
+A guess decides only which advice is worded how.
 """
 
 from __future__ import annotations
@@ -10,20 +15,43 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kagent.offsets import DecodeError
+from kagent.offsets.blobs import cooperative_user_data, sticky_user_data
 
-def library_of(
-    protocol: str | None, subscription: Mapping[str, Any], assignment: Mapping[str, Any]
-) -> str | None:
+Blob = Mapping[str, Any]
+GENERATION = 8
+"""Hex digits of the cooperative assignor's user data: one int32."""
+
+
+def library_of(protocol: str | None, subscription: Blob) -> str | None:
     """``java``, ``librdkafka``, ``python``, ``faust``, or None where it cannot be told."""
     if protocol == "faust":
         return "faust"
     if not subscription:
         return None
-    version, data = subscription["version"], subscription["userData"]
-    if version == 0:
-        return "python" if data == "" else None
-    if subscription.get("rackId") == "" or (data == "" and assignment.get("version") == 0):
+    data = subscription["userData"]
+    if subscription["version"] == 0:
+        return "python" if data == "" or (data and user_data_of(protocol, subscription)) else None
+    if subscription.get("rackId") == "" or data == "":
         return "librdkafka"
-    if assignment.get("version", version) > 0:
+    if (
+        data is None
+        or len(data) == GENERATION
+        or (subscription["version"] == 3 and not subscription.get("rackId"))
+    ):
         return "java"
     return None
+
+
+def user_data_of(protocol: str | None, subscription: Blob) -> str | None:
+    """``sticky-v0``, ``sticky-v1`` or ``cooperative``; None without user data or for another assignor."""
+    data = bytes.fromhex(subscription.get("userData") or "")
+    if not data or protocol not in ("sticky", "cooperative-sticky"):
+        return None
+    try:
+        if protocol == "cooperative-sticky" and len(data) == GENERATION // 2:
+            cooperative_user_data(data)
+            return "cooperative"
+        return "sticky-v0" if sticky_user_data(data)["generation"] is None else "sticky-v1"
+    except DecodeError:
+        return None

@@ -6,7 +6,7 @@ while folding. Each record key holds its own latest record, and :func:`kagent.gr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,18 +37,31 @@ MEMBER_LEVEL = {
     "StreamsGroupCurrentMemberAssignment": "current",
     "ConsumerGroupRegularExpression": "regex",
 }
-MAX_TOMBSTONES = 1000
-"""Deletions remembered, so that a replayed older record does not come back; the oldest are forgotten first."""
+MAX_TOMBSTONES = 500
+"""Deletions remembered, so that a replayed older record does not come back; the oldest are forgotten first.
+
+Replays repeat what was lately read: a trigger that is written again, an event that a restarted worker reads again. What
+a replay from the log's beginning brings back of a key deleted longer ago, it also deletes again."""
+
+Item = tuple[Record, int, int]
+"""A record, its offset in the source, and its time in ms."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """The latest record of one key: where it stood, when it was written (ms), its name, and its value (None: deleted)."""
+    """The latest record of one key: where it stood, when it was written (ms), its name, and its value (None: deleted).
+
+    ``unreadable``: that record has a version we do not know, and the value is what the key held before.
+    """
 
     offset: int
     time: int
     record: str
     value: Mapping[str, Any] | None
+    unreadable: bool = False
+
+
+Slots = dict[tuple[str, str], Slot]
 
 
 @dataclass(slots=True)
@@ -56,28 +69,30 @@ class GroupState:
     """All that is known of one group's membership: slots by kind and, for members and expressions, by their id."""
 
     group: str
-    slots: dict[tuple[str, str], Slot] = field(default_factory=dict)
-    stale: bool = False
-    """A record of a value version we do not know was seen: the rest is what held before it."""
+    slots: Slots = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
-        """As it is kept in a table row."""
-        slots = [[kind, name, s.offset, s.time, s.record, s.value] for (kind, name), s in self.slots.items()]
-        return {"group": self.group, "slots": slots, "stale": self.stale}
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> GroupState:
-        """The state that :meth:`to_json` wrote."""
-        slots = {
-            (kind, name): Slot(offset, time, record, value)
-            for kind, name, offset, time, record, value in raw["slots"]
-        }
-        return cls(raw["group"], slots, raw["stale"])
+    @property
+    def stale(self) -> bool:
+        """Whether some key's newest record could not be read: the rest is what held before it."""
+        return any(slot.unreadable for slot in self.slots.values())
 
     @property
     def live(self) -> bool:
         """Whether any record still stands; a group without one is gone, or only commits."""
         return any(slot.value is not None for slot in self.slots.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is kept in a table row."""
+        slots = [
+            [kind, name, s.offset, s.time, s.record, s.value, *([True] if s.unreadable else [])]
+            for (kind, name), s in self.slots.items()
+        ]
+        return {"group": self.group, "slots": slots}
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> GroupState:
+        """The state that :meth:`to_json` wrote."""
+        return cls(raw["group"], {(kind, name): Slot(*rest) for kind, name, *rest in raw["slots"]})
 
 
 def apply(state: GroupState | None, record: Record, source_offset: int, time_ms: int) -> GroupState | None:
@@ -85,49 +100,46 @@ def apply(state: GroupState | None, record: Record, source_offset: int, time_ms:
 
     Order is kept per record key: what stood earlier in the source never replaces what stood later.
     """
-    key = _slot_key(record)
-    if key is None:
+    return apply_all(state, ((record, source_offset, time_ms),))
+
+
+def apply_all(state: GroupState | None, items: Iterable[Item]) -> GroupState | None:
+    """The group after all of these records, in any order; the same object if they say nothing new."""
+    known: Mapping[tuple[str, str], Slot] = state.slots if state else {}
+    changed: Slots = {}
+    group = state.group if state else ""
+    for record, offset, time in items:
+        key = _slot_key(record)
+        if key is None:
+            continue
+        before = changed.get(key) or known.get(key)
+        if before is None or before.offset < offset:
+            changed[key] = _slot(record, offset, time, before)
+            group = record.group
+    if not changed:
         return state
-    known = state.slots.get(key) if state else None
-    if known is not None and known.offset >= source_offset:
-        return state
-    slots = dict(state.slots) if state else {}
-    slots[key] = Slot(source_offset, time_ms, record.name, _kept(record))
+    slots = {**known, **changed}
     _forget(slots)
-    return GroupState(record.group, slots, state.stale if state else False)
+    return GroupState(group, slots)
 
 
 def _slot_key(record: Record) -> tuple[str, str] | None:
     if record.name in GROUP_LEVEL:
         return GROUP_LEVEL[record.name], ""
     if record.name in MEMBER_LEVEL:
-        return MEMBER_LEVEL[record.name], record.key.get("memberId") or record.key.get(
-            "regularExpression"
-        ) or ""
+        return MEMBER_LEVEL[record.name], record.key.get("memberId", record.key.get("regularExpression", ""))
     return None
 
 
-def _kept(record: Record) -> Mapping[str, Any] | None:
-    """The value without the hex of blobs that are decoded beside it."""
-    if record.value is None or record.name not in ("GroupMetadata", "ConsumerGroupMemberMetadata"):
-        return record.value
-    value = dict(record.value)
-    if "members" in value:
-        value["members"] = [_slim(member, ("subscription", "assignment")) for member in value["members"]]
-    classic = value.get("classicMemberMetadata")
-    if classic:
-        protocols = [_slim(protocol, ("metadata",)) for protocol in classic["supportedProtocols"]]
-        value["classicMemberMetadata"] = {**classic, "supportedProtocols": protocols}
-    return value
+def _slot(record: Record, offset: int, time: int, before: Slot | None) -> Slot:
+    if record.unreadable:
+        return Slot(offset, time, record.name, before.value if before else None, unreadable=True)
+    return Slot(offset, time, record.name, record.slim().value)
 
 
-def _slim(part: Mapping[str, Any], blobs: tuple[str, ...]) -> dict[str, Any]:
-    return {name: value for name, value in part.items() if name not in blobs or f"{name}_decoded" not in part}
-
-
-def _forget(slots: dict[tuple[str, str], Slot]) -> None:
+def _forget(slots: Slots) -> None:
     if len(slots) <= MAX_TOMBSTONES:
         return
-    deleted = sorted((s.offset, key) for key, s in slots.items() if s.value is None)
+    deleted = sorted((s.offset, key) for key, s in slots.items() if s.value is None and not s.unreadable)
     for _, key in deleted[: max(0, len(deleted) - MAX_TOMBSTONES)]:
         del slots[key]

@@ -8,6 +8,7 @@ does not write (Faust: 4 with the body of 0; sarama-cluster: 1) is read by the p
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import orjson
@@ -96,25 +97,47 @@ KINDS: Mapping[str, Callable[[bytes], dict[str, Any]]] = {
 """The blobs by the names under which ``kagent decode --kind`` reads them."""
 
 
+MEMBER_BLOBS = {"subscription": subscription, "assignment": assignment}
+PROTOCOL_BLOBS = {"metadata": subscription}
+DECODED = "_decoded"
+Blobs = Mapping[str, Callable[[bytes], dict[str, Any]]]
+
+
+def holders(value: Mapping[str, Any], name: str) -> tuple[list[dict[str, Any]], Blobs]:
+    """The parts of a record of this name that hold blobs of the clients, and what the blobs are."""
+    if name == "GroupMetadata" and value["protocolType"] == "consumer":
+        return value["members"], MEMBER_BLOBS
+    if name == "ConsumerGroupMemberMetadata" and value.get("classicMemberMetadata"):
+        return value["classicMemberMetadata"]["supportedProtocols"], PROTOCOL_BLOBS
+    return [], {}
+
+
 def decoded(value: dict[str, Any], name: str) -> dict[str, Any]:
     """``value`` with the members' blobs of a record of this name decoded beside their hex.
 
     A blob that no rule reads stays hex alone: the coordinator keeps it too, and the rest of the record is sound.
     """
-    if name == "GroupMetadata" and value["protocolType"] == "consumer":
-        for member in value["members"]:
-            _beside(member, "subscription", "subscription_decoded", subscription)
-            _beside(member, "assignment", "assignment_decoded", assignment)
-    elif name == "ConsumerGroupMemberMetadata" and value.get("classicMemberMetadata"):
-        for protocol in value["classicMemberMetadata"]["supportedProtocols"]:
-            _beside(protocol, "metadata", "metadata_decoded", subscription)
+    parts, blobs = holders(value, name)
+    for part in parts:
+        for blob, read in blobs.items():
+            if part[blob]:
+                with suppress(DecodeError):
+                    part[f"{blob}{DECODED}"] = read(bytes.fromhex(part[blob]))
     return value
 
 
-def _beside(holder: dict[str, Any], source: str, target: str, read_blob: Any) -> None:
-    if not holder[source]:
-        return
-    try:
-        holder[target] = read_blob(bytes.fromhex(holder[source]))
-    except DecodeError:
-        return
+def slim(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """``value`` without the hex of the blobs that are decoded beside it."""
+    parts, blobs = holders(value, name)
+    if not parts:
+        return value
+    slimmed = [
+        {key: item for key, item in part.items() if key not in blobs or f"{key}{DECODED}" not in part}
+        for part in parts
+    ]
+    if name == "GroupMetadata":
+        return {**value, "members": slimmed}
+    return {
+        **value,
+        "classicMemberMetadata": {**value["classicMemberMetadata"], "supportedProtocols": slimmed},
+    }

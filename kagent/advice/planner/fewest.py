@@ -81,21 +81,27 @@ class Search:
         load = summed(goal.home, goal.size, goal.members)[None, :]
         at = goal.home[None, :].copy()
         members = np.arange(goal.members)
-        need = self._needs(at, np.zeros_like(members), members, load[0], None)[None, :]
+        before, held = self._before(at, np.zeros_like(members), members, None)
+        need = self._needs(before, held, members, load[0])[None, :]
         return _States(at, load, need, np.zeros(1, np.uint64))
 
-    def _needs(self, at: Codes, state: Codes, member: Codes, load: Numbers, without: Codes | None) -> Codes:
-        """Fewest units, largest first, that must leave each (state, member) of that load; FAR if all are too few."""
+    def _before(
+        self, at: Codes, state: Codes, member: Codes, without: Codes | None
+    ) -> tuple[Numbers, Numbers]:
+        """Per (state, member) what units larger than each that it still holds sum up to (inf: gone), and what all do."""
         slots = self.slots[member]
         here = (slots >= 0) & (at[state[:, None], slots] == member[:, None])
         if without is not None:
             here &= slots != without[:, None]
         sizes = np.where(here, self.slot_size[member], 0.0)
-        total = np.cumsum(sizes, axis=1)
+        up_to = np.cumsum(sizes, axis=1)
+        return np.where(here, up_to - sizes, np.inf), up_to[:, -1]
+
+    def _needs(self, before: Numbers, held: Numbers, member: Codes, load: Numbers) -> Codes:
+        """Fewest units, largest first, that must leave each member of that load; FAR where all are too few."""
         excess = load - self.limit[member]
-        needed = (here & (total - sizes < excess[:, None])).sum(axis=1)
-        full = total[:, -1] if total.shape[1] else np.zeros(len(member))
-        return np.where(full >= excess - CLOSE * self.goal.room[member], needed, FAR)
+        needed = (before < excess[:, None]).sum(axis=1)
+        return np.where(held >= excess - CLOSE * self.goal.room[member], needed, FAR)
 
     def beam(self, most: int, width: int, sign: float) -> tuple[Codes | None, int, bool]:
         """One search with at most so many moves: the plan or None, its moves, and whether any state was cut."""
@@ -165,18 +171,29 @@ class Search:
         load, need = states.load[parent], states.need[parent]
         size, source = goal.size[unit], goal.home[unit]
         load[rows, to] += size
-        need[rows, to] = self._needs(states.at, parent, to, load[rows, to], None)
+        need[rows, to] = 0
+        over = np.flatnonzero(load[rows, to] > self.limit[to])
+        if len(over):
+            one, inverse = _once(parent[over] * goal.members + to[over])
+            one = over[one]
+            before, held = self._before(states.at, parent[one], to[one], None)
+            need[over, to[over]] = self._needs(before[inverse], held[inverse], to[over], load[over, to[over]])
         left = np.flatnonzero(source >= 0)
         if len(left):
-            source = source[left]
-            load[left, source] -= size[left]
             # what a source still needs hangs on state and unit only, not on where the unit goes
-            pair = parent[left] * len(goal.size) + unit[left]
-            _, first, inverse = np.unique(pair, return_index=True, return_inverse=True)
-            one = left[first]
-            needs = self._needs(states.at, parent[one], source[first], load[one, source[first]], unit[one])
-            need[left, source] = needs[inverse.reshape(-1)]
+            load[left, source[left]] -= size[left]
+            one, inverse = _once(parent[left] * len(goal.size) + unit[left])
+            one = left[one]
+            before, held = self._before(states.at, parent[one], source[one], unit[one])
+            needs = self._needs(before, held, source[one], load[one, source[one]])
+            need[left, source[left]] = needs[inverse]
         return load, need
+
+
+def _once(codes: Codes) -> tuple[Codes, Codes]:
+    """Where each code is first, and which of those each is."""
+    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    return first, inverse.reshape(-1)
 
 
 def _slots(goal: Goal, order: Codes) -> Codes:

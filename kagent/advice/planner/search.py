@@ -10,10 +10,12 @@ from kagent.advice.planner import fewest, spread
 from kagent.advice.planner.case import CLOSE, NEVER, Case, score, value
 from kagent.advice.planner.problem import Codes, summed
 
-FRONTIER_WIDTHS = ((40, 1.0), (40, -1.0), (300, 1.0))
+Widths = tuple[tuple[int, float], ...]
+NARROW: Widths = ((30, 1.0), (30, -1.0))
+WIDE: Widths = ((250, 1.0),)
 STEPS = 9
 """Bisection steps per point of the frontier."""
-SETTLED = 5e-4
+SETTLED = 1e-3
 """How near its bound a point of the frontier is left alone."""
 
 
@@ -126,27 +128,36 @@ def _frontier(
 
 
 def _point(case: Case, moves: int, floor: float, known: Reached) -> Reached:
-    """The smallest greatest with so many moves, between its bound and what fewer moves reached, by bisection."""
+    """The smallest greatest with so many moves, between its bound and what fewer moves reached."""
+    known = _bisected(case, moves, floor, known, NARROW)
+    if known.greatest <= floor * (1 + SETTLED):
+        return known
+    at = _reach(case, moves, known.greatest * (1 - 2 * SETTLED), WIDE)
+    if at is None:
+        return known
+    return _bisected(case, moves, floor, Reached(at, moves, case.greatest(at)), WIDE)
+
+
+def _bisected(case: Case, moves: int, floor: float, known: Reached, widths: Widths) -> Reached:
+    """Bisection with beams of some widths; the bound itself is tried first."""
     low, aim = floor, floor
     for _ in range(STEPS):
-        high = known.greatest
-        if high <= low * (1 + SETTLED) or low == float("inf"):
+        if known.greatest <= low * (1 + SETTLED) or low == float("inf"):
             break
-        at = _reach(case, moves, aim)
-        if at is not None and (reached := case.greatest(at)) < high:
+        at = _reach(case, moves, aim, widths)
+        if at is not None and (reached := case.greatest(at)) < known.greatest:
             known = Reached(at, moves, reached)
         else:
             low = max(low, aim)
-        high = known.greatest
-        aim = (low + high) / 2 if high < float("inf") else low * 2
+        aim = (low + known.greatest) / 2 if known.greatest < float("inf") else low * 2
     return known
 
 
-def _reach(case: Case, moves: int, target: float) -> Codes | None:
+def _reach(case: Case, moves: int, target: float, widths: Widths) -> Codes | None:
     search = fewest.Search(_goal(case, target))
     if search.root_bound > moves:
         return None
-    for width, sign in FRONTIER_WIDTHS:
+    for width, sign in widths:
         at, _, cut = search.beam(moves, width, sign)
         if at is not None or not cut:
             return at

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import combinations
 
 import numpy as np
 
@@ -19,6 +20,8 @@ PAIR = 12
 """Units shared anew between two members: 2^12 ways in one matrix product."""
 TRIPLE = 8
 """Units shared anew between three members: 3^8 ways."""
+TRIPLES = 21
+"""Triples tried before the descent is at its end."""
 ENOUGH = 2e-5
 """How near the bound the search stops."""
 
@@ -29,7 +32,7 @@ class Effort:
 
     splits: int = 6000
     """Re-splits in all."""
-    kicks: int = 60
+    kicks: int = 30
     """How often some members are emptied and refilled."""
 
 
@@ -99,22 +102,20 @@ class Descent:
         return False
 
     def _triples(self, full: int, top: float) -> bool:
-        members = [member for member in range(len(self.scores)) if member != full]
-        if len(members) < 2:
-            return False
-        for _ in range(3):
+        others = [member for member in range(len(self.scores)) if member != full]
+        twos = list(combinations(others, 2)) if len(others) < 50 else []
+        for at in self.rng.permutation(len(twos))[:TRIPLES].tolist():
             if self.left <= 0:
                 return False
-            two = self.rng.choice(members, 2, replace=False).tolist()
-            if self._split((full, *two), TRIPLE, top):
+            if self._split((full, *twos[at]), TRIPLE, top):
                 return True
         return False
 
     def _split(self, members: tuple[int, ...], most: int, top: float) -> bool:
-        """Shares units that all of them may hold in the best way; True if the fullest of them got better."""
+        """Shares units among the members in the best way; True if the fullest of them got better."""
         self.left -= 1
         case, who = self.case, list(members)
-        held = (self.at[:, None] == who).any(axis=1) & self.eligible[:, who].all(axis=1)
+        held = (self.at[:, None] == who).any(axis=1) & (self.eligible[:, who].sum(axis=1) > 1)
         units = np.flatnonzero(held)
         if not len(units):
             return False
@@ -123,6 +124,9 @@ class Descent:
         way = ways(len(units), len(who))
         now = (self.at[units][None, :] == np.array(who)[:, None]).astype(np.float64)
         then = self._then(way, now, units, who)
+        barred = ~self.eligible[units][:, who].T
+        if barred.any():
+            then = np.where(way.reshape(len(way), -1) @ barred.ravel().astype(np.float64) > 0, np.inf, then)
         best = int(then.argmin())
         if then[best] >= top * (1 - CLOSE):
             return False
@@ -166,11 +170,13 @@ def spread(case: Case, bound: float, effort: Effort, start: Codes | None = None)
 
 
 def _kicked(case: Case, at: Codes, rng: np.random.Generator) -> Codes:
-    """Two to four members, mostly the fullest among them, emptied and refilled with sizes blurred by a third."""
+    """Some members, mostly two to four and the fullest among them, emptied and refilled with blurred sizes."""
     scores = np.minimum(case.scores(at), 2 * NEVER)
     members = len(scores)
-    chosen = set(rng.choice(members, min(members, int(rng.integers(2, 5))), replace=False).tolist())
+    most = members if rng.random() < 0.3 else min(members, 4)
+    chosen = set(rng.choice(members, int(rng.integers(2, most + 1)), replace=False).tolist())
     if rng.random() < 0.8:
         chosen.add(int(scores.argmax()))
     loose = np.isin(at, list(chosen))
-    return greedy(case, np.where(loose, -1, at), rng.uniform(0.7, 1.3, len(at)))
+    blur = 0.3 if rng.random() < 0.5 else 0.7
+    return greedy(case, np.where(loose, -1, at), rng.uniform(1 - blur, 1 + blur, len(at)))

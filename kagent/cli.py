@@ -18,6 +18,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "lag": ("lag", "Show the lag of groups as the cluster tells it."),
     "topics": ("topics", "Create kagent's own topics and report what is wrong with them."),
     "assign": ("assign", "Compute what each assignment strategy would give."),
+    "demo": ("demo", "Show the whole job on a real broker, in four minutes."),
     "jars": ("jars", "Fetch the Java archives into the cache."),
     "partition": ("partition", "Say which partition the producer puts a key in."),
     "pipeline": ("pipeline", "Run the Spark stream from __consumer_offsets to group events."),

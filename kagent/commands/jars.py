@@ -17,17 +17,17 @@ def command(ctx: click.Context) -> None:
     """Fetch the Java archives of connector, history and embedded broker into the cache, once."""
     java()
     wanted = {
-        "Spark's Kafka connector": effective(ctx).pipeline.connector,
-        "Delta Lake": jars.DELTA,
-        "embedded broker": jars.BROKER,
+        "Spark's Kafka connector": [effective(ctx).pipeline.connector],
+        "Delta Lake": [jars.DELTA],
+        "embedded broker": [jars.BROKER, jars.LOGGER],
     }
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task("jars", total=len(wanted))
-        for name, coordinate in wanted.items():
-            progress.update(task, description=f"{name} ({coordinate})")
-            found = jars.resolve(coordinate)
+        for name, coordinates in wanted.items():
+            progress.update(task, description=name)
+            found = jars.resolve(*coordinates)
             if not console.is_terminal:
                 console.print(f"{name}: {len(found)} jars", highlight=False)
             progress.advance(task)

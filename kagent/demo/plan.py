@@ -61,6 +61,7 @@ GROUPS = (
 
 POLICY = {
     "learn": 0.0,
+    "learn_commits": 3,
     "settle": 6.0,
     "min_behind": 5.0,
     "evaluations": 2,

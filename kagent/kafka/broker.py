@@ -47,10 +47,7 @@ DEFAULTS = {
     "log.initial.task.delay.ms": "1000",
 }
 
-LOGGING = """Configuration:
-  Appenders: {Console: {name: STDOUT, PatternLayout: {pattern: "%d %p %c{1}: %m%n"}}}
-  Loggers: {Root: {level: WARN, AppenderRef: {ref: STDOUT}}}
-"""
+LOGGING = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true")
 
 
 def free_port() -> int:
@@ -136,11 +133,9 @@ class Broker:
 
     def _java(self) -> list[str]:
         path = os.pathsep.join(str(jar) for jar in broker_jars())
-        logging = f"-Dlog4j2.configurationFile={self.folder / 'log4j2.yaml'}"
-        return [java(), f"-Xmx{self.heap}", "-XX:+UseSerialGC", "-cp", path, logging]
+        return [java(), f"-Xmx{self.heap}", "-XX:+UseSerialGC", *LOGGING, "-cp", path]
 
     def _format(self) -> None:
-        (self.folder / "log4j2.yaml").write_text(LOGGING)
         self._write_properties()
         name = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "a")
         command = [

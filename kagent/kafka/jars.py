@@ -14,6 +14,7 @@ from pathlib import Path
 from kagent.errors import SetupError
 
 BROKER = "org.apache.kafka:kafka_2.13:4.3.0"
+LOGGER = "org.slf4j:slf4j-simple:1.7.36"
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
 DELTA = "io.delta:delta-spark_2.13:4.0.0"
 
@@ -74,8 +75,8 @@ def _build(endpoint: str, folder: Path) -> list[Path]:
 
 
 def broker_jars() -> list[Path]:
-    """What the embedded broker runs on."""
-    return resolve(BROKER)
+    """What the embedded broker runs on, and a logger: without one it fails in silence."""
+    return resolve(BROKER, LOGGER)
 
 
 def spark_jars(connector: str = CONNECTOR) -> list[Path]:

@@ -1,0 +1,116 @@
+"""One member of one group, as a process: reads, sleeps its cost per record, commits. ``python -m kagent.demo.consumer``."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import orjson
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
+
+from kagent.demo.assignor import PlanAssignor
+
+BATCH = 20
+LIBRDKAFKA_TICK = 0.2
+
+
+class Commits(ConsumerRebalanceListener):  # type: ignore[misc]
+    """Commits what was processed, now and then and before partitions are given away."""
+
+    def __init__(self, consumer: AIOKafkaConsumer, every: float) -> None:
+        self.consumer, self.every = consumer, every
+        self.done: dict[Any, int] = {}
+        self.last = time.monotonic()
+
+    async def on_partitions_revoked(self, revoked: Any) -> None:
+        await self.commit()
+        self.done.clear()
+
+    async def on_partitions_assigned(self, assigned: Any) -> None:
+        """Nothing to do: positions come from the commits."""
+
+    async def now_and_then(self) -> None:
+        if time.monotonic() - self.last >= self.every:
+            await self.commit()
+
+    async def commit(self) -> None:
+        self.last = time.monotonic()
+        held = {tp: offset for tp, offset in self.done.items() if tp in self.consumer.assignment()}
+        if held:
+            await self.consumer.commit(held)
+
+
+async def run_aiokafka(said: dict[str, Any], stop: asyncio.Event) -> None:
+    """A member with aiokafka; rejoins when the plan's file appears and it is the first of its group."""
+    plan = Path(said["plan"]) if said.get("plan") else None
+    options: dict[str, Any] = {}
+    if said.get("start"):
+        start = tuple(tuple((t, p) for t, p in held) for held in said["start"])
+        options["partition_assignment_strategy"] = [PlanAssignor(said["place"], start, plan)]
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=said["bootstrap"],
+        group_id=said["group"],
+        client_id=said["client_id"],
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        session_timeout_ms=10_000,
+        metadata_max_age_ms=5_000,
+        **options,
+    )
+    commits = Commits(consumer, said["commit"])
+    await consumer.start()
+    consumer.subscribe(said["topics"], listener=commits)
+    applied = plan is None or said["place"] != 0
+    try:
+        while not stop.is_set():
+            if not applied and plan is not None and plan.exists():
+                applied = True
+                await commits.commit()
+                consumer.unsubscribe()  # leaving and joining again is how a client asks for a rebalance
+                consumer.subscribe(said["topics"], listener=commits)
+            for tp, records in (await consumer.getmany(timeout_ms=200, max_records=BATCH)).items():
+                await asyncio.sleep(said["cost"] * len(records))
+                commits.done[tp] = records[-1].offset + 1
+            await commits.now_and_then()
+        await commits.commit()
+    finally:
+        await consumer.stop()
+
+
+async def run_librdkafka(said: dict[str, Any], stop: asyncio.Event) -> None:
+    """A member with librdkafka and the KIP-848 protocol."""
+    from confluent_kafka import Consumer
+
+    consumer = Consumer(
+        {
+            "bootstrap.servers": said["bootstrap"],
+            "group.id": said["group"],
+            "client.id": said["client_id"],
+            "group.protocol": "consumer",
+            "auto.offset.reset": "earliest",
+            "auto.commit.interval.ms": int(said["commit"] * 1000),
+        }
+    )
+    consumer.subscribe(said["topics"])
+    try:
+        while not stop.is_set():
+            records = await asyncio.to_thread(consumer.consume, BATCH, LIBRDKAFKA_TICK)
+            await asyncio.sleep(said["cost"] * len(records))
+    finally:
+        await asyncio.to_thread(consumer.close)
+
+
+async def main(said: dict[str, Any]) -> None:
+    """Run until SIGTERM."""
+    stop = asyncio.Event()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(name, stop.set)
+    await (run_librdkafka if said["client"] == "librdkafka" else run_aiokafka)(said, stop)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(orjson.loads(sys.argv[1])))

@@ -1,0 +1,313 @@
+"""The demo's choreography: start all, watch, apply the advice for one of two twins, and say what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from confluent_kafka.admin import AdminClient, NewTopic
+from rich.console import Console
+from rich.live import Live
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from kagent.advice.recommendation import Recommendation
+from kagent.demo import view
+from kagent.demo.plan import GROUPS, LOADS, PIPELINE, POLICY, WORKER, Group
+from kagent.demo.processes import Processes
+from kagent.demo.scene import Scene, group_lag
+from kagent.errors import KafkaError, KagentError, SetupError
+from kagent.kafka.admin import Admin
+from kagent.kafka.admin import Group as DescribedGroup
+from kagent.kafka.broker import Broker, free_port
+from kagent.kafka.shown import shown_lag
+from kagent.kafka.topics import ensure
+from kagent.settings import Cluster, Settings, load
+from kagent.subscribe.client import recommendations
+from kagent.subscribe.lines import headline
+
+log = logging.getLogger("kagent.demo")
+LIMIT = 225.0
+"""Seconds after which the demo ends, whatever it has seen."""
+READ_FIRST = 3.0
+"""Seconds between showing the advice and applying it."""
+LOOK_EVERY = 1.5
+PLAIN_EVERY = 10.0
+
+
+@dataclass(slots=True)
+class Demo:
+    """One run of the demo in a folder of its own."""
+
+    console: Console
+    folder: Path
+    keep: bool = False
+    scene: Scene = field(default_factory=Scene)
+    began: float = field(default_factory=time.monotonic)
+
+    async def run(self) -> int:
+        """Exit code 0 if all went as it must. Raises KagentError when a step fails."""
+        processes, broker = Processes(self.folder), Broker(self.folder / "broker")
+        try:
+            with self._bars() as step:
+                await step("broker", lambda: asyncio.to_thread(broker.start))
+                settings = self._settings(broker)
+                cluster = settings.cluster("demo")[1]
+                await step("topics", lambda: asyncio.to_thread(self._topics, settings, cluster))
+                await step("producer and consumers", lambda: self._load(processes, cluster))
+                listening = asyncio.create_task(self._listen(settings, cluster))
+                await step("pipeline and worker", lambda: self._services(processes))
+                await step("first look", lambda: self._seen(processes, listening))
+            await self._watch(processes, cluster, listening)
+            return self._end()
+        finally:
+            await asyncio.to_thread(processes.stop)
+            await asyncio.to_thread(broker.stop)
+
+    def _bars(self) -> _Steps:
+        return _Steps(self.console)
+
+    def _settings(self, broker: Broker) -> Settings:
+        """The settings file that all processes of the demo read."""
+        file = self.folder / "kagent.yaml"
+        values = {
+            "clusters": {"demo": {"bootstrap": broker.bootstrap}},
+            "topics": {"partitions": 2},
+            "pipeline": {**PIPELINE, "checkpoint": str(self.folder / "checkpoint"), "master": "local[1]"},
+            "worker": {
+                **WORKER,
+                "data": str(self.folder / "worker"),
+                "web_port": free_port(),
+                "web_host": "127.0.0.1",
+            },
+            "policy": POLICY,
+        }
+        file.write_text(yaml.safe_dump(values))
+        return load(file)
+
+    def _topics(self, settings: Settings, cluster: Cluster) -> None:
+        ensure(Admin(cluster), settings.topics)
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+        new = [NewTopic(load.topic, len(load.rates), 1) for load in LOADS]
+        for future in admin.create_topics(new).values():
+            future.result(20)
+
+    async def _load(self, processes: Processes, cluster: Cluster) -> None:
+        for group in GROUPS:
+            for place in range(group.members):
+                said = json.dumps(self._member(group, place, cluster))
+                processes.start(f"{group.name}-{place + 1}", "-m", "kagent.demo.consumer", said)
+        loads = json.dumps([asdict(load) for load in LOADS])
+        processes.start("producer", "-m", "kagent.demo.producer", cluster.bootstrap, loads)
+        admin, wanted = Admin(cluster, deadline=3), {group.name: group.members for group in GROUPS}
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            processes.check()
+            try:
+                found = await asyncio.to_thread(admin.describe, wanted)
+            except KafkaError:
+                continue  # the coordinators of a new cluster take a moment
+            if all(name in found and _joined(found[name], count) for name, count in wanted.items()):
+                return
+            await asyncio.sleep(0.5)
+        raise SetupError(f"The consumers did not all join in time (logs: {self.folder}).")
+
+    def _member(self, group: Group, place: int, cluster: Cluster) -> dict[str, Any]:
+        return {
+            "bootstrap": cluster.bootstrap,
+            "group": group.name,
+            "client_id": f"{group.name}-{place + 1}",
+            "place": place,
+            "topics": list(group.topics),
+            "cost": group.cost,
+            "commit": group.commit,
+            "client": group.client,
+            "start": group.start,
+            "plan": str(self._plan(group.name)) if group.follows else None,
+        }
+
+    def _plan(self, group: str) -> Path:
+        return self.folder / f"{group}.plan.json"
+
+    async def _services(self, processes: Processes) -> None:
+        config = str(self.folder / "kagent.yaml")
+        processes.start("pipeline", "-m", "kagent", "--config", config, "pipeline")
+        faust = (
+            "-m",
+            "faust",
+            "--datadir",
+            str(self.folder / "worker"),
+            "-A",
+            "kagent.app",
+            "worker",
+            "-l",
+            "info",
+        )
+        processes.start("worker", *faust, env={"KAGENT_CONFIG": config})
+
+    async def _seen(self, processes: Processes, listening: asyncio.Task[None]) -> None:
+        """Until the state message says that kagent watches."""
+        until = time.monotonic() + 90
+        while time.monotonic() < until:
+            processes.check()
+            if listening.done():
+                listening.result()
+            if self.scene.state is not None and self.scene.state.status == "watching":
+                return
+            await asyncio.sleep(0.2)
+        reason = self.scene.state.reason if self.scene.state else "no state message came"
+        raise SetupError(f"kagent did not begin to watch in time: {reason} (logs: {self.folder}).")
+
+    async def _listen(self, settings: Settings, cluster: Cluster) -> None:
+        async for message in recommendations(cluster, topic=settings.topics.recommendations, states=True):
+            before = self.scene.said.get(message.group) if isinstance(message, Recommendation) else None
+            self.scene.hear(message)
+            if isinstance(message, Recommendation) and (before is None or before.status != message.status):
+                self.console.print(view.advice(message) if view.worth_a_panel(message) else headline(message))
+
+    async def _watch(self, processes: Processes, cluster: Cluster, listening: asyncio.Task[None]) -> None:
+        """Look and show until all was seen or time is up; apply the advice when it comes."""
+        admin, applying = Admin(cluster, deadline=5), None
+        self.console.print(view.settings_said(), style="dim")
+        terminal = self.console.is_terminal
+        last_line = 0.0
+        screen = Live(console=self.console, auto_refresh=False, transient=True) if terminal else None
+        with screen or nullcontext():
+            while self.keep or (self._left > 0 and not self.scene.finished):
+                processes.check()
+                if listening.done():
+                    listening.result()
+                await self._look(admin)
+                if applying is None and self.scene.advice() is not None:
+                    applying = asyncio.create_task(self._apply())
+                if screen is not None:
+                    screen.update(view.live(self.scene, max(0.0, self._left)), refresh=True)
+                elif time.monotonic() - last_line > PLAIN_EVERY:
+                    last_line = time.monotonic()
+                    self.console.print(view.plain(self.scene))
+                await asyncio.sleep(LOOK_EVERY)
+        listening.cancel()
+
+    async def _look(self, admin: Admin) -> None:
+        try:
+            shown = await asyncio.to_thread(shown_lag, admin, [group.name for group in GROUPS])
+        except KafkaError as error:
+            log.warning("%s", error)  # one look more or less; the next one tells
+            return
+        self.scene.look({g.group.group: group_lag(g) for g in shown}, time.monotonic())
+
+    @property
+    def _left(self) -> float:
+        return LIMIT - (time.monotonic() - self.began)
+
+    async def _apply(self) -> None:
+        """orders-a follows: the plan becomes the file that its assignor looks for."""
+        await asyncio.sleep(READ_FIRST)
+        advice = self.scene.advice()
+        if advice is None or advice.assignment is None:
+            return
+        group = next(g for g in GROUPS if g.follows)
+        places: list[list[tuple[str, int]]] = [[] for _ in range(group.members)]
+        for member, held in advice.assignment.items():
+            place = next(p for p in range(group.members) if member.startswith(f"{group.name}-{p + 1}"))
+            places[place] = list(held)
+        draft = self._plan(group.name).with_suffix(".draft")
+        draft.write_text(json.dumps(places))
+        draft.rename(self._plan(group.name))
+        self.scene.applied_at, self.scene.applied = time.monotonic(), advice
+        self.console.print(
+            f"orders-a follows the advice: {advice.move_count} moves. orders-b does not.", style="bold"
+        )
+
+    def _end(self) -> int:
+        self.console.print(view.summary(self.scene))
+        failures = self.scene.failures()
+        for failure in failures:
+            self.console.print(f"[red]The demo failed:[/red] {failure} (logs: {self.folder}).")
+        if not failures:
+            self.console.print(
+                f"The demo took {time.monotonic() - self.began:.0f} s. All processes are stopped.",
+                style="green",
+            )
+        return 1 if failures else 0
+
+
+def _joined(group: DescribedGroup, members: int) -> bool:
+    """Whether all members are in, and hold something between them."""
+    return len(group.members) == members and any(member.assigned for member in group.members)
+
+
+class _Steps:
+    """Bars for the start-up; plain lines where there is no terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        columns = (TextColumn("{task.description:<24}"), BarColumn(30), TimeElapsedColumn())
+        self.progress = Progress(*columns, console=console, disable=not console.is_terminal)
+
+    def __enter__(self) -> Callable[[str, Callable[[], Awaitable[object]]], Awaitable[None]]:
+        self.progress.start()
+        return self._step
+
+    def __exit__(self, *_: object) -> None:
+        self.progress.stop()
+
+    async def _step(self, name: str, doing: Callable[[], Awaitable[object]]) -> None:
+        task = self.progress.add_task(name, total=None)
+        began = time.monotonic()
+        await doing()
+        self.progress.update(task, total=1, completed=1)
+        if not self.console.is_terminal:
+            self.console.print(f"{name}: {time.monotonic() - began:.1f} s")
+
+
+def main(keep: bool) -> int:
+    """Run the demo; the logs stay where they are only if it failed."""
+    console = Console(highlight=False)
+    logging.getLogger("aiokafka").setLevel(logging.ERROR)
+    with _Folder() as folder:
+        demo = Demo(console, folder.path, keep)
+        code = asyncio.run(_interruptible(demo))
+        folder.keep = code not in (0, 130)
+        return code
+
+
+class _Folder:
+    """A temporary folder that stays if the demo failed."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="kagent-demo-"))
+        self.keep = True
+
+    def __enter__(self) -> _Folder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self.keep:
+            shutil.rmtree(self.path, ignore_errors=True)
+
+
+async def _interruptible(demo: Demo) -> int:
+    """Ctrl-C and SIGTERM end the demo with everything stopped."""
+    task = asyncio.create_task(demo.run())
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(name, task.cancel)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        demo.console.print("The demo was interrupted; all its processes are stopped.")
+        return 130
+    except KagentError as error:
+        demo.console.print(f"[red]The demo failed:[/red] {error}")
+        return 1

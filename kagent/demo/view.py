@@ -1,0 +1,134 @@
+"""What the demo shows: a live table of groups and members, the advice as it comes, and the table at the end."""
+
+from __future__ import annotations
+
+from rich.console import Group as Stack
+from rich.console import RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from kagent.advice.recommendation import Recommendation, Status
+from kagent.demo.plan import GROUPS, PIPELINE, POLICY, WORKER
+from kagent.demo.scene import GroupLag, Scene
+from kagent.subscribe.lines import headline, number, state_line, story
+
+BAR = 24
+FULL_SECONDS = 60.0
+
+
+def settings_said() -> str:
+    """Which waiting times are shortened."""
+    usual = "learn 1 h, settle 2 min, min_behind 60 s, evaluations 3, cooldown 30 min, tick 10 s"
+    here = f"learn 0, settle {POLICY['settle']:.0f} s, min_behind {POLICY['min_behind']:.0f} s, evaluations {POLICY['evaluations']}"
+    return f"Waiting times are shortened for the demo: {here}, tick {WORKER['tick']:.0f} s, trigger {PIPELINE['trigger']} s (in production: {usual})."
+
+
+def live(scene: Scene, left: float) -> RenderableType:
+    """Groups, members, lag and skew now."""
+    table = Table(expand=False, pad_edge=False, title=f"{left:.0f} s left", title_justify="left")
+    for column in ("group", "member", "partitions", "lag", "behind", "", "skew", "kagent says"):
+        table.add_column(
+            column, justify="right" if column in ("partitions", "lag", "behind", "skew") else "left"
+        )
+    for group in GROUPS:
+        lag = scene.lags.get(group.name)
+        if lag is None or not lag.members:
+            table.add_row(group.name, Text(group.role, style="dim"), "", "", "", "", "", "")
+            continue
+        _rows(table, scene, group.name, lag)
+    said = Text(
+        state_line(scene.state) if scene.state else "waiting for the first state message", style="dim"
+    )
+    return Stack(table, said)
+
+
+def _rows(table: Table, scene: Scene, name: str, lag: GroupLag) -> None:
+    verdict = scene.said.get(name)
+    says = f"{verdict.status.value}: {verdict.verdict.value}" if verdict else "–"
+    for at, member in enumerate(lag.members):
+        first = at == 0
+        table.add_row(
+            name if first else "",
+            member.name,
+            str(member.partitions),
+            f"{member.lag:,}",
+            f"{member.seconds:.0f} s",
+            _bar(member.seconds),
+            number(lag.skew) if first else "",
+            says if first else "",
+        )
+    table.add_section()
+
+
+def _bar(seconds: float) -> Text:
+    length = min(BAR, round(BAR * seconds / FULL_SECONDS))
+    style = "red" if seconds > 20 else "yellow" if seconds > 5 else "green"
+    return Text("█" * length or "▏", style=style)
+
+
+def plain(scene: Scene) -> str:
+    """The same in one line, where there is no terminal."""
+    parts = []
+    for group in GROUPS:
+        lag = scene.lags.get(group.name)
+        if lag is not None and lag.members:
+            behind = "/".join(f"{m.seconds:.0f}" for m in lag.members)
+            parts.append(f"{group.name} {behind} s behind, skew {number(lag.skew)}")
+    return " · ".join(parts)
+
+
+def worth_a_panel(rec: Recommendation) -> bool:
+    """Whether it is shown in full: when it opens and when it is resolved."""
+    return rec.status in (Status.OPEN, Status.RESOLVED)
+
+
+def advice(rec: Recommendation) -> Panel:
+    """A recommendation as a person wants to read it."""
+    style = "green" if rec.status is Status.RESOLVED else "yellow"
+    return Panel(
+        Text("\n".join(story(rec))), title=Text(headline(rec)), title_align="left", border_style=style
+    )
+
+
+def summary(scene: Scene) -> Table:
+    """Group, verdict, action, drain predicted and measured, the twin's."""
+    table = Table(title="What came of it", title_justify="left")
+    for column in ("group", "verdict", "action", "drain predicted", "drain measured", "the twin, meanwhile"):
+        table.add_column(column)
+    for group in GROUPS:
+        first = scene.opened.get(group.name)
+        rec = scene.said.get(group.name)
+        verdict = first.verdict.value if first and rec else "balanced (never opened)"
+        if rec is not None and group.name == "hot":
+            verdict = rec.verdict.value
+        action = first.actions[0].type.value if first and first.actions else "–"
+        followed = group.follows and scene.applied_at is not None
+        table.add_row(
+            group.name,
+            verdict,
+            f"{action} (followed)" if followed else f"{action} (not followed)" if first else "–",
+            _seconds(predicted(scene)) if followed else "–",
+            _seconds(scene.drained_after) if followed else "–",
+            _twin(scene) if followed else "–",
+        )
+    return table
+
+
+def predicted(scene: Scene) -> float | None:
+    """The drain in seconds that the advice promised, from the outcome, else from the followed plan's gain."""
+    said = scene.said.get("orders-a")
+    if said is not None and said.outcome is not None and said.outcome.predicted_drain_s is not None:
+        return said.outcome.predicted_drain_s
+    applied = scene.applied
+    gain = applied.actions[0].gain if applied is not None and applied.actions else {}
+    return gain.get("after")
+
+
+def _seconds(value: float | None) -> str:
+    return "not known" if value is None else f"{value:.0f} s"
+
+
+def _twin(scene: Scene) -> str:
+    twin = scene.twin_at_drain
+    return "–" if twin is None else f"not drained: {twin.greatest:.0f} s behind"

@@ -95,7 +95,9 @@ class Search:
             here &= slots != without[:, None]
         sizes = np.where(here, self.slot_size[member], 0.0)
         up_to = np.cumsum(sizes, axis=1)
-        return np.where(here, up_to - sizes, np.inf), up_to[:, -1]
+        before = np.zeros_like(up_to)
+        before[:, 1:] = up_to[:, :-1]  # not a difference: sizes may be infinite
+        return np.where(here, before, np.inf), up_to[:, -1]
 
     def _needs(self, before: Numbers, held: Numbers, member: Codes, load: Numbers) -> Codes:
         """Fewest units, largest first, that must leave each member of that load; FAR where all are too few."""

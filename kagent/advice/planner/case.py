@@ -136,8 +136,9 @@ def canonical(problem: Problem, drain: bool) -> Canonical:
 
 
 def drains(problem: Problem) -> bool:
-    """Whether times until drained can be told: inflow is known, and what a member can do."""
-    return problem.rate is not None and (problem.cost is not None or problem.capacity is not None)
+    """Whether times until drained can be told: inflow is known, what a member can do, and there is lag to drain."""
+    known = problem.rate is not None and (problem.cost is not None or problem.capacity is not None)
+    return known and bool(problem.lag.any())
 
 
 def _member_order(problem: Problem) -> Codes:

@@ -61,6 +61,9 @@ def solve(case: Case, bound: float, tolerance: float, max_moves: int | None, bud
     rested = case.home if bool((case.home >= 0).all()) else spread.greedy(case, case.home)
     ideal = spread.spread(case, bound, budget.effort, rested)
     best = case.greatest(ideal)
+    if best == float("inf"):
+        nowhere = Reached(ideal, moves_of(case, ideal), best)
+        return Answer(nowhere, best, bound, 0, (nowhere,))
     bound = min(bound, best)
     target = (1 + tolerance) * best
     start = _homeward(case, ideal, target)
@@ -130,7 +133,7 @@ def _frontier(
 def _point(case: Case, moves: int, floor: float, known: Reached) -> Reached:
     """The smallest greatest with so many moves, between its bound and what fewer moves reached."""
     known = _bisected(case, moves, floor, known, NARROW)
-    if known.greatest <= floor * (1 + SETTLED):
+    if known.greatest <= floor * (1 + SETTLED) or known.greatest == float("inf"):
         return known
     at = _reach(case, moves, known.greatest * (1 - 2 * SETTLED), WIDE)
     if at is None:

@@ -8,6 +8,9 @@ import signal
 import click
 
 from kagent.commands.common import chosen, verbose
+from kagent.errors import SettingsError
+
+CRASHED = 1
 
 
 @click.command()
@@ -16,6 +19,8 @@ from kagent.commands.common import chosen, verbose
 @click.option("--master", help="Spark's master, such as local[2] or spark://host:7077.")
 @click.option("--available-now", is_flag=True, help="Catch up and stop.")
 @click.option("--replay", is_flag=True, help="Read all from the log's start once, to fill a gap, and stop.")
+@click.option("--metrics-port", type=click.IntRange(1, 65535), help="Serve Prometheus metrics here.")
+@click.option("--metrics-host", default="0.0.0.0", show_default=True, help="Address for the metrics.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -24,16 +29,33 @@ def command(
     master: str | None,
     available_now: bool,
     replay: bool,
+    metrics_port: int | None,
+    metrics_host: str,
 ) -> None:
     """Read __consumer_offsets and write group events until stopped."""
+    if replay and checkpoint:
+        raise SettingsError("--replay keeps no place: leave --checkpoint away.")
+    level = logging.DEBUG if verbose(ctx) else logging.INFO
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
-    logging.getLogger("py4j").setLevel(logging.WARNING)
+    logging.getLogger("kagent").setLevel(level)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     settings, name, cluster = chosen(ctx)
-    from kagent.pipeline.run import Pipeline
+    from kagent.pipeline.metrics import Metrics
+    from kagent.pipeline.run import Pipeline, check
+    from kagent.pipeline.service import SparkDied
 
-    pipeline = Pipeline(settings, name, cluster, master, checkpoint, trigger, available_now, replay)
+    check(settings, master)
+    metrics = Metrics(name)
+    pipeline = Pipeline(
+        settings, name, cluster, master, checkpoint, trigger, available_now, replay, metrics=metrics
+    )
     for sign in (signal.SIGTERM, signal.SIGINT):
         signal.signal(sign, lambda *_: pipeline.stop.set())
-    pipeline.run()
-    if verbose(ctx):
-        click.echo("The pipeline has stopped.", err=True)
+    if metrics_port:
+        metrics.serve(metrics_host, metrics_port)
+    try:
+        pipeline.run()
+    except SparkDied as died:
+        if not pipeline.stop.is_set():
+            logging.getLogger("kagent.pipeline").error("%s; the stream has kept its place.", died)
+            ctx.exit(CRASHED)

@@ -1,7 +1,8 @@
 """Collapsed records to messages: one event a group, and a dead letter for what cannot be read. Pure.
 
 Input rows: ``key``, ``value`` (binary), ``partition``, ``offset`` (int64), ``time`` (int64 ms).
-Output rows: ``topic``, ``key``, ``value``.
+Output rows: ``topic``, ``key``, ``value``, and how many records of the source it tells of (0 for the further parts of an
+event).
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ import pyarrow as pa
 from kagent.events import GroupEvent, MembershipRecord, TopicOffsets, TopicTombstones, split
 from kagent.groups import topic_id
 from kagent.keys import group_key
-from kagent.offsets import DecodeError, decode
+from kagent.offsets import DecodeError, UnknownValueVersion, decode
 from kagent.offsets.columns import CommitColumns, decode_commits, record_types
 
-Message = tuple[str, bytes, bytes]
+Message = tuple[str, bytes, bytes, int]
 Column = np.ndarray[Any, np.dtype[np.int64]]
 FIRST_BYTES = 256
 
@@ -45,6 +46,10 @@ class _Group:
     offsets: list[TopicOffsets] = field(default_factory=list)
     tombstones: list[TopicTombstones] = field(default_factory=list)
     records: list[MembershipRecord] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        live, dead = (sum(len(e.partition) for e in entries) for entries in (self.offsets, self.tombstones))
+        return live + dead + len(self.records)
 
 
 def messages(table: pa.Table, target: Target, now_ms: int) -> Iterator[Message]:
@@ -71,7 +76,9 @@ def messages(table: pa.Table, target: Target, now_ms: int) -> Iterator[Message]:
             record = decode(key, value)
         except DecodeError as error:
             yield _dead(target, error, key, value, int(partition[at]), int(offset[at]), now_ms)
-            continue
+            if not isinstance(error, UnknownValueVersion):
+                continue
+            record = error.record  # its group must be marked: what is known of it may no longer hold
         group = groups.setdefault(record.group, _Group(int(partition[at])))
         group.records.append(MembershipRecord(int(offset[at]), int(time[at]), record.to_json()))
     for name, group in groups.items():
@@ -95,8 +102,10 @@ def _events(name: str, group: _Group, target: Target, now_ms: int) -> Iterator[M
         records=sorted(group.records, key=lambda record: record.source_offset),
     )
     key = group_key(target.cluster, name).encode()
+    told = len(group)
     for part in split(event):
-        yield target.events, key, part
+        yield target.events, key, part, told
+        told = 0
 
 
 def _add_commits(
@@ -163,4 +172,4 @@ def _dead(
         "key_hex": None if key is None else key[:FIRST_BYTES].hex(),
         "value_hex": None if value is None else value[:FIRST_BYTES].hex(),
     }
-    return target.dead_letters, target.cluster.encode(), orjson.dumps(letter)
+    return target.dead_letters, target.cluster.encode(), orjson.dumps(letter), 1

@@ -7,6 +7,8 @@ import pyarrow as pa
 
 COMPACT_ROWS = 500_000
 """Rows held before the batches of a task are collapsed together: bounds memory by distinct keys, not by commits."""
+MOST_KEYS = 400_000
+"""More distinct keys than this are emitted before the task has seen all: bounds memory whatever the keys."""
 
 
 def latest(table: pa.Table) -> pa.Table:
@@ -40,11 +42,21 @@ class Collapser:
         self._held.append(table)
         self._rows += table.num_rows
         if self._rows > COMPACT_ROWS:
-            whole = self.table()
-            self._held, self._rows = ([whole], whole.num_rows) if whole is not None else ([], 0)
+            whole = latest(pa.concat_tables(self._held))
+            self._held, self._rows = [whole], whole.num_rows
 
-    def table(self) -> pa.Table | None:
-        """The latest row of each key so far, or None without any."""
+    @property
+    def full(self) -> bool:
+        """Whether so many keys are held that they should be taken."""
+        return self._rows > MOST_KEYS and len(self._held) == 1
+
+    def take(self) -> pa.Table | None:
+        """The latest row of each key so far, or None without any; begins anew."""
+        table = self._table()
+        self._held, self._rows = [], 0
+        return table
+
+    def _table(self) -> pa.Table | None:
         if not self._held:
             return None
         return latest(pa.concat_tables(self._held)) if len(self._held) > 1 else self._held[0]

@@ -1,11 +1,16 @@
 """Where the stream keeps its place, and whose place it is: a checkpoint belongs to one cluster and one topic.
 
-``kagent.json`` beside Spark's own files names both. Any file system that Spark knows will do.
+``kagent.json`` beside Spark's own files names both. Any file system that Spark knows will do. Of Spark's files, which
+outlive a crash, two kinds are read: ``offsets/<batch>`` (how far the batch reads) and ``commits/<batch>`` (written when
+everything of the batch is in the events topic).
 """
 
 from __future__ import annotations
 
 import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kagent.errors import SettingsError
@@ -16,56 +21,119 @@ if TYPE_CHECKING:
 NAME = "kagent.json"
 
 
-def claim(spark: SparkSession, checkpoint: str, cluster_id: str, topic_id: str) -> None:
-    """Make sure that the checkpoint is this cluster's, and mark a new one so.
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """What is certainly in the events topic: [start, offset) per source partition; without an entry in ``start``: 0."""
 
-    Raises SettingsError if it belongs to another cluster or to a topic that was re-created since, or cannot be written.
-    """
-    found = _read(spark, checkpoint)
-    if found is None:
-        _write(spark, checkpoint, {"cluster_id": cluster_id, "topic_id": topic_id})
-        return
-    if found.get("cluster_id") != cluster_id:
-        raise SettingsError(
-            f"The checkpoint {checkpoint} belongs to cluster {found.get('cluster_id')}, not to {cluster_id}: "
-            "give this cluster a checkpoint of its own."
-        )
-    if found.get("topic_id") != topic_id:
-        raise SettingsError(
-            f"__consumer_offsets was re-created since the checkpoint {checkpoint} was made: "
-            "remove the checkpoint, and the stream starts anew from the beginning."
-        )
+    start: Mapping[int, int] = field(default_factory=dict)
+    offset: Mapping[int, int] = field(default_factory=dict)
 
 
-def _path(spark: SparkSession, folder: str) -> tuple[Any, Any]:
-    jvm: Any = spark._jvm
-    java: Any = spark._jsc
-    path = jvm.org.apache.hadoop.fs.Path(folder, NAME)
-    return path.getFileSystem(java.hadoopConfiguration()), path
+@dataclass(slots=True)
+class Place:
+    """One checkpoint folder."""
+
+    spark: SparkSession
+    folder: str
+
+    def claim(self, cluster_id: str, topic_id: str) -> str:
+        """Make sure that the checkpoint is this cluster's, and mark a new one so; the id made with it is returned.
+
+        Raises SettingsError if it belongs to another cluster, to a topic that was re-created since or to another stream,
+        or cannot be read or written.
+        """
+        mark = self._text(NAME)
+        if mark is None:
+            if self._text("metadata") is not None:
+                raise SettingsError(
+                    f"The checkpoint {self.folder} is not kagent's: give it a folder of its own."
+                )
+            made = uuid.uuid4().hex
+            self._write({"cluster_id": cluster_id, "topic_id": topic_id, "stream": made})
+            return made
+        found = self._parsed(mark)
+        if found.get("cluster_id") != cluster_id:
+            raise SettingsError(
+                f"The checkpoint {self.folder} belongs to cluster {found.get('cluster_id')}, not to {cluster_id}: "
+                "give this cluster a checkpoint of its own."
+            )
+        if found.get("topic_id") != topic_id:
+            raise SettingsError(
+                f"The topic that the checkpoint {self.folder} is about was re-created since: "
+                "remove the checkpoint, and the stream starts anew from the beginning."
+            )
+        return str(found.get("stream", ""))
+
+    def reached(self, topic: str) -> Reached:
+        """What the batches that are still on record have covered."""
+        done = set(self._numbers("commits"))
+        known = sorted(number for number in self._numbers("offsets") if number in done)
+        if not known:
+            return Reached()
+        start = {} if known[0] == 0 else self._offsets(known[0], topic)
+        return Reached(start, self._offsets(known[-1], topic))
+
+    def _offsets(self, batch: int, topic: str) -> dict[int, int]:
+        lines = (self._text(f"offsets/{batch}") or "").splitlines()
+        return parsed_offsets(lines[2], topic) if len(lines) > 2 else {}
+
+    def _parsed(self, mark: str) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = json.loads(mark)
+        except ValueError as error:
+            raise SettingsError(
+                f"{self.folder}/{NAME} is broken: remove the checkpoint, and the stream starts anew."
+            ) from error
+        return found
+
+    def _path(self, name: str) -> tuple[Any, Any]:
+        jvm: Any = self.spark._jvm
+        java: Any = self.spark._jsc
+        path = jvm.org.apache.hadoop.fs.Path(self.folder, name)
+        return path.getFileSystem(java.hadoopConfiguration()), path
+
+    def _numbers(self, name: str) -> list[int]:
+        files, path = self._path(name)
+        if not files.exists(path):
+            return []
+        names = (str(status.getPath().getName()) for status in files.listStatus(path))
+        return [int(found) for found in names if found.isdigit()]
+
+    def _text(self, name: str) -> str | None:
+        from py4j.protocol import Py4JJavaError
+
+        jvm: Any = self.spark._jvm
+        try:
+            files, path = self._path(name)
+            if not files.exists(path):
+                return None
+            stream = files.open(path)
+            try:
+                return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+            finally:
+                stream.close()
+        except Py4JJavaError as error:
+            raise self._refused("read", error) from error
+
+    def _write(self, content: dict[str, str]) -> None:
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            files, path = self._path(NAME)
+            stream = files.create(path, True)
+            stream.write(bytearray(json.dumps(content).encode()))
+            stream.close()
+        except Py4JJavaError as error:
+            raise self._refused("written", error) from error
+
+    def _refused(self, what: str, error: Any) -> SettingsError:
+        said = str(error.java_exception.getMessage() or error.java_exception).splitlines()[0]
+        return SettingsError(f"The checkpoint {self.folder} cannot be {what} ({said}).")
 
 
-def _read(spark: SparkSession, folder: str) -> dict[str, Any] | None:
-    jvm: Any = spark._jvm
-    files, path = _path(spark, folder)
-    if not files.exists(path):
-        return None
-    stream = files.open(path)
-    try:
-        text = jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
-    finally:
-        stream.close()
-    found: dict[str, Any] = json.loads(text)
-    return found
-
-
-def _write(spark: SparkSession, folder: str, content: dict[str, str]) -> None:
-    from py4j.protocol import Py4JJavaError
-
-    files, path = _path(spark, folder)
-    try:
-        stream = files.create(path, True)
-        stream.write(bytearray(json.dumps(content).encode()))
-        stream.close()
-    except Py4JJavaError as error:
-        reason = str(error.java_exception.getMessage()).splitlines()[0]
-        raise SettingsError(f"The checkpoint {folder} cannot be written ({reason}).") from error
+def parsed_offsets(said: str | Mapping[str, Any] | None, topic: str) -> dict[int, int]:
+    """``{"__consumer_offsets": {"0": 12}}``, as JSON text or parsed, to partition → offset."""
+    if not said:
+        return {}
+    parsed = json.loads(said) if isinstance(said, str) else said
+    return {int(partition): int(offset) for partition, offset in parsed.get(topic, {}).items()}

@@ -1,8 +1,13 @@
 """Progress records: how far the stream has read, told to every partition of the events topic, also when idle.
 
-A batch's progress is sent by the listener after Spark has committed the batch, so after its events are in the topic.
-Between batches (and during a long one) a beat repeats the last offsets with fresh log ends: a reader then sees a stream
-that lives but has not got there yet. If the log ends cannot be asked, nothing is sent, and readers go blind in time.
+Why a progress record never runs ahead of its events: a task of Spark's Kafka sink ends only when every record it wrote
+was acknowledged by all replicas; when all tasks have ended Spark writes the batch to its commit log; only then does it
+tell the listener, and only the listener writes progress. Both stand in the log of one partition, so a reader of the
+partition meets the events first.
+
+What a beat covers begins where the last one that was delivered ended, so that a beat which could not be sent leaves no
+hole. After a restart it begins with what the checkpoint still has on record. If the log ends cannot be asked or a beat
+cannot be delivered nothing is told, and readers go blind in time.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ from pyspark.sql.streaming import StreamingQueryListener
 
 from kagent.errors import KafkaError
 from kagent.events import Beat
+from kagent.pipeline.place import Reached, parsed_offsets
 from kagent.pipeline.stream import SOURCE
 
 log = logging.getLogger("kagent.pipeline")
@@ -26,52 +32,59 @@ log = logging.getLogger("kagent.pipeline")
 Ends = Mapping[int, tuple[int, int]]
 """Source partition → (log end, last stable offset)."""
 
+SILENT_TRIGGERS = 2.0
+"""A beat is sent when none was for so many triggers: during a long batch. More often, a reader of a busy cluster would
+see the log end move on between two batches and hold the stream for late."""
+
 
 class Heart(StreamingQueryListener):
-    """Sends a beat after every batch and at least every ``trigger`` seconds between them."""
+    """Sends a beat after every batch, at every look that found nothing new, and in between during a long batch."""
 
     def __init__(
         self,
         cluster: str,
         trigger: float,
         ends: Callable[[], Ends],
-        send: Callable[[Beat], None],
+        send: Callable[[Beat], bool],
         replay: bool = False,
         on_batch: Callable[[Mapping[str, Any]], None] | None = None,
+        on_beat: Callable[[Beat], None] | None = None,
     ) -> None:
         self.cluster, self.trigger, self.replay = cluster, trigger, replay
         self.run_id = uuid.uuid4().hex
-        self._ends, self._send, self._on_batch = ends, send, on_batch
+        self.batches = 0
+        self._ends, self._send, self._on_batch, self._on_beat = ends, send, on_batch, on_beat
+        self._told: dict[int, int] = {}
         self._reached: dict[int, int] = {}
+        self._last = 0.0
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self.batches = 0
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 (Spark's name)
         """Nothing to say before the first batch."""
 
-    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-        """The beat goes on by itself."""
-
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         """Readers notice by the silence."""
+
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+        """Spark looked and found nothing new."""
+        self.beat()
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
         """A batch is done and its events are in the topic."""
         progress = json.loads(event.progress.json)
         for source in progress["sources"]:
-            start, end = (_offsets(source.get(name)) for name in ("startOffset", "endOffset"))
-            if end:
-                self._beat(
-                    {partition: (start.get(partition, 0), offset) for partition, offset in end.items()}
-                )
+            start, end = (parsed_offsets(source.get(name), SOURCE) for name in ("startOffset", "endOffset"))
+            self.beat(Reached(start, end))
         self.batches += 1
         if self._on_batch:
             self._on_batch(progress)
 
-    def start(self) -> None:
-        """Begin to beat between batches."""
+    def start(self, reached: Reached | None = None) -> None:
+        """Begin to beat. ``reached``: what the checkpoint says is in the topic already."""
+        if reached is not None:
+            self._note(reached)
         self._stop.clear()
         self._thread = threading.Thread(target=self._between, name="kagent-progress", daemon=True)
         self._thread.start()
@@ -82,36 +95,39 @@ class Heart(StreamingQueryListener):
         if self._thread:
             self._thread.join(10)
 
-    def _between(self) -> None:
-        while not self._stop.wait(self.trigger):
-            with self._lock:
-                reached = {partition: (offset, offset) for partition, offset in self._reached.items()}
-            if reached:
-                self._beat(reached)
-
-    def _beat(self, covered: Mapping[int, tuple[int, int]]) -> None:
-        """Tell that [start, offset) was covered, per source partition."""
+    def beat(self, reached: Reached | None = None) -> None:
+        """Tell what is covered since the last beat that was delivered."""
         with self._lock:
-            for partition, (_, offset) in covered.items():
-                self._reached[partition] = max(self._reached.get(partition, 0), offset)
+            if reached is not None:
+                self._note(reached)
+            self._last = time.monotonic()
             try:
                 ends = self._ends()
             except KafkaError as error:
-                log.warning("no progress is told: %s", error)
+                log.warning("No progress is told: %s", error)
                 return
-            known = [
-                (p, start, offset, *ends[p]) for p, (start, offset) in sorted(covered.items()) if p in ends
-            ]
-            if not known:
-                return
-            columns = list(zip(*known, strict=True))
-            now = int(time.time() * 1000)
-            self._send(Beat(self.cluster, now, self.run_id, self.trigger, self.replay, *columns))
+            beat = self._made(ends)
+            if beat is not None and self._send(beat):
+                self._told.update(zip(beat.source, beat.offset, strict=True))
+                if self._on_beat:
+                    self._on_beat(beat)
 
+    def _note(self, reached: Reached) -> None:
+        for partition, offset in reached.offset.items():
+            self._told.setdefault(partition, reached.start.get(partition, 0))
+            self._reached[partition] = max(self._reached.get(partition, 0), offset)
 
-def _offsets(said: str | Mapping[str, Any] | None) -> dict[int, int]:
-    """``{"__consumer_offsets": {"0": 12}}``, as JSON text or parsed, to partition → offset."""
-    if not said:
-        return {}
-    parsed = json.loads(said) if isinstance(said, str) else said
-    return {int(partition): int(offset) for partition, offset in parsed.get(SOURCE, {}).items()}
+    def _made(self, ends: Ends) -> Beat | None:
+        known = [
+            (p, self._told[p], offset, *ends[p]) for p, offset in sorted(self._reached.items()) if p in ends
+        ]
+        if not known:
+            return None
+        columns = list(zip(*known, strict=True))
+        return Beat(self.cluster, int(time.time() * 1000), self.run_id, self.trigger, self.replay, *columns)
+
+    def _between(self) -> None:
+        pause = SILENT_TRIGGERS * self.trigger
+        while not self._stop.wait(min(1.0, self.trigger)):
+            if time.monotonic() - self._last > pause:
+                self.beat()

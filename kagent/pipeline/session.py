@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kagent.kafka.jars import delta_jars, spark_jars
@@ -34,7 +35,8 @@ def session(settings: PipelineSettings, master: str | None = None, delta: bool =
         "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
         # The newer offset lookup hides internal topics: the stream would read nothing, silently.
         "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
-        "spark.sql.streaming.minBatchesToRetain": "10",
+        "spark.sql.streaming.noDataProgressEventInterval": "1000",  # progress is told when idle, too
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()}",
         "spark.sql.streaming.metricsEnabled": "true",
         **(
             {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
@@ -51,6 +53,7 @@ def session(settings: PipelineSettings, master: str | None = None, delta: bool =
     return spark
 
 
+LOGGING = Path(__file__).with_name("log4j2.properties")
 DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",

@@ -12,16 +12,20 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kagent.pipeline.build import Target, messages
+from kagent.pipeline.build import Message, Target, messages
 from kagent.pipeline.collapse import Collapser
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SOURCE = "__consumer_offsets"
-OUTPUT = "topic string, key binary, value binary"
-SCHEMA = pa.schema([("topic", pa.string()), ("key", pa.binary()), ("value", pa.binary())])
+OUTPUT = "topic string, key binary, value binary, records int"
+SCHEMA = pa.schema(
+    [("topic", pa.string()), ("key", pa.binary()), ("value", pa.binary()), ("records", pa.int32())]
+)
 ROWS_OUT = 1000
+NEW_PARTITIONS_MS = 30_000
+"""How soon the source notices that the topic has more partitions."""
 
 
 def source_options(security: Mapping[str, str], own: str) -> dict[str, str]:
@@ -32,6 +36,7 @@ def source_options(security: Mapping[str, str], own: str) -> dict[str, str]:
         "groupIdPrefix": f"{own}-pipeline",
         "kafka.isolation.level": "read_committed",
         "kafka.max.poll.records": "10000",
+        "kafka.metadata.max.age.ms": str(NEW_PARTITIONS_MS),
         "failOnDataLoss": "false",  # retention may take what nobody needs any more; progress records tell of gaps
     }
 
@@ -47,9 +52,17 @@ def read_stream(spark: SparkSession, security: Mapping[str, str], own: str, max_
 
 
 def to_messages(records: DataFrame, target: Target, cores: int) -> DataFrame:
-    """Records of the source to rows ``topic, key, value`` for the Kafka sink."""
+    """Records of the source to rows ``topic, key, value`` for the Kafka sink, counted under the name ``kagent``."""
+    from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
+
     columns = ["key", "value", "partition", "offset", "unix_millis(timestamp) AS time"]
-    return records.selectExpr(*columns).coalesce(cores).mapInArrow(per_task(target), OUTPUT)
+    made = records.selectExpr(*columns).coalesce(cores).mapInArrow(per_task(target), OUTPUT)
+    return made.observe(
+        "kagent",
+        F.sum("records").alias("records"),
+        F.count(F.lit(1)).alias("messages"),
+        F.count_if(F.col("topic") == target.dead_letters).alias("dead"),
+    )
 
 
 def per_task(target: Target) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -59,15 +72,19 @@ def per_task(target: Target) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa
         collapser = Collapser()
         for batch in batches:
             collapser.add(batch)
-        table = collapser.table()
+            if collapser.full:
+                yield from emitted(collapser.take())
+        yield from emitted(collapser.take())
+
+    def emitted(table: pa.Table | None) -> Iterator[pa.RecordBatch]:
         if table is not None:
             yield from _batches(messages(table, target, int(time.time() * 1000)))
 
     return run
 
 
-def _batches(rows: Iterator[tuple[str, bytes, bytes]]) -> Iterator[pa.RecordBatch]:
-    held: list[tuple[str, bytes, bytes]] = []
+def _batches(rows: Iterator[Message]) -> Iterator[pa.RecordBatch]:
+    held: list[Message] = []
     for row in rows:
         held.append(row)
         if len(held) >= ROWS_OUT:
@@ -77,7 +94,7 @@ def _batches(rows: Iterator[tuple[str, bytes, bytes]]) -> Iterator[pa.RecordBatc
         yield _batch(held)
 
 
-def _batch(rows: list[tuple[str, bytes, bytes]]) -> pa.RecordBatch:
+def _batch(rows: list[Message]) -> pa.RecordBatch:
     columns = list(zip(*rows, strict=True))
     return pa.RecordBatch.from_arrays(
         [pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA

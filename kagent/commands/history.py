@@ -1,0 +1,100 @@
+"""``kagent history``: lag, log ends, group changes and recommendations, kept as Delta tables."""
+
+from __future__ import annotations
+
+import logging
+import signal
+
+import click
+
+from kagent.commands.common import chosen, effective
+from kagent.errors import KagentError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """Keep and maintain the history (Delta tables)."""
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+
+
+PATH = click.option("--path", help="Folder or URL of the history, in place of pipeline.history.")
+MASTER = click.option("--master", default="local[1]", show_default=True, help="Spark's master.")
+
+
+@command.command("write")
+@PATH
+@MASTER
+@click.option("--checkpoint", help="Folder or URL where the stream keeps its place.")
+@click.option(
+    "--trigger",
+    type=click.FloatRange(min=1),
+    default=10.0,
+    show_default=True,
+    help="Seconds between writes: how fine the history is.",
+)
+@click.option("--available-now", is_flag=True, help="Catch up and stop.")
+@click.pass_context
+def write(
+    ctx: click.Context,
+    path: str | None,
+    master: str,
+    checkpoint: str | None,
+    trigger: float,
+    available_now: bool,
+) -> None:
+    """Write the history until stopped."""
+    settings, name, cluster = chosen(ctx)
+    from kagent.pipeline.keeper import Keeper, place_of
+
+    keeper = Keeper(
+        settings, name, cluster, place_of(settings, path), master, checkpoint, trigger, available_now
+    )
+    for sign in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(sign, lambda *_: keeper.stop.set())
+    keeper.run()
+
+
+@command.command("maintain")
+@PATH
+@MASTER
+@click.option(
+    "--keep-days",
+    type=click.IntRange(min=1),
+    default=90,
+    show_default=True,
+    help="Days older than this are dropped.",
+)
+@click.pass_context
+def maintain(ctx: click.Context, path: str | None, master: str, keep_days: int) -> None:
+    """Join small files, drop old days, remove files that nobody needs any more."""
+    settings = effective(ctx)
+    from pyspark.errors import PySparkException
+
+    from kagent.pipeline.history import maintain as run
+    from kagent.pipeline.keeper import place_of
+    from kagent.pipeline.service import ending
+    from kagent.pipeline.session import session
+
+    history = place_of(settings, path)
+    with ending(session(settings.pipeline, master, delta=True)) as spark:
+        try:
+            found = run(spark, history, keep_days)
+        except PySparkException as error:
+            reason = str(error).strip().splitlines()[0][:200]
+            raise KagentError(
+                f"The history at {history.place} could not be maintained ({reason})."
+            ) from error
+    for table, files in found.items():
+        click.echo(f"{table}: {files} files")
+
+
+@command.command("schema")
+def schema() -> None:
+    """Print the tables and their columns."""
+    from kagent.pipeline.tables import COLUMNS, columns
+
+    for name in COLUMNS:
+        click.echo(name)
+        for column, kind in columns(name):
+            click.echo(f"  {column:<14} {kind}")

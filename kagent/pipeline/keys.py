@@ -1,0 +1,173 @@
+"""Which keys make a partition hot: a sample of a topic on Spark. Only keys and sizes are read, never a value.
+
+All partitions are sampled over the same stretch of time, so that their loads compare. What more partitions would do is
+computed with the producer's default partitioner, and only said where the records lie as that partitioner would put them.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from kagent.errors import InputError, KafkaError
+from kagent.kafka.admin import Admin
+from kagent.kafka.clients import spark as spark_options
+from kagent.settings import Cluster
+from kagent.strategies.partitioner import Weights, key_skew, partitions_for
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MOST_KEYS = 100_000
+FITS = 0.95
+"""The producer counts as using the default partitioner when so much of the weight lies where it would put it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The heaviest keys of a stretch of a topic. ``rest``: weight per partition of the keys that are not listed.
+
+    ``where``: the partition in which each key was found (a key in two partitions stands twice). ``seconds``: the stretch.
+    """
+
+    topic: str
+    partitions: int
+    seconds: float
+    records: int
+    keys: Sequence[bytes]
+    where: np.ndarray[Any, np.dtype[np.int64]]
+    weight: Weights
+    rest: Weights
+    keyless: Weights
+
+    @property
+    def load(self) -> Weights:
+        """Weight per partition."""
+        listed = np.bincount(self.where, weights=self.weight, minlength=self.partitions)
+        return listed + self.rest + self.keyless
+
+    @property
+    def fit(self) -> float:
+        """Share of the listed weight that lies where the default partitioner would put it; 1 without keys."""
+        if not len(self.keys):
+            return 1.0
+        as_default = partitions_for(self.keys, self.partitions) == self.where
+        return float(self.weight[as_default].sum() / self.weight.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What another number of partitions would give: skew (greatest ÷ mean load), and the bound that one key sets."""
+
+    partitions: int
+    skew: float
+    bound: float
+
+
+def stretch(admin: Admin, topic: str, seconds: float, most: int) -> tuple[dict[int, tuple[int, int]], float]:
+    """Per partition [start, end) of the last ``seconds``, shortened for all alike to ``most`` records; and its length.
+
+    Raises KafkaError if the topic does not exist, InputError if nothing was written in that time.
+    """
+    found = admin.topics([topic]).get(topic)
+    if found is None:
+        raise KafkaError(f"There is no topic {topic}, or it may not be seen.")
+    keys = [(topic, p) for p in range(found.partitions)]
+    since = int((time.time() - seconds) * 1000)
+    begin, at = admin.log_start(keys).found, admin.offset_at(keys, since).found
+    end = admin.log_end(keys, committed_only=True).found
+    ranges = {p: (max(at.get((t, p), end[t, p]), begin[t, p]), end[t, p]) for t, p in keys if (t, p) in end}
+    total = sum(e - s for s, e in ranges.values())
+    if not total:
+        raise InputError(
+            f"Nothing was written to {topic} in the last {seconds:.0f} s: look further back with --last."
+        )
+    share = min(1.0, most / total)
+    return {p: (e - int((e - s) * share), e) for p, (s, e) in ranges.items()}, seconds * share
+
+
+def sample(
+    spark: SparkSession,
+    cluster: Cluster,
+    topic: str,
+    ranges: Mapping[int, tuple[int, int]],
+    seconds: float,
+    by_bytes: bool,
+    group: str,
+) -> Sample:
+    """Read keys and sizes of these ranges on Spark and add them up."""
+    options = {
+        **spark_options(cluster),
+        "subscribe": topic,
+        "groupIdPrefix": group,
+        "kafka.isolation.level": "read_committed",
+        "startingOffsets": json.dumps({topic: {str(p): s for p, (s, _) in ranges.items()}}),
+        "endingOffsets": json.dumps({topic: {str(p): e for p, (_, e) in ranges.items()}}),
+        "failOnDataLoss": "false",
+    }
+    records = spark.read.format("kafka").options(**options).load()
+    weight = "coalesce(length(key), 0) + coalesce(length(value), 0)" if by_bytes else "1"
+    sized = records.selectExpr("partition", "key", f"CAST({weight} AS bigint) AS weight")
+    by_key = sized.groupBy("partition", "key").agg({"weight": "sum", "*": "count"})
+    named = by_key.toDF("partition", "key", *(c for c in by_key.columns[2:]))
+    summed = named.selectExpr(
+        "partition", "key", "`sum(weight)` AS weight", "`count(1)` AS records"
+    ).persist()
+    try:
+        whole: pa.Table = summed.groupBy("partition").agg({"weight": "sum", "records": "sum"}).toArrow()
+        keyless: pa.Table = summed.where("key IS NULL").select("partition", "weight").toArrow()
+        heaviest: pa.Table = (
+            summed.where("key IS NOT NULL").orderBy("weight", ascending=False).limit(MOST_KEYS).toArrow()
+        )
+    finally:
+        summed.unpersist()
+    n = max(ranges) + 1
+    where = heaviest["partition"].to_numpy().astype(np.int64)
+    weights = heaviest["weight"].to_numpy().astype(np.float64)
+    total = _per_partition(whole["partition"], whole["sum(weight)"], n)
+    bare = _per_partition(keyless["partition"], keyless["weight"], n)
+    rest = total - bare - np.bincount(where, weights=weights, minlength=n)
+    count = int(sum(whole["sum(records)"].to_pylist()))
+    keys = [bytes(key) for key in heaviest["key"].to_pylist()]
+    return Sample(topic, n, seconds, count, keys, where, weights, np.maximum(rest, 0.0), bare)
+
+
+def _per_partition(partition: pa.ChunkedArray, weight: pa.ChunkedArray, n: int) -> Weights:
+    found = np.bincount(partition.to_numpy(), weights=weight.to_numpy(), minlength=n)
+    return found.astype(np.float64)
+
+
+def hot(
+    found: Sample, above: float = 1.2, top: int = 5
+) -> list[tuple[int, float, list[tuple[bytes, float]]]]:
+    """Partitions with more than ``above`` times the mean load, heaviest first: (partition, times the mean, its heaviest
+    keys with their share of the partition)."""
+    load = found.load
+    mean = float(load.mean()) or 1.0
+    hottest = [int(p) for p in np.argsort(-load, kind="stable") if load[p] > above * mean]
+    return [(p, float(load[p]) / mean, _heaviest(found, p, float(load[p]), top)) for p in hottest]
+
+
+def _heaviest(found: Sample, partition: int, load: float, top: int) -> list[tuple[bytes, float]]:
+    inside = np.flatnonzero(found.where == partition)
+    best = inside[np.argsort(-found.weight[inside], kind="stable")][:top]
+    return [(found.keys[at], float(found.weight[at]) / load) for at in best.tolist()]
+
+
+def changes(found: Sample, counts: Sequence[int]) -> list[Change]:
+    """What these numbers of partitions would give. Keys not listed and records without a key are taken as even."""
+    even = float(found.rest.sum() + found.keyless.sum())
+    made = []
+    for n in counts:
+        skew = key_skew(found.keys, found.weight, n)
+        load = skew.load + even / n
+        mean = float(load.mean()) or 1.0
+        greatest = float(found.weight.max()) if len(found.weight) else 0.0
+        made.append(Change(n, float(load.max()) / mean, max(1.0, greatest / mean)))
+    return made

@@ -1,0 +1,55 @@
+"""Puts a beat in every partition of the events topic, and knows whether it arrived."""
+
+from __future__ import annotations
+
+import logging
+from types import TracebackType
+from typing import Any
+
+from confluent_kafka import KafkaException, Producer
+
+from kagent.events import Beat, encode
+from kagent.kafka.clients import confluent
+from kagent.settings import Cluster, Topics
+
+log = logging.getLogger("kagent.pipeline")
+WITHIN = 10.0
+
+
+class Sender:
+    """A producer for beats, kept over restarts of the query."""
+
+    def __init__(self, home: Cluster, key: str, topics: Topics) -> None:
+        self._key, self._topic, self._partitions = key, topics.events, topics.partitions
+        config = {"linger.ms": 0, "compression.type": "zstd", "log_level": 0, "message.timeout.ms": 8000}
+        self._producer = Producer(confluent(home, **config))
+        self._failed: list[Any] = []
+
+    def __enter__(self) -> Sender:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._producer.flush(1)
+
+    def send(self, beat: Beat) -> bool:
+        """Send it to all partitions; true if all have it."""
+        value = encode(beat)
+        self._failed.clear()
+        try:
+            for partition in range(self._partitions):
+                self._producer.produce(
+                    self._topic, value, key=self._key, partition=partition, on_delivery=self._delivered
+                )
+            left = self._producer.flush(WITHIN)
+        except (KafkaException, BufferError) as error:
+            log.warning("Progress could not be sent: %s.", error)
+            return False
+        if left or self._failed:
+            log.warning("Progress did not arrive: %s.", self._failed[0] if self._failed else "no answer")
+        return not (left or self._failed)
+
+    def _delivered(self, error: Any, message: Any) -> None:
+        if error is not None:
+            self._failed.append(error)

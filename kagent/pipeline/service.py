@@ -1,0 +1,78 @@
+"""Keeping a query running: start, wait, start again from its place with back-off; one sentence for what cannot be mended."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from kagent.errors import KafkaError
+from kagent.pipeline.source import backoff
+from kagent.pipeline.trouble import sentence
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+log = logging.getLogger("kagent.pipeline")
+HEALTHY_AFTER = 60.0
+"""Seconds after which a query counts as having started well, so that its next back-off begins small again."""
+
+
+class SparkDied(Exception):
+    """Spark's JVM is gone; only a new process helps."""
+
+
+def kept(
+    run: Callable[[], None], stop: threading.Event, once: bool, failed: Callable[[], None] | None = None
+) -> None:
+    """Call ``run`` until ``stop`` is set; with ``once`` until it has ended well. Raises KafkaError where trying again is
+    hopeless, or at the first failure with ``once``; SparkDied when the JVM is gone."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    failures = 0
+    while not stop.is_set():
+        began = time.monotonic()
+        try:
+            run()
+            if once:
+                return
+        except PySparkException as error:
+            said, hopeless = sentence(error)
+            log.debug("Spark said: %s", error)
+            if once or hopeless:
+                raise KafkaError(said) from error
+            failures = 1 if time.monotonic() - began > HEALTHY_AFTER else failures + 1
+            log.warning("The stream stopped: %s Starting again in %.0f s.", said, backoff(failures))
+            if failed:
+                failed()
+            stop.wait(backoff(failures))
+        except Py4JError as error:
+            raise SparkDied("Spark's JVM has ended") from error
+
+
+def awaited(query: StreamingQuery, stop: threading.Event, check: Callable[[], None] | None = None) -> None:
+    """Until the query ends or fails (raises), ``check`` raises, or ``stop`` is set."""
+    while not stop.is_set():
+        if query.awaitTermination(1):
+            return
+        if check:
+            check()
+
+
+@contextmanager
+def ending(running: SparkSession) -> Iterator[SparkSession]:
+    """The session, stopped at the end, also when its JVM has gone before."""
+    from py4j.protocol import Py4JError
+
+    try:
+        yield running
+    finally:
+        try:
+            running.stop()
+        except (Py4JError, OSError):
+            log.debug("Spark had gone before it was stopped")

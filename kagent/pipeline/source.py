@@ -1,0 +1,108 @@
+"""``__consumer_offsets`` as the cluster tells of it: whether it is there and may be read, its ends, and its identity.
+
+A topic that may not be seen looks like one that does not exist, and Spark reads either as empty, silently. So this asks
+first, and goes on asking: a topic that was re-created or cut short under the stream is a reason to stop, not to wait.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from kagent.errors import KafkaError, SettingsError
+from kagent.kafka.admin import Admin, Topic, Unsettled
+from kagent.pipeline.progress import Ends
+from kagent.pipeline.stream import SOURCE
+
+log = logging.getLogger("kagent.pipeline")
+LONGEST_BACKOFF = 30.0
+Answer = TypeVar("Answer")
+
+
+def backoff(failures: int) -> float:
+    """Seconds to wait before trying for the ``failures + 1``-th time."""
+    return float(min(LONGEST_BACKOFF, 2 ** max(0, failures - 1)))
+
+
+@dataclass(slots=True)
+class Source:
+    """The source topic of one cluster. ``lost``: a sentence, once the topic is no longer the one that was begun."""
+
+    admin: Admin
+    stop: threading.Event
+    patient: bool = True
+    topic: Topic | None = None
+    lost: str | None = None
+    _reached: dict[int, int] = field(default_factory=dict)
+
+    def wait(self) -> Topic | None:
+        """The topic, as soon as it exists (a new cluster makes it with its first group); None if asked to stop.
+
+        Raises KafkaError for what waiting cannot mend, or at once when not ``patient``.
+        """
+        said = False
+        while not self.stop.is_set():
+            self.topic = self.tried(lambda: self.admin.topics([SOURCE]).get(SOURCE))
+            if self.topic is not None:
+                return self.topic
+            sentence = f"{SOURCE} does not exist yet (no group has ever committed here) or may not be seen (`kagent acls` prints the rights)"
+            if not self.patient:
+                raise KafkaError(f"{sentence}.")
+            if not said:
+                log.warning("%s; waiting for it.", sentence)
+                said = True
+            self.stop.wait(2)
+        return None
+
+    def tried(self, ask: Callable[[], Answer]) -> Answer | None:
+        """The answer, however long the cluster is away; None if asked to stop. Raises what waiting cannot mend."""
+        failures = 0
+        while not self.stop.is_set():
+            try:
+                return ask()
+            except KafkaError as error:
+                if not self.patient or not mendable(error):
+                    raise
+                failures += 1
+                log.warning("%s Trying again in %.0f s.", error, backoff(failures))
+                self.stop.wait(backoff(failures))
+        return None
+
+    def ends(self) -> Ends:
+        """Log end and last stable offset of every partition. Raises KafkaError; notices a topic that is another now."""
+        now = self.admin.topics([SOURCE]).get(SOURCE)
+        if now is None:
+            raise KafkaError(f"{SOURCE} is gone or may no longer be seen.")
+        if self.topic is not None and now.id != self.topic.id:
+            self.lost = f"{SOURCE} was re-created: remove the checkpoint, and the stream starts anew from the beginning."
+        if self.topic is not None and now.partitions > self.topic.partitions:
+            log.warning("%s has %d partitions now, %d before.", SOURCE, now.partitions, self.topic.partitions)
+            self.topic = now
+        partitions = [(SOURCE, p) for p in range(now.partitions)]
+        log_end = self.admin.log_end(partitions).found
+        stable = self.admin.log_end(partitions, committed_only=True).found
+        return {
+            p: (log_end[t, p], stable[t, p]) for t, p in partitions if (t, p) in stable and (t, p) in log_end
+        }
+
+    def check(self) -> None:
+        """Raise KafkaError once the topic is no longer the one that was begun."""
+        if self.lost:
+            raise KafkaError(self.lost)
+
+    def identified(self, wanted: str | None, name: str) -> str:
+        """The cluster's id. Raises SettingsError if the settings expect another."""
+        found = self.admin.cluster_id()
+        if wanted and found != wanted:
+            raise SettingsError(
+                f"The cluster at {self.admin.cluster.bootstrap} is {found}, but the settings say that {name} is {wanted}."
+            )
+        return found
+
+
+def mendable(error: KafkaError) -> bool:
+    """Whether waiting may mend it: an unreachable cluster comes back, a missing right or a wrong password does not."""
+    return isinstance(error, Unsettled) or "refuses" not in str(error)

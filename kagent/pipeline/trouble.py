@@ -1,0 +1,34 @@
+"""Spark's exceptions as sentences for people, and whether trying again can mend what they tell."""
+
+from __future__ import annotations
+
+from kagent.pipeline.stream import SOURCE
+
+RIGHTS = "`kagent acls` prints what is needed"
+HOPELESS = {
+    "TopicAuthorizationException": f"The user may not read {SOURCE} or write the events: {RIGHTS}.",
+    "GroupAuthorizationException": f"The user may not use Spark's consumer groups: {RIGHTS}.",
+    "ClusterAuthorizationException": f"The user lacks a right on the cluster: {RIGHTS}.",
+    "SaslAuthenticationException": "The cluster refuses the login: check security in the settings.",
+    "SslAuthenticationException": "The TLS handshake with the cluster failed: check security in the settings.",
+    "Permission denied": "The checkpoint folder may not be written: give this user the right, or choose another folder.",
+}
+PASSING = {
+    "No space left on device": "The disk of the checkpoint is full: free some space; the stream has kept its place.",
+    "Disk quota exceeded": "The disk quota of the checkpoint is used up: free some space; the stream has kept its place.",
+    "OutOfMemoryError": "Spark ran out of memory: give pipeline.driver_memory more, or lower pipeline.max_offsets_per_trigger.",
+    "RecordTooLargeException": "An event is larger than the events topic allows: set its max.message.bytes to 8388608.",
+    "TimeoutException": "The cluster does not answer.",
+    "DisconnectException": "The cluster does not answer.",
+}
+
+
+def sentence(error: Exception) -> tuple[str, bool]:
+    """What is wrong, for a person, and whether trying again is hopeless."""
+    text = str(error)
+    for table, hopeless in ((HOPELESS, True), (PASSING, False)):
+        for sign, said in table.items():
+            if sign in text:
+                return said, hopeless
+    lines = (line.strip() for line in text.splitlines())
+    return next((line for line in lines if line), type(error).__name__)[:300], False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kagent.advice.look import Look
+from kagent.advice.recommendation import Verdict
 from kagent.advice.state import Streak
 from kagent.advice.verdicts import Finding
 
@@ -21,22 +22,34 @@ class Streaks:
         if lead is None:
             return None
         member = look.names[lead.members[0]] if lead.members else ""
-        lag, commit = _evidence(look, lead)
-        if before is None or before.kind != lead.kind or before.member != member:
-            return Streak(lead.kind, member, look.now, 1, commit, 1, lag)
+        if before is None or before.kind != lead.kind or not _same(look, before, lead, member):
+            lag, commit = _evidence(look, lead, member)
+            return Streak(lead.kind, member, look.now, int(lead.ripe), commit, 1, lag)
+        _, commit = _evidence(look, lead, before.member)
         newer = commit > before.commit
         return replace(
             before,
-            count=before.count + 1,
+            count=before.count + 1 if lead.ripe else 0,
             commit=max(commit, before.commit),
             commits=before.commits + newer,
         )
 
 
-def _evidence(look: Look, lead: Finding) -> tuple[float, int]:
+def _same(look: Look, before: Streak, lead: Finding, member: str) -> bool:
+    """Whether it is still about the same: the member of before, or one of several that are overloaded alike."""
+    if before.member == member:
+        return True
+    if lead.kind != "spread" or before.member not in look.names:
+        return False
+    if lead.verdict is Verdict.UNDER_PROVISIONED:
+        return True
+    return look.load.share(look.names.index(before.member)) >= look.policy.threshold
+
+
+def _evidence(look: Look, lead: Finding, member: str) -> tuple[float, int]:
     """Lag of the member concerned and time of its newest commit."""
     if lead.kind == "spread":
-        at = lead.members[0]
+        at = look.names.index(member)
         return float(look.load.lag[at]), int(look.load.commit[at])
     return float(look.lags.shown[list(lead.rows)].sum()), 0
 
@@ -50,6 +63,8 @@ def why_not(look: Look, lead: Finding, streak: Streak | None) -> str | None:
         return "cooldown"
     if learning(look):
         return "learning"
+    if not lead.ripe:
+        return "min_behind"
     if streak is None or streak.count < policy.evaluations:
         return "evaluations"
     return _spread_only(look, streak) if lead.kind == "spread" else None
@@ -72,6 +87,8 @@ def _spread_only(look: Look, streak: Streak) -> str | None:
         return "settling"
     if streak.commits < 2:
         return "one_commit"
+    if look.now - streak.since < policy.hold * 1000:
+        return "may_drain"
     if drains_soon(look, streak):
         return "draining"
     if rewound(look, streak):

@@ -177,7 +177,7 @@ def _holds(roster: Roster, topic: str, partition: int, member: str) -> bool:
 
 def _still(look: Look, incident: Incident, found: list[Finding]) -> Finding | None:
     """The finding that keeps the incident open; None where it is calm. The lower threshold holds, not the upper one."""
-    if found:
+    if found and found[0].ripe:
         return found[0]
     if Verdict(incident.verdict) not in SPREAD or not look.by_member:
         return None
@@ -237,7 +237,15 @@ def _waits_for_drain(look: Look, incident: Incident) -> bool:
     """Followed advice is held open until its outcome can be measured, within reason."""
     if incident.followed_at is None or not look.by_member or drained(look):
         return False
-    patience = min(look.policy.await_drain, 2 * (incident.predicted_drain or look.policy.await_drain))
+    return _in_effect(look, incident)
+
+
+def _in_effect(look: Look, incident: Incident) -> bool:
+    """Whether advice was followed so lately that its effect is still to come."""
+    if incident.followed_at is None:
+        return False
+    policy = look.policy
+    patience = min(policy.await_drain, policy.settle + 3 * (incident.predicted_drain or policy.await_drain))
     return look.now - incident.followed_at < patience * 1000
 
 
@@ -298,8 +306,10 @@ def _goes_on(look: Look, incident: Incident, lead: Finding, messages: list[Recom
     policy = look.policy
     due = look.now - incident.sent_at >= policy.update_every * 1000
     moved = abs(look.load.skew - incident.skew) > CHANGED * incident.skew
-    another = lead.kind != _kind(incident.verdict)
+    another = lead.kind != _kind(incident.verdict) and not _same_standstill(look, incident, lead)
     incident = replace(incident, other=incident.other + 1 if another else 0)
+    if lead.kind == "spread" and _in_effect(look, incident):
+        return _kept(look, incident, messages)
     renew = incident.superseded and not _settling(look, incident)
     if not (incident.stale or renew or incident.other >= policy.evaluations or (due and moved)):
         return _kept(look, incident, messages)
@@ -319,6 +329,7 @@ def _goes_on(look: Look, incident: Incident, lead: Finding, messages: list[Recom
         plan=tuple((m.topic, m.partition, m.to) for m in relief.plan.moves[:200]) if relief else (),
         started_with=look.roster.ids if look.roster else (),
         superseded=False,
+        followed_at=None,
         stale=False,
         other=0,
         **_predicted(story),
@@ -327,6 +338,13 @@ def _goes_on(look: Look, incident: Incident, lead: Finding, messages: list[Recom
     return _judgement(
         state, look, messages=(*messages, message), verdict=incident.verdict, skew=incident.skew
     )
+
+
+def _same_standstill(look: Look, incident: Incident, lead: Finding) -> bool:
+    """Whether it only looks otherwise because the last stable offset was not asked for this time."""
+    standing = lead.verdict in (Verdict.STALLED, Verdict.STUCK_MEMBER)
+    unasked = bool(lead.rows) and bool((look.lags.stable[list(lead.rows)] < 0).all())
+    return incident.verdict == Verdict.BLOCKED_BY_TRANSACTION and standing and unasked
 
 
 def _kind(verdict: str) -> str:

@@ -86,7 +86,14 @@ def ignored(seen: Observation, policy: Policy) -> bool:
 
 def quiet(seen: Observation, state: JudgeState, policy: Policy) -> bool:
     """Whether a cheap look finds nothing that could be the matter: most groups, most of the time, stop here."""
-    if len(state.generations) >= 3 or state.empty_since or state.marks or state.stopped:
+    if (
+        len(state.generations) >= 3
+        or state.empty_since
+        or state.marks
+        or state.stopped
+        or state.trail
+        or state.lost
+    ):
         return False
     steady = seen.now - state.generation_at > policy.idle_after * 1000
     if steady and seen.roster is not None and any(not m.assigned for m in seen.roster.members):
@@ -133,7 +140,7 @@ def _judged(look: Look) -> Judgement:
     return Judgement(
         state,
         candidate=_candidate(look, lead, streak) if ready and lead and streak else None,
-        verdict=str(lead.verdict) if lead else "balanced",
+        verdict=str(lead.verdict) if lead and lead.ripe else "balanced",
         held=held,
         skew=look.load.skew if look.by_member else None,
         lag=int(look.lags.shown[look.lags.known & ~look.lags.orphaned].sum()),
@@ -177,7 +184,7 @@ def confirm(candidate: Candidate, fresh: Observation, state: JudgeState, policy:
         return Judgement(state, dropped="already_open")
     reason = _refused(candidate, look)
     found = findings(look)
-    if reason is None and not found:
+    if reason is None and not (found and found[0].ripe):
         reason = "not_confirmed"
     if reason is not None:
         return dropped(state, reason)

@@ -18,6 +18,13 @@ from kagent.advice.state import JudgeState
 MOST_NAMES = 500
 MOST_STOPS = 100
 STOP_WORTH = 60_000
+EVEN = 0.25
+MOST_EVEN = 30.0
+LEAST_DRIFT = 15.0
+DRIFT = 0.01
+LOSS_TOLD = 3_600_000
+SINCE_LAST = 60.0
+"""Seconds of inflow that may well have been read between two looks."""
 
 
 def membership(state: JudgeState, seen: Observation, policy: Policy) -> JudgeState:
@@ -70,6 +77,7 @@ def _changed(state: JudgeState, roster: Roster, seen: Observation, policy: Polic
         generation=roster.generation,
         digest=roster.digest,
         generation_at=at,
+        restless_since=now if not kept and not first else state.restless_since,
         generations=state.generations if first else (*older, *kept, (now, generation))[-32:],
         names=names,
         comings=dict(sorted(comings.items())[:MOST_NAMES]),
@@ -79,14 +87,17 @@ def _changed(state: JudgeState, roster: Roster, seen: Observation, policy: Polic
 
 def lessons(look: Look) -> JudgeState:
     """The state after what a look with a backlog teaches."""
-    return _stops(look, _busy(look, look.state))
+    state = _pace(look, look.state)
+    if state is not look.state:
+        look = replace(look, state=state)
+    return _losses(look, _stops(look, _busy(look, look.state)))
 
 
 def _busy(look: Look, state: JudgeState) -> JudgeState:
     if not look.by_member or not look.roster or look.roster.state != "Stable":
         return replace(state, marks={}) if state.marks else state
     lags, names = look.lags, look.names
-    backlog = lags.counted & (lags.low > 0) & lags.fresh & ~look.stopped
+    backlog = lags.counted & (lags.low > 0) & lags.fresh & ~look.aside
     marks: dict[str, tuple[int, float, Mapping[str, int]]] = {}
     busy = dict(state.busy)
     for member in np.unique(lags.owner[backlog]).tolist():
@@ -121,6 +132,51 @@ def _bounded(busy: dict[str, Busy]) -> dict[str, Busy]:
         return busy
     best = sorted(busy, key=lambda n: -busy[n].intervals)[:MOST_NAMES]
     return {name: busy[name] for name in sorted(best)}
+
+
+def _pace(look: Look, state: JudgeState) -> JudgeState:
+    """Topics all of whose partitions are equally late, and stay so: they are read with a delay, on purpose."""
+    lags = look.lags
+    paces: dict[str, tuple[int, float]] = {}
+    for code, topic in enumerate(lags.topics):
+        mine = look.relevant & (lags.topic == code) & (lags.inflow > 0)
+        if mine.sum() < 2 or not (lags.low[mine] > 0).all():
+            continue
+        age = look.age[mine]
+        usual = float(np.median(age))
+        if usual < MOST_EVEN or np.abs(age - usual).max() > EVEN * usual:
+            continue
+        began, then = state.paces.get(topic, (look.now, usual))
+        drift = abs(usual - then)
+        steady = drift <= LEAST_DRIFT + DRIFT * (look.now - began) / 1000
+        paces[topic] = (began, then) if steady else (look.now, round(usual, 1))
+    paces = {t: (at, round(age, 1)) for t, (at, age) in paces.items()}
+    return state if paces == state.paces else replace(state, paces=paces)
+
+
+def _losses(look: Look, state: JudgeState) -> JudgeState:
+    """A commit that leapt from below the log start to beyond it: a reader that was reset past what retention took."""
+    lags = look.lags
+    lost = {place: (at, n) for place, (at, n) in state.lost.items() if look.now - at < LOSS_TOLD}
+    for place, before in state.trail.items():
+        topic, _, number = place.rpartition("/")
+        if topic not in lags.topics:
+            continue
+        at = np.flatnonzero((lags.topic == lags.topics.index(topic)) & (lags.partition == int(number)))
+        if len(at) and before < lags.start[at[0]] <= lags.committed[at[0]]:
+            gone = int(lags.start[at[0]]) - before
+            pace = float(lags.inflow[at[0]]) * SINCE_LAST
+            if gone > pace:
+                lost[place] = (look.now, gone)
+    behind = look.relevant & (lags.low > 0) & (lags.start > 0)
+    order = np.flatnonzero(behind)[np.argsort((lags.committed - lags.start)[behind], kind="stable")]
+    trail = {
+        f"{lags.name(i)[0]}/{int(lags.partition[i])}": int(lags.committed[i])
+        for i in order[:MOST_STOPS].tolist()
+    }
+    if lost == state.lost and trail == state.trail:
+        return state
+    return replace(state, lost=lost, trail=trail)
 
 
 def _stops(look: Look, state: JudgeState) -> JudgeState:

@@ -48,19 +48,25 @@ class Load:
         at = int(np.argmax(low))
         return at if low[at] > 0 else NONE
 
-    @cached_property
-    def skew(self) -> float:
-        """Greatest over mean work, never overstated: the greatest counts at its least, the others at their most."""
-        at = self.greatest
-        if at == NONE or int(self.known.sum()) < 2:
+    def share(self, at: int) -> float:
+        """A member's work at its least over the mean work with the others at their most."""
+        known = int(self.known.sum())
+        if at == NONE or known < 2 or not self.known[at] or self.low[at] <= 0:
             return 1.0
         work = np.where(self.known, self.high, 0.0)
         work[at] = self.low[at]
-        return max(1.0, float(self.low[at] * self.known.sum() / work.sum()))
+        return max(1.0, float(self.low[at] * known / work.sum()))
+
+    @cached_property
+    def skew(self) -> float:
+        """Greatest over mean work, never overstated: the greatest counts at its least, the others at their most."""
+        return self.share(self.greatest)
 
 
-def weigh(lags: Lags, names: Sequence[str], rates: Rates, age: Floats, without: Flags | None = None) -> Load:
-    """The load of the members. ``age``: time lag per partition in s. ``without``: partitions left out (pinned)."""
+def weigh(
+    lags: Lags, names: Sequence[str], rates: Rates, ages: tuple[Floats, Flags], without: Flags | None = None
+) -> Load:
+    """The load of the members. ``ages``: time lag per partition in s, and where it is only ``≥``. ``without``: partitions left out (pinned)."""
     count = len(names)
     use = lags.counted if without is None else lags.counted & ~without
     owner = np.where(use, lags.owner, 0)
@@ -77,10 +83,7 @@ def weigh(lags: Lags, names: Sequence[str], rates: Rates, age: Floats, without: 
     commit = np.zeros(count, np.int64)
     lagging = use & (lags.low > 0)
     np.maximum.at(commit, lags.owner[lagging], lags.time[lagging])
-    oldest = np.zeros(count)
-    np.maximum.at(oldest, lags.owner[lagging], age[lagging])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        behind = np.where(inflow > 0, lag / inflow, oldest)
+    behind = _behind(lags, ages, lagging, use, count)
     low = total(lags.low * per_row) / speed
     high = total(lags.high * per_row) / speed
     unknown = costs is None
@@ -102,6 +105,27 @@ def weigh(lags: Lags, names: Sequence[str], rates: Rates, age: Floats, without: 
     at_least = np.where(lags.owner == load.greatest, lags.low, lags.high)
     size = np.where(use, at_least, 0) * per_row
     return _with_size(load, size)
+
+
+def _behind(lags: Lags, ages: tuple[Floats, Flags], lagging: Flags, use: Flags, count: int) -> Floats:
+    """Seconds by which each member is behind, at least: in its inflow of the topic that is worst, but never more than
+    the age of its oldest unread record where that is known; by that age alone where nothing flows in."""
+    age, beyond = ages
+    behind = np.zeros(count)
+    for code in np.unique(lags.topic[lagging]).tolist():
+        here = lagging & (lags.topic == code)
+        owner = lags.owner[here]
+        lag = np.bincount(owner, lags.low[here], count)
+        of = use & (lags.topic == code)
+        inflow = np.bincount(lags.owner[of], lags.inflow[of], count)
+        oldest = np.zeros(count)
+        np.maximum.at(oldest, owner, age[here])
+        open_ = np.zeros(count, bool)
+        np.logical_or.at(open_, owner, beyond[here])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            late = np.where(inflow > 0, lag / inflow, oldest)
+        behind = np.maximum(behind, np.where(open_, late, np.minimum(late, oldest)))
+    return behind
 
 
 def _with_size(load: Load, size: Floats) -> Load:

@@ -18,6 +18,7 @@ from kagent.advice.roster import NOBODY, Roster, kind_of
 from kagent.advice.state import JudgeState
 
 MOMENT = 30_000
+PACED_FOR = 600_000
 BY_MEMBER = frozenset(
     {
         GroupKind.CLASSIC,
@@ -126,6 +127,18 @@ class Look:
         return np.asarray(self.waiting > np.maximum(3 * self.lags.cadence, MOMENT))
 
     @cached_property
+    def paced(self) -> Flags:
+        """Partitions of topics that are read with a constant delay: late, but on purpose."""
+        since = {t: self.now - at for t, (at, _) in self.state.paces.items()}
+        slow = np.array([since.get(t, 0) >= PACED_FOR for t in self.lags.topics] or [False])
+        return np.asarray(slow[self.lags.topic])
+
+    @cached_property
+    def aside(self) -> Flags:
+        """Partitions whose lag is no matter of the spread."""
+        return np.asarray(self.pinned | self.paced)
+
+    @cached_property
     def load(self) -> Load:
-        """The members' load without what stands still."""
-        return weigh(self.lags, self.names, self.rates, self.age, self.pinned)
+        """The members' load without what stands still or is late on purpose."""
+        return weigh(self.lags, self.names, self.rates, (self.age, self.beyond), self.aside)

@@ -81,7 +81,7 @@ def relieve(look: Look) -> Relief | None:
         speed=look.rates.speeds(roster.names) if cost is not None else None,
         rate=rate,
         unit=_units(look, rows) if paired else None,
-        pinned=look.pinned[rows] | ~lags.known[rows],
+        pinned=look.aside[rows] | ~lags.known[rows],
         instance=tuple(m.instance_id for m in roster.members),
         rack=tuple(m.rack or "" for m in roster.members) if all(m.rack for m in roster.members) else (),
     )
@@ -105,7 +105,7 @@ def _lag(look: Look) -> npt.NDArray[np.float64]:
     lags, load = look.lags, look.load
     at_least = lags.owner == load.greatest
     lag = np.where(at_least, lags.low, lags.high)
-    return np.where(lags.counted & ~look.pinned, np.maximum(lag, 0), 0).astype(np.float64)
+    return np.where(lags.counted & ~look.aside, np.maximum(lag, 0), 0).astype(np.float64)
 
 
 def _units(look: Look, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -69,6 +69,8 @@ class JudgeState:
     digest: str = ""
     generation_at: int = 0
     generations: tuple[tuple[int, int], ...] = ()
+    restless_since: int = 0
+    """Since when generations have followed each other within the storm window."""
     names: tuple[str, ...] = ()
     comings: Mapping[str, int] = field(default_factory=dict)
     streak: Streak | None = None
@@ -81,6 +83,12 @@ class JudgeState:
     longest_absence: int = 0
     stops: Mapping[str, int] = field(default_factory=dict)
     stopped: Mapping[str, int] = field(default_factory=dict)
+    paces: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+    """Topic → (time, age in s) since when it keeps the same distance behind."""
+    trail: Mapping[str, int] = field(default_factory=dict)
+    """<topic>/<partition> → committed at the last look, where there is a backlog and log starts move."""
+    lost: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """<topic>/<partition> → (time, records) that retention took before they were read."""
     track: Mapping[str, int] = field(default_factory=dict)
 
     def to_row(self) -> dict[str, Any]:
@@ -103,6 +111,9 @@ class JudgeState:
                 name: Busy(seconds, intervals, records)
                 for name, (seconds, intervals, records) in values["busy"].items()
             }
+        for name in ("paces", "lost"):
+            if name in values:
+                values[name] = {topic: (at, what) for topic, (at, what) in values[name].items()}
         if "marks" in values:
             values["marks"] = {name: (t, lag, recs) for name, (t, lag, recs) in values["marks"].items()}
         for name in ("generations", "names"):

@@ -55,6 +55,8 @@ class Finding:
     rows: tuple[int, ...] = ()
     behind: float = 0.0
     evidence: dict[str, Any] = field(default_factory=dict)
+    ripe: bool = True
+    """Whether it is bad enough to be spoken of; if not, only its age is counted."""
 
     @property
     def kind(self) -> str:
@@ -65,7 +67,7 @@ class Finding:
 def findings(look: Look) -> list[Finding]:
     """All that is the matter, the leading one first."""
     found = [f for finder in FINDERS for f in finder(look)]
-    return sorted(found, key=lambda f: ORDER.index(f.verdict))
+    return sorted(found, key=lambda f: (not f.ripe, ORDER.index(f.verdict)))
 
 
 def _unstable(look: Look) -> Iterator[Finding]:
@@ -74,9 +76,8 @@ def _unstable(look: Look) -> Iterator[Finding]:
     if turns < policy.storm_generations or look.kind in (GroupKind.SIMPLE, GroupKind.SHARE):
         return
     back = {name: n for name, n in state.comings.items() if n >= 2}
-    began = state.generations[0][0] if state.generations else look.now
     patience = max(policy.deploy_silence, 120.0 * len(state.names)) * 1000
-    if not back and look.now - began < patience:
+    if not back and look.now - state.restless_since < patience:
         return  # everybody in turn: a deployment or a change of scale
     names = sorted(back, key=lambda n: (-back[n], n))
     codes = tuple(look.names.index(n) for n in names if n in look.names)
@@ -98,10 +99,15 @@ def _worst_age(look: Look) -> float:
 
 def _lost_data(look: Look) -> Iterator[Finding]:
     lags = look.lags
-    lost = look.relevant & (lags.lost > look.policy.allowed_lag) & (look.now - lags.time < DAY)
-    rows = _worst(lost, lags.lost)
+    count = np.where(look.now - lags.time < DAY, lags.lost, 0)
+    for place, (_, records) in look.state.lost.items():
+        topic, _, number = place.rpartition("/")
+        if topic in lags.topics:
+            count[(lags.topic == lags.topics.index(topic)) & (lags.partition == int(number))] = records
+    lost = look.relevant & (count > look.policy.allowed_lag)
+    rows = _worst(lost, count)
     if rows:
-        evidence = {"lost": int(lags.lost[lost].sum()), "partitions": _named(look, rows)}
+        evidence = {"lost": int(count[lost].sum()), "partitions": _named(look, rows)}
         yield Finding(Verdict.LOST_DATA, _holders(look, rows), rows, float(look.age[lost].max()), evidence)
 
 
@@ -209,27 +215,27 @@ def _spread(look: Look) -> Iterator[Finding]:
     worst = load.greatest
     if not look.by_member or worst == NONE:
         return
-    skewed = load.skew >= policy.threshold and load.behind[worst] >= policy.min_behind
+    ripe = bool(load.behind[worst] >= policy.min_behind)
     need = needed_members(look)
     have = len(look.names)
     rows = _worst((look.lags.owner == worst) & (look.lags.low > 0), look.load.size)
     behind = float(load.behind[worst])
     everybody = bool((load.low[load.partitions > 0] > 0).all())
-    if need is not None and need > have and everybody and behind >= policy.min_behind:
+    if need is not None and need > have and everybody:
         evidence = {
             "needed": need,
             "members": have,
             "pressure": round(float(np.nansum(load.pressure)), 3),
         }
-        yield Finding(Verdict.UNDER_PROVISIONED, (worst,), rows, behind, evidence)
-    if not skewed:
+        yield Finding(Verdict.UNDER_PROVISIONED, (worst,), rows, behind, evidence, ripe)
+    if load.skew < policy.threshold:
         return
     slow = slowness(look, worst)
     if slow is not None and slow < SLOW:
         intervals = int(look.state.busy[look.names[worst]].intervals)
         evidence = {"speed": round(slow, 3), "intervals": intervals}
-        yield Finding(Verdict.SLOW_MEMBER, (worst,), rows, behind, evidence)
-    yield Finding(Verdict.REBALANCE, (worst,), rows, behind)
+        yield Finding(Verdict.SLOW_MEMBER, (worst,), rows, behind, evidence, ripe)
+    yield Finding(Verdict.REBALANCE, (worst,), rows, behind, ripe=ripe)
 
 
 def slowness(look: Look, member: int) -> float | None:

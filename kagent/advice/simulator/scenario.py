@@ -30,6 +30,8 @@ class Topic:
     compacted: bool = False
     markers: float = 0.0
     """Seconds between transaction markers; 0: no transactions."""
+    delay: float = 0.0
+    """Seconds for which a record is left alone after it came."""
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ def begin(scenario: Scenario, seed: int) -> World:
     partition = np.concatenate([np.arange(n) for n in sizes])
     weight = np.concatenate([_spread(t, random) for t in scenario.topics])
     base = np.floor(random.uniform(1e5, 1e6, len(topic)))
-    backlog = np.array([t.backlog for t in scenario.topics])[topic] * weight
+    backlog = np.array([t.backlog + t.delay * t.inflow for t in scenario.topics])[topic] * weight
     world = World(
         scenario=scenario,
         random=random,
@@ -208,7 +208,15 @@ def _arrive(world: World, dt: float) -> None:
         world.noise_until = world.time + 60
     # A log grows by whole records; what is left over arrives with the next step.
     grown = world.wave[world.topic] * world.weight * world.noise * dt
-    world.end = world.end + grown
+    world.end = world.end + grown + _markers(world, dt)
+
+
+def _markers(world: World, dt: float) -> Floats:
+    """Transaction markers: offsets that no reader ever sees as records."""
+    every = np.array([t.markers for t in world.topics])[world.topic]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        due = np.floor((world.time + dt) / every) > np.floor(world.time / every)
+    return np.where((every > 0) & due, 1.0, 0.0)
 
 
 def _read(world: World, dt: float) -> None:
@@ -222,7 +230,8 @@ def _read(world: World, dt: float) -> None:
     speed = np.array([0.0 if m.hung else m.speed for m in members])
     readable = np.minimum(np.floor(world.end), world.lso)
     rate = world.wave[world.topic] * world.weight
-    readable = np.minimum(readable, np.floor(world.end - rate * min(WAKE, dt)))
+    delay = np.array([max(t.delay, min(WAKE, dt)) for t in world.topics])
+    readable = np.minimum(readable, np.floor(world.end - rate * delay[world.topic]))
     backlog = np.where(owned & ~world.held, np.maximum(readable - world.position, 0.0), 0.0)
     work = backlog * world.cost
     budget = time * speed

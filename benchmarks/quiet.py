@@ -1,0 +1,108 @@
+"""How quiet the judgement is on healthy groups, and how right about sick ones: `python benchmarks/quiet.py`.
+
+Runs scenario files (those beside it, or the ones that are named) through the simulator, which drives the very judgement
+that the worker runs. Figures per scenario: openings, false ones per 1,000 group-days, right leading verdict, minutes until
+detected, flaps.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+from kagent.advice.simulator import Report, Scenario, load, run
+
+HERE = Path(__file__).parent / "scenarios"
+FALSE_PER_1000 = 1.0
+RIGHT = 0.95
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "files", nargs="*", type=Path, help="scenario files or folders; default: all beside this file"
+    )
+    parser.add_argument("--seeds", type=int, default=8, help="runs of each sick scenario")
+    parser.add_argument("--days", type=float, default=2, help="group-days of each healthy scenario")
+    parser.add_argument("--first-seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--verbose", action="store_true", help="print every opening")
+    args = parser.parse_args()
+    scenarios = [load(path) for path in _files(args.files or [HERE])]
+    work = [(s, args.first_seed + n) for s in scenarios for n in range(_runs(s, args.seeds, args.days))]
+    began = time.time()
+    with ProcessPoolExecutor(args.jobs) as pool:
+        reports = list(pool.map(_one, work, chunksize=1))
+    by_name: dict[str, list[Report]] = {}
+    for report in reports:
+        by_name.setdefault(report.name, []).append(report)
+    fine = _healthy([(s, by_name[s.name]) for s in scenarios if s.healthy])
+    fine &= _sick([(s, by_name[s.name]) for s in scenarios if not s.healthy])
+    if args.verbose:
+        for report in reports:
+            for opening in report.openings:
+                print(report.name, report.seed, opening)
+    print(
+        f"\n{len(work)} runs, {sum(r.hours for r in reports) / 24:.1f} group-days, {time.time() - began:.0f} s"
+    )
+    return 0 if fine else 1
+
+
+def _files(paths: Iterable[Path]) -> list[Path]:
+    return [f for p in paths for f in (sorted(p.rglob("*.yaml")) if p.is_dir() else [p])]
+
+
+def _runs(scenario: Scenario, seeds: int, days: float) -> int:
+    return max(1, round(days * 24 / scenario.hours)) if scenario.healthy else seeds
+
+
+def _one(work: tuple[Scenario, int]) -> Report:
+    report = run(replace(work[0], follow=False), work[1])
+    return replace(report, messages=())
+
+
+def _healthy(runs: list[tuple[Scenario, list[Report]]]) -> bool:
+    if not runs:
+        return True
+    print(f"{'healthy':24} {'group-days':>10} {'openings':>9} {'per 1,000':>10} {'flaps':>6}")
+    days = openings = 0.0
+    for scenario, reports in runs:
+        d, o = sum(r.hours for r in reports) / 24, sum(len(r.openings) for r in reports)
+        print(f"{scenario.name:24} {d:10.1f} {o:9} {1000 * o / d:10.1f} {sum(r.flaps for r in reports):6}")
+        days, openings = days + d, openings + o
+    print(f"{'all':24} {days:10.1f} {openings:9.0f} {1000 * openings / days:10.1f}\n")
+    return 1000 * openings / days <= FALSE_PER_1000
+
+
+def _sick(runs: list[tuple[Scenario, list[Report]]]) -> bool:
+    if not runs:
+        return True
+    print(
+        f"{'sick':24} {'runs':>5} {'right':>6} {'minutes: median':>16} {'worst':>6} {'goal':>5} {'flaps':>6}"
+    )
+    right = total = flaps = 0
+    late = False
+    for scenario, reports in runs:
+        found = [r.detected / 60 for r in reports if r.detected is not None]
+        goal = max(10.0, 4 * scenario.commit / 60)
+        good, flapped = sum(bool(r.right) for r in reports), sum(r.flaps for r in reports)
+        missed = len(reports) - len(found)
+        worst = f"{max(found):6.1f}" if found and not missed else f"{missed:4} no"
+        middle = f"{median(found):16.1f}" if found else f"{'-':>16}"
+        print(
+            f"{scenario.name:24} {len(reports):5} {good / len(reports):6.0%} {middle} {worst} {goal:5.0f} {flapped:6}"
+        )
+        right, total, flaps = right + good, total + len(reports), flaps + flapped
+        late |= bool(missed) or max(found) > goal
+    print(f"{'all':24} {total:5} {right / total:6.0%}")
+    return right / total >= RIGHT and not late and flaps == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "up": ("up", "Run pipeline and worker as one supervised process tree."),
     "watch": ("watch", "Print recommendations as they come, and those open now."),
     "worker": ("worker", "Run the Faust worker."),
+    "plan": ("plan", "Plan the fewest moves that bring a group near its best."),
     "settings": ("settings", "Print the settings in effect, secrets masked."),
 }
 

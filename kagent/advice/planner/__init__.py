@@ -5,6 +5,6 @@ Pure; numpy only. ``docs/planner.md`` explains it.
 
 from kagent.advice.planner.plan import Move, Plan, lower_bound, plan
 from kagent.advice.planner.problem import Problem
-from kagent.advice.planner.search import Budget
+from kagent.advice.planner.search import QUICK, Budget
 
-__all__ = ["Budget", "Move", "Plan", "Problem", "lower_bound", "plan"]
+__all__ = ["QUICK", "Budget", "Move", "Plan", "Problem", "lower_bound", "plan"]

@@ -72,6 +72,13 @@ class Plan:
             return 0.0
         return self.after / self.lower_bound - 1 if self.lower_bound > 0 else float("inf")
 
+    @property
+    def values(self) -> tuple[Numbers, Numbers]:
+        """Per member, now and after, in the objective's unit."""
+        if self.objective == "drain" and self.drain_now is not None and self.drain_after is not None:
+            return self.drain_now, self.drain_after
+        return self.work_now, self.work_after
+
     def assignment(self) -> dict[str, list[tuple[str, int]]]:
         """{member: [(topic, partition), …]}, every member present; one object a partition, so only when asked."""
         problem = self.problem
@@ -139,7 +146,8 @@ def _answer(
     case: Case, bound: float, tolerance: float, max_moves: int | None, budget: Budget
 ) -> search.Answer:
     now = case.greatest(case.home) if len(case) else 0.0
-    if bool((case.home >= 0).all()) and now <= (1 + tolerance) * bound * (1 + CLOSE):
+    enough = (1 + tolerance) * bound if budget.settle else bound
+    if bool((case.home >= 0).all()) and now <= enough * (1 + CLOSE):
         here = search.Reached(case.home, 0, now)
         return search.Answer(here, now, min(bound, now), 0, (here,))
     if len(case) * len(case.speed) <= budget.cells:
@@ -231,8 +239,8 @@ def _told(
     """The answer in the problem's own order and names."""
     assigned = np.where(canon.unit_of >= 0, canon.members[at[canon.unit_of]] if len(at) else -1, -1)
     forced = len(canon.forced)
-    work_now, work_after = _work(problem, problem.owner), _work(problem, assigned)
-    drain_now, drain_after = (_drain(problem, owner) for owner in (problem.owner, assigned))
+    work_now, work_after = work_per_member(problem, problem.owner), work_per_member(problem, assigned)
+    drain_now, drain_after = (drain_per_member(problem, owner) for owner in (problem.owner, assigned))
     measure_now, measure_after = (
         (drain_now, drain_after)
         if drain and drain_now is not None and drain_after is not None
@@ -254,8 +262,8 @@ def _told(
         after,
         best,
         min(answer.bound, best),
-        _skew(work_now),
-        _skew(work_after),
+        skew(work_now),
+        skew(work_after),
         work_now,
         work_after,
         tuple((one.moves + forced, one.greatest) for one in answer.frontier),
@@ -288,12 +296,13 @@ def _per_record(problem: Problem) -> Numbers:
     return np.ones(len(problem)) if problem.cost is None else problem.cost[problem.topic]
 
 
-def _work(problem: Problem, owner: Codes) -> Numbers:
+def work_per_member(problem: Problem, owner: Codes) -> Numbers:
+    """Lag × cost ÷ speed, summed per member, under an assignment given as member code per partition."""
     work = summed(owner, problem.lag * _per_record(problem), len(problem.members))
     return work if problem.speed is None else work / problem.speed
 
 
-def _drain(problem: Problem, owner: Codes) -> Numbers | None:
+def drain_per_member(problem: Problem, owner: Codes) -> Numbers | None:
     """Seconds until drained per member, where rates and costs or capacities are known."""
     if not drains(problem) or problem.rate is None:
         return None
@@ -307,7 +316,15 @@ def _drain(problem: Problem, owner: Codes) -> Numbers | None:
     return np.where(scored < 1e18, scored, np.inf)
 
 
-def _skew(work: Numbers) -> float:
+def greatest(problem: Problem, owner: Codes, objective: str) -> float:
+    """The greatest member value of an assignment, in work or in seconds until drained."""
+    drained = drain_per_member(problem, owner) if objective == "drain" else None
+    values = work_per_member(problem, owner) if drained is None else drained
+    return float(values.max()) if len(values) else 0.0
+
+
+def skew(work: Numbers) -> float:
+    """Greatest ÷ mean over the members; 1.0 without work."""
     mean = float(work.mean()) if len(work) else 0.0
     return float(work.max()) / mean if mean > 0 else 1.0
 

@@ -27,8 +27,14 @@ class Budget:
     widths: tuple[tuple[int, float], ...] = fewest.WIDTHS
     frontier: int = 12
     """Up to how many moves the frontier is looked for; 0: only where it stands and where the plan ends."""
+    settle: bool = False
+    """Whether to stop where the present is within the tolerance of the bound; ``best`` is then the present greatest."""
     cells: int = 6000
     """Units × members up to which a group is searched; larger ones are levelled in one pass."""
+
+
+QUICK = Budget(spread.Effort(1500, 8), fewest.WIDTHS[:4], frontier=3, settle=True)
+"""For those who plan for many groups at a time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

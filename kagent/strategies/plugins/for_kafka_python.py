@@ -1,0 +1,87 @@
+"""The strategies as assignors for kafka-python (3.0.12 and up), eager and cooperative."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from kagent.strategies.plugins.engine import Engine, Joined, by_topic
+from kagent.strategies.plugins.lags import LagCache
+
+EAGER_VERSION = 0
+COOPERATIVE_VERSION = 3
+"""Of the subscription message: with owned partitions, generation and rack."""
+
+
+def kafka_python_assignor(
+    strategy: str, lags: LagCache | None = None, clock: Callable[[], float] = time.time, **options: Any
+) -> Any:
+    """An assignor for one KafkaConsumer; give each consumer its own.
+
+    ``partition_assignment_strategy=[kafka_python_assignor("sticky")]``. All that one consumer names must be eager, or
+    all cooperative. ``lags`` is for ``lag`` and ``lag-global``. Raises InputError where the strategy cannot run here.
+    """
+    from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
+    from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+
+    engine = Engine(strategy, lags, clock, **options)
+    cooperative = engine.strategy.cooperative
+
+    class Assignor(AbstractPartitionAssignor):
+        name = strategy
+
+        def supported_protocols(self) -> list[Any]:
+            return [RebalanceProtocol.COOPERATIVE if cooperative else RebalanceProtocol.EAGER]
+
+        def assign(self, cluster: Any, members: Sequence[Any]) -> dict[str, Any]:
+            joined = [_joined(member, cooperative) for member in members]
+            counts = {t: _count(cluster, t) for member in joined for t in member.topics}
+            return {
+                member: ConsumerProtocolAssignment(EAGER_VERSION, by_topic(pairs), b"")
+                for member, pairs in engine.place(counts, joined).items()
+            }
+
+        def metadata(self, topics: Iterable[str]) -> Any:
+            if not cooperative:
+                return ConsumerProtocolSubscription(EAGER_VERSION, list(topics), engine.user_data())
+            owned = [
+                ConsumerProtocolSubscription.TopicPartition(topic=topic, partitions=partitions)
+                for topic, partitions in by_topic(engine.owned)
+            ]
+            return ConsumerProtocolSubscription(
+                version=COOPERATIVE_VERSION,
+                topics=list(topics),
+                user_data=b"",
+                owned_partitions=owned,
+                generation_id=engine.generation,
+                rack_id=None,
+            )
+
+        def on_assignment(self, assignment: Any, generation: int) -> None:
+            engine.assigned(((tp.topic, tp.partition) for tp in assignment.partitions()), generation)
+
+    return Assignor()
+
+
+def _joined(member: Any, cooperative: bool) -> Joined:
+    said = member.metadata
+    if not cooperative:
+        return Joined(member.member_id, tuple(said.topics), said.user_data, member.group_instance_id)
+    owned = tuple((tp.topic, p) for tp in said.owned_partitions or () for p in tp.partitions)
+    generation = said.generation_id
+    return Joined(
+        member.member_id,
+        tuple(said.topics),
+        said.user_data,
+        member.group_instance_id,
+        said.rack_id or None,
+        owned,
+        None if generation is None or generation < 0 else generation,
+    )
+
+
+def _count(cluster: Any, topic: str) -> int:
+    """Partitions of a topic; none while its metadata is not there (the group joins again when it is)."""
+    partitions = cluster.partitions_for_topic(topic)
+    return max(partitions) + 1 if partitions else 0

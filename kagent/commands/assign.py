@@ -1,4 +1,4 @@
-"""``kagent assign``: what a strategy would give, for scenario lines."""
+"""``kagent assign``: what a strategy would give, for scenario lines or for a live group."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import IO, Any
 import click
 
 from kagent.commands import output
+from kagent.commands.common import chosen
 from kagent.errors import InputError
+from kagent.kafka.admin import Admin
 from kagent.names import shown
 from kagent.strategies import STRATEGIES, Assignment, Scenario, assign
 from kagent.strategies.measure import measured
@@ -24,12 +26,16 @@ MOST_PARTITIONS = 20_000_000
 @click.option(
     "--strategy", metavar="NAME", help=f"One of {', '.join(STRATEGIES)}, or all. Else the line's own."
 )
+@click.option("--group", metavar="NAME", help="Take the scenario from this live group instead.")
 @click.option("--json", "as_json", is_flag=True, help="One line of JSON per scenario.")
 @click.pass_context
-def command(ctx: click.Context, file: IO[bytes], strategy: str | None, as_json: bool) -> None:
+def command(
+    ctx: click.Context, file: IO[bytes], strategy: str | None, group: str | None, as_json: bool
+) -> None:
     """Compute assignments for the scenarios in FILE (JSON lines; standard input by default).
 
-    The format of a line is in docs/strategies.md. A line that cannot be read gets an error, the others their answer;
+    The format of a line is in docs/strategies.md. With --group every member is taken to subscribe to all topics that the
+    group holds, for a cluster does not tell more. A line that cannot be read gets an error, the others their answer;
     the exit code is then 2.
     """
     if strategy not in (None, ALL, *STRATEGIES):
@@ -37,7 +43,8 @@ def command(ctx: click.Context, file: IO[bytes], strategy: str | None, as_json: 
             f'--strategy: "{shown(strategy or "")}" is not known; there are {", ".join(STRATEGIES)}, all'
         )
     failed = False
-    for where, read in _lines(file):
+    strategy = strategy or (ALL if group else None)
+    for where, read in _live(ctx, group) if group else _lines(file):
         answer = _answer(where, read, strategy)
         failed = failed or bool(answer["error"])
         if as_json:
@@ -63,13 +70,20 @@ def _lines(file: IO[bytes]) -> Iterator[tuple[str, Any]]:
             yield where, line if isinstance(line, dict) else InputError("a scenario is a JSON object")
 
 
+def _live(ctx: click.Context, name: str) -> Iterator[tuple[str, Any]]:
+    from kagent.commands.live_scenario import scenario_of_group
+
+    _, _, cluster = chosen(ctx)
+    yield f"group {shown(name)}", {"id": name, "scenario": scenario_of_group(Admin(cluster), name)}
+
+
 def _answer(where: str, read: Any, strategy: str | None) -> dict[str, Any]:
     """id, scenario and per strategy an Assignment or an error; ``error`` is the first error."""
     if isinstance(read, InputError):
         return {"id": None, "strategies": {}, "error": _error(where, read)}
     answer: dict[str, Any] = {"id": read.get("id"), "strategies": {}, "error": None, "all": strategy == ALL}
     try:
-        scenario = _scenario(read)
+        scenario = read["scenario"] if isinstance(read.get("scenario"), Scenario) else _scenario(read)
         names = _names(read, strategy)
     except InputError as error:
         return {**answer, "error": _error(where, error)}

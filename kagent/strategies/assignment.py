@@ -50,11 +50,10 @@ class Assignment:
         order = self._by_member()
         names = [self.topics[code] for code in self.topic[order].tolist()]
         rows = list(zip(names, self.partition[order].tolist(), strict=True))
-        ends = np.cumsum(self.counts()).tolist()
-        starts = [0, *ends[:-1]]
-        return {
-            member: rows[start:end] for member, start, end in zip(self.members, starts, ends, strict=True)
-        }
+        counts = self.counts()
+        ends = np.cumsum(counts)
+        spans = zip(self.members, (ends - counts).tolist(), ends.tolist(), strict=True)
+        return {member: rows[start:end] for member, start, end in spans}
 
     def counts(self) -> npt.NDArray[np.int64]:
         """Partitions per member."""

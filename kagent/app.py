@@ -116,10 +116,18 @@ class Worker:
         found = admin.committed([self.app.conf.id]).get(self.app.conf.id, {})
         return {p: found.get((topics.events, p)) for p in range(topics.partitions)}
 
+    def _log_start(self, partition: int) -> int:
+        key = (self.settings.topics.events, partition)
+        return Admin(self.home, deadline=10).log_start([key]).found.get(key, 0)
+
     async def on_event(self, message: Any) -> None:
         """One message of the events topic; what cannot be read goes to the dead letters."""
         if message.partition not in self._loaded:
             await self.own()
+        if self.desk.arrival.jumped(message.partition, message.offset):
+            start = await in_thread(self._log_start, message.partition)
+            if start < message.offset:  # what lies before is still there: we resumed here, nothing was taken
+                self.desk.arrival.resume(message.partition, message.offset)
         try:
             self.desk.take(message.partition, message.offset, message.value)
         except (ValueError, KeyError, TypeError) as error:

@@ -14,6 +14,7 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError as ClientError
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_exponential
 
 from kagent.advice.recommendation import Recommendation, State, Status, from_bytes
 from kagent.errors import KafkaError
@@ -38,6 +39,26 @@ def parsed(key: bytes | None, value: bytes | None) -> Message | None:
 
 async def current(cluster: Cluster, topic: str = TOPIC) -> dict[str, Message]:
     """The compacted state of the topic: the latest message of every key. Raises KafkaError."""
+    try:
+        async for attempt in AsyncRetrying(
+            retry=retry_if_exception(_passes),
+            stop=stop_after_delay(15),
+            wait=wait_exponential(0.1, max=1),
+            reraise=True,
+        ):
+            with attempt:
+                return await _read_all(cluster, topic)
+    except ClientError as error:
+        raise KafkaError(f"{topic} on {cluster.bootstrap} cannot be read: {error}.") from error
+    raise AssertionError  # the retrying either returns or raises
+
+
+def _passes(error: BaseException) -> bool:
+    """Whether the same question may have an answer in a moment: a leader that moves, a broker that starts."""
+    return isinstance(error, ClientError) and bool(error.retriable)
+
+
+async def _read_all(cluster: Cluster, topic: str) -> dict[str, Message]:
     found: dict[str, Message] = {}
     consumer = AIOKafkaConsumer(**aiokafka(cluster, enable_auto_commit=False))
     try:
@@ -47,8 +68,6 @@ async def current(cluster: Cluster, topic: str = TOPIC) -> dict[str, Message]:
             for records in (await consumer.getmany(timeout_ms=500)).values():
                 for record in records:
                     _keep(found, record)
-    except ClientError as error:
-        raise KafkaError(f"{topic} on {cluster.bootstrap} cannot be read: {error}.") from error
     finally:
         await consumer.stop()
     return found

@@ -19,6 +19,10 @@ class Arrival:
         """The partition was assigned to us; ``committed`` is the group's offset, None if it has none yet."""
         self.expected[partition] = committed or 0
 
+    def jumped(self, partition: int, offset: int) -> bool:
+        """Whether this offset lies beyond the one that is due; it is a loss only if what lay between is gone."""
+        return offset > self.expected.get(partition, 0)
+
     def lost(self, partition: int, offset: int) -> bool:
         """Take one message in; true if messages before it never came."""
         due = self.expected.get(partition, 0)

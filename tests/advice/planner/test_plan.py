@@ -15,7 +15,7 @@ def even(members: int, lags: list[float], owners: str, **more: object) -> Proble
     """One topic; ``owners`` names the owner of each partition by a letter, - for nobody."""
     names = "abcdefgh"[:members]
     owned = {m: [("t", p) for p, owner in enumerate(owners) if owner == m] for m in names}
-    return Problem.of({m: ALL for m in names}, {"t": lags}, owned, **more)  # type: ignore[arg-type]
+    return Problem.of(dict.fromkeys(names, ALL), {"t": lags}, owned, **more)  # type: ignore[arg-type]
 
 
 def test_one_move_relieves_a_member_with_two_heavy_partitions() -> None:

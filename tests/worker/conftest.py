@@ -1,0 +1,285 @@
+"""A whole kagent for one test: its own broker, pipeline and worker as processes, and consumers that commit for real."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+import yaml
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from kagent.advice.recommendation import Recommendation, State
+from kagent.kafka.admin import Admin, Key
+from kagent.kafka.broker import Broker, die_with_parent, free_port
+from kagent.kafka.topics import ensure
+from kagent.settings import Cluster, load
+from kagent.subscribe.client import Message, current
+
+POLICY = {
+    "learn": 0,
+    "learn_commits": 3,
+    "settle": 3,
+    "min_behind": 3,
+    "evaluations": 2,
+    "hold": 3,
+    "cooldown": 5,
+    "update_every": 3,
+    "cadence": 1,
+}
+
+
+def eventually(what: str, check: Callable[[], Any], deadline: float = 60.0) -> Any:
+    """Wait until ``check`` returns something true; fail with what it last returned."""
+    until = time.monotonic() + deadline
+    while True:
+        found = check()
+        if found:
+            return found
+        if time.monotonic() > until:
+            pytest.fail(f"not within {deadline:.0f} s: {what} (last seen: {found!r})")
+        time.sleep(0.25)
+
+
+@dataclass
+class Kagent:
+    """Processes of one kagent around one broker. Groups and loads are made by the test."""
+
+    folder: Path
+    broker: Broker
+    worker_settings: dict[str, Any] = field(default_factory=dict)
+    topic_settings: dict[str, Any] = field(default_factory=dict)
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "kagent.yaml"
+
+    @property
+    def cluster(self) -> Cluster:
+        return Cluster(bootstrap=self.broker.bootstrap)
+
+    def configure(self, policy: dict[str, Any] = POLICY) -> None:
+        worker = {
+            "tick": 1,
+            "sample": 0.5,
+            "state_interval": 1,
+            "web_port": free_port(),
+            "web_host": "127.0.0.1",
+        }
+        values = {
+            "clusters": {"main": {"bootstrap": self.broker.bootstrap}},
+            "topics": {"partitions": 2, **self.topic_settings},
+            "pipeline": {
+                "trigger": 1,
+                "checkpoint": str(self.folder / "checkpoint"),
+                "driver_memory": "512m",
+            },
+            "worker": {**worker, "data": str(self.folder / "data"), **self.worker_settings},
+            "policy": policy,
+        }
+        self.config.write_text(yaml.safe_dump(values))
+
+    def start(self, name: str, *arguments: str) -> None:
+        """``kagent ARGUMENTS`` as a process of its own."""
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                [sys.executable, "-m", "kagent", "--config", str(self.config), *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=die_with_parent,
+                env={**os.environ, "PYTHONWARNINGS": "default"},
+            )
+
+    def start_pipeline(self) -> None:
+        self.start("pipeline", "pipeline", "--master", "local[1]")
+
+    def start_worker(self) -> None:
+        self.start("worker", "worker")
+
+    def kill(self, name: str) -> None:
+        """kill -9, with all that it started."""
+        process = self.processes.pop(name)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(10)
+
+    def stop(self, name: str) -> int:
+        """SIGTERM; the exit code."""
+        process = self.processes.pop(name)
+        process.terminate()
+        return process.wait(60)
+
+    def member(self, group: str, place: int, topics: list[str], **said: Any) -> str:
+        """A consumer process of aiokafka: ``start`` (what each place holds), ``cost`` and ``commit`` in seconds."""
+        name = f"{group}-{place}"
+        usual = {"cost": 0.001, "commit": 1.0, "client": "aiokafka", "start": None, "plan": None}
+        about = {
+            "bootstrap": self.broker.bootstrap,
+            "group": group,
+            "client_id": name,
+            "place": place,
+            "topics": topics,
+        }
+        self._python(name, "kagent.demo.consumer", orjson.dumps({**about, **usual, **said}).decode())
+        return name
+
+    def load(self, topic: str, rates: list[float]) -> None:
+        """A producer process: so many records/s into each partition."""
+        loads = [{"topic": topic, "rates": rates, "backlog": []}]
+        self._python(
+            f"load-{topic}", "kagent.demo.producer", self.broker.bootstrap, orjson.dumps(loads).decode()
+        )
+
+    def _python(self, name: str, module: str, *arguments: str) -> None:
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                [sys.executable, "-m", module, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=die_with_parent,
+            )
+
+    def end(self) -> None:
+        for name in list(self.processes):
+            self.kill(name)
+
+    def log(self, name: str) -> str:
+        return (self.folder / f"{name}.log").read_text(errors="replace")
+
+    def published(self) -> dict[str, Message]:
+        """The compacted state of the recommendations topic."""
+        return asyncio.run(current(self.cluster, "kagent-recommendations"))
+
+    def state(self) -> State | None:
+        """The latest state message, if it is young."""
+        found = self.published().get("main")
+        young = isinstance(found, State) and time.time() * 1000 - found.time < 10_000
+        return found if young and isinstance(found, State) else None
+
+    def wait_until_watching(self, deadline: float = 90) -> None:
+        def watching() -> bool:
+            state = self.state()
+            return state is not None and state.status == "watching"
+
+        eventually("kagent watches", watching, deadline)
+
+    def incident(self, group: str) -> Recommendation | None:
+        found = self.published().get(f"main/{group}")
+        return found if isinstance(found, Recommendation) else None
+
+    def history(self) -> list[Recommendation]:
+        """Every message about incidents that was ever sent, in order."""
+        return [
+            m
+            for m in (message_of(v) for v in self.read("kagent-recommendations"))
+            if isinstance(m, Recommendation)
+        ]
+
+    def read(self, topic: str) -> list[tuple[bytes | None, bytes | None]]:
+        """All records of a topic, key and value."""
+        config = {
+            "bootstrap.servers": self.broker.bootstrap,
+            "group.id": "kagent-test-reader",
+            "enable.auto.commit": False,
+        }
+        consumer = Consumer({**config, "enable.partition.eof": True})
+        partitions = len(consumer.list_topics(topic, timeout=10).topics[topic].partitions)
+        consumer.assign([TopicPartition(topic, p, 0) for p in range(partitions)])
+        found, ended = [], 0
+        until = time.monotonic() + 30
+        while ended < partitions and time.monotonic() < until:
+            record = consumer.poll(1)
+            if record is None:
+                continue
+            if record.error():
+                ended += 1
+                continue
+            found.append((record.key(), record.value()))
+        consumer.close()
+        return found
+
+    def lag_table(self) -> dict[str, dict[Key, int]]:
+        """The committed offsets that the worker's lag table holds, from its changelog: group → (topic, partition)."""
+        rows: dict[bytes, dict[str, Any] | None] = {}
+        for key, value in self.read("kagent-lag-changelog"):
+            rows[key or b""] = orjson.loads(value) if value else None
+        found: dict[str, dict[Key, int]] = {}
+        for row in rows.values():
+            if row is None:
+                continue
+            commits = row["commits"]
+            held = found.setdefault(row["group"], {})
+            columns = zip(commits["partition"], commits["committed"], strict=True)
+            held |= {(row["topic"], p): offset for p, offset in columns if offset >= 0}
+        return {group: held for group, held in found.items() if held}
+
+    def committed(self) -> dict[str, dict[Key, int]]:
+        """What the broker's admin API says: group → (topic, partition) → offset, without kagent's own groups."""
+        admin = Admin(self.cluster)
+        names = [name for name in admin.groups() if not name.startswith("kagent")]
+        return {group: held for group, held in admin.committed(names).items() if held}
+
+    def assert_table_equals_admin(self, deadline: float = 60) -> None:
+        """The lag table equals what the broker says, for every partition of every group."""
+        eventually(
+            "the lag table equals the admin API", lambda: self.lag_table() == self.committed(), deadline
+        )
+
+    def topic(self, name: str, partitions: int) -> None:
+        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap})
+        admin.create_topics([NewTopic(name, partitions, 1)])[name].result(20)
+
+    def produce(self, topic: str, counts: dict[int, int]) -> None:
+        """So many records into each partition."""
+        producer = Producer({"bootstrap.servers": self.broker.bootstrap})
+        for partition, count in counts.items():
+            for _ in range(count):
+                producer.produce(topic, b"x", partition=partition)
+        assert producer.flush(30) == 0
+
+    def commit(self, group: str, offsets: dict[Key, int]) -> None:
+        """Commit as a group without members does."""
+        config = {"bootstrap.servers": self.broker.bootstrap, "group.id": group, "enable.auto.commit": False}
+        consumer = Consumer(config)
+        parts = [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
+        consumer.commit(offsets=parts, asynchronous=False)
+        consumer.close()
+
+
+def message_of(record: tuple[bytes | None, bytes | None]) -> Message | None:
+    from kagent.subscribe.client import parsed
+
+    return parsed(*record)
+
+
+@pytest.fixture(scope="module")
+def kagent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Kagent]]:
+    """Makes a kagent around a broker of its own; all is stopped after the module's tests."""
+    made: list[Kagent] = []
+
+    def make(policy: dict[str, Any] = POLICY, extra: dict[str, str] | None = None, **options: Any) -> Kagent:
+        folder = tmp_path_factory.mktemp("kagent")
+        found = Kagent(folder, Broker(folder / "broker", extra=extra or {}).start(), **options)
+        made.append(found)
+        found.configure(policy)
+        ensure(Admin(found.cluster), load(found.config).topics)
+        return found
+
+    yield make
+    for one in made:
+        one.end()
+        one.broker.stop()

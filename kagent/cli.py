@@ -18,6 +18,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "lag": ("lag", "Show the lag of groups as the cluster tells it."),
     "topics": ("topics", "Create kagent's own topics and report what is wrong with them."),
     "assign": ("assign", "Compute what each assignment strategy would give."),
+    "backtest": ("backtest", "Replay the past: what would have been recommended."),
+    "calibrate": ("calibrate", "Propose thresholds for each group from its past."),
     "demo": ("demo", "Show the whole job on a real broker, in four minutes."),
     "history": ("history", "Keep and maintain the history (Delta tables)."),
     "jars": ("jars", "Fetch the Java archives into the cache."),

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import kagent
 from kagent.kafka.jars import delta_jars, spark_jars
 from kagent.kafka.java import java
 from kagent.settings import PipelineSettings
@@ -21,9 +24,11 @@ def session(settings: PipelineSettings, master: str | None = None, delta: bool =
 
     java()
     jars = spark_jars(settings.connector) + (delta_jars() if delta else [])
-    os.environ["PYSPARK_PYTHON"] = sys.executable  # else the executors take whatever python3 is on PATH
-    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     where = master or settings.master
+    local = where.startswith("local")
+    # Else the executors take whatever python3 is on their PATH. On a cluster spark.pyspark.python may name another.
+    os.environ["PYSPARK_PYTHON"] = settings.options.get("spark.pyspark.python", sys.executable)
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.Builder().appName("kagent").master(where)
     config = {
         "spark.jars": ",".join(map(str, jars)),
@@ -38,11 +43,7 @@ def session(settings: PipelineSettings, master: str | None = None, delta: bool =
         "spark.sql.streaming.noDataProgressEventInterval": "1000",  # progress is told when idle, too
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()}",
         "spark.sql.streaming.metricsEnabled": "true",
-        **(
-            {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-            if where.startswith("local")
-            else {}
-        ),
+        **(LOCAL if local else {}),
         **(DELTA if delta else {}),
         **settings.options,
     }
@@ -50,10 +51,25 @@ def session(settings: PipelineSettings, master: str | None = None, delta: bool =
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    if not local:
+        spark.sparkContext.addPyFile(str(package(Path(tempfile.mkdtemp(prefix="kagent-package-")))))
     return spark
 
 
+def package(folder: Path) -> Path:
+    """The kagent package as an archive in this folder, for executors that do not have it. They need its dependencies."""
+    source = Path(kagent.__file__).parent
+    archive = folder / "kagent.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:
+        for path, _, names in os.walk(source, followlinks=True):  # kagent/tables may be a link
+            for name in sorted(names):
+                if not name.endswith(".pyc"):
+                    out.write(Path(path) / name, "kagent" / Path(path).relative_to(source) / name)
+    return archive
+
+
 LOGGING = Path(__file__).with_name("log4j2.properties")
+LOCAL = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import struct
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -197,3 +198,89 @@ class Reader:
 def kafka_reader() -> Callable[..., Reader]:
     """Makes readers of the events topic."""
     return Reader
+
+
+@dataclass(slots=True)
+class Past:
+    """Raw records of a group with two members on four partitions, and the log ends beside them.
+
+    ``slow`` reads a third of what comes in from ``onset`` seconds on; ``quick`` keeps up. Times in ms.
+    """
+
+    group: str = "orders"
+    begin: int = 1_760_000_000_000
+    seconds: int = 7200
+    onset: int = 1800
+    commit_every: int = 10
+    inflow: int = 100
+    slow: float = 1 / 3
+
+    def records(self) -> list[dict[str, Any]]:
+        """As they stood in ``__consumer_offsets``: key, value, partition, offset, timestamp (ms)."""
+        raw = [(self.begin - 1000, *self.membership())]
+        raw += [(self.begin, key, value) for key, value in self.commits(0)]
+        for second in range(self.commit_every, self.seconds, self.commit_every):
+            raw += [(self.begin + second * 1000, key, value) for key, value in self.commits(second)]
+        return [
+            {"key": key, "value": value, "partition": 1, "offset": n, "timestamp": time}
+            for n, (time, key, value) in enumerate(raw)
+        ]
+
+    def ends(self) -> list[dict[str, Any]]:
+        """The log ends every ten seconds, sampled a little after the commits."""
+        return [
+            {
+                "topic": "t",
+                "partition": p,
+                "time": self.begin + s * 1000 + 300,
+                "log_end": 1000 + self.inflow * s,
+            }
+            for s in range(0, self.seconds, 10)
+            for p in range(4)
+        ]
+
+    def commits(self, second: int) -> Iterator[tuple[bytes, bytes]]:
+        for partition in range(4):
+            read = float(second)
+            if partition < 2:
+                read = min(second, self.onset) + self.slow * max(0, second - self.onset)
+            key = struct.pack(">h", 1) + text(self.group) + text("t") + struct.pack(">i", partition)
+            time_ms = self.begin + second * 1000
+            value = (
+                struct.pack(">hqi", 3, 1000 + int(self.inflow * read), -1)
+                + text("")
+                + struct.pack(">q", time_ms)
+            )
+            yield key, value
+
+    def membership(self) -> tuple[bytes, bytes]:
+        members = b"".join(
+            text(f"{name}-id")
+            + struct.pack(">h", -1)
+            + text(name)
+            + text("/10.0.0.1")
+            + struct.pack(">ii", 60000, 45000)
+            + sized(struct.pack(">hi", 0, 1) + text("t") + struct.pack(">i", -1))
+            + sized(struct.pack(">hi", 0, 1) + text("t") + struct.pack(">iiii", 2, *held, -1))
+            for name, held in (("slow", (0, 1)), ("quick", (2, 3)))
+        )
+        value = (
+            struct.pack(">h", 3) + text("consumer") + struct.pack(">i", 1) + text("range") + text("slow-id")
+        )
+        value += struct.pack(">q", self.begin - 1000) + struct.pack(">i", 2) + members
+        return struct.pack(">h", 2) + text(self.group), value
+
+
+def text(value: str) -> bytes:
+    data = value.encode()
+    return struct.pack(">h", len(data)) + data
+
+
+def sized(data: bytes) -> bytes:
+    return struct.pack(">i", len(data)) + data
+
+
+@pytest.fixture
+def past() -> type[Past]:
+    """Makes pasts."""
+    return Past

@@ -1,0 +1,274 @@
+"""How fast the pipeline catches up, and how late an event is: `python benchmarks/pipeline.py [--records 5000000]`.
+
+A backlog of real offset records is made on the embedded broker: every record is a commit that its coordinator took. Then,
+in processes of their own with 1 and 2 cores: the first query of the JVM (cold, from process start) and the following ones
+(warm), each from an empty checkpoint. With ``--kminion PATH`` KMinion reads the same topic on the same broker in the same
+run, from process start to its own readiness. ``--steady SECONDS`` measures commit → event while commits go on.
+
+Cost grows with distinct keys, not with commits: ``--double`` makes a second backlog with twice the commits on the same
+keys, and a third with twice the keys.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from collections import deque
+from pathlib import Path
+from statistics import quantiles
+from typing import Any
+
+import psutil
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from kagent.events import GroupEvent, decode
+from kagent.kafka.admin import Admin
+from kagent.kafka.broker import Broker, free_port
+from kagent.settings import Cluster
+
+PARTITIONS = 100
+IN_FLIGHT = 200
+SOURCE = "__consumer_offsets"
+
+RUN = """
+import json, sys, time, tempfile, logging
+began = time.time()
+from kagent.pipeline.run import Pipeline
+from kagent.pipeline.session import session
+from kagent.settings import load
+bootstrap, cores, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
+settings = load(bootstrap=bootstrap)
+spark = session(settings.pipeline, f"local[{cores}]")
+for n in range(rounds):
+    folder, seen = tempfile.mkdtemp(), []
+    pipeline = Pipeline(settings, "main", settings.clusters["main"], available_now=True, checkpoint=folder, on_batch=seen.append)
+    source = pipeline.prepared()
+    start = time.time()
+    pipeline.run_on(spark, source)
+    took = time.time() - (began if n == 0 else start)
+    rows = sum(p["numInputRows"] for p in seen)
+    kept = sum((p["observedMetrics"]["kagent"]["records"] or 0) for p in seen)
+    print(json.dumps({"round": n, "seconds": took, "rows": rows, "kept": kept, "batches": len(seen)}), flush=True)
+spark.stop()
+"""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--records", type=int, default=5_000_000)
+    parser.add_argument("--keys", type=int, default=30_000)
+    parser.add_argument("--cores", type=int, nargs="*", default=[1, 2])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--kminion", type=Path, help="A KMinion binary to run beside.")
+    parser.add_argument("--steady", type=float, default=0, help="Seconds of steady commits.")
+    parser.add_argument("--rate", type=int, default=50_000, help="Commits a second in the steady state.")
+    parser.add_argument("--double", action="store_true")
+    args = parser.parse_args()
+    backlogs = [(args.records, args.keys)]
+    if args.double:
+        backlogs += [(2 * args.records, args.keys), (args.records, 2 * args.keys)]
+    for records, keys in backlogs:
+        with tempfile.TemporaryDirectory() as folder, broker(Path(folder)) as running:
+            began = time.time()
+            made = fill(running.bootstrap, records, keys)
+            print(f"\nbacklog: {made:,} commits of {keys:,} keys in {time.time() - began:.0f} s", flush=True)
+            for cores in args.cores:
+                catch_up(running.bootstrap, cores, args.rounds)
+            if args.kminion:
+                kminion(args.kminion, running.bootstrap, Path(folder), made)
+    if args.steady:
+        with tempfile.TemporaryDirectory() as folder, broker(Path(folder)) as running:
+            steady(running.bootstrap, args.steady, args.rate, args.keys)
+    return 0
+
+
+def broker(folder: Path) -> Broker:
+    return Broker(folder / "broker", extra={"offsets.topic.num.partitions": "8"}, heap="1g")
+
+
+def fill(
+    bootstrap: str, records: int, keys: int, rate: float | None = None, until: threading.Event | None = None
+) -> int:
+    """Commit so many offsets, the groups in turn, 100 partitions a request; at most ``rate`` a second."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    if "load" not in admin.list_topics(timeout=20).topics:
+        admin.create_topics([NewTopic("load", PARTITIONS, 1)])["load"].result(20)
+        time.sleep(1)
+    groups = [f"group-{n:05d}" for n in range(max(1, keys // PARTITIONS))]
+    pending: deque[Any] = deque()
+    made, began = 0, time.time()
+    while made < records and not (until and until.is_set()):
+        offset = made // (len(groups) * PARTITIONS) + 1
+        group = groups[(made // PARTITIONS) % len(groups)]
+        asked = ConsumerGroupTopicPartitions(
+            group, [TopicPartition("load", p, offset) for p in range(PARTITIONS)]
+        )
+        pending.append(admin.alter_consumer_group_offsets([asked])[group])
+        made += PARTITIONS
+        if len(pending) >= IN_FLIGHT:
+            pending.popleft().result(30)
+        if rate:
+            time.sleep(max(0.0, began + made / rate - time.time()))
+    for future in pending:
+        future.result(30)
+    return made
+
+
+def catch_up(bootstrap: str, cores: int, rounds: int) -> None:
+    """Cold and warm rounds in one process, and the memory of its whole tree."""
+    argv = [sys.executable, "-c", RUN, bootstrap, str(cores), str(rounds)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL) as process:
+        peak = Peak(process.pid)
+        peak.start()
+        assert process.stdout is not None
+        for line in process.stdout:
+            found = json.loads(line)
+            kind = "cold, from process start" if found["round"] == 0 else "warm"
+            print(
+                f"  {cores} core(s), {kind:24} {found['rows'] / found['seconds']:>10,.0f} records/s "
+                f"({found['seconds']:.1f} s, {found['batches']} batches, collapse {found['rows'] / max(1, found['kept']):.1f}:1)",
+                flush=True,
+            )
+        process.wait()
+        print(
+            f"  {cores} core(s), peak memory of JVM and Python workers {peak.done() / 2**20:,.0f} MB",
+            flush=True,
+        )
+
+
+class Peak(threading.Thread):
+    """The greatest sum of proportional memory over a process tree."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(daemon=True)
+        self.pid, self.most, self.stop = pid, 0, threading.Event()
+
+    def run(self) -> None:
+        while not self.stop.wait(0.5):
+            try:
+                root = psutil.Process(self.pid)
+                self.most = max(self.most, sum(_memory(p) for p in [root, *root.children(recursive=True)]))
+            except psutil.NoSuchProcess:
+                return
+
+    def done(self) -> int:
+        self.stop.set()
+        return self.most
+
+
+def _memory(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_full_info().pss)
+    except psutil.Error:
+        return 0
+
+
+def kminion(binary: Path, bootstrap: str, folder: Path, records: int) -> None:
+    """KMinion from process start until it says that it has caught up."""
+    port = free_port()
+    config = folder / "kminion.yaml"
+    config.write_text(
+        f"kafka:\n  brokers: ['{bootstrap}']\nexporter:\n  port: {port}\nminion:\n  consumerGroups:\n    scrapeMode: offsetsTopic\n"
+    )
+    env = {**os.environ, "CONFIG_FILEPATH": str(config)}
+    began = time.time()
+    with subprocess.Popen(
+        [str(binary)], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        while time.time() - began < 300 and not _ready(port):
+            time.sleep(0.05)
+        took = time.time() - began
+        memory = psutil.Process(process.pid).memory_info().rss
+        process.terminate()
+    print(
+        f"  KMinion, from process start       {records / took:>10,.0f} records/s ({took:.1f} s, {memory / 2**20:,.0f} MB)",
+        flush=True,
+    )
+
+
+def _ready(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/ready", timeout=1) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def steady(bootstrap: str, seconds: float, rate: int, keys: int) -> None:
+    """Commits at a rate, the pipeline beside them, and how old a commit is when its event can be read."""
+    fill(bootstrap, keys, keys)
+    stop = threading.Event()
+    log = tempfile.TemporaryFile("w+")
+    argv = [
+        sys.executable,
+        "-m",
+        "kagent",
+        "--bootstrap",
+        bootstrap,
+        "pipeline",
+        "--checkpoint",
+        tempfile.mkdtemp(),
+    ]
+    with subprocess.Popen(argv, stdout=log, stderr=log) as process:
+        _until_beats(bootstrap)
+        made: list[int] = []
+        feeder = threading.Thread(target=lambda: made.append(fill(bootstrap, 10**12, keys, rate, stop)))
+        began = time.time()
+        feeder.start()
+        delays = _delays(bootstrap, seconds)
+        stop.set()
+        feeder.join(60)
+        took = time.time() - began
+        process.terminate()
+        process.wait(60)
+    cuts = quantiles(delays, n=100)
+    print(
+        f"\nsteady: {made[0] / took:,.0f} commits/s for {took:.0f} s; commit → event p50 {cuts[49]:.2f} s, p95 {cuts[94]:.2f} s "
+        f"(n={len(delays):,} events; feeder, broker, pipeline and reader on the same cores)",
+        flush=True,
+    )
+
+
+def _until_beats(bootstrap: str) -> None:
+    admin = Admin(Cluster(bootstrap=bootstrap))
+    end = time.time() + 120
+    while time.time() < end:
+        if "kagent-group-events" in admin.topic_names() and sum(
+            admin.log_end([("kagent-group-events", p) for p in range(8)]).found.values()
+        ):
+            time.sleep(5)
+            return
+        time.sleep(1)
+    raise SystemExit("the pipeline did not start")
+
+
+def _delays(bootstrap: str, seconds: float) -> list[float]:
+    """Seconds from the oldest commit in an event to our reading it, after a while of warming up."""
+    reader = Consumer({"bootstrap.servers": bootstrap, "group.id": "kagent-bench", "fetch.wait.max.ms": 10})
+    ends = Admin(Cluster(bootstrap=bootstrap)).log_end([("kagent-group-events", p) for p in range(8)]).found
+    reader.assign([TopicPartition(t, p, o) for (t, p), o in ends.items()])
+    delays: list[float] = []
+    began = time.time()
+    while time.time() - began < seconds:
+        message = reader.poll(0.2)
+        if message is None or message.error():
+            continue
+        event = decode(message.value())
+        if isinstance(event, GroupEvent) and event.offsets and time.time() - began > seconds / 4:
+            delays.append(time.time() - max(o.time[-1] for o in event.offsets) / 1000)
+    reader.close()
+    return delays
+
+
+if __name__ == "__main__":
+    sys.exit(main())

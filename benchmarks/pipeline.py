@@ -208,7 +208,6 @@ def steady(bootstrap: str, seconds: float, rate: int, keys: int) -> None:
     """Commits at a rate, the pipeline beside them, and how old a commit is when its event can be read."""
     fill(bootstrap, keys, keys)
     stop = threading.Event()
-    log = tempfile.TemporaryFile("w+")
     argv = [
         sys.executable,
         "-m",
@@ -219,7 +218,7 @@ def steady(bootstrap: str, seconds: float, rate: int, keys: int) -> None:
         "--checkpoint",
         tempfile.mkdtemp(),
     ]
-    with subprocess.Popen(argv, stdout=log, stderr=log) as process:
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         _until_beats(bootstrap)
         made: list[int] = []
         feeder = threading.Thread(target=lambda: made.append(fill(bootstrap, 10**12, keys, rate, stop)))

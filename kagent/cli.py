@@ -16,6 +16,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "decode": ("decode", "Decode records of __consumer_offsets, from hex or live."),
     "acls": ("acls", "Print the least rights that pipeline, worker and subscribers need."),
     "lag": ("lag", "Show the lag of groups as the cluster tells it."),
+    "report": ("report", "Write an HTML page about a group or a cluster."),
     "topics": ("topics", "Create kagent's own topics and report what is wrong with them."),
     "assign": ("assign", "Compute what each assignment strategy would give."),
     "backtest": ("backtest", "Replay the past: what would have been recommended."),

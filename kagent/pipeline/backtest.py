@@ -189,12 +189,12 @@ def backtest(
     policies: Mapping[str, Policies],
     within: Range,
     only: str | None = None,
-    ticks: bool = False,
+    keep_every: int = 0,
 ) -> list[dict[str, Any]]:
     """A row per group and policy (see RESULT), worst first. ``only``: a glob of groups. Raises InputError without any."""
     picked = rows if only is None else rows.where(rows["group"].rlike(_regex(only)))
     grouped = picked.groupBy("cluster", "group")
-    found = grouped.applyInArrow(_one_group(policies, within, ticks), RESULT).toArrow().to_pylist()
+    found = grouped.applyInArrow(_one_group(policies, within, keep_every), RESULT).toArrow().to_pylist()
     if not found:
         raise InputError("There is nothing to replay: no group has a commit in this range.")
     return sorted(found, key=lambda r: (-r["openings"], -r["skew_hours"], r["group"], r["policy"]))
@@ -207,14 +207,14 @@ def _regex(glob: str) -> str:
 
 
 def _one_group(
-    policies: Mapping[str, Policies], within: Range, ticks: bool
+    policies: Mapping[str, Policies], within: Range, keep_every: int
 ) -> Callable[[pa.Table], pa.Table]:
     def run(table: pa.Table) -> pa.Table:
         rows = table.to_pylist()
         cluster, group = rows[0]["cluster"], rows[0]["group"]
         chosen: dict[str, Policy] = {name: of(group) for name, of in policies.items()}
         judged = {name: policy for name, policy in chosen.items() if not policy.ignore}
-        results = replay(cluster, group, rows, judged, within.start, within.end, within.tick, ticks)
+        results = replay(cluster, group, rows, judged, within.start, within.end, within.tick, keep_every)
         return _table([_row(cluster, group, result) for result in results if result.judged])
 
     return run

@@ -180,9 +180,12 @@ def replay(
     start: int,
     end: int,
     tick: int = 10_000,
-    keep_ticks: bool = False,
+    keep_every: int = 0,
 ) -> list[Result]:
-    """Judge every ``tick`` ms of [start, end] under each policy. Rows before ``start`` are what was known then."""
+    """Judge every ``tick`` ms of [start, end] under each policy. Rows before ``start`` are what was known then.
+
+    ``keep_every``: keep what was to be seen at every so many ms; 0: nothing of it.
+    """
     watcher = Watcher(cluster, group)
     results = {name: Result(name) for name in policies}
     states: dict[str, JudgeState | None] = dict.fromkeys(policies)
@@ -192,7 +195,7 @@ def replay(
             continue
         seen = watcher.observed(now)
         for name, policy in policies.items():
-            states[name] = _judged(seen, states[name], policy, results[name], tick, keep_ticks)
+            states[name] = _judged(seen, states[name], policy, results[name], tick, keep_every)
     return list(results.values())
 
 
@@ -208,14 +211,14 @@ def _by_tick(rows: Iterable[Row], start: int, end: int, tick: int) -> Iterator[t
 
 
 def _judged(
-    seen: Observation, state: JudgeState | None, policy: Policy, result: Result, tick: int, keep: bool
+    seen: Observation, state: JudgeState | None, policy: Policy, result: Result, tick: int, keep: int
 ) -> JudgeState | None:
     found = judge(seen, state, policy)
     result.messages += found.messages
     result.judged += seen.blind is None
     if found.skew is not None and found.skew >= policy.threshold:
         result.skewed_ms += tick
-    if keep:
+    if keep and seen.now % keep < tick:
         result.ticks.append(_tick(Look(seen, policy, found.state)))
     if found.dropped:
         result.dropped[found.dropped] = result.dropped.get(found.dropped, 0) + 1

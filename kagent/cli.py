@@ -31,6 +31,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "watch": ("watch", "Print recommendations as they come, and those open now."),
     "worker": ("worker", "Run the Faust worker."),
     "plan": ("plan", "Plan the fewest moves that bring a group near its best."),
+    "check": ("check", "Judge a cluster's groups once, from outside."),
+    "explain": ("explain", "Tell the story of one group."),
+    "mute": ("mute", "Ask for silence about a group."),
     "settings": ("settings", "Print the settings in effect, secrets masked."),
 }
 

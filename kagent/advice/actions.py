@@ -211,7 +211,9 @@ def _count(advice: Advice) -> Iterator[Action]:
     fitting = [(n, share) for n, share in advice.counts if n >= needed and n != have]
     if advice.finding.verdict is not Verdict.UNDER_PROVISIONED:
         fitting = [
-            (n, share) for n, share in fitting if n > have and share <= (1 - look.policy.min_gain) * now
+            (n, share)
+            for n, share in fitting
+            if have < n <= 2 * have and share <= (1 - look.policy.min_gain) * now and _uneven(look)
         ]
     if not fitting:
         return
@@ -226,6 +228,12 @@ def _count(advice: Advice) -> Iterator[Action]:
         gain=_gain(advice, advice.relief.now * fitting[0][1] / now) if advice.relief and now else {},
         durable=True,
     )
+
+
+def _uneven(look: Look) -> bool:
+    """Whether some members hold more partitions than others because their number does not divide them."""
+    held = int((look.lags.owner >= 0).sum())
+    return held % max(1, len(look.names)) != 0
 
 
 def _how_to_scale(advice: Advice, count: int) -> tuple[ActionType, str]:

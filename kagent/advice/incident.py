@@ -123,7 +123,7 @@ def carried_on(look: Look, found: list[Finding]) -> Judgement:
     incident = state.incident
     assert incident is not None
     messages: list[Recommendation] = []
-    incident = _noticed(look, incident)
+    incident = _drained_since(look, _noticed(look, incident))
     if incident.superseded and not (state.incident and state.incident.superseded):
         messages.append(last_message(incident, status=Status.SUPERSEDED, as_of=look.as_of))
         incident = replace(incident, sent_at=look.now)
@@ -132,6 +132,12 @@ def carried_on(look: Look, found: list[Finding]) -> Judgement:
         return _calm(look, incident, messages)
     incident = replace(incident, calm=0)
     return _goes_on(look, incident, lead, messages)
+
+
+def _drained_since(look: Look, incident: Incident) -> Incident:
+    if not look.by_member or not drained(look):
+        return replace(incident, drained_at=None) if incident.drained_at is not None else incident
+    return replace(incident, drained_at=look.as_of) if incident.drained_at is None else incident
 
 
 def _noticed(look: Look, incident: Incident) -> Incident:
@@ -265,7 +271,8 @@ def _resolved(look: Look, incident: Incident) -> Recommendation:
     else:
         how = Resolution.DRAINED
     since = incident.followed_at or incident.opened_at
-    drain = round((look.now - since) / 1000, 1) if drained(look) or not look.by_member else None
+    until = look.now if not look.by_member else incident.drained_at
+    drain = round(max(0, until - since) / 1000, 1) if until is not None else None
     outcome = Outcome(
         predicted_drain_s=incident.predicted_drain,
         measured_drain_s=drain,

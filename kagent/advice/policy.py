@@ -170,7 +170,9 @@ def _flag(value: Any) -> bool:
 class Pattern(Protocol):
     """One entry of the settings' ``groups``: ``match`` and the policy's fields."""
 
-    match: str
+    @property
+    def match(self) -> str:
+        """A glob, or a regular expression between slashes."""
 
     def model_dump(self) -> dict[str, Any]:
         """All its fields."""

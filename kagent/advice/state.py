@@ -55,6 +55,8 @@ class Incident:
     stale: bool = False
     changed_at: int | None = None
     followed_at: int | None = None
+    drained_at: int | None = None
+    """Since when no member is behind any more."""
 
 
 @dataclass(frozen=True, slots=True)

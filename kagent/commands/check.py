@@ -1,0 +1,90 @@
+"""``kagent check``: is anything the matter with this cluster's groups? With nothing but its address."""
+
+from __future__ import annotations
+
+import time
+
+import click
+import orjson
+
+from kagent.advice.policy import Policies
+from kagent.advice.recommendation import Recommendation
+from kagent.checkup import UNSEEN, Checkup, chooser, findings_of, judged_groups
+from kagent.commands.common import chosen
+from kagent.commands.spans import SPAN
+from kagent.kafka.admin import Admin
+from kagent.names import shown
+from kagent.settings import Settings
+
+FOUND = 1
+
+
+def policies(settings: Settings) -> Policies:
+    """The settings' policies, with kagent's own groups left out."""
+    return Policies(settings.policy, settings.groups, (*settings.ignore, settings.topics.prefix.rstrip("-")))
+
+
+@click.command()
+@click.option(
+    "--group", "groups", multiple=True, help="Only groups that match this glob or /regex/; repeatable."
+)
+@click.option("--for", "seconds", type=SPAN, default="3m", show_default=True, help="How long to look.")
+@click.option("--json", "as_json", is_flag=True, help="One line of JSON per finding, and one for the whole.")
+@click.pass_context
+def command(ctx: click.Context, groups: tuple[str, ...], seconds: float, as_json: bool) -> None:
+    """Judge the groups of a cluster once, from outside; writes nothing.
+
+    Exit code 0: quiet; 1: something was found; 2: it could not be told.
+    """
+    settings, name, cluster = chosen(ctx)
+    checkup = Checkup(Admin(cluster), name, policies(settings), seconds, chooser(groups))
+    watch(checkup, quiet=as_json)
+    found = findings_of(checkup)
+    judged = judged_groups(checkup)
+    for _, message in found:
+        _tell(Recommendation.model_validate(message), as_json)
+    summary = {
+        "type": "check",
+        "cluster": name,
+        "judged": len(judged),
+        "found": len(found),
+        "seconds": seconds,
+        "rounds": checkup.rounds,
+        "not_seen": UNSEEN,
+    }
+    if as_json:
+        click.echo(orjson.dumps(summary).decode())
+    else:
+        click.echo(f"{len(judged)} groups judged over {seconds:.0f} s, {len(found)} with a finding.")
+        click.echo(f"Only the service sees {UNSEEN}.")
+    ctx.exit(FOUND if found else 0)
+
+
+def watch(checkup: Checkup, quiet: bool) -> None:
+    """All rounds, with a bar on a terminal."""
+    end = time.monotonic() + checkup.seconds
+    with click.progressbar(
+        length=max(1, int(checkup.seconds)),
+        label="looking",
+        file=click.get_text_stream("stderr"),
+        hidden=quiet,
+    ) as bar:
+        while True:
+            began = time.monotonic()
+            checkup.look()
+            left = end - time.monotonic()
+            bar.update(min(bar.length or 0, int(checkup.seconds - left)) - bar.pos)
+            if left <= 0:
+                return
+            time.sleep(max(0.0, min(left, checkup.between - (time.monotonic() - began))))
+
+
+def _tell(message: Recommendation, as_json: bool) -> None:
+    if as_json:
+        click.echo(message.model_dump_json(by_alias=True))
+        return
+    click.echo(f"{message.severity.value.upper()} {shown(message.group)}: {message.verdict.value}")
+    click.echo(f"  {message.reason}")
+    for action in message.actions:
+        if action.feasible != "no":
+            click.echo(f"  {'do' if action.feasible == 'yes' else 'perhaps'}: {action.how}")

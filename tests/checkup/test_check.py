@@ -1,0 +1,118 @@
+"""`kagent check`, `explain` and `mute` against a real broker with real consumers."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from confluent_kafka import Consumer
+from confluent_kafka.admin import AdminClient
+
+from kagent.cli import root
+
+pytestmark = pytest.mark.kafka
+
+
+def wait_for_members(bootstrap: str, groups: dict[str, int], seconds: float = 40) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = {
+            name: future.result(10) for name, future in admin.describe_consumer_groups(list(groups)).items()
+        }
+        if all(
+            len(g.members) == groups[n] and g.state is not None and g.state.name == "STABLE"
+            for n, g in found.items()
+        ):
+            return
+        time.sleep(0.3)
+    raise AssertionError(f"the groups did not form: {groups}")
+
+
+def kagent(config: Path, *args: str) -> tuple[int, list[dict[str, Any]], str]:
+    result = CliRunner().invoke(root, ["--config", str(config), *args])
+    lines = [json.loads(line) for line in result.output.splitlines() if line.startswith("{")]
+    return result.exit_code, lines, result.output
+
+
+def test_a_skewed_group_is_found_from_outside_and_its_caught_up_neighbours_are_not(
+    stage: Any, broker: str, tmp_path: Path
+) -> None:
+    tag = uuid.uuid4().hex[:8]
+    topic, skewed, healthy, modern = (f"{name}-{tag}" for name in ("orders", "skewed", "healthy", "modern"))
+    stage.topic(topic, 4)
+    stage.produce(topic, {0: 150.0, 1: 150.0, 2: 20.0, 3: 20.0})
+    for number in range(2):
+        stage.consume(topic, skewed, f"c{number}", 0.006)
+        stage.consume(topic, healthy, f"c{number}")
+        stage.consume(topic, modern, f"c{number}", **{"group.protocol": "consumer"})
+    wait_for_members(broker, {skewed: 2, healthy: 2, modern: 2})
+    config = tmp_path / "kagent.yaml"
+    config.write_text(
+        yaml.safe_dump(
+            {
+                "clusters": {"main": {"bootstrap": broker}},
+                "policy": {"min_behind": 2, "stall_after": 600},
+            }
+        )
+    )
+
+    code, lines, output = kagent(config, "check", "--for", "30s", "--json", "--group", f"*-{tag}")
+
+    assert code == 1, output
+    summary = lines[-1]
+    found = [line for line in lines if line["type"] == "recommendation"]
+    assert summary["judged"] == 3
+    assert [f["group"] for f in found] == [skewed], output
+    assert found[0]["verdict"] in ("rebalance", "hot_partition", "slow_member")
+    assert found[0]["group_kind"] == "classic_librdkafka" or found[0]["group_kind"] == "classic"
+    assert max(found[0]["members"], key=lambda m: m["work_now"])["client_id"] == "c0"
+
+    code, lines, output = kagent(config, "explain", healthy, "--for", "5s", "--json")
+    assert code == 0, output
+    assert lines[0]["verdict"] == "balanced"
+    assert {m["member"].split("/")[0] for m in lines[0]["members"]} == {"c0", "c1"}
+
+    code, _, output = kagent(config, "explain", f"nobody-{tag}", "--for", "1s")
+    assert code != 0
+
+
+def test_quiet_is_exit_code_zero(broker: str, tmp_path: Path) -> None:
+    config = tmp_path / "kagent.yaml"
+    config.write_text(yaml.safe_dump({"clusters": {"main": {"bootstrap": broker}}}))
+
+    code, lines, output = kagent(config, "check", "--for", "2s", "--json", "--group", "no-such-group")
+
+    assert code == 0, output
+    assert lines[-1]["judged"] == 0
+
+
+def test_a_mute_is_a_record_under_the_groups_key(stage: Any, broker: str, tmp_path: Path) -> None:
+    prefix = f"m{uuid.uuid4().hex[:8]}-"
+    stage.topic(f"{prefix}mutes", 1)
+    config = tmp_path / "kagent.yaml"
+    config.write_text(
+        yaml.safe_dump({"clusters": {"main": {"bootstrap": broker}}, "topics": {"prefix": prefix}})
+    )
+
+    assert kagent(config, "mute", "orders", "--for", "2h", "--why", "a migration")[0] == 0
+    assert kagent(config, "mute", "orders", "--off")[0] == 0
+
+    consumer = Consumer({"bootstrap.servers": broker, "group.id": prefix, "auto.offset.reset": "earliest"})
+    consumer.subscribe([f"{prefix}mutes"])
+    found: list[Any] = []
+    deadline = time.monotonic() + 30
+    while len(found) < 2 and time.monotonic() < deadline:
+        found += [m for m in consumer.consume(2, 1.0) if m.error() is None]
+    consumer.close()
+    record = json.loads(found[0].value())
+    assert found[0].key() == b"main/orders"
+    assert record["why"] == "a migration"
+    assert record["until"] > time.time() * 1000 + 7_000_000
+    assert found[1].value() is None

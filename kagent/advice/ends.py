@@ -162,8 +162,8 @@ class EndHistory:
         in the first one after it, UNKNOWN where there is none. ``slack`` ms widens the times by the clocks' difference.
         """
         count = self._count
-        before = np.searchsorted(self._seen[:count], times - slack, side="right") - 1
-        after = np.searchsorted(self._asked[:count], times + slack, side="left")
+        before = self._seen[:count].searchsorted(times - slack, side="right") - 1
+        after = self._asked[:count].searchsorted(times + slack, side="left")
         low = self._ends[np.maximum(before, 0), partitions]
         high = self._ends[np.minimum(after, max(count - 1, 0)), partitions]
         low = np.where(before >= 0, low, UNKNOWN)
@@ -171,7 +171,7 @@ class EndHistory:
 
     def at(self, time: int) -> Longs:
         """The ends of all partitions in the last sample before ``time``, or in the oldest one."""
-        row = int(np.searchsorted(self._seen[: self._count], time, side="right")) - 1
+        row = int(self._seen[: self._count].searchsorted(time, side="right")) - 1
         return self._ends[max(row, 0)] if self._count else self.end
 
     def rates(self, window: int = 300_000) -> Floats:

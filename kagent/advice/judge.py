@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from kagent.advice import incident as incidents
-from kagent.advice.commits import TopicCommits
+from kagent.advice.commits import GONE, TopicCommits
 from kagent.advice.ends import UNKNOWN, EndHistory
 from kagent.advice.gates import Streaks, why_not
 from kagent.advice.learning import lessons, membership
@@ -108,22 +108,29 @@ def quiet(seen: Observation, state: JudgeState, policy: Policy) -> bool:
 
 def _topic_quiet(commits: TopicCommits, ends: EndHistory, policy: Policy, floor: int) -> bool:
     """No commit was behind when it was made, none is overtaken by retention, none with unread data after it is old."""
-    partition = np.array(commits.partition, np.int64)
+    listed, allowed = commits.partition, policy.allowed_lag
     if not ends.samples:
         return True
-    if partition[-1] >= ends.partitions:
+    if listed[-1] >= ends.partitions:
         return False
-    committed, moved = np.array(commits.committed, np.int64), np.array(commits.moved, np.int64)
-    allowed = policy.allowed_lag
-    unread = ends.end[partition] - committed > allowed
+    committed = np.array(commits.committed, np.int64)
+    whole = len(listed) == ends.partitions  # partitions are listed in order, so these are all of them
+    partition = slice(None) if whole else np.array(listed, np.int64)
+    unread = (ends.end[partition] - committed) > allowed
     if not unread.any():
         return True
-    here = unread & (committed != -1)
-    if (here & (moved < floor)).any() or (here & (ends.start[partition] > committed)).any():
+    if min(commits.committed) == GONE:
+        unread &= committed != GONE
+    if min(commits.moved) < floor and (unread & (np.array(commits.moved, np.int64) < floor)).any():
         return False
-    time = np.array(commits.time, np.int64)
-    before, _ = ends.bracket(partition, time, int(policy.clock_slack * 1000))
-    return not bool((here & (before != UNKNOWN) & (before - committed > allowed)).any())
+    if (unread & (ends.start[partition] > committed)).any():
+        return False
+    slack = int(policy.clock_slack * 1000)
+    late = unread & (ends.at(max(commits.time) - slack)[partition] - committed > allowed)
+    if not late.any():
+        return True
+    before, _ = ends.bracket(np.array(listed, np.int64), np.array(commits.time, np.int64), slack)
+    return not bool((late & (before != UNKNOWN) & (before - committed > allowed)).any())
 
 
 def _judged(look: Look) -> Judgement:

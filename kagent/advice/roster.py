@@ -131,6 +131,11 @@ class Roster:
         return text.hexdigest()[:16]
 
     @cached_property
+    def library(self) -> GroupKind:
+        """The kind of a classic group by the library that its members run."""
+        return _library(self)
+
+    @cached_property
     def subscribed(self) -> frozenset[str]:
         """All topics that some member subscribes to or holds."""
         return frozenset(t for m in self.members for t in m.subscriptions) | frozenset(self.owners)
@@ -191,7 +196,7 @@ def kind_of(roster: Roster | None, group: str, configured: GroupKind | None = No
         return GroupKind.STREAMS
     if roster.protocol == "faust":
         return GroupKind.FAUST
-    return _library(roster)
+    return roster.library
 
 
 def _connect_sink(roster: Roster, group: str) -> bool:

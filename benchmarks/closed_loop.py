@@ -86,21 +86,16 @@ def loads(quick: bool) -> list[Load]:
     return found
 
 
-@dataclass
 class Worker(threading.Thread):
     """One consumer of fixed speed. It takes orders (give up, take over) between batches and commits as it goes."""
 
-    bootstrap: str
-    group: str
-    start_at: threading.Event
-    stop: threading.Event
-    orders: SimpleQueue[tuple[Callable[[], None], threading.Event]] = field(default_factory=SimpleQueue)
-
-    def __post_init__(self) -> None:
+    def __init__(self, bootstrap: str, group: str, start_at: threading.Event, stop: threading.Event) -> None:
         super().__init__(daemon=True)
+        self.group, self.start_at, self.stop = group, start_at, stop
+        self.orders: SimpleQueue[tuple[Callable[[], None], threading.Event]] = SimpleQueue()
         self.consumer = Consumer(
             {
-                "bootstrap.servers": self.bootstrap, "group.id": self.group, "enable.auto.commit": False,
+                "bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False,
                 "enable.auto.offset.store": False, "auto.offset.reset": "earliest",
                 "fetch.wait.max.ms": 20, "queued.max.messages.kbytes": 256,
             }

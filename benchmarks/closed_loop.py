@@ -22,9 +22,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from typing import Any
 
 import numpy as np
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaError as Code
 from confluent_kafka.admin import NewTopic
 
 from kagent.advice.planner import Problem, plan
@@ -42,6 +44,12 @@ INFLOW, INFLOW_SECONDS = 0.3, 10.0
 EVERY = 2.0
 LONGEST = 90.0
 WAYS = ("range", "cooperative-sticky", "lag", "kagent")
+MOVING = (
+    Code.NOT_COORDINATOR,
+    Code.COORDINATOR_NOT_AVAILABLE,
+    Code.COORDINATOR_LOAD_IN_PROGRESS,
+    Code._WAIT_COORD,
+)
 Key = tuple[str, int]
 
 
@@ -86,6 +94,18 @@ def loads(quick: bool) -> list[Load]:
     return found
 
 
+def _patiently(ask: Callable[[], Any], seconds: float = 20.0) -> Any:
+    """Asks again while the group's coordinator is still being found."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            return ask()
+        except KafkaException as error:
+            if error.args[0].code() not in MOVING or time.monotonic() > until:
+                raise
+            time.sleep(0.1)
+
+
 class Worker(threading.Thread):
     """One consumer of fixed speed. It takes orders (give up, take over) between batches and commits as it goes."""
 
@@ -97,7 +117,7 @@ class Worker(threading.Thread):
             {
                 "bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False,
                 "enable.auto.offset.store": False, "auto.offset.reset": "earliest",
-                "fetch.wait.max.ms": 20, "queued.max.messages.kbytes": 256,
+                "fetch.wait.max.ms": 20, "queued.max.messages.kbytes": 256, "log_level": 0,
             }
         )  # fmt: skip
         self.position: dict[Key, int] = {}
@@ -105,7 +125,7 @@ class Worker(threading.Thread):
     def take(self, keys: list[Key]) -> None:
         """From the committed offsets on."""
         parts = [TopicPartition(*key) for key in keys]
-        found = self.consumer.committed(parts, timeout=10) if parts else []
+        found = _patiently(lambda: self.consumer.committed(parts, timeout=10)) if parts else []
         self.consumer.incremental_assign(
             [TopicPartition(p.topic, p.partition, max(p.offset, 0)) for p in found]
         )
@@ -118,9 +138,8 @@ class Worker(threading.Thread):
     def commit(self, keys: list[Key] | None = None) -> None:
         done = {key: at for key, at in self.position.items() if keys is None or key in keys}
         if done:
-            self.consumer.commit(
-                offsets=[TopicPartition(*key, at) for key, at in done.items()], asynchronous=False
-            )
+            offsets = [TopicPartition(*key, at) for key, at in done.items()]
+            _patiently(lambda: self.consumer.commit(offsets=offsets, asynchronous=False))
         for key in done:
             del self.position[key]
 
@@ -213,7 +232,7 @@ def run(load: Load, cluster: Cluster, admin: Admin) -> tuple[list[Group], float]
     load = Load(load.name, {f"{topic}.{tag}": shares for topic, shares in load.shares.items()}, load.members)
     for future in admin.create([NewTopic(t, len(s), 1) for t, s in load.shares.items()]).values():
         future.result(30)
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "linger.ms": 20})
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "linger.ms": 20, "log_level": 0})
     backlog = {
         k: int(n) for k, n in zip(load.keys, np.rint(load.weights * RATE * DRAIN * load.members), strict=True)
     }

@@ -69,7 +69,7 @@ abstract class Harness {
         }
     }
 
-    /** Repeats until the time is used up; the median of the later half, when the compiler has done its work. */
+    /** Repeats until the time is used up; the best run counts, when the compiler has done its work. */
     Object measure(String strategy, String phase, Run run, Rows rows) throws Exception {
         List<Double> times = new ArrayList<>();
         long end = System.nanoTime() + (long) (seconds * 1e9);
@@ -85,12 +85,10 @@ abstract class Harness {
             times.add((System.nanoTime() - start) / 1e6);
             peak = Math.max(peak, peaks() - before);
         } while (System.nanoTime() < end && times.size() < 40);
-        List<Double> late = new ArrayList<>(times.subList(times.size() / 2, times.size()));
-        Collections.sort(late);
         Digest digest = new Digest();
         rows.each(result, digest);
         System.out.printf("{\"strategy\": \"%s\", \"phase\": \"%s\", \"ms\": %.3f, \"mb\": %.1f, \"digest\": \"%d\", \"runs\": %d}%n",
-            strategy, phase, late.get(late.size() / 2), peak / 1e6, digest.sum, times.size());
+            strategy, phase, Collections.min(times), peak / 1e6, digest.sum, times.size());
         return result;
     }
 

@@ -56,11 +56,9 @@ def resolved(scenario: Scenario, rows: Assignment, generation: Ints, field: Ints
     layout = scenario.layout
     order = member_order(scenario)
     topic, partition = rows.topic, rows.partition
-    exists = partition < layout.count[topic]
-    wanted = layout.considered[topic]
-    past_the_end = int((wanted & ~exists).sum())
-    keep = wanted & exists
+    keep = partition < layout.limit[topic]
     everything = bool(keep.all())
+    past_the_end = 0 if everything else int(layout.considered[topic[~keep]].sum())
     member = (rows.member if everything else rows.member[keep]).astype(np.int64)
     number = layout.numbers(topic, partition) if everything else layout.numbers(topic[keep], partition[keep])
     previous = _previous(member, number, generation, order, layout.total)

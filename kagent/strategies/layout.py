@@ -82,6 +82,11 @@ class Layout:
         return flags
 
     @cached_property
+    def limit(self) -> Ints:
+        """Partitions per considered topic, 0 for the others: a row counts when its partition is below."""
+        return np.where(self.considered, self.count, 0)
+
+    @cached_property
     def considered_topics(self) -> Ints:
         """Their codes, ascending."""
         return np.flatnonzero(self.considered)

@@ -5,6 +5,8 @@ The server knows who holds what, so there are no claims to settle; racks play no
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -19,26 +21,36 @@ Ints = npt.NDArray[np.int64]
 PAST_THE_END = "{} held partitions that no longer exist were dropped"
 
 
-def held_rows(scenario: Scenario) -> tuple[Ints, Ints, tuple[str, ...]]:
-    """(member, global number) of what members hold and are subscribed to, in the order of their records.
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Rows (member, partition) that count: of topics the member is subscribed to, in the order of the records."""
+
+    member: Ints
+    number: Ints
+    topic: npt.NDArray[np.int32]
+    partition: npt.NDArray[np.int32]
+    notes: tuple[str, ...]
+
+
+def held_rows(scenario: Scenario) -> Held:
+    """What members hold.
 
     Raises InputError when two members hold one partition: the server never lets that be.
     """
     layout, owned = scenario.layout, scenario.owned
-    exists = owned.partition < layout.count[owned.topic]
-    wanted = layout.subscribed[owned.member, owned.topic] if not layout.same_effective else True
-    keep = exists & layout.considered[owned.topic] & wanted
-    everything = bool(keep.all())
-    topic, partition = (
-        (owned.topic, owned.partition) if everything else (owned.topic[keep], owned.partition[keep])
-    )
-    member = (owned.member if everything else owned.member[keep]).astype(np.int64)
+    topic, partition, member = owned.topic, owned.partition, owned.member
+    keep = partition < layout.limit[topic]
+    gone = 0 if keep.all() else int(layout.considered[topic[~keep]].sum())
+    if not layout.same_effective:
+        keep = keep & layout.subscribed[member, topic]
+    if not keep.all():
+        topic, partition, member = topic[keep], partition[keep], member[keep]
     number = layout.numbers(topic, partition)
     holders = np.bincount(number, minlength=layout.total)
+    wide = member.astype(np.int64)
     if len(holders) and int(holders.max()) > 1:
-        _refuse(scenario, int(np.argmax(holders)), member, number)
-    gone = int((~exists & layout.considered[owned.topic]).sum())
-    return member, number, (PAST_THE_END.format(gone),) if gone else ()
+        _refuse(scenario, int(np.argmax(holders)), wide, number)
+    return Held(wide, number, topic, partition, (PAST_THE_END.format(gone),) if gone else ())
 
 
 def _refuse(scenario: Scenario, twice: int, member: Ints, number: Ints) -> None:

@@ -16,6 +16,7 @@ from kagent.strategies.scenario import Scenario
 from kagent.strategies.server import held_rows, homogeneous
 
 Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
 
 
 def assign(scenario: Scenario) -> Assignment:
@@ -23,25 +24,27 @@ def assign(scenario: Scenario) -> Assignment:
     if not homogeneous(scenario):
         return uniform_mixed.assign(scenario)
     layout = scenario.layout
-    member, number, notes = held_rows(scenario)
+    rows = held_rows(scenario)
+    member, topic, partition = rows.member, rows.topic, rows.partition
     order = order_of_puts(string_hashes(scenario.member_ids))
     held = np.bincount(member, minlength=len(order))
     quotas = _quotas(held, order, layout.considered_total)
-    free = _free(scenario, order, number)
+    new_topic, new_partition = _free(scenario, order, rows.number)
     if (held > quotas).any():
-        keeps, revoked = _revoked(scenario, member, number, held, quotas, order)
-        member, number = member[keeps], number[keeps]
-        free = np.concatenate((free, revoked))
+        keeps, revoked = _revoked(scenario, member, rows.number, held, quotas, order)
+        member, topic, partition = member[keeps], topic[keeps], partition[keeps]
+        more_topic, more_partition = layout.split(revoked)
+        new_topic = np.concatenate((new_topic, more_topic))
+        new_partition = np.concatenate((new_partition, more_partition))
     lacking = order[quotas[order] > held[order]]
-    taker = np.repeat(lacking, (quotas - held)[lacking])[: len(free)]
-    topic, partition = layout.split(np.concatenate((number, free)))
+    taker = np.repeat(lacking, (quotas - held)[lacking])[: len(new_topic)]
     return Assignment(
         scenario.member_ids,
         layout.topics,
-        topic,
-        partition,
+        np.concatenate((topic, new_topic)),
+        np.concatenate((partition, new_partition)),
         np.concatenate((member, taker)).astype(np.int32),
-        (*notes, *topicids.notes(scenario)),
+        (*rows.notes, *topicids.notes(scenario)),
     )
 
 
@@ -61,20 +64,18 @@ def _quotas(held: Ints, order: Ints, total: int) -> Ints:
     return quotas
 
 
-def _free(scenario: Scenario, order: Ints, number: Ints) -> Ints:
-    """Partitions that nobody holds, topics in the order of Java's set of ids."""
+def _free(scenario: Scenario, order: Ints, held: Ints) -> tuple[Codes, Codes]:
+    """(topic, partition) of what nobody holds, topics in the order of Java's set of ids."""
     layout = scenario.layout
-    free = np.repeat(layout.considered, layout.count)
-    free[number] = False
-    numbers = np.flatnonzero(free)
-    if not len(numbers):
-        return numbers
-    place = np.zeros(len(layout.topics), np.int64)
     topics = _topic_order(scenario, int(order[0]))
+    if not len(held):
+        return layout.partitions(topics)
+    free = np.repeat(layout.considered, layout.count)
+    free[held] = False
+    numbers = np.flatnonzero(free)
+    place = np.zeros(len(layout.topics), np.int64)
     place[topics] = np.arange(len(topics))
-    if not (np.diff(place[layout.considered_topics]) > 0).all():
-        numbers = numbers[np.argsort(place[layout.topic_of[numbers]], kind="stable")]
-    return numbers
+    return layout.split(numbers[np.argsort(place[layout.topic_of[numbers]], kind="stable")])
 
 
 def _topic_order(scenario: Scenario, first: int) -> Ints:

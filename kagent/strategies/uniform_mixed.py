@@ -27,10 +27,10 @@ def assign(scenario: Scenario) -> Assignment:
     order = order_of_puts(string_hashes(scenario.member_ids))
     at = np.empty(len(order), np.int64)
     at[order] = np.arange(len(order))
-    member, number, notes = held_rows(scenario)
+    rows = held_rows(scenario)
     owner = np.full(layout.total, -1, np.int64)  # members by their place in Java's map from here on
-    owner[number] = at[member]
-    held = np.bincount(owner[number], minlength=len(order)).astype(np.int64)
+    owner[rows.number] = at[rows.member]
+    held = np.bincount(owner[rows.number], minlength=len(order)).astype(np.int64)
     subscribers = {
         topic: np.flatnonzero(layout.subscribed[order, topic]) for topic in layout.considered_topics.tolist()
     }
@@ -46,7 +46,7 @@ def assign(scenario: Scenario) -> Assignment:
         topic_column,
         partition,
         order[owner[placed]].astype(np.int32),
-        (*notes, *topicids.notes(scenario)),
+        (*rows.notes, *topicids.notes(scenario)),
     )
 
 

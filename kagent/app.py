@@ -182,6 +182,17 @@ class Worker:
                 continue
             self.desk.sampled(cluster, samples, sampler.names(), sampler.infos())
 
+    def health(self) -> tuple[bool, dict[str, Any]]:
+        """Whether ticks are being judged, if any partition is ours."""
+        age = self.desk.clock() - self.desk.last_tick
+        idle = not self._loaded
+        well = self.ready and (idle or age < max(30.0, 3 * self.settings.worker.tick))
+        return well, {
+            "ready": self.ready,
+            "partitions": sorted(self._loaded),
+            "last_tick_age_s": round(age, 1),
+        }
+
     async def tell_state(self) -> None:
         """The state message of every cluster, by the worker that owns partition 0."""
         if 0 not in self.owned() or not self.ready:
@@ -278,6 +289,15 @@ def wire(worker: Worker) -> faust.App:
     @app.timer(interval=settings.worker.state_interval, name="state")
     async def state() -> None:
         await worker.tell_state()
+
+    @app.page("/healthz")
+    async def healthz(web: Any, request: Any) -> Any:
+        well, said = worker.health()
+        return web.json(said, status=200 if well else 503)
+
+    @app.page("/readyz")
+    async def readyz(web: Any, request: Any) -> Any:
+        return web.json({"ready": worker.ready}, status=200 if worker.ready else 503)
 
     return app
 

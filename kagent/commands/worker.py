@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 
 import click
 
 from kagent.commands.common import child_environment, chosen
+from kagent.errors import SetupError
 
 
 @click.command()
@@ -20,6 +22,19 @@ def command(ctx: click.Context, loglevel: str, web_port: int | None) -> None:
     """Run the Faust worker until stopped."""
     settings, _, _ = chosen(ctx)
     port = settings.worker.web_port if web_port is None else web_port
+    _free(settings.worker.web_host, port)
     faust = [sys.executable, "-m", "faust", "--datadir", settings.worker.data, "-A", "kagent.app", "worker"]
     environment = child_environment(ctx) | {"KAGENT_WORKER__WEB_PORT": str(port)}
     os.execve(sys.executable, [*faust, "--loglevel", loglevel.lower(), "--web-port", str(port)], environment)
+
+
+def _free(host: str, port: int) -> None:
+    """Faust would tell of a taken port only in a traceback, and late."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise SetupError(
+                f"The web port {port} cannot be used ({error.strerror}): stop what listens there, or set worker.web_port."
+            ) from error

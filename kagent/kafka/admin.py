@@ -174,6 +174,8 @@ class Admin:
             answer = self._client.list_consumer_groups(request_timeout=self.deadline).result(
                 self.deadline + 5
             )
+            if answer.errors:  # some broker did not answer: a list that lacks its groups would look whole
+                raise answer.errors[0] if isinstance(answer.errors[0], KafkaException) else KafkaException(answer.errors[0])
             return sorted({group.group_id for group in answer.valid})
 
     @patiently

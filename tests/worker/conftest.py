@@ -170,7 +170,7 @@ class Kagent:
         young = isinstance(found, State) and time.time() * 1000 - found.time < 10_000
         return found if young and isinstance(found, State) else None
 
-    def wait_until_watching(self, deadline: float = 90) -> None:
+    def wait_until_watching(self, deadline: float = 240) -> None:
         def watching() -> bool:
             state = self.state()
             return state is not None and state.status == "watching"
@@ -233,7 +233,7 @@ class Kagent:
         names = [name for name in admin.groups() if not name.startswith("kagent")]
         return {group: held for group, held in admin.committed(names).items() if held}
 
-    def assert_table_equals_admin(self, deadline: float = 60) -> None:
+    def assert_table_equals_admin(self, deadline: float = 180) -> None:
         """The lag table equals what the broker says, for every partition of every group."""
         eventually(
             "the lag table equals the admin API", lambda: self.lag_table() == self.committed(), deadline

@@ -60,6 +60,17 @@ class _States:
     key: npt.NDArray[np.uint64]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Children:
+    """Steps from states: a unit of a state goes to a member. ``left``: what its source needs then."""
+
+    states: _States
+    parent: Codes
+    unit: Codes
+    to: Codes
+    left: Codes | None
+
+
 class Search:
     """Beam searches for one goal; tables that they share are made once."""
 
@@ -81,23 +92,17 @@ class Search:
         load = summed(goal.home, goal.size, goal.members)[None, :]
         at = goal.home[None, :].copy()
         members = np.arange(goal.members)
-        before, held = self._before(at, np.zeros_like(members), members, None)
+        before, held = self._before(at, np.zeros_like(members), members)
         need = self._needs(before, held, members, load[0])[None, :]
         return _States(at, load, need, np.zeros(1, np.uint64))
 
-    def _before(
-        self, at: Codes, state: Codes, member: Codes, without: Codes | None
-    ) -> tuple[Numbers, Numbers]:
+    def _before(self, at: Codes, state: Codes, member: Codes) -> tuple[Numbers, Numbers]:
         """Per (state, member) what units larger than each that it still holds sum up to (inf: gone), and what all do."""
         slots = self.slots[member]
         here = (slots >= 0) & (at[state[:, None], slots] == member[:, None])
-        if without is not None:
-            here &= slots != without[:, None]
         sizes = np.where(here, self.slot_size[member], 0.0)
         up_to = np.cumsum(sizes, axis=1)
-        before = np.zeros_like(up_to)
-        before[:, 1:] = up_to[:, :-1]  # not a difference: sizes may be infinite
-        return np.where(here, before, np.inf), up_to[:, -1]
+        return np.where(here, up_to - sizes, np.inf), up_to[:, -1]
 
     def _needs(self, before: Numbers, held: Numbers, member: Codes, load: Numbers) -> Codes:
         """Fewest units, largest first, that must leave each member of that load; FAR where all are too few."""
@@ -120,41 +125,49 @@ class Search:
                 return states.at[done[int(full.argmin())]], moves, cut
             if moves == most:
                 break
-            states, lost = self._kept(self._moved(states), most - moves - 1, width, sign)
+            states, lost = self._kept(self._moved(states, most - moves - 1), most - moves - 1, width, sign)
             cut |= lost
         return None, FAR, cut
 
-    def _placed(self, states: _States, unit: int) -> tuple[_States, Codes, Codes, Codes]:
+    def _placed(self, states: _States, unit: int) -> _Children:
         """Children of placing a unit that nobody has: one for each member that may hold it."""
         members = np.flatnonzero(self.goal.eligible[unit])
         parent = np.repeat(np.arange(len(states.at)), len(members))
         to = np.tile(members, len(states.at))
-        return states, parent, np.full(len(parent), unit), to
+        return _Children(states, parent, np.full(len(parent), unit), to, None)
 
-    def _moved(self, states: _States) -> tuple[_States, Codes, Codes, Codes]:
-        """Children of one move away from each state's fullest member, of each unit it still has, to anybody."""
-        goal = self.goal
-        excess = np.where(states.need > 0, states.load - goal.room, -np.inf)
-        source = excess.argmax(axis=1)
-        slots = self.slots[source]
-        here = (slots >= 0) & (states.at[np.arange(len(source))[:, None], slots] == source[:, None])
-        state, column = np.nonzero(here)
+    def _moved(self, states: _States, most: int) -> _Children:
+        """Children of one move away from each state's fullest member, of each unit it still has, to anybody.
+
+        Only units that leave a need which ``most`` further moves can meet. Without a unit the need is one less if the
+        unit is among the largest that have to go, or as good as the last of those.
+        """
+        goal, rows = self.goal, np.arange(len(states.at))
+        source = np.where(states.need > 0, states.load - goal.room, -np.inf).argmax(axis=1)
+        slots, need = self.slots[source], states.need[rows, source]
+        here = (slots >= 0) & (states.at[rows[:, None], slots] == source[:, None])
+        sizes, rank = self.slot_size[source], np.cumsum(here, axis=1)
+        without_last = np.where(here & (rank < need[:, None]), sizes, 0.0).sum(axis=1)
+        excess = states.load[rows, source] - self.limit[source]
+        one_less = (rank <= need[:, None]) | (without_last[:, None] + sizes >= excess[:, None])
+        left = need[:, None] - one_less
+        others = states.need.sum(axis=1) - need
+        state, column = np.nonzero(here & (left + others[:, None] <= most))
         unit = slots[state, column]
         to_ok = goal.eligible[unit].copy()
         to_ok[np.arange(len(unit)), source[state]] = False
         row, to = np.nonzero(to_ok)
-        return states, state[row], unit[row], to
+        return _Children(states, state[row], unit[row], to, left[state, column][row])
 
-    def _kept(
-        self, children: tuple[_States, Codes, Codes, Codes], most: int, width: int, sign: float
-    ) -> tuple[_States, bool]:
+    def _kept(self, children: _Children, most: int, width: int, sign: float) -> tuple[_States, bool]:
         """The best children, each once: those that can still end within ``most`` moves, ``width`` of them."""
-        states, parent, unit, to = children
-        goal = self.goal
-        key = states.key[parent] + self.keys[unit, to]
-        _, first = np.unique(key, return_index=True)
-        parent, unit, to, key = parent[first], unit[first], to[first], key[first]
+        goal, states = self.goal, children.states
+        key = states.key[children.parent] + self.keys[children.unit, children.to]
+        key, first = np.unique(key, return_index=True)
+        parent, unit, to = children.parent[first], children.unit[first], children.to[first]
         load, need = self._after(states, parent, unit, to)
+        if children.left is not None:
+            need[np.arange(len(first)), goal.home[unit]] = children.left[first]
         ahead = need.sum(axis=1)
         alive = np.flatnonzero(ahead <= most)
         cut = len(alive) > width
@@ -168,7 +181,7 @@ class Search:
         return _States(at, load[alive], need[alive], key[alive]), cut
 
     def _after(self, states: _States, parent: Codes, unit: Codes, to: Codes) -> tuple[Numbers, Codes]:
-        """Loads and needs of the children."""
+        """Loads of the children, and needs but for those of the members that gave."""
         goal, rows = self.goal, np.arange(len(parent))
         load, need = states.load[parent], states.need[parent]
         size, source = goal.size[unit], goal.home[unit]
@@ -178,17 +191,10 @@ class Search:
         if len(over):
             one, inverse = _once(parent[over] * goal.members + to[over])
             one = over[one]
-            before, held = self._before(states.at, parent[one], to[one], None)
+            before, held = self._before(states.at, parent[one], to[one])
             need[over, to[over]] = self._needs(before[inverse], held[inverse], to[over], load[over, to[over]])
         left = np.flatnonzero(source >= 0)
-        if len(left):
-            # what a source still needs hangs on state and unit only, not on where the unit goes
-            load[left, source[left]] -= size[left]
-            one, inverse = _once(parent[left] * len(goal.size) + unit[left])
-            one = left[one]
-            before, held = self._before(states.at, parent[one], source[one], unit[one])
-            needs = self._needs(before, held, source[one], load[one, source[one]])
-            need[left, source[left]] = needs[inverse]
+        load[left, source[left]] -= size[left]
         return load, need
 
 

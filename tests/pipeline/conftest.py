@@ -280,7 +280,7 @@ def sized(data: bytes) -> bytes:
     return struct.pack(">i", len(data)) + data
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def past() -> type[Past]:
     """Makes pasts."""
     return Past

@@ -193,7 +193,8 @@ def backtest(
 ) -> list[dict[str, Any]]:
     """A row per group and policy (see RESULT), worst first. ``only``: a glob of groups. Raises InputError without any."""
     picked = rows if only is None else rows.where(rows["group"].rlike(_regex(only)))
-    grouped = picked.groupBy("cluster", "group")
+    tasks = 4 * rows.sparkSession.sparkContext.defaultParallelism
+    grouped = picked.repartition(tasks, "cluster", "group").groupBy("cluster", "group")
     found = grouped.applyInArrow(_one_group(policies, within, keep_every), RESULT).toArrow().to_pylist()
     if not found:
         raise InputError("There is nothing to replay: no group has a commit in this range.")

@@ -111,6 +111,8 @@ class Writer:
             made.unpersist()
 
     def _append(self, name: str, rows: DataFrame, number: int) -> None:
+        if rows.isEmpty():
+            return
         stamped = (
             rows.selectExpr("*", "timestamp_millis(time) AS _at")
             .drop("time")

@@ -102,6 +102,8 @@ def sample(
     group: str,
 ) -> Sample:
     """Read keys and sizes of these ranges on Spark and add them up."""
+    from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
+
     options = {
         **spark_options(cluster),
         "subscribe": topic,
@@ -114,13 +116,11 @@ def sample(
     records = spark.read.format("kafka").options(**options).load()
     weight = "coalesce(length(key), 0) + coalesce(length(value), 0)" if by_bytes else "1"
     sized = records.selectExpr("partition", "key", f"CAST({weight} AS bigint) AS weight")
-    by_key = sized.groupBy("partition", "key").agg({"weight": "sum", "*": "count"})
-    named = by_key.toDF("partition", "key", *(c for c in by_key.columns[2:]))
-    summed = named.selectExpr(
-        "partition", "key", "`sum(weight)` AS weight", "`count(1)` AS records"
-    ).persist()
+    by_key = sized.groupBy("partition", "key")
+    summed = by_key.agg(F.sum("weight").alias("weight"), F.count(F.lit(1)).alias("records")).persist()
     try:
-        whole: pa.Table = summed.groupBy("partition").agg({"weight": "sum", "records": "sum"}).toArrow()
+        totals = (F.sum("weight").alias("weight"), F.sum("records").alias("records"))
+        whole: pa.Table = summed.groupBy("partition").agg(*totals).toArrow()
         keyless: pa.Table = summed.where("key IS NULL").select("partition", "weight").toArrow()
         heaviest: pa.Table = (
             summed.where("key IS NOT NULL").orderBy("weight", ascending=False).limit(MOST_KEYS).toArrow()
@@ -130,10 +130,10 @@ def sample(
     n = max(ranges) + 1
     where = heaviest["partition"].to_numpy().astype(np.int64)
     weights = heaviest["weight"].to_numpy().astype(np.float64)
-    total = _per_partition(whole["partition"], whole["sum(weight)"], n)
+    total = _per_partition(whole["partition"], whole["weight"], n)
     bare = _per_partition(keyless["partition"], keyless["weight"], n)
     rest = total - bare - np.bincount(where, weights=weights, minlength=n)
-    count = int(sum(whole["sum(records)"].to_pylist()))
+    count = int(sum(whole["records"].to_pylist()))
     keys = [bytes(key) for key in heaviest["key"].to_pylist()]
     return Sample(topic, n, seconds, count, keys, where, weights, np.maximum(rest, 0.0), bare)
 

@@ -61,7 +61,7 @@ def test_the_history_has_every_message_once_though_killed_between_tables(
 
     with monkeypatch.context() as patch:
         patch.setattr(keepers, "Writer", broken)
-        with pytest.raises(KafkaError, match="PowerCut"):
+        with pytest.raises(KafkaError):
             keeper(run, history).run_on(run.spark)
     assert rows(history, "lag")
     assert rows(history, "changes") == []
@@ -98,7 +98,7 @@ def test_the_history_has_every_message_once_though_killed_between_tables(
     ends = [(r["partition"], r["log_end"]) for r in rows(history, "ends") if r["topic"] == topic]
     assert set(ends) == {(p, 30) for p in range(4)}
 
-    before = sum(len(DeltaTable(str(history / "lag")).file_uris()) for _ in [0])
+    before = len(DeltaTable(str(history / "lag")).file_uris())
     files = maintain(run.spark, History(str(history)), keep_days=1)
     assert files["lag"] <= before
     assert len(rows(history, "lag")) == len(lag)

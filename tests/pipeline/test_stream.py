@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 
+from kagent.errors import KafkaError
 from kagent.groups import apply, view
 from kagent.keys import source_partition
 from kagent.offsets import Record
@@ -191,3 +195,38 @@ def test_a_replay_reads_all_and_says_so_and_leaves_the_checkpoint_alone(
     assert set(first.start) == {0}
     assert run.committed()["replayed"] == {(topic, 0): 5}
     assert not (run.folder / "checkpoint").exists()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 400 kB of its own; only root can make one."""
+    place = tmp_path / "small"
+    place.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", place], capture_output=True, check=False
+    )
+    if made.returncode:
+        pytest.skip("needs the right to mount a file system")
+    yield place
+    subprocess.run(["umount", "-l", place], check=True)
+
+
+def test_a_full_disk_is_one_sentence_and_costs_no_record(
+    runs: Callable[[], Any], kafka: Any, small_disk: Path
+) -> None:
+    topic, run = kafka.topic("full"), runs()
+    place = str(small_disk / "checkpoint")
+    kafka.commit("full", topic, {0: 1})
+    run.catch_up(checkpoint=place)
+    filler = small_disk / "filler"
+    with contextlib.suppress(OSError), filler.open("wb", buffering=0) as out:
+        while True:
+            out.write(b"x" * 4096)
+    kafka.commit("full", topic, {0: 2})
+
+    with pytest.raises(KafkaError, match="The disk of the checkpoint is full"):
+        run.catch_up(checkpoint=place)
+    filler.unlink()
+    run.catch_up(checkpoint=place)
+
+    assert run.committed()["full"] == {(topic, 0): 2}

@@ -23,7 +23,7 @@ def command(ctx: click.Context, principals: str, as_json: bool) -> None:
         principal = principals.replace("{role}", role)
         if not as_json:
             click.echo(f"# {role}")
-        for rule in dict.fromkeys(rights):
+        for rule in rights:
             if as_json:
                 click.echo(orjson.dumps({"role": role, "principal": principal, **asdict(rule)}).decode())
             else:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 
 import click
-import orjson
 
+from kagent.commands import output
 from kagent.commands.common import chosen
 from kagent.errors import InputError
 from kagent.kafka.admin import Admin
@@ -35,12 +35,21 @@ def command(ctx: click.Context, groups: tuple[str, ...], as_json: bool) -> None:
     _, _, cluster = chosen(ctx)
     admin = Admin(cluster)
     found = shown_lag(admin, groups or None)
-    gone = [g.group.group for g in found if groups and not g.rows and g.group.state in ("dead", "unknown")]
+    gone = [g.group.group for g in found if groups and not g.rows and _nobody(g)]
     if gone:
         names = ", ".join(shown(name) for name in gone)
         raise InputError(f"There is no group {names} on this cluster (or no right to describe it).")
+    if not found:
+        click.echo(
+            f"{cluster.bootstrap} shows no consumer group: there is none, or no right to describe it.",
+            err=True,
+        )
     for group in found:
         _json(group) if as_json else _table(group)
+
+
+def _nobody(group: ShownGroup) -> bool:
+    return group.group.state in ("dead", "unknown") and group.group.type not in ("share", "streams")
 
 
 def _json(group: ShownGroup) -> None:
@@ -51,10 +60,13 @@ def _json(group: ShownGroup) -> None:
         "skew": group.skew,
     }
     for row in group.rows:
-        click.echo(orjson.dumps({**asdict(row), **extra}).decode())
+        click.echo(output.json_line({**asdict(row), **extra}))
 
 
 def _table(group: ShownGroup) -> None:
+    if not group.rows:
+        click.echo(_sentence(group) + "\n")
+        return
     lines = [HEADER, *(_cells(row) for row in group.rows)]
     widths = [max(len(line[at]) for line in lines) for at in range(len(HEADER))]
     for line in lines:
@@ -85,4 +97,10 @@ def _sentence(group: ShownGroup) -> str:
     name, count = shown(group.group.group), len(group.group.members)
     total = sum(row.lag or 0 for row in group.rows)
     skew = "" if group.skew is None else f", member skew {group.skew:.2f}"
-    return f"{name}: {group.group.state}, {count} member{'' if count == 1 else 's'}, lag {total}{skew}"
+    if group.group.type == "share":
+        return f"{name}: a share group, which has no lag"
+    problems = sorted({row.problem for row in group.rows if row.problem})
+    unknown = f"; log offsets unknown: {shown('; '.join(problems))}" if problems else ""
+    return (
+        f"{name}: {group.group.state}, {count} member{'' if count == 1 else 's'}, lag {total}{skew}{unknown}"
+    )

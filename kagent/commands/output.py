@@ -1,10 +1,13 @@
-"""Tables for people: as wide as the terminal, or as their content when piped."""
+"""Tables for people, as wide as the terminal or as their content when piped, and JSON that no terminal obeys."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable, Sequence
+from typing import Any
 
+import orjson
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -24,3 +27,11 @@ def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]], title: st
     if not console.is_terminal:
         console.width = PIPED_WIDTH
     console.print(table)
+
+
+def json_line(item: Any) -> str:
+    """One line of JSON in which every character that is not printable is escaped: names are anybody's text."""
+    text = orjson.dumps(item).decode()
+    return (
+        text if text.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from shlex import quote
 
 from kagent.settings import Topics
 
@@ -17,18 +18,24 @@ class Rule:
     pattern: str = "literal"
 
 
+TABLES = ("coverage", "ends", "lag", "members", "verdicts")
+"""The worker's tables; Faust keeps each in a changelog topic that it creates itself."""
+
+
 def rules(topics: Topics) -> dict[str, list[Rule]]:
-    """Principal → its rights: pipeline, worker, subscriber."""
-    app = topics.prefix.rstrip("-")
+    """Principal → its rights: pipeline, worker, subscriber.
+
+    They suffice once `kagent topics` has created kagent's own topics; it runs as somebody who may create topics.
+    """
+    app = topics.prefix.rstrip("-") or "kagent"
     pipeline = [
-        Rule("read", "topic", "__consumer_offsets"),
-        Rule("describe", "topic", "__consumer_offsets"),
+        *_reads("__consumer_offsets"),
         Rule("read", "group", f"{app}-pipeline", "prefixed"),
-        Rule("describe", "cluster", "kafka-cluster"),
         *_writes(topics.events),
         *_writes(topics.dead_letters),
         *(Rule("describe", "topic", name) for name in (topics.recommendations, topics.mutes, topics.ticks)),
     ]
+    changelogs = [f"{app}-{table}-changelog" for table in TABLES]
     worker = [
         *_reads(topics.events),
         *_reads(topics.mutes),
@@ -37,10 +44,7 @@ def rules(topics: Topics) -> dict[str, list[Rule]]:
         *_reads(topics.recommendations),
         *_writes(topics.recommendations),
         *_writes(topics.dead_letters),
-        *(
-            Rule(op, "topic", f"{app}-", "prefixed")
-            for op in ("read", "write", "create", "describe", "describe_configs")
-        ),
+        *(Rule(op, "topic", name) for name in changelogs for op in ("create", "read", "write", "describe")),
         Rule("read", "group", app),
         Rule("describe", "topic", "*"),
         Rule("describe_configs", "topic", "*"),
@@ -48,7 +52,10 @@ def rules(topics: Topics) -> dict[str, list[Rule]]:
         Rule("describe", "cluster", "kafka-cluster"),
     ]
     subscriber = [*_reads(topics.recommendations), Rule("read", "group", f"{app}-subscriber", "prefixed")]
-    return {"pipeline": pipeline, "worker": worker, "subscriber": subscriber}
+    return {
+        role: list(dict.fromkeys(rights))
+        for role, rights in {"pipeline": pipeline, "worker": worker, "subscriber": subscriber}.items()
+    }
 
 
 def _reads(topic: str) -> list[Rule]:
@@ -60,11 +67,11 @@ def _writes(topic: str) -> list[Rule]:
 
 
 def command(rule: Rule, principal: str, bootstrap: str) -> str:
-    """The rule as a command of Kafka's own tool."""
-    resource = "--cluster" if rule.resource == "cluster" else f"--{rule.resource} '{rule.name}'"
+    """The rule as a command of Kafka's own tool, quoted for a shell."""
+    resource = "--cluster" if rule.resource == "cluster" else f"--{rule.resource} {quote(rule.name)}"
     operation = "".join(part.capitalize() for part in rule.operation.split("_"))
     pattern = f" --resource-pattern-type {rule.pattern}" if rule.pattern != "literal" else ""
     return (
-        f"kafka-acls.sh --bootstrap-server {bootstrap} --add --allow-principal User:{principal} "
+        f"kafka-acls.sh --bootstrap-server {quote(bootstrap)} --add --allow-principal {quote('User:' + principal)} "
         f"--operation {operation} {resource}{pattern}"
     )

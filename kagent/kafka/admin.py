@@ -175,7 +175,11 @@ class Admin:
                 self.deadline + 5
             )
             if answer.errors:  # some broker did not answer: a list that lacks its groups would look whole
-                raise answer.errors[0] if isinstance(answer.errors[0], KafkaException) else KafkaException(answer.errors[0])
+                raise (
+                    answer.errors[0]
+                    if isinstance(answer.errors[0], KafkaException)
+                    else KafkaException(answer.errors[0])
+                )
             return sorted({group.group_id for group in answer.valid})
 
     @patiently

@@ -7,10 +7,14 @@ deleted: it is void.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from kagent.kafka.admin import Admin, Group, Key, Member
+from kagent.kafka import wire
+from kagent.kafka.admin import Admin, Group, Key, Member, Offsets
+
+WITH_LAG = {"consumer", "", "share", "streams"}
+"""Protocol types of groups that read topics; workers of Kafka Connect, for one, are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,8 @@ class Row:
     client_id: str | None
     host: str | None
     instance_id: str | None
+    problem: str | None = None
+    """Why the log's offsets are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,33 +48,67 @@ class ShownGroup:
 
 
 def shown_lag(admin: Admin, groups: Iterable[str] | None = None) -> list[ShownGroup]:
-    """The groups' lag by the cluster's own word; of all groups without ``groups``. Raises KafkaError."""
-    names = list(groups) if groups is not None else admin.groups()
-    described = admin.describe(names)
-    committed = admin.committed(names)
+    """The groups' lag by the cluster's own word; of all groups without ``groups``.
+
+    Share groups are listed without rows: they have no lag. Streams groups have rows, but nobody who holds them: their
+    members are described by tasks. Raises KafkaError.
+    """
+    kinds = wire.listed(admin.cluster)
+    names = list(groups) if groups is not None else sorted(n for n, kind in kinds.items() if kind in WITH_LAG)
+    odd = [name for name in names if "\0" in name]  # C strings, and so confluent-kafka, end there
+    plain = [name for name in names if "\0" not in name]
+    committed = admin.committed(plain) | {name: wire.committed(admin.cluster, name) for name in odd}
+    described = admin.describe(plain) | _odd(admin, odd)
     holders = {name: _holders(group) for name, group in described.items()}
     keys = {key for held in holders.values() for key in held} | {key for c in committed.values() for key in c}
-    end, start = admin.log_end(keys).found, admin.log_start(keys).found
+    logs = _Logs(admin.log_end(keys), admin.log_start(keys))
     found = []
     for name in names:
-        group = described.get(name) or Group(name, "unknown", "unknown", "", True)
-        held, commits = holders.get(name, {}), committed.get(name, {})
-        rows = tuple(
-            _row(name, key, commits.get(key), start.get(key), end.get(key), held.get(key))
-            for key in sorted(set(held) | set(commits))
-        )
+        group = _seen(described.get(name), name, kinds.get(name))
+        rows = _rows(group, committed.get(name, {}), logs)
         found.append(ShownGroup(group, rows, member_skew(group.members, rows)))
     return found
+
+
+def rows_of(admin: Admin, group: Group, committed: Mapping[Key, int]) -> tuple[Row, ...]:
+    """The rows of one group whose commits were read a moment ago. Raises KafkaError."""
+    keys = _holders(group).keys() | committed.keys()
+    return _rows(group, committed, _Logs(admin.log_end(keys), admin.log_start(keys)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Logs:
+    end: Offsets
+    start: Offsets
+
+
+def _odd(admin: Admin, names: Iterable[str]) -> dict[str, Group]:
+    found = {name: wire.described(admin.cluster, name) for name in names}
+    return {name: answer.group for name, answer in found.items() if answer is not None}
+
+
+def _seen(group: Group | None, name: str, kind: str | None) -> Group:
+    """The group as described; one that only its own kind of request describes is known by its kind."""
+    if kind in ("share", "streams"):
+        return Group(name, "unknown", kind, "", False)
+    return group or Group(name, "unknown", "unknown", "", True)
+
+
+def _rows(group: Group, committed: Mapping[Key, int], logs: _Logs) -> tuple[Row, ...]:
+    held = _holders(group)
+    return tuple(
+        _row(group.group, key, committed.get(key), logs, held.get(key))
+        for key in sorted(set(held) | set(committed))
+    )
 
 
 def _holders(group: Group) -> dict[Key, Member]:
     return {key: member for member in group.members for key in member.assigned}
 
 
-def _row(
-    group: str, key: Key, committed: int | None, start: int | None, end: int | None, member: Member | None
-) -> Row:
+def _row(group: str, key: Key, committed: int | None, logs: _Logs, member: Member | None) -> Row:
     lag, lost, void = None, 0, False
+    end, start = logs.end.found.get(key), logs.start.found.get(key)
     if committed is not None and end is not None:
         lost = max(0, (start or 0) - committed)
         void = committed > end
@@ -87,6 +127,7 @@ def _row(
         client_id=member.client_id if member else None,
         host=member.host if member else None,
         instance_id=member.instance_id if member else None,
+        problem=logs.end.failed.get(key),
     )
 
 

@@ -14,6 +14,7 @@ from kagent.kafka.admin import Admin
 from kagent.settings import Topics
 
 HOUR = 3_600_000
+JUDGED = ("cleanup.policy", "retention.ms", "max.message.bytes")
 LARGE = str(8 * 1024 * 1024)
 
 
@@ -86,16 +87,38 @@ def _create(admin: Admin, missing: list[Wanted], replication: int) -> set[str]:
             future.result(admin.deadline)
         except KafkaException as error:
             if error.args[0].code() != Code.TOPIC_ALREADY_EXISTS:
-                raise KafkaError(f"The topic {name} could not be created: {error.args[0].str()}.") from error
+                raise KafkaError(_refused(name, error.args[0])) from error
     return {topic.name for topic in missing}
 
 
+def _refused(name: str, error: Code) -> str:
+    if error.code() in (Code.TOPIC_AUTHORIZATION_FAILED, Code.CLUSTER_AUTHORIZATION_FAILED):
+        return (
+            f"The topic {name} could not be created: the user lacks CREATE on it (or DESCRIBE, if it exists). Run "
+            "`kagent topics` as an administrator, then give the rights that `kagent acls` prints."
+        )
+    return f"The topic {name} could not be created: {error.str()}."
+
+
 def _judged(topic: Wanted, partitions: int, config: Mapping[str, str]) -> Finding:
+    """What is wrong with a topic that exists. Its settings are empty where they may not be read."""
     if partitions != topic.partitions:
         problem = f"has {partitions} partitions, the settings say {topic.partitions}: change topics.partitions or re-create it"
         return Finding(topic.name, "wrong", problem)
-    policy = topic.config["cleanup.policy"]
-    if config and config.get("cleanup.policy") != policy:
-        problem = f"has cleanup.policy={config.get('cleanup.policy')} and must have {policy}: alter the topic"
-        return Finding(topic.name, "wrong", problem)
-    return Finding(topic.name, "ok")
+    wrong = [name for name in JUDGED if name in topic.config and not _holds(name, topic.config, config)]
+    if not wrong:
+        return Finding(topic.name, "ok")
+    has = " and ".join(f"{name}={config[name]}" for name in wrong)
+    change = ",".join(f"{name}={topic.config[name]}" for name in wrong)
+    mend = f"kafka-configs.sh --alter --entity-type topics --entity-name {topic.name} --add-config {change}"
+    return Finding(topic.name, "wrong", f"has {has}: run `{mend}`")
+
+
+def _holds(name: str, wanted: Mapping[str, str], config: Mapping[str, str]) -> bool:
+    """Whether a setting is as it must be; more time or room than wanted does no harm."""
+    if name not in config:
+        return True
+    if name == "cleanup.policy":
+        return config[name] == wanted[name]
+    has = int(config[name])
+    return has < 0 or has >= int(wanted[name])

@@ -1,0 +1,144 @@
+"""What the tests on a real broker share: clients, a broker with users and rights, and waiting with a deadline."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from kagent.kafka.acls import Rule
+from kagent.kafka.admin import Admin
+from kagent.kafka.broker import Broker, free_port
+from kagent.settings import Cluster
+
+QUIET = {"log_level": 0}
+PASSWORD = "pa ss,wo=rd"
+USERS = ("pipeline", "worker", "subscriber", "owner")
+
+
+def until(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
+    """The condition's first true answer; fails after a deadline."""
+    end = time.monotonic() + seconds
+    while not (answer := condition()):
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
+    return answer
+
+
+@dataclass
+class Cast:
+    """Topics, records and consumers of one test on one broker."""
+
+    bootstrap: str
+    consumers: list[Consumer] = field(default_factory=list)
+
+    @property
+    def admin(self) -> Admin:
+        return Admin(Cluster(bootstrap=self.bootstrap), deadline=15)
+
+    def topic(self, name: str, partitions: int, records: int = 0, **config: str) -> None:
+        """A topic with so many records in each partition, but one more in each than in the one before."""
+        client = AdminClient({"bootstrap.servers": self.bootstrap, **QUIET})
+        client.create_topics([NewTopic(name, partitions, 1, config=config)])[name].result(15)
+        self.produce(name, {p: records + p for p in range(partitions)} if records else {})
+
+    def produce(self, topic: str, counts: dict[int, int]) -> None:
+        producer = Producer({"bootstrap.servers": self.bootstrap, **QUIET})
+        for partition, count in counts.items():
+            for _ in range(count):
+                producer.produce(topic, b"x", partition=partition)
+        assert producer.flush(15) == 0
+
+    def join(self, group: str, topics: list[str], **config: Any) -> Consumer:
+        """A librdkafka consumer in the group, which commits only what it is told to."""
+        settings = {"bootstrap.servers": self.bootstrap, "group.id": group, "enable.auto.commit": False}
+        consumer = Consumer({**settings, **QUIET, "auto.offset.reset": "earliest", **config})
+        consumer.subscribe(topics)
+        self.consumers.append(consumer)
+        return consumer
+
+    def settle(self, group: str, *consumers: Consumer) -> None:
+        """Until consumers and coordinator agree on who holds what, and each holds something."""
+        admin = self.admin
+
+        def agreed() -> bool:
+            for consumer in consumers:
+                consumer.poll(0.05)
+            theirs = [{(p.topic, p.partition) for p in consumer.assignment()} for consumer in consumers]
+            seen = admin.describe([group]).get(group) if all(theirs) else None
+            if seen is None or seen.state != "stable":
+                return False
+            return sorted(map(sorted, theirs)) == sorted(sorted(member.assigned) for member in seen.members)
+
+        until(agreed)
+
+    def close(self) -> None:
+        for consumer in self.consumers:
+            consumer.close()
+
+
+@pytest.fixture
+def cast(broker: str) -> Iterator[Cast]:
+    acting = Cast(broker)
+    yield acting
+    acting.close()
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A broker that asks for a login and holds everybody to their rights; ``root`` may all, without a login."""
+
+    root: str
+    bootstrap: str
+
+    def cluster(self, user: str, password: str = PASSWORD) -> Cluster:
+        security = {"protocol": "SASL_PLAINTEXT", "username": user, "password": password}
+        return Cluster.model_validate({"bootstrap": self.bootstrap, "security": security})
+
+    def allow(self, user: str, rules: list[Rule]) -> None:
+        client = AdminClient({"bootstrap.servers": self.root, **QUIET})
+        for future in client.create_acls([_binding(user, rule) for rule in rules]).values():
+            future.result(15)
+
+
+def _binding(user: str, rule: Rule) -> AclBinding:
+    kind = {"topic": ResourceType.TOPIC, "group": ResourceType.GROUP, "cluster": ResourceType.BROKER}
+    return AclBinding(
+        kind[rule.resource],
+        rule.name,
+        ResourcePatternType[rule.pattern.upper()],
+        f"User:{user}",
+        "*",
+        AclOperation[rule.operation.upper()],
+        AclPermissionType.ALLOW,
+    )
+
+
+@pytest.fixture(scope="session")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    port = free_port()
+    users = " ".join(f'user_{name}="{PASSWORD}"' for name in USERS)
+    login = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    extra = {
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,LOGIN:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.login.plain.sasl.jaas.config": f"{login} required {users};",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+    folder = tmp_path_factory.mktemp("guarded")
+    with Broker(folder, extra=extra, listeners={"LOGIN": port}) as running:
+        yield Guarded(running.bootstrap, f"127.0.0.1:{port}")

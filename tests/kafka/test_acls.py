@@ -1,0 +1,52 @@
+"""The printed rights are the least that do, and commands for a shell."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from kagent.cli import root
+from kagent.kafka.acls import TABLES, Rule, command, rules
+from kagent.settings import Topics
+
+TABLES_FOLDER = Path(__file__).parents[2] / "tables"
+
+
+def test_every_table_has_its_changelog_among_the_workers_rights() -> None:
+    kept = {path.stem for path in TABLES_FOLDER.glob("*.py")} - {"declare"}
+
+    assert set(TABLES) == kept
+
+
+def test_nobody_may_touch_users_records_or_change_a_group() -> None:
+    for rights in rules(Topics()).values():
+        reaches_all = {(rule.resource, rule.operation) for rule in rights if rule.name == "*"}
+        assert reaches_all <= {("topic", "describe"), ("topic", "describe_configs"), ("group", "describe")}
+        assert not {rule.operation for rule in rights} & {"delete", "alter", "alter_configs", "all"}
+
+
+def test_only_the_worker_may_write_recommendations() -> None:
+    topics = Topics()
+    writing = Rule("write", "topic", topics.recommendations)
+
+    assert [role for role, rights in rules(topics).items() if writing in rights] == ["worker"]
+
+
+def test_a_name_cannot_break_out_of_the_command() -> None:
+    printed = command(Rule("read", "topic", "a'; rm -rf /"), "o'neil", "host:1")
+
+    assert "User:o'neil" in shlex.split(printed)
+    assert "a'; rm -rf /" in shlex.split(printed)
+
+
+def test_the_configured_prefix_is_used() -> None:
+    env = {"KAGENT_TOPICS__PREFIX": "lag-"}
+
+    result = CliRunner(env=env).invoke(root, ["--bootstrap", "host:1", "acls", "--json"])
+
+    names = {json.loads(line)["name"] for line in result.stdout.splitlines()}
+    assert {"lag-recommendations", "lag-group-events", "lag-lag-changelog"} <= names
+    assert not {name for name in names if name.startswith("kagent")}

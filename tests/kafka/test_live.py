@@ -1,0 +1,59 @@
+"""A running group becomes a scenario line that the strategies read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from kagent.errors import InputError
+from kagent.kafka.live import scenario_line
+from kagent.strategies import Scenario, assign
+
+if TYPE_CHECKING:
+    from conftest import Cast
+
+pytestmark = [pytest.mark.kafka]
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_running_group_can_be_assigned_anew(cast: Cast, protocol: str) -> None:
+    one, two, group = f"live-1-{protocol}", f"live-2-{protocol}", f"live-{protocol}"
+    cast.topic(one, 3, records=4)
+    cast.topic(two, 1, records=2)
+    a = cast.join(group, [one, two], **{"group.protocol": protocol, "group.instance.id": "a"})
+    b = cast.join(group, [one], **{"group.protocol": protocol, "group.instance.id": "b"})
+    cast.settle(group, a, b)
+    a.commit(offsets=[TopicPartition(two, 0, 1)], asynchronous=False)
+
+    line = scenario_line(cast.admin, group)
+
+    assert line["partitions_per_topic"] == {one: 3, two: 1}
+    members = {member["group_instance_id"]: member for member in line["members"]}
+    assert {name: sorted(member["topics"]) for name, member in members.items()} == {
+        "a": [one, two],
+        "b": [one],
+    }
+    for name, consumer in (("a", a), ("b", b)):
+        assert members[name]["owned"] == sorted([p.topic, p.partition] for p in consumer.assignment())
+    assert line["lags"] == {one: [[0, 0], [1, 0], [2, 0]], two: [[0, 1]]}
+    assert line["assumed"] == [f"{one}: no commit for partition 0, 1, 2; taken as without lag"]
+    given = assign("range", Scenario.from_json(line)).to_dict()
+    assert sum(map(len, given.values())) == 4
+
+
+def test_a_pattern_is_taken_as_all_topics_of_the_group_and_that_is_said(cast: Cast) -> None:
+    cast.topic("live-pattern-1", 1)
+    consumer = cast.join("live-pattern", ["^live-pattern-.*"], **{"group.protocol": "consumer"})
+    cast.settle("live-pattern", consumer)
+
+    line = scenario_line(cast.admin, "live-pattern")
+
+    assert line["members"][0]["topics"] == ["live-pattern-1"]
+    assert any("subscribes by the pattern" in sentence for sentence in line["assumed"])
+
+
+def test_a_group_that_is_not_there_is_one_sentence(cast: Cast) -> None:
+    with pytest.raises(InputError, match="There is no consumer group live-nobody on this cluster"):
+        scenario_line(cast.admin, "live-nobody")

@@ -1,0 +1,70 @@
+"""kagent's own topics are made once, as the contracts say, and what is wrong with them is said."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kagent.cli import root
+from kagent.settings import Topics
+
+if TYPE_CHECKING:
+    from conftest import Cast
+
+pytestmark = [pytest.mark.kafka]
+
+
+def run(bootstrap: str, prefix: str, *args: str) -> Result:
+    env = {"KAGENT_TOPICS__PREFIX": prefix}
+    return CliRunner(env=env).invoke(root, ["--bootstrap", bootstrap, "topics", *args])
+
+
+def test_what_is_missing_is_created_once(cast: Cast) -> None:
+    checked = run(cast.bootstrap, "fresh-", "--check")
+    first = run(cast.bootstrap, "fresh-", "--json")
+    second = run(cast.bootstrap, "fresh-", "--json")
+
+    assert checked.exit_code == 1
+    assert "fresh-mutes: wrong: is missing: run `kagent topics`" in checked.stdout
+    assert (first.exit_code, second.exit_code) == (0, 0)
+    assert {json.loads(line)["state"] for line in first.stdout.splitlines()} == {"created"}
+    assert {json.loads(line)["state"] for line in second.stdout.splitlines()} == {"ok"}
+
+
+def test_the_topics_are_as_the_contracts_say(cast: Cast) -> None:
+    run(cast.bootstrap, "contract-")
+    topics = Topics(prefix="contract-")
+    found = cast.admin.topic_configs([topics.events, topics.recommendations, topics.mutes, topics.ticks])
+    counts = cast.admin.topic_names()
+
+    assert {name: config["cleanup.policy"] for name, config in found.items()} == {
+        topics.events: "delete",
+        topics.recommendations: "compact",
+        topics.mutes: "compact",
+        topics.ticks: "delete",
+    }
+    assert found[topics.events]["retention.ms"] == str(24 * 3_600_000)
+    assert {config["compression.type"] for config in found.values()} == {"zstd"}
+    assert counts[topics.events] == counts[topics.ticks] == topics.partitions
+
+
+def test_what_is_wrong_is_said_with_the_command_that_mends_it(cast: Cast) -> None:
+    topics = Topics(prefix="wrong-")
+    cast.topic(topics.recommendations, topics.partitions, **{"cleanup.policy": "compact,delete"})
+    cast.topic(topics.events, 3)
+    cast.topic(topics.ticks, topics.partitions, **{"retention.ms": "1000"})
+
+    result = run(cast.bootstrap, "wrong-")
+
+    lines = {line.split(": ")[0]: line for line in result.stdout.splitlines()}
+    assert result.exit_code == 1
+    assert "has cleanup.policy=compact,delete" in lines[topics.recommendations]
+    assert (
+        "--entity-name wrong-recommendations --add-config cleanup.policy=compact,max.message.bytes=8388608"
+        in lines[topics.recommendations]
+    )
+    assert "has 3 partitions, the settings say 8" in lines[topics.events]
+    assert "has retention.ms=1000" in lines[topics.ticks]

@@ -7,8 +7,10 @@ event loop.
 from __future__ import annotations
 
 import asyncio
+import logging
 from base64 import urlsafe_b64encode
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -17,7 +19,7 @@ from aiokafka.errors import IncompatibleBrokerVersion
 from aiokafka.errors import KafkaError as ClientError
 
 from kagent.errors import KafkaError
-from kagent.kafka.admin import Group, Key, Member
+from kagent.kafka.admin import Admin, Group, Key, Member
 from kagent.kafka.clients import aiokafka
 from kagent.kafka.requests import DescribeClassic, DescribeConsumer
 from kagent.offsets import DecodeError
@@ -88,6 +90,18 @@ def committed(cluster: Cluster, group: str) -> dict[Key, int]:
     return _asked(cluster, "asked for committed offsets", question)
 
 
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What the client logs is said by the error that follows."""
+    logger = logging.getLogger("aiokafka")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
 def _asked(cluster: Cluster, doing: str, question: Callable[[AIOKafkaAdminClient], Awaitable[T]]) -> T:
     async def whole() -> T:
         admin = AIOKafkaAdminClient(**aiokafka(cluster, request_timeout_ms=int(DEADLINE * 1000)))
@@ -98,8 +112,12 @@ def _asked(cluster: Cluster, doing: str, question: Callable[[AIOKafkaAdminClient
             await admin.close()
 
     try:
-        return asyncio.run(asyncio.wait_for(whole(), DEADLINE))
+        with _quiet():
+            return asyncio.run(asyncio.wait_for(whole(), DEADLINE))
     except (ClientError, TimeoutError) as error:
+        Admin(
+            cluster, deadline=10
+        ).cluster_id()  # tells a refused login from a broker that is away, in a sentence
         raise KafkaError(
             f"The cluster at {cluster.bootstrap} answered with an error when {doing}: {error}."
         ) from error

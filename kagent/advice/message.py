@@ -33,6 +33,8 @@ from kagent.names import shown
 WHOLE = 2000
 """Up to so many partitions the whole assignment is told."""
 MOVES = 200
+WORTH_MOVING = 1 / 3
+"""A plan that takes so much off the greatest work leads, even if a single partition bounds what is left."""
 PAGING = frozenset({Verdict.LOST_DATA, Verdict.STALLED, Verdict.STUCK_MEMBER, Verdict.UNSTABLE})
 LASTING = frozenset({Verdict.IDLE_MEMBERS, Verdict.NO_MEMBERS})
 
@@ -75,7 +77,8 @@ def _decided(look: Look, finding: Finding, relief: Relief | None) -> Finding:
     if finding.verdict is not Verdict.REBALANCE or relief is None:
         return finding
     helped = relief.gain >= look.policy.min_gain and relief.plan.skew_after < look.policy.threshold
-    if helped or (relief.gain >= look.policy.min_gain and not _one_bound(relief)):
+    worth = relief.gain >= max(look.policy.min_gain, WORTH_MOVING)
+    if helped or worth or (relief.gain >= look.policy.min_gain and not _one_bound(relief)):
         return finding
     rows = _largest(look, relief, finding)
     share = float(look.load.size[rows[0]] / max(look.load.size.sum(), 1e-9)) if rows else 0.0

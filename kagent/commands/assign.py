@@ -15,6 +15,7 @@ from kagent.kafka.admin import Admin
 from kagent.names import shown
 from kagent.strategies import STRATEGIES, Assignment, Scenario, assign
 from kagent.strategies.measure import measured
+from kagent.strategies.scenario import refuse_contradiction
 
 ALL = "all"
 MOST_PARTITIONS = 20_000_000
@@ -90,6 +91,8 @@ def _answer(where: str, read: Any, strategy: str | None) -> dict[str, Any]:
     answer["scenario"] = scenario
     for name in names:
         try:
+            if not STRATEGIES[name].settles_claims:
+                refuse_contradiction(scenario)
             answer["strategies"][name] = assign(name, scenario)
         except InputError as error:
             answer["strategies"][name] = _error(where, error)

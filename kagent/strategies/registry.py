@@ -43,6 +43,8 @@ class Strategy:
     """The class to name in ``partition.assignment.strategy``, where one is published."""
     compute: Callable[..., Assignment]
     needs_lag: bool = False
+    settles_claims: bool = False
+    """Whether it has a rule for members that own one partition in one generation; elsewhere that is bad input."""
 
 
 STRATEGIES: dict[str, Strategy] = {
@@ -77,6 +79,7 @@ STRATEGIES: dict[str, Strategy] = {
             cooperative=False,
             java_class="org.apache.kafka.clients.consumer.StickyAssignor",
             compute=sticky.eager,
+            settles_claims=True,
         ),
         Strategy(
             "cooperative-sticky",
@@ -87,6 +90,7 @@ STRATEGIES: dict[str, Strategy] = {
             cooperative=True,
             java_class="org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
             compute=sticky.cooperative,
+            settles_claims=True,
         ),
         Strategy(
             "constrained-cooperative-sticky",
@@ -97,6 +101,7 @@ STRATEGIES: dict[str, Strategy] = {
             cooperative=True,
             java_class=None,
             compute=constrained_cooperative.assign,
+            settles_claims=True,
         ),
         Strategy(
             "fair",

@@ -136,6 +136,23 @@ class Scenario:
         return flat
 
 
+def refuse_contradiction(scenario: Scenario) -> None:
+    """Raises InputError when two members own one partition in one generation."""
+    owned = scenario.owned
+    holder: dict[tuple[int, int, int], int] = {}
+    rows = zip(owned.member.tolist(), owned.topic.tolist(), owned.partition.tolist(), strict=True)
+    for member, topic, partition in rows:
+        generation = scenario.members[member].generation
+        if generation is None:
+            continue
+        first = holder.setdefault((topic, partition, generation), member)
+        if first != member:
+            raise InputError(
+                f'members[{member}].owned: partition {partition} of "{shown(owned.topics[topic])}" '
+                f"is owned by members[{first}] in the same generation {generation}"
+            )
+
+
 def _places(members: Sequence[Member]) -> dict[str, int]:
     if not members:
         raise InputError("members: a group without members has no assignment")

@@ -89,6 +89,20 @@ def test_a_count_beyond_reason_is_refused_before_memory_is_asked_for() -> None:
     assert "2000000000 partitions are more than" in answers(result)[0]["error"]["message"]
 
 
+def test_a_partition_owned_twice_in_one_generation_is_refused_where_no_rule_settles_it() -> None:
+    line = json.loads(GOOD)
+    for member in line["members"]:
+        member.update(owned=[["t", 1]], generation=4)
+    (answer,) = answers(run("assign", "--json", text=json.dumps(line)))
+    assert answer["error"]["message"] == (
+        'line 1: members[1].owned: partition 1 of "t" is owned by members[0] in the same generation 4'
+    )
+    settled = answers(run("assign", "--json", "--strategy", "cooperative-sticky", text=json.dumps(line)))
+    assert settled[0]["error"] is None
+    served = answers(run("assign", "--json", "--strategy", "kip848-range", text=json.dumps(line)))
+    assert "members[1].owned" in served[0]["error"]["message"]
+
+
 def test_all_strategies_stand_side_by_side_with_their_numbers() -> None:
     text = json.dumps(
         {

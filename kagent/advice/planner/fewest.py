@@ -225,10 +225,19 @@ def _keys(goal: Goal) -> npt.NDArray[np.uint64]:
     return drawn[same.reshape(-1)]
 
 
-def fewest(goal: Goal, incumbent: Codes | None, widths: tuple[tuple[int, float], ...] = WIDTHS) -> Found:
-    """The fewest moves found, with what is proven; the incumbent is a plan that is known to reach the goal, or None."""
-    cases = list(_dominated(goal)) or [goal]
-    searches = sorted((_Case(Search(case), _extra(case, goal)) for case in cases), key=lambda one: one.bound)
+def fewest(
+    goal: Goal,
+    incumbent: Codes | None,
+    widths: tuple[tuple[int, float], ...] = WIDTHS,
+    cases: bool = True,
+) -> Found:
+    """The fewest moves found, with what is proven.
+
+    ``incumbent`` is a plan that is known to reach the goal, or None. ``cases``: whether a unit that dominates is tried
+    at each place it could end.
+    """
+    parts = (list(_dominated(goal)) if cases else []) or [goal]
+    searches = sorted((_Case(Search(case), _extra(case, goal)) for case in parts), key=lambda one: one.bound)
     best = incumbent
     moves = FAR if best is None else _moves(goal, best)
     for width, sign in widths:

@@ -11,6 +11,8 @@ from kagent.advice.planner.case import CLOSE, Canonical, Case, canonical, drains
 from kagent.advice.planner.problem import Codes, Flags, Numbers, Problem, summed
 from kagent.advice.planner.search import Budget
 
+REPAIRABLE = 400_000
+"""Units × members up to which a pass that missed its target is repaired by exchanges."""
 SKEWED = 1.5
 """From which skew on a group that nothing can help is said to hang on one partition, or to have idle members."""
 
@@ -158,24 +160,28 @@ def _answer(
 def _levelled(case: Case, now: float, bound: float, tolerance: float, max_moves: int | None) -> search.Answer:
     """Large groups: passes at a few targets."""
     finest = scale.level(case, bound * 1.002)
-    best = finest.greatest
-    if len(case) <= 5000:
-        best = min(best, case.greatest(spread.greedy(case, np.full(len(case), -1, np.int64))))
+    ideal = None
+    if len(case) * len(case.speed) <= REPAIRABLE:
+        ideal = spread.spread(case, bound, spread.Effort(1500, 4))
+    best = min(finest.greatest, float("inf") if ideal is None else case.greatest(ideal))
     target = (1 + tolerance) * best
     if bool((case.home >= 0).all()) and now <= target * (1 + CLOSE):
         here = search.Reached(case.home, 0, now)
         return search.Answer(here, min(best, now), bound, 0, (here,))
     chosen = scale.level(case, target)
-    passes = [*scale.frontier(case, now, bound), chosen, finest]
-    line = _falling(case, now, [search.Reached(one.at, one.moves, one.greatest) for one in passes])
     plan = search.Reached(chosen.at, chosen.moves, chosen.greatest)
+    if ideal is not None and chosen.greatest > target * (1 + CLOSE):
+        plan = search.repaired(case, chosen.at, ideal, target)
+    passes = [
+        search.Reached(one.at, one.moves, one.greatest)
+        for one in (*scale.frontier(case, now, bound), chosen, finest)
+    ]
+    line = _falling(case, now, [*passes, plan])
     if max_moves is not None and plan.moves > max_moves:
         plan = max(
             (one for one in line if one.moves <= max_moves), key=lambda one: one.moves, default=line[0]
         )
-    return search.Answer(
-        plan, min(best, chosen.greatest), bound, min(chosen.bound, chosen.moves), tuple(line)
-    )
+    return search.Answer(plan, min(best, plan.greatest), bound, min(chosen.bound, plan.moves), tuple(line))
 
 
 def _falling(case: Case, now: float, passes: list[search.Reached]) -> list[search.Reached]:

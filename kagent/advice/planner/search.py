@@ -19,6 +19,10 @@ SETTLED = 1e-3
 """How near its bound a point of the frontier is left alone."""
 
 
+MIDDLE = 40_000
+"""Units × members up to which a repaired pass is searched for fewer moves, narrowly."""
+
+
 @dataclass(frozen=True, slots=True)
 class Budget:
     """How much is searched, in rounds and widths, never in time: the same input gives the same plan."""
@@ -98,6 +102,19 @@ def _incumbent(case: Case, rested: Codes, ideal: Codes, target: float, budget: B
         return ideal
     other = _homeward(case, descent.at, target)
     return other if moves_of(case, other) < moves_of(case, ideal) else ideal
+
+
+def repaired(case: Case, at: Codes, ideal: Codes, target: float) -> Reached:
+    """From an assignment that misses the target to one that meets it, as the ideal one does at the worst."""
+    descent = spread.Descent(case, case.eligible, at, 3000, np.random.default_rng(5))
+    met = descent.run(target) <= target * (1 + CLOSE)
+    found = [_homeward(case, descent.at, target)] if met else []
+    found.append(_homeward(case, ideal, target))
+    best = min(found, key=lambda one: moves_of(case, one))
+    if len(case) * len(case.speed) <= MIDDLE:
+        narrow = fewest.fewest(_goal(case, target), best, ((30, 1.0), (30, -1.0)), cases=False)
+        best = best if narrow.at is None else narrow.at
+    return Reached(best, moves_of(case, best), case.greatest(best))
 
 
 def _homeward(case: Case, at: Codes, target: float) -> Codes:

@@ -41,7 +41,7 @@ def dumped(past: Any, folder: Path) -> tuple[str, str]:
     return str(folder / "dump.parquet"), str(folder / "ends.parquet")
 
 
-def within(past: Any, tick: int = 10_000) -> Range:
+def within(past: Any, tick: int = 30_000) -> Range:
     return Range(past.begin, past.begin + past.seconds * 1000, tick)
 
 
@@ -52,7 +52,7 @@ def told(found: list[dict[str, Any]]) -> list[tuple[str, str, int]]:
 
 
 def test_dump_and_history_tell_the_same(spark: Any, tmp_path: Path, past: Any) -> None:
-    sick = past()
+    sick = past(seconds=4200, onset=1200)
     dump, ends = dumped(sick, tmp_path)
     history = History(str(tmp_path / "history"))
     create(spark, history)
@@ -101,11 +101,11 @@ def test_json_lines_are_read_too_and_without_ends_the_least_is_taken(
 
 
 def test_a_threshold_is_proposed_from_the_past(spark: Any, tmp_path: Path, past: Any) -> None:
-    sick = past()
+    sick = past(seconds=4200, onset=1200)
     rows = of_dump(spark, *dumped(sick, tmp_path), "main")
     base = Policies({"learn": 600, "settle": 30})
 
-    (proposal,) = propose(backtest(rows, grid(base), within(sick, 30_000)), 7_200_000)
+    (proposal,) = propose(backtest(rows, grid(base), within(sick, 60_000)), 4_200_000)
 
     assert proposal.group == "orders"
     assert len(proposal.tried) == 15

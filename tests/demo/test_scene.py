@@ -1,0 +1,157 @@
+"""What the demo makes of what it saw: when it has seen all, and what it calls a failure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kagent.advice.recommendation import (
+    Basis,
+    GroupKind,
+    Move,
+    Recommendation,
+    Severity,
+    Skew,
+    Status,
+    Verdict,
+)
+from kagent.demo.scene import GroupLag, MemberLag, Scene
+from kagent.demo.view import plain, summary
+
+PLAN = {
+    "orders-a-1/h": [("orders", 0), ("orders", 1)],
+    "orders-a-2/h": [("orders", 2), ("orders", 5)],
+    "orders-a-3/h": [("orders", 3), ("orders", 6)],
+    "orders-a-4/h": [("orders", 4), ("orders", 7)],
+}
+MOVE = Move(topic="orders", partition=2, source="orders-a-1/h", to="orders-a-2/h")
+
+
+def said(group: str, verdict: Verdict = Verdict.REBALANCE, **more: Any) -> Recommendation:
+    values = {
+        "status": Status.OPEN,
+        "moves": [MOVE] if verdict is Verdict.REBALANCE else [],
+        "move_count": 3,
+        "assignment": PLAN if verdict is Verdict.REBALANCE else None,
+    }
+    return Recommendation(
+        id=group,
+        cluster="demo",
+        group=group,
+        verdict=verdict,
+        severity=Severity.TICKET,
+        confidence="high",
+        reason="because",
+        group_kind=GroupKind.CLASSIC_PYTHON,
+        opened_at=0,
+        as_of=0,
+        valid_until=0,
+        skew=Skew(now=3.0),
+        basis=Basis(generation=1, digest="d"),
+        **(values | more),
+    )
+
+
+def lag(*members: tuple[int, float]) -> GroupLag:
+    """Members by (partitions, seconds behind)."""
+    made = tuple(MemberLag(f"m{n}", held, int(s * 10), s) for n, (held, s) in enumerate(members))
+    return GroupLag(made, 1.0)
+
+
+BEFORE = lag((5, 40.0), (1, 0.0), (1, 0.0), (1, 0.0))
+AFTER = lag((2, 1.0), (2, 2.0), (2, 0.0), (2, 0.0))
+DRAINING = lag((2, 1.0), (2, 30.0), (2, 0.0), (2, 0.0))
+
+
+def followed(twin: GroupLag = BEFORE) -> Scene:
+    """orders-a opened, its advice was applied at 10 and seen to have drained at 45."""
+    scene = Scene()
+    scene.hear(said("orders-a"))
+    scene.hear(said("hot", Verdict.HOT_PARTITION))
+    scene.applied_at, scene.applied = 10.0, scene.advice()
+    scene.look({"orders-a": AFTER, "orders-b": twin}, 45.0)
+    scene.hear(said("orders-a", status=Status.RESOLVED))
+    return scene
+
+
+def test_a_demo_in_which_all_went_well_has_no_failure() -> None:
+    scene = followed()
+
+    assert scene.finished
+    assert scene.failures() == []
+    assert scene.drained_after == 35.0
+
+
+def test_the_drain_is_measured_only_once_the_plan_is_in_effect() -> None:
+    scene = Scene()
+    scene.hear(said("orders-a"))
+    scene.applied_at, scene.applied = 10.0, scene.advice()
+
+    scene.look({"orders-a": lag((5, 0.0), (1, 0.0), (1, 0.0), (1, 0.0))}, 20.0)
+    assert scene.drained_after is None, "the old assignment, by chance without lag"
+    scene.look({"orders-a": DRAINING}, 30.0)
+    assert scene.drained_after is None
+    scene.look({"orders-a": AFTER}, 40.0)
+    scene.look({"orders-a": AFTER}, 50.0)
+    assert scene.drained_after == 30.0
+
+
+@pytest.mark.parametrize("name", ["healthy", "quiet-848"])
+def test_an_incident_of_a_healthy_group_is_a_failure(name: str) -> None:
+    scene = followed()
+    scene.hear(said(name))
+
+    assert any(f"{name} is healthy" in failure for failure in scene.failures())
+
+
+def test_an_incident_of_a_healthy_group_stays_a_failure_when_it_is_resolved() -> None:
+    scene = followed()
+    scene.hear(said("healthy"))
+    scene.hear(said("healthy", status=Status.RESOLVED))
+
+    assert scene.failures()
+
+
+def test_a_twin_that_drained_as_fast_is_a_failure() -> None:
+    assert followed(twin=AFTER).failures() == ["the twin drained as fast without the advice"]
+
+
+def test_a_demo_in_which_nothing_was_said_failed() -> None:
+    found = " ".join(Scene().failures())
+
+    assert "no recommendation came for orders-a" in found
+    assert "nothing was said about the hot partition" in found
+
+
+def test_advice_that_was_applied_and_did_not_drain_is_a_failure() -> None:
+    scene = followed()
+    scene.drained_after = None
+
+    assert "orders-a did not drain after it had applied the advice" in scene.failures()
+
+
+def test_a_wrong_verdict_on_the_hot_partition_is_a_failure() -> None:
+    scene = followed()
+    scene.hear(said("hot", Verdict.UNDER_PROVISIONED))
+
+    assert scene.failures() == ["the hot partition was called under_provisioned"]
+
+
+def test_advice_without_moves_or_already_resolved_is_not_applied() -> None:
+    scene = Scene()
+    assert scene.advice() is None
+    scene.hear(said("orders-a", moves=[]))
+    assert scene.advice() is None
+    scene.hear(said("orders-a", status=Status.RESOLVED))
+    assert scene.advice() is None
+
+
+def test_the_table_at_the_end_has_a_row_for_every_group_in_any_state() -> None:
+    assert summary(Scene()).row_count == summary(followed()).row_count == 5
+
+
+def test_a_line_without_a_terminal_says_how_far_every_member_is_behind() -> None:
+    scene = followed()
+
+    assert "orders-a 1/2/0/0 s behind, skew 1.00" in plain(scene)

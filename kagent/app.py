@@ -15,10 +15,12 @@ from typing import Any
 import click
 import faust
 import orjson
+from aiokafka import AIOKafkaConsumer
+from aiokafka.errors import KafkaError as ClientError
 
 from kagent.errors import KafkaError, KagentError
 from kagent.kafka.admin import Admin
-from kagent.kafka.clients import faust_broker
+from kagent.kafka.clients import aiokafka, faust_broker
 from kagent.kafka.topics import ensure
 from kagent.settings import Cluster, Settings, load
 from kagent.subscribe.client import Message, current
@@ -193,6 +195,25 @@ class Worker:
             "last_tick_age_s": round(age, 1),
         }
 
+    async def hear_mutes(self) -> None:
+        """Follow the mutes topic from its beginning: every worker hears every mute."""
+        topic, failures = self.settings.topics.mutes, 0
+        while not self.app.should_stop:
+            consumer = AIOKafkaConsumer(
+                topic, **aiokafka(self.home, group_id=None, auto_offset_reset="earliest")
+            )
+            try:
+                await consumer.start()
+                failures = 0
+                async for record in consumer:
+                    self.desk.muted((record.key or b"").decode(errors="replace"), record.value)
+            except ClientError as error:
+                failures += 1
+                log.warning("mutes are not heard: %s", error)
+                await asyncio.sleep(backoff(failures))
+            finally:
+                await consumer.stop()
+
     async def tell_state(self) -> None:
         """The state message of every cluster, by the worker that owns partition 0."""
         if 0 not in self.owned() or not self.ready:
@@ -289,6 +310,10 @@ def wire(worker: Worker) -> faust.App:
     @app.timer(interval=settings.worker.state_interval, name="state")
     async def state() -> None:
         await worker.tell_state()
+
+    @app.task
+    async def mutes() -> None:
+        await worker.hear_mutes()
 
     @app.page("/healthz")
     async def healthz(web: Any, request: Any) -> Any:

@@ -2,13 +2,13 @@
 
 A group may be judged only when the pipeline's progress on its partition of ``__consumer_offsets`` is fresh, and all has
 been read that stood in the log a freshness ago (a batch under way is always a little behind the log end of now). A stretch of the source that never arrived here (events that expired while
-the worker was away, a pipeline that skipped) is a gap: blind until a run has covered it from its start.
+the worker was away, a pipeline that skipped) is a gap: blind until a replay has covered it from its start.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kagent.events import Progress
@@ -84,11 +84,13 @@ class Coverage:
         """Take one progress record in; true if a gap opened or closed (the row must be written)."""
         key = (p.cluster, p.source)
         before = (dict(self.gaps), set(self.whole))
+        first = self.lost and key not in self.whole
         self._find_gap(key, p)
-        run = self._run(key, p)
-        if key in self.gaps:
+        # What the first record after a loss covers may itself have been in what was lost.
+        run = self._run(key, replace(p, start=p.offset) if first else p)
+        if key in self.gaps and p.replay:
             start, end = self.gaps[key]
-            if (p.replay or run.start <= start) and run.offset >= end:
+            if run.start <= start and run.offset >= end:
                 del self.gaps[key]
         if not p.replay:
             self.sources.setdefault(key, Source(p.offset, p.time, p.trigger)).heard(p)

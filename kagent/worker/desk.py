@@ -14,12 +14,15 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
+
 from kagent.advice.ends import EndHistory
 from kagent.advice.judge import Candidate, Judgement, confirm, dropped, judge
 from kagent.advice.observation import Mute, Observation, TopicInfo
 from kagent.advice.policy import Policies
 from kagent.advice.recommendation import Recommendation, State, Status, to_bytes
 from kagent.advice.state import JudgeState
+from kagent.advice.storms import Recent, gather
 from kagent.errors import KafkaError
 from kagent.events import Beat, GroupEvent, decode
 from kagent.keys import group_key
@@ -66,13 +69,14 @@ class Desk:
     looks: dict[str, Judgement] = field(default_factory=dict)
     dropped: Counter[str] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
+    recent: dict[str, Recent] = field(default_factory=dict)
     last_tick: float = 0.0
+    _recent_at: dict[str, int] = field(default_factory=dict)
     _ends_kept: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         s = self.settings
-        groups: list[Any] = list(s.groups)
-        self.policies = Policies(s.policy, groups, (*s.ignore, s.topics.prefix.rstrip("-")))
+        self.policies = Policies(s.policy, s.groups, (*s.ignore, s.topics.prefix.rstrip("-")))
         self.index = Index(self.tables)
 
     @property
@@ -95,7 +99,12 @@ class Desk:
 
     def _coverage(self, partition: int) -> Coverage:
         row = self.tables.coverage.get(str(partition))
-        return Coverage.from_row(row.state) if row else Coverage()
+        if row is None:
+            return Coverage()
+        for cluster, (at, recent) in row.state.get("common", {}).items():
+            if at > self._recent_at.get(cluster, 0):
+                self._recent_at[cluster], self.recent[cluster] = at, Recent.from_row(recent)
+        return Coverage.from_row(row.state)
 
     @property
     def group_count(self) -> int:
@@ -125,7 +134,9 @@ class Desk:
             self._keep_coverage(partition)
 
     def _keep_coverage(self, partition: int) -> None:
-        row = coverage_table.CoverageRow(partition=partition, state=self.coverage[partition].to_row())
+        common = {cluster: [self.now, recent.to_row()] for cluster, recent in self.recent.items()}
+        coverage = self.coverage.setdefault(partition, Coverage())
+        row = coverage_table.CoverageRow(partition=partition, state={**coverage.to_row(), "common": common})
         self.tables.coverage[str(partition)] = row
 
     def _wanted(self, partition: int, event: GroupEvent) -> bool:
@@ -147,6 +158,17 @@ class Desk:
                     wanted |= entry.topics(names)
                     unresolved |= entry.roster(names).unresolved
         return wanted, unresolved
+
+    def muted(self, key: str, record: bytes | None) -> None:
+        """A record of the mutes topic; a tombstone takes the mute back, and what cannot be read mutes nobody."""
+        try:
+            said = orjson.loads(record) if record else None
+            if said is None:
+                self.mutes.pop(key, None)
+            else:
+                self.mutes[key] = Mute(int(said["until"]), str(said.get("why", "")), str(said.get("by", "")))
+        except (ValueError, KeyError, TypeError) as error:
+            log.warning("a mute under %r cannot be read: %s", key, error)
 
     def sampled(
         self, cluster: str, samples: Iterable[Any], names: Mapping[str, str], infos: Mapping[str, TopicInfo]
@@ -177,7 +199,7 @@ class Desk:
             found = await self._judge(partition, entry, at, counts)
             if found is not None:
                 candidates.append((entry, found))
-        for entry, candidate in candidates:
+        for entry, candidate in await self._gathered(partition, candidates, at):
             await self._confirm(partition, entry, candidate, at)
         self._keep_ends(partition, at)
         self.counts["forgotten"] += self.index.forget(partition, at)
@@ -198,6 +220,30 @@ class Desk:
             )
             for cluster, summary in summaries.items()
         ]
+
+    async def _gathered(
+        self, partition: int, candidates: list[tuple[Entry, Candidate]], at: int
+    ) -> list[tuple[Entry, Candidate]]:
+        """The candidates that speak for themselves; where many would open at once, one common incident speaks."""
+        alone: list[tuple[Entry, Candidate]] = []
+        for cluster in self._clusters(partition):
+            mine = [(e, c) for e, c in candidates if e.cluster == cluster]
+            before = self.recent.get(cluster, Recent())
+            if not mine and before == Recent():
+                continue
+            groups = sum(
+                e.cluster == cluster for entries in self.index.partitions.values() for e in entries.values()
+            )
+            found = gather([c for _, c in mine], before, cluster, groups, at)
+            kept = {candidate.group for candidate in found.alone}
+            alone += [(e, c) for e, c in mine if c.group in kept]
+            self.dropped["common"] += len(found.held)
+            for message in found.messages:
+                await self.publish(group_key(cluster, message.group), to_bytes(message))
+            if found.recent != before:
+                self.recent[cluster] = found.recent
+                self._keep_coverage(partition)
+        return alone
 
     def _clusters(self, partition: int) -> set[str]:
         heard = self.coverage.get(partition, Coverage()).clusters()

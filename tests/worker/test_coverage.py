@@ -83,17 +83,19 @@ def test_events_that_expired_unread_blind_every_source_until_the_replay() -> Non
     coverage.progress(beat(500, 500, 500, at=9, run="r1"))
     coverage.progress(beat(500, 510, 510, at=10, run="r1"))
     assert coverage.status("main", 10_000)[0] == "blind"
-    coverage.progress(beat(3, 510, 510, at=10, run="x", replay=True))
+    coverage.progress(beat(0, 510, 510, at=10, run="x", replay=True))
     assert coverage.status("main", 10_000) == ("watching", None)
 
 
-def test_a_lost_checkpoint_that_reads_from_the_start_fills_the_gap_itself() -> None:
+def test_only_a_replay_fills_a_gap() -> None:
     coverage = Coverage()
     coverage.lose()
-    coverage.progress(beat(500, 500, 500))
+    coverage.progress(beat(0, 500, 500))
 
-    coverage.progress(beat(0, 400, 500, run="r2"))
+    coverage.progress(beat(0, 400, 500, run="r2"))  # what a restarted pipeline says of work done long ago
     coverage.progress(beat(400, 500, 500, run="r2"))
+    assert coverage.gaps == {("main", 7): (0, 500)}
+    coverage.progress(beat(0, 500, 500, run="x", replay=True))
 
     assert coverage.gaps == {}
 

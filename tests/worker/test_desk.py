@@ -1,0 +1,155 @@
+"""The worker without Faust: rows, mutes, common incidents and what a restart takes back."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import orjson
+import pytest
+
+from kagent.advice.judge import Candidate
+from kagent.events import Beat, GroupEvent, TopicOffsets, TopicTombstones, encode
+from kagent.settings import Cluster, Settings
+from kagent.worker.desk import Desk
+from kagent.worker.index import Entry
+
+NOW = 1_700_000_000_000
+
+
+class Clock:
+    """A clock that stands until it is moved."""
+
+    now = NOW / 1000
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def tables() -> Any:
+    return SimpleNamespace(members={}, lag={}, verdicts={}, coverage={}, ends={})
+
+
+def desk(rows: Any = None, sent: list[tuple[str, bytes | None]] | None = None) -> Desk:
+    async def publish(key: str, value: bytes | None) -> None:
+        if sent is not None:
+            sent.append((key, value))
+
+    async def fresh(entry: Entry) -> None:
+        return None
+
+    settings = Settings(clusters={"main": Cluster(bootstrap="a:1")})
+    made = Desk(settings, rows if rows is not None else tables(), publish, fresh, "w:1", Clock())
+    made.load([0], {0: 0})
+    return made
+
+
+def event(group: str, offsets: list[TopicOffsets], tombstones: list[TopicTombstones] | None = None) -> bytes:
+    return encode(GroupEvent("main", group, 3, NOW, offsets, tombstones or []))
+
+
+def commit(partition: int, offset: int, at: int) -> TopicOffsets:
+    return TopicOffsets("orders", None, [partition], [offset], [NOW], [at])
+
+
+def test_rows_are_what_a_restarted_desk_begins_with() -> None:
+    rows = tables()
+    first = desk(rows)
+    first.take(0, 0, event("g", [commit(1, 42, 7)]))
+
+    second = desk(rows)
+
+    commits = second.index.entries(0)["main/g"].commits["orders"]
+    assert (list(commits.partition), list(commits.committed), list(commits.source_offset)) == ([1], [42], [7])
+    assert second.index.entries(0)["main/g"].source == 3
+
+
+def test_an_older_commit_that_comes_again_changes_no_row() -> None:
+    rows = tables()
+    worker = desk(rows)
+    worker.take(0, 0, event("g", [commit(1, 42, 7)]))
+    before = dict(rows.lag)
+
+    worker.take(0, 1, event("g", [commit(1, 30, 5)]))
+
+    assert rows.lag == before
+
+
+def test_rows_of_a_partition_that_was_given_away_are_not_looked_after() -> None:
+    rows = tables()
+    desk(rows).take(0, 0, event("g", [commit(1, 42, 7)]))
+    other = desk(rows)
+
+    other.load([1], {})
+
+    assert other.group_count == 0
+
+
+def test_events_that_never_came_blind_until_a_replay() -> None:
+    worker = desk()
+    worker.take(0, 5, encode(Beat("main", NOW, "r", 1.0, False, [3], [0], [10], [10], [10])))
+
+    assert "--replay" in (worker.coverage[0].why_blind("main", 3, NOW) or "")
+    again = desk(worker.tables)
+    assert again.coverage[0].lost
+
+
+def test_what_is_no_event_is_refused_and_the_next_one_is_taken() -> None:
+    worker = desk()
+    with pytest.raises(ValueError, match="JSON"):
+        worker.take(0, 0, b"\x00not json")
+
+    worker.take(0, 1, event("g", [commit(1, 1, 1)]))
+
+    assert worker.group_count == 1
+
+
+def test_a_mute_holds_until_it_is_taken_back() -> None:
+    worker = desk()
+    worker.muted("main/g", orjson.dumps({"until": NOW + 1000, "why": "deploy", "by": "me"}))
+    assert worker.mutes["main/g"].why == "deploy"
+    worker.muted("main/g", b"nonsense")
+    assert "main/g" in worker.mutes
+
+    worker.muted("main/g", None)
+
+    assert worker.mutes == {}
+
+
+async def test_many_groups_of_one_topic_open_as_one_incident_that_outlives_the_process() -> None:
+    sent: list[tuple[str, bytes | None]] = []
+    rows = tables()
+    worker = desk(rows, sent)
+    found = []
+    for n in range(20):
+        worker.take(0, n, event(f"g{n}", [commit(1, 1, n)]))
+    for n in range(6):
+        entry = worker.index.entries(0)[f"main/g{n}"]
+        found.append((entry, Candidate("main", f"g{n}", f"id{n}", "rebalance", NOW, "digest", ("orders",))))
+
+    alone = await worker._gathered(0, found, NOW)
+
+    assert alone == []
+    assert [key for key, _ in sent] == ["main/<topic orders>"]
+    assert desk(rows).recent["main"].open == worker.recent["main"].open
+
+
+async def test_groups_over_the_limit_are_counted_not_kept() -> None:
+    worker = desk()
+    worker.settings = worker.settings.model_copy(
+        update={"worker": worker.settings.worker.model_copy(update={"max_groups": 1})}
+    )
+    worker.take(0, 0, event("a", [commit(0, 1, 1)]))
+    worker.take(0, 1, event("b", [commit(0, 1, 2)]))
+
+    assert (worker.group_count, worker.counts["groups_over_limit"]) == (1, 1)
+
+
+@pytest.mark.parametrize("name", ["<script>alert(1)</script>", "bad\x1b[2J", "x" * 32_000, "a/b", ""])
+async def test_any_name_is_data(name: str) -> None:
+    worker = desk()
+    worker.take(0, 0, event(name, [commit(0, 1, 1)]))
+
+    summaries = await worker.tick(0, NOW)
+
+    assert [s.judged + s.blind for s in summaries] == [1]

@@ -6,6 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import IO, Any
 
 import click
@@ -72,8 +73,8 @@ def command(
 
 
 def _live(ctx: click.Context, group: str) -> Iterator[tuple[str, Any]]:
-    from kagent.commands.live import scenario_line
     from kagent.kafka.admin import Admin
+    from kagent.kafka.live import scenario_line
 
     yield f"group {shown(group)}", scenario_line(Admin(common.chosen(ctx)[2]), group)
 
@@ -95,6 +96,8 @@ def _planned(read: Any, tolerance: float, max_moves: int | None) -> tuple[Plan, 
         raise read
     problem, scenario, kind = problem_of(read)
     told = plan(problem, tolerance, max_moves)
+    if assumed := read.get("assumed"):  # what a live group's coordinator does not tell
+        told = replace(told, notes=(*told.notes, *map(str, assumed)))
     return told, alternatives(told, scenario, kind)
 
 
@@ -161,7 +164,7 @@ def _print(ident: Any, told: Plan, others: tuple[Alternative, ...]) -> None:
     output.print_table(("member", "partitions", "now", "", "after", ""), _members(told), title)
     click.echo(_sentence(told))
     for note in told.notes:
-        click.echo(f"note: {note}")
+        click.echo(f"note: {shown(note, 1000)}")
     if told.moves:
         output.print_table(("topic", "partition", "lag", "from", "to"), _moves(told))
         if len(told.moves) > SHOWN_MOVES:

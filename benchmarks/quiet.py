@@ -32,9 +32,12 @@ def main() -> int:
     parser.add_argument("--days", type=float, default=2, help="group-days of each healthy scenario")
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--drain", action="store_true", help="what following the advice saves, instead")
     parser.add_argument("--verbose", action="store_true", help="print every opening")
     args = parser.parse_args()
     scenarios = [load(path) for path in _files(args.files or [HERE])]
+    if args.drain:
+        return _drain([s for s in scenarios if s.follow], args.seeds, args.first_seed, args.jobs)
     work = [(s, args.first_seed + n) for s in scenarios for n in range(_runs(s, args.seeds, args.days))]
     began = time.time()
     with ProcessPoolExecutor(args.jobs) as pool:
@@ -65,6 +68,33 @@ def _runs(scenario: Scenario, seeds: int, days: float) -> int:
 def _one(work: tuple[Scenario, int]) -> Report:
     report = run(replace(work[0], follow=False), work[1])
     return replace(report, messages=())
+
+
+WAYS: dict[str, bool | str] = {"nothing": False, "plan": True, "lag": "lag", "lag-global": "lag-global"}
+"""What the group does when it is told: nothing, kagent's plan, or a switch to a lag-based strategy."""
+
+
+def _follow(work: tuple[Scenario, str, int]) -> float | None:
+    return run(replace(work[0], follow=WAYS[work[1]]), work[2]).drained
+
+
+def _drain(scenarios: list[Scenario], seeds: int, first: int, jobs: int) -> int:
+    """Minutes from the onset until nobody is behind, by what the group does when it is told."""
+    work = [(s, way, first + n) for s in scenarios for way in WAYS for n in range(seeds)]
+    with ProcessPoolExecutor(jobs) as pool:
+        drained = dict(zip([(s.name, way, n) for s, way, n in work], pool.map(_follow, work), strict=True))
+    print(f"{'minutes until drained':24}" + "".join(f"{way:>12}" for way in WAYS))
+    fine = True
+    for scenario in scenarios:
+        cells, medians = [], {}
+        for way in WAYS:
+            found = [drained[scenario.name, way, first + n] for n in range(seeds)]
+            known = sorted(f / 60 if f is not None else float("inf") for f in found)
+            medians[way] = known[len(known) // 2]
+            cells.append(f"{medians[way]:12.1f}" if medians[way] < float("inf") else f"{'never':>12}")
+        fine &= medians["plan"] <= medians["nothing"]
+        print(f"{scenario.name:24}" + "".join(cells))
+    return 0 if fine else 1
 
 
 def _healthy(runs: list[tuple[Scenario, list[Report]]]) -> bool:

@@ -24,6 +24,8 @@ from kagent.advice.simulator.scenario import Scenario
 from kagent.advice.simulator.world import World
 from kagent.advice.state import JudgeState
 from kagent.events import TopicOffsets
+from kagent.strategies import Member, assign
+from kagent.strategies import Scenario as Assignment
 
 EPOCH = 1_700_000_000_000
 """The simulated clock starts here, in ms."""
@@ -225,8 +227,9 @@ def _sample(world: World, watcher: Watcher, stable: bool = False) -> None:
     end = w.shown_end(world)
     for code, topic in enumerate(world.topics):
         rows = np.flatnonzero(world.topic == code)
-        history = watcher.ends.setdefault(topic.name, EndHistory(topic.partitions))
-        history.add(
+        if topic.name not in watcher.ends:
+            watcher.ends[topic.name] = EndHistory(topic.partitions)
+        watcher.ends[topic.name].add(
             _ms(world.time),
             _ms(world.time) + 20,
             world.start[rows].astype(np.int64),
@@ -292,7 +295,11 @@ def _take(world: World, watcher: Watcher, judgement: Judgement) -> None:
     watcher.state = judgement.state
     watcher.messages.extend(judgement.messages)
     for message in judgement.messages:
-        if world.scenario.follow and message.status is Status.OPEN and message.moves:
+        if message.status is not Status.OPEN or not world.scenario.follow:
+            continue
+        if isinstance(world.scenario.follow, str):
+            _switch(world, watcher, world.scenario.follow)
+        elif message.moves:
             names = {f"{world.scenario.name}-{n}/10.0.0.1": at for at, n in enumerate(world.names)}
             owner = world.owner.copy()
             for move in message.moves:
@@ -301,6 +308,32 @@ def _take(world: World, watcher: Watcher, judgement: Judgement) -> None:
             w.assign(world)
             world.owner = owner
             watcher.roster = _roster(world, None)
+
+
+def _switch(world: World, watcher: Watcher, strategy: str) -> None:
+    """The group reassigns itself by one of ``kagent.strategies``, with the lags of this moment."""
+    lag = np.floor(np.maximum(world.end - world.position, 0)).astype(np.int64)
+    topics = {t.name: t.partitions for t in world.topics}
+    names = world.names
+    scenario = Assignment.of(
+        [Member(name, tuple(topics)) for name in names],
+        topics,
+        lags={t: lag[world.rows(t)] for t in topics},
+        owned={
+            name: [
+                (world.topics[world.topic[row]].name, int(world.partition[row]))
+                for row in np.flatnonzero(world.owner == at).tolist()
+            ]
+            for at, name in enumerate(names)
+        },
+    )
+    owner = world.owner.copy()
+    for name, held in assign(strategy, scenario).to_dict().items():
+        for topic, partition in held:
+            owner[world.rows(topic)[partition]] = names.index(name)
+    w.assign(world)
+    world.owner = owner
+    watcher.roster = _roster(world, None)
 
 
 def _drained(world: World, known: float | None) -> float | None:

@@ -63,8 +63,8 @@ class Scenario:
     policy: Mapping[str, Any] = field(default_factory=dict)
     known_before: bool = True
     """Whether kagent has known the group long enough at the start; else it learns first."""
-    follow: bool = False
-    """Whether the group follows the plan of the first recommendation."""
+    follow: bool | str = False
+    """Whether the group follows the plan of the first recommendation; or the strategy that it switches to then."""
 
     @property
     def healthy(self) -> bool:

@@ -9,6 +9,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.locked
 UV := $(BIN)/uv
 
+FAST := not kafka and not spark and not slow
+
 export PYTHONDONTWRITEBYTECODE ?= 1
 
 .PHONY: help
@@ -33,7 +35,7 @@ check: $(STAMP) ## format, lint, types and the fast tests (under a minute)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q -m "not kafka and not spark and not slow"
+	$(BIN)/python -m pytest -q -n 2 -m "$(FAST)"
 
 .PHONY: format
 format: $(STAMP) ## write the format and the mendable lint
@@ -45,7 +47,8 @@ test: setup ## everything, with a real broker and Spark
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -q -n 2 -m "$(FAST)"
+	$(BIN)/python -m pytest -m "not ($(FAST))"
 
 .PHONY: demo
 demo: setup ## the whole job on a real broker, in four minutes

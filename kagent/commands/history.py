@@ -46,13 +46,19 @@ def write(
     """Write the history until stopped."""
     settings, name, cluster = chosen(ctx)
     from kagent.pipeline.keeper import Keeper, place_of
+    from kagent.pipeline.service import SparkDied
 
     keeper = Keeper(
         settings, name, cluster, place_of(settings, path), master, checkpoint, trigger, available_now
     )
     for sign in (signal.SIGTERM, signal.SIGINT):
         signal.signal(sign, lambda *_: keeper.stop.set())
-    keeper.run()
+    try:
+        keeper.run()
+    except SparkDied as died:
+        if not keeper.stop.is_set():
+            logging.getLogger("kagent.history").error("%s; the stream has kept its place.", died)
+            ctx.exit(1)
 
 
 @command.command("maintain")

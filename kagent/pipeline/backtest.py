@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -18,8 +20,6 @@ from kagent.pipeline.tables import History
 from kagent.pipeline.unpack import OUTPUT, SCHEMA, event_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from pyspark.sql import DataFrame, SparkSession
 
 WARM_UP = 6 * 3_600_000
@@ -29,6 +29,13 @@ ENDS = {"topic", "partition", "time", "log_end"}
 COLUMNS = (
     "cluster string, kind string, time bigint, `group` string, topic string, topic_id string, partition int, "
     "committed bigint, source int, source_offset bigint, log_start bigint, log_end bigint, stable_end bigint, message string"
+)
+BROKEN = (
+    "FAILED_READ_FILE",
+    "CANNOT_READ_FILE",
+    "is not a Parquet file",
+    "FileNotFoundException",
+    "ParquetDecodingException",
 )
 RESULT = (
     "cluster string, `group` string, policy string, judged bigint, openings bigint, flaps bigint, by_itself bigint, "
@@ -195,10 +202,26 @@ def backtest(
     picked = rows if only is None else rows.where(rows["group"].rlike(_regex(only)))
     tasks = 4 * rows.sparkSession.sparkContext.defaultParallelism
     grouped = picked.repartition(tasks, "cluster", "group").groupBy("cluster", "group")
-    found = grouped.applyInArrow(_one_group(policies, within, keep_every), RESULT).toArrow().to_pylist()
+    judged = grouped.applyInArrow(_one_group(policies, within, keep_every), RESULT)
+    with readable():
+        found = judged.toArrow().to_pylist()
     if not found:
         raise InputError("There is nothing to replay: no group has a commit in this range.")
     return sorted(found, key=lambda r: (-r["openings"], -r["skew_hours"], r["group"], r["policy"]))
+
+
+@contextmanager
+def readable() -> Iterator[None]:
+    """Turns Spark's complaint about a broken file into InputError; anything else is passed on."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        if not any(sign in str(error) for sign in BROKEN):
+            raise
+        named = re.search(r"file:\S+|s3a?://\S+|hdfs://\S+", str(error))
+        raise InputError(f"{named[0] if named else 'A file'} is broken or cannot be read.") from error
 
 
 def _regex(glob: str) -> str:

@@ -14,6 +14,7 @@ from kagent.pipeline.history import Ends, Writer, create, known_topics
 from kagent.pipeline.place import Place
 from kagent.pipeline.service import awaited, ending, kept
 from kagent.pipeline.session import session
+from kagent.pipeline.source import Source
 from kagent.pipeline.tables import History
 from kagent.settings import Cluster, Settings
 
@@ -53,15 +54,18 @@ class Keeper:
 
     def run_on(self, running: SparkSession) -> None:
         """As :meth:`run`, on a Spark session that is there already."""
-        home = Admin(self.settings.home_cluster(self.name), deadline=10)
-        topics = self.settings.topics
-        found = home.topics([topics.events, topics.recommendations])
-        missing = sorted({topics.events, topics.recommendations} - set(found))
-        if missing:
-            raise KafkaError(f"The topic {missing[0]} is missing: run `kagent topics`.")
+        home, topics = Admin(self.settings.home_cluster(self.name), deadline=10), self.settings.topics
+        source = Source(home, self.stop, patient=not self.available_now)
+        found = source.tried(lambda: home.topics([topics.events, topics.recommendations]))
+        cluster_id = source.tried(home.cluster_id)
+        if found is None or cluster_id is None:
+            return
+        for name in (topics.events, topics.recommendations):
+            if name not in found:
+                raise KafkaError(f"The topic {name} is missing: run `kagent topics`.")
         folder = self.checkpoint or f"{self.settings.pipeline.checkpoint}-history"
         place = Place(running, f"{folder.rstrip('/')}/{self.name}")
-        stream = place.claim(home.cluster_id(), found[topics.events].id)
+        stream = place.claim(cluster_id, found[topics.events].id)
         self._create(running)
         ends = Ends(Admin(self.cluster, deadline=10), known_topics(running, self.history))
         writer = Writer(self.history, self.name, topics.events, stream, ends)

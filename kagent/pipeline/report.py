@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader
 
 from kagent.names import shown
 from kagent.pipeline import charts
-from kagent.pipeline.backtest import Range
+from kagent.pipeline.backtest import Range, readable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,7 +45,8 @@ def cells(rows: DataFrame, within: Range, groups: Sequence[str]) -> dict[str, li
     by = ["group", "topic", "partition", "bucket"]
     committed = lag.where(inside).selectExpr("*", bucket).groupBy(*by).agg(F.max("committed").alias("c"))
     end = ends.where(inside).selectExpr("*", bucket).groupBy(*by).agg(F.max("log_end").alias("e"))
-    both = committed.join(end, by, "full").orderBy("bucket").toArrow().to_pylist()
+    with readable():
+        both = committed.join(end, by, "full").orderBy("bucket").toArrow().to_pylist()
     found: dict[str, list[Cell]] = {}
     last: dict[tuple[str, str, int], dict[str, int]] = {}
     for row in both:

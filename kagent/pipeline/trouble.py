@@ -11,11 +11,11 @@ HOPELESS = {
     "ClusterAuthorizationException": f"The user lacks a right on the cluster: {RIGHTS}.",
     "SaslAuthenticationException": "The cluster refuses the login: check security in the settings.",
     "SslAuthenticationException": "The TLS handshake with the cluster failed: check security in the settings.",
-    "Permission denied": "The checkpoint folder may not be written: give this user the right, or choose another folder.",
+    "Permission denied": "A folder of the stream may not be written: give this user the right, or choose another folder.",
 }
 PASSING = {
-    "No space left on device": "The disk of the checkpoint is full: free some space; the stream has kept its place.",
-    "Disk quota exceeded": "The disk quota of the checkpoint is used up: free some space; the stream has kept its place.",
+    "No space left on device": "The disk is full: free some space; the stream has kept its place.",
+    "Disk quota exceeded": "The disk quota is used up: free some space; the stream has kept its place.",
     "OutOfMemoryError": "Spark ran out of memory: give pipeline.driver_memory more, or lower pipeline.max_offsets_per_trigger.",
     "RecordTooLargeException": "An event is larger than the events topic allows: set its max.message.bytes to 8388608.",
     "TimeoutException": "The cluster does not answer.",

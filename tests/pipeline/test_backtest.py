@@ -119,6 +119,12 @@ def test_what_cannot_be_replayed_is_one_sentence(spark: Any, tmp_path: Path, pas
     pq.write_table(pa.table({"key": [b"x"], "offset": [1]}), tmp_path / "lacking.parquet")
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 this is none")
 
+    damaged = bytearray((tmp_path / "dump.parquet").read_bytes())
+    damaged[4 : len(damaged) // 2] = b"\xff" * (len(damaged) // 2 - 4)
+    (tmp_path / "damaged.parquet").write_bytes(damaged)
+
+    with pytest.raises(InputError, match=r"damaged.parquet is broken"):
+        backtest(of_dump(spark, str(tmp_path / "damaged.parquet"), None, "main"), POLICIES, within(quiet))
     with pytest.raises(InputError, match=r"lacks partition, timestamp, value"):
         of_dump(spark, str(tmp_path / "lacking.parquet"), None, "main")
     with pytest.raises(InputError, match=r"broken.parquet"):

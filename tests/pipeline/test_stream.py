@@ -224,7 +224,7 @@ def test_a_full_disk_is_one_sentence_and_costs_no_record(
             out.write(b"x" * 4096)
     kafka.commit("full", topic, {0: 2})
 
-    with pytest.raises(KafkaError, match="The disk of the checkpoint is full"):
+    with pytest.raises(KafkaError, match="The disk is full"):
         run.catch_up(checkpoint=place)
     filler.unlink()
     run.catch_up(checkpoint=place)

@@ -122,10 +122,18 @@ def broken(draw: st.DrawFn) -> Pair:
     return (data, value) if target == "key" else (key, data)
 
 
+ROWS = st.lists(broken() | st.sampled_from([(None, b""), (COMMITS[0][0], None)]), min_size=1, max_size=30)
+
+
 @settings(max_examples=150, deadline=None)
-@given(st.lists(broken(), min_size=1, max_size=30))
-def test_broken_commits_are_told_apart_row_by_row(pairs: list[Pair]) -> None:
-    assert_as_one_by_one(pairs, decode_commits(*arrays(pairs, pa.binary()), metadata=True))
+@given(ROWS, st.sampled_from([pa.binary(), pa.large_binary()]), st.integers(0, 5), st.integers(0, 5))
+def test_broken_commits_are_told_apart_row_by_row(
+    pairs: list[Pair], kind: pa.DataType, skipped: int, left: int
+) -> None:
+    rows = slice(skipped, max(skipped, len(pairs) - left))
+    keys, values = arrays(pairs, kind)
+
+    assert_as_one_by_one(pairs[rows], decode_commits(keys[rows], values[rows], metadata=True))
 
 
 def test_a_key_without_a_type_has_none() -> None:

@@ -75,6 +75,7 @@ def write(
 def maintain(ctx: click.Context, path: str | None, master: str, keep_days: int) -> None:
     """Join small files, drop old days, remove files that nobody needs any more."""
     settings = effective(ctx)
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     from kagent.pipeline.history import maintain as run
@@ -86,7 +87,7 @@ def maintain(ctx: click.Context, path: str | None, master: str, keep_days: int) 
     with ending(session(settings.pipeline, master, delta=True)) as spark:
         try:
             found = run(spark, history, keep_days)
-        except PySparkException as error:
+        except (PySparkException, Py4JJavaError) as error:
             reason = str(error).strip().splitlines()[0][:200]
             raise KagentError(
                 f"The history at {history.place} could not be maintained ({reason})."

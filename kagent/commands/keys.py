@@ -61,9 +61,10 @@ def command(
     from kagent.pipeline.keys import sample, stretch
     from kagent.pipeline.service import ending
     from kagent.pipeline.session import session
+    from kagent.pipeline.trouble import told
 
     ranges, seconds = stretch(Admin(cluster), topic, last, most)
-    with ending(session(settings.pipeline, master)) as spark:
+    with ending(session(settings.pipeline, master)) as spark, told():
         group = f"{settings.topics.prefix}keys"
         found = sample(spark, cluster, topic, ranges, seconds, by_bytes, group)
     counts = partitions or tuple(found.partitions * n for n in (1, 2, 3, 4))

@@ -114,6 +114,7 @@ def of_dump(spark: SparkSession, path: str, ends: str | None, cluster: str) -> D
 
 
 def _read(spark: SparkSession, path: str, wanted: set[str]) -> DataFrame:
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import AnalysisException, PySparkException
 
     kind = "parquet" if PurePath(path.rstrip("/")).suffix in ("", ".parquet") else "json"
@@ -122,7 +123,7 @@ def _read(spark: SparkSession, path: str, wanted: set[str]) -> DataFrame:
         missing = wanted - set(found.columns)
     except AnalysisException as error:
         raise InputError(f"{path} cannot be read as {kind}: {str(error).splitlines()[0][:150]}.") from error
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
         raise InputError(f"{path} is no {kind} that can be read.") from error
     if missing:
         raise InputError(
@@ -213,15 +214,18 @@ def backtest(
 @contextmanager
 def readable() -> Iterator[None]:
     """Turns Spark's complaint about a broken file into InputError; anything else is passed on."""
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:
         yield
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
         if not any(sign in str(error) for sign in BROKEN):
             raise
         named = re.search(r"file:\S+|s3a?://\S+|hdfs://\S+", str(error))
-        raise InputError(f"{named[0] if named else 'A file'} is broken or cannot be read.") from error
+        raise InputError(
+            f"{named[0].rstrip('.,;:') if named else 'A file'} is broken or cannot be read."
+        ) from error
 
 
 def _regex(glob: str) -> str:

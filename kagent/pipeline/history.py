@@ -86,6 +86,7 @@ class Writer:
     stream: str
     ends: Ends
     after_table: Callable[[str], None] | None = None
+    _began: bool = False
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         """The function for foreachBatch."""
@@ -102,11 +103,13 @@ class Writer:
             self._append(
                 "ends", changed.selectExpr(f"'{self.cluster}' AS cluster", "*", "asked AS time"), number
             )
-            self.ends.written(sampled)
+            if self._began:  # the first batch may be one that Delta has already, with other ends
+                self.ends.written(sampled)
             self._append(
                 "changes", made.where("kind = 'changes'").withColumnRenamed("message", "record"), number
             )
             self._append("recommendations", _recommendations(made), number)
+            self._began = True
         finally:
             made.unpersist()
 

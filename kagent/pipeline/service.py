@@ -31,7 +31,7 @@ def kept(
 ) -> None:
     """Call ``run`` until ``stop`` is set; with ``once`` until it has ended well. Raises KafkaError where trying again is
     hopeless, or at the first failure with ``once``; SparkDied when the JVM is gone."""
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
 
     failures = 0
@@ -41,7 +41,7 @@ def kept(
             run()
             if once:
                 return
-        except PySparkException as error:
+        except (PySparkException, Py4JJavaError) as error:
             said, hopeless = sentence(error)
             log.debug("Spark said: %s", error)
             if once or hopeless:

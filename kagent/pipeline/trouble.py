@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kagent.errors import KafkaError
 from kagent.pipeline.stream import SOURCE
 
 RIGHTS = "`kagent acls` prints what is needed"
@@ -32,3 +36,15 @@ def sentence(error: Exception) -> tuple[str, bool]:
                 return said, hopeless
     lines = (line.strip() for line in text.splitlines())
     return next((line for line in lines if line), type(error).__name__)[:300], False
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Turns what Spark raises into KafkaError with a sentence: for commands that run once."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        raise KafkaError(sentence(error)[0]) from error

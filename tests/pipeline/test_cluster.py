@@ -80,7 +80,7 @@ def standalone(tmp_path: Path) -> Iterator[str]:
     _listening(port)
     for n in (1, 2):
         folder = str(tmp_path / f"worker-{n}")
-        options = ["--cores", "1", "--memory", "700m", "--work-dir", folder, "--webui-port", str(free_port())]
+        options = ["--cores", "1", "--memory", "900m", "--work-dir", folder, "--webui-port", str(free_port())]
         start(f"worker-{n}", "worker.Worker", *options, f"spark://127.0.0.1:{port}")
     yield f"spark://127.0.0.1:{port}"
     for process in reversed(started):
@@ -109,7 +109,7 @@ def test_the_stream_runs_on_two_workers_with_the_package_shipped(
         "KAGENT_TOPICS__PREFIX": "oncluster-",
         "KAGENT_PIPELINE__OPTIONS": json.dumps(
             {
-                "spark.executor.memory": "500m",
+                "spark.executor.memory": "600m",
                 "spark.driver.host": "127.0.0.1",
                 "spark.scheduler.minRegisteredResourcesRatio": "1.0",
             }

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any, get_args
 
@@ -12,11 +15,14 @@ import yaml
 from pydantic import BaseModel
 
 from kagent.cli import root
+from kagent.kafka.broker import free_port
+from kagent.pipeline.metrics import Metrics
 from kagent.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+METRICS_PORT = SERVICES["pipeline"]["command"][-1]
 OURS = {name: service for name, service in SERVICES.items() if service["image"].startswith("kagent")}
 
 
@@ -86,3 +92,17 @@ def test_the_image_is_built_from_the_lock_file() -> None:
     assert re.search(r"^FROM \S+:\d+\.\d+\.\d+", text, re.MULTILINE)
     for line in re.findall(r"^COPY (.+?) \S+$", text, re.MULTILINE):
         assert all((ROOT / source).exists() for source in line.split()), line
+
+
+@pytest.mark.parametrize(("age", "code"), [(0, 0), (3600, 1), (None, 1)])
+def test_the_pipeline_is_healthy_while_it_tells_progress(age: float | None, code: int) -> None:
+    *python, check = SERVICES["pipeline"]["healthcheck"]["test"][1:]
+    assert python == ["python", "-c"]
+    metrics, port = Metrics("main"), free_port()
+    metrics.serve("127.0.0.1", port)
+    if age is not None:
+        metrics.reached_at.set(time.time() - age)
+
+    assert f":{METRICS_PORT}/" in check
+    here = check.replace(f"localhost:{METRICS_PORT}", f"127.0.0.1:{port}")
+    assert subprocess.run([sys.executable, "-c", here], check=False).returncode == code

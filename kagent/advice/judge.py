@@ -30,6 +30,8 @@ from kagent.advice.verdicts import Finding, findings
 IGNORED_TYPES = frozenset({None, "consumer", "streams", "share"})
 """Protocol types of groups that consume; others (Connect's and Schema Registry's workers) only share a coordinator."""
 
+ABANDONED = 86_400_000
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -86,14 +88,11 @@ def ignored(seen: Observation, policy: Policy) -> bool:
 
 def quiet(seen: Observation, state: JudgeState, policy: Policy) -> bool:
     """Whether a cheap look finds nothing that could be the matter: most groups, most of the time, stop here."""
-    if (
-        len(state.generations) >= 3
-        or state.empty_since
-        or state.marks
-        or state.stopped
-        or state.trail
-        or state.lost
-    ):
+    if _abandoned(seen):
+        return True
+    turns = state.generations
+    restless = len(turns) >= 3 and turns[-3][0] >= seen.now - policy.storm_window * 1000
+    if restless or state.empty_since or state.marks or state.stopped or state.trail or state.lost:
         return False
     steady = seen.now - state.generation_at > policy.idle_after * 1000
     if steady and seen.roster is not None and any(not m.assigned for m in seen.roster.members):
@@ -104,6 +103,12 @@ def quiet(seen: Observation, state: JudgeState, policy: Policy) -> bool:
         for topic, commits in seen.commits.items()
         if topic in seen.ends and commits.partition
     )
+
+
+def _abandoned(seen: Observation) -> bool:
+    """Whether nobody is in the group and nobody has committed for a day: a job that ended, not one that is late."""
+    members = seen.roster.members if seen.roster is not None else ()
+    return not members and all(seen.now - row.last > ABANDONED for row in seen.commits.values())
 
 
 def _topic_quiet(commits: TopicCommits, ends: EndHistory, policy: Policy, floor: int) -> bool:

@@ -202,3 +202,10 @@ def test_when_the_backlog_is_gone_it_resolves_once_and_cools_down(group: Make) -
     assert said[0].id == judged.messages[0].id
     assert state.cooldown_until > 0
     assert state.track == {"opened": 1, "drained": 1}
+
+
+def test_a_group_that_nobody_has_used_for_a_day_is_not_looked_at_closely(group: Make) -> None:
+    left = {"t": [{"end": 10_000, "rate": 1, "committed": 100, "age": 90_000}]}
+    found = rounds(group(left, {}), LOOSE, count=1)[0]
+
+    assert (found.verdict, found.look) == ("balanced", None)

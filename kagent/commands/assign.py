@@ -11,7 +11,6 @@ import click
 from kagent.commands import output
 from kagent.commands.common import chosen
 from kagent.errors import InputError
-from kagent.kafka.admin import Admin
 from kagent.names import shown
 from kagent.strategies import STRATEGIES, Assignment, Scenario, assign
 from kagent.strategies.measure import measured
@@ -73,6 +72,7 @@ def _lines(file: IO[bytes]) -> Iterator[tuple[str, Any]]:
 
 def _live(ctx: click.Context, name: str) -> Iterator[tuple[str, Any]]:
     from kagent.commands.live_scenario import scenario_of_group
+    from kagent.kafka.admin import Admin
 
     _, _, cluster = chosen(ctx)
     yield f"group {shown(name)}", {"id": name, "scenario": scenario_of_group(Admin(cluster), name)}

@@ -11,7 +11,7 @@ import faust
 
 from kagent.events import GroupEvent
 from kagent.groups import GroupState
-from kagent.groups import apply as fold
+from kagent.groups import apply_all as fold
 from kagent.offsets import Record
 
 NAME = "members"
@@ -29,6 +29,4 @@ class MembersRow(faust.Record, include_metadata=False):
 
 def apply(state: GroupState | None, event: GroupEvent) -> GroupState | None:
     """The group after the event's records, in log order. A record that is older than what is known changes nothing."""
-    for item in event.records:
-        state = fold(state, Record.from_json(item.record), item.source_offset, item.time)
-    return state
+    return fold(state, [(Record.from_json(r.record), r.source_offset, r.time) for r in event.records])

@@ -278,7 +278,9 @@ def _keeps_up(look: Look, other: int, member: int) -> float | None:
     if set(lags.topic[mine].tolist()) != topics:
         return None
     busy = _busy_rate(look, other)
-    return busy if busy is not None else float(lags.inflow[mine].sum())
+    if busy is None:
+        busy = float(lags.inflow[mine].sum())
+    return busy or None  # a member without inflow shows nothing of what it can do
 
 
 def needed_members(look: Look) -> int | None:

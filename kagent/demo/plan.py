@@ -64,7 +64,7 @@ POLICY = {
     "learn_commits": 3,
     "settle": 6.0,
     "min_behind": 5.0,
-    "evaluations": 2,
+    "evaluations": 18,
     "hold": 5.0,
     "cooldown": 20.0,
     "update_every": 5.0,

@@ -270,7 +270,14 @@ class Desk:
             return None
         seen = self.observe(partition, entry, at)
         counts[entry.cluster, "blind" if seen.blind else "judged"] += 1
-        found = judge(seen, entry.judged, policy)
+        try:
+            found = judge(seen, entry.judged, policy)
+        except Exception:  # one group's surprise must not silence the others
+            log.exception("the group %r could not be judged", entry.key)
+            self.counts["judgements_failed"] += 1
+            counts[entry.cluster, "judged"] -= seen.blind is None
+            counts[entry.cluster, "blind"] += seen.blind is None
+            return None
         self.looks[entry.key] = found
         if found.dropped:
             self.dropped[found.dropped] += 1

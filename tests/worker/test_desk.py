@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from kagent.advice.judge import Candidate
+from kagent.advice.judge import Candidate, judge
 from kagent.events import Beat, GroupEvent, TopicOffsets, TopicTombstones, encode
 from kagent.settings import Cluster, Settings
 from kagent.worker.desk import Desk
@@ -153,3 +153,23 @@ async def test_any_name_is_data(name: str) -> None:
     summaries = await worker.tick(0, NOW)
 
     assert [s.judged + s.blind for s in summaries] == [1]
+
+
+async def test_a_group_that_cannot_be_judged_silences_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = desk()
+    worker.take(0, 0, encode(Beat("main", NOW, "r", 1.0, False, [3], [0], [10], [10], [10])))
+    for n, name in enumerate(("broken", "sound"), 1):
+        worker.take(0, n, event(name, [commit(0, 1, n)]))
+    sound = worker.index.entries(0)["main/sound"]
+
+    def surprising(seen: Any, state: Any, policy: Any) -> Any:
+        if seen.group == "broken":
+            raise ZeroDivisionError
+        return judge(seen, state, policy)
+
+    monkeypatch.setattr("kagent.worker.desk.judge", surprising)
+
+    summaries = await worker.tick(0, NOW)
+
+    assert [(s.judged, s.blind) for s in summaries] == [(1, 1)]
+    assert sound.judged is not None

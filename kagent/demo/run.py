@@ -43,6 +43,7 @@ READ_FIRST = 3.0
 """Seconds between showing the advice and applying it."""
 LOOK_EVERY = 1.5
 PLAIN_EVERY = 10.0
+PLAIN_WIDTH = 120
 
 
 @dataclass(slots=True)
@@ -274,6 +275,8 @@ class _Steps:
 def main(keep: bool) -> int:
     """Run the demo; the logs stay where they are only if it failed."""
     console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=PLAIN_WIDTH)
     logging.getLogger("aiokafka").setLevel(logging.ERROR)
     with _Folder() as folder:
         demo = Demo(console, folder.path, keep)

@@ -50,12 +50,12 @@ def groups() -> Callable[..., st.SearchStrategy[Problem]]:
     return _groups
 
 
-def _brute(problem: Problem, target: float | None = None) -> tuple[float, int]:
-    """Smallest greatest work over all assignments, and the fewest moves to stay at or under the target."""
+def _brute(problem: Problem, target: float | None = None, objective: str = "work") -> tuple[float, int]:
+    """Smallest greatest value over all assignments, and the fewest moves to stay at or under the target."""
     may = problem.subscribed[problem.member_class][:, problem.topic].T
     best, fewest = float("inf"), len(problem) + 1
     for at in itertools.product(*(np.flatnonzero(row).tolist() for row in may)):
-        value = greatest(problem, np.array(at), "work")
+        value = greatest(problem, np.array(at), objective)
         best = min(best, value)
         if target is not None and value <= target * (1 + 1e-9):
             fewest = min(fewest, int((np.array(at) != problem.owner).sum()))

@@ -174,3 +174,28 @@ def test_small_groups_get_the_exact_best_and_the_fewest_moves(
     best, fewest = brute(problem, 1.05 * told.best)
     assert told.best == pytest.approx(best)
     assert told.move_count == fewest
+
+
+@settings(max_examples=40, deadline=None)
+@given(data)
+def test_small_groups_drain_as_soon_as_they_can_with_the_fewest_moves(
+    brute: Callable[..., tuple[float, int]], data: st.DataObject
+) -> None:
+    """Every assignment is tried: two to three members of unequal capacity, up to 6 partitions with inflow."""
+    names = ["a", "b", "c"][: data.draw(st.integers(2, 3))]
+    lags = data.draw(st.lists(st.integers(1, 1000), min_size=2, max_size=6))
+    owners = [data.draw(st.sampled_from(names)) for _ in lags]
+    problem = Problem.of(
+        {name: ["t"] for name in names},
+        {"t": lags},
+        {name: [("t", at) for at, owner in enumerate(owners) if owner == name] for name in names},
+        rates={"t": [data.draw(st.sampled_from([0.0, 1.0, 7.0, 20.0])) for _ in lags]},
+        capacities={name: data.draw(st.sampled_from([30.0, 60.0])) for name in names},
+    )
+
+    told = plan(problem)
+
+    best, fewest = brute(problem, 1.05 * told.best, told.objective)
+    assert told.best == pytest.approx(best)
+    assert told.move_count == fewest
+    assert (told.objective == "work") == (brute(problem, None, "drain")[0] == float("inf"))

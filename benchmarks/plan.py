@@ -200,7 +200,7 @@ def small(tally: Tally, seed: int, limit: float) -> None:
         fewest, least = exact.moves((1 + tolerance) * one.best, limit)
         if fewest is None:
             continue
-        more.append(one.move_count - fewest)
+        more.append(max(0, one.move_count - fewest))  # fewer than an unproven reference counts as equal
         tally.move_bound_above += one.move_bound > fewest
         tally.proven[tolerance] += one.move_bound == one.move_count
         if one.move_count != fewest:

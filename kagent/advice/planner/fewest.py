@@ -17,7 +17,7 @@ from kagent.advice.planner.case import CLOSE
 from kagent.advice.planner.problem import Codes, Flags, Numbers, summed
 
 FAR = 1 << 20
-WIDTHS = ((30, 1.0), (30, -1.0), (250, 1.0), (250, -1.0), (1000, 1.0))
+WIDTHS = ((30, 1.0), (30, -1.0), (250, 1.0))
 """Beam widths, and whether even or uneven slack is preferred."""
 
 
@@ -229,14 +229,9 @@ def fewest(
     goal: Goal,
     incumbent: Codes | None,
     widths: tuple[tuple[int, float], ...] = WIDTHS,
-    cases: bool = True,
 ) -> Found:
-    """The fewest moves found, with what is proven.
-
-    ``incumbent`` is a plan that is known to reach the goal, or None. ``cases``: whether a unit that dominates is tried
-    at each place it could end.
-    """
-    parts = (list(_dominated(goal)) if cases else []) or [goal]
+    """The fewest moves found, with what is proven; the incumbent is a plan known to reach the goal, or None."""
+    parts = list(_dominated(goal)) or [goal]
     searches = sorted((_Case(Search(case), _extra(case, goal)) for case in parts), key=lambda one: one.bound)
     best = incumbent
     moves = FAR if best is None else _moves(goal, best)

@@ -20,7 +20,7 @@ SETTLED = 1e-3
 
 
 MIDDLE = 40_000
-"""Units × members up to which a repaired pass is searched for fewer moves, narrowly."""
+"""Units × members up to which a repaired pass is shortened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Budget:
     """Units × members up to which a group is searched; larger ones are levelled in one pass."""
 
 
-QUICK = Budget(spread.Effort(1500, 8), fewest.WIDTHS[:4], frontier=3, settle=True)
+QUICK = Budget(spread.Effort(1500, 8), fewest.WIDTHS[:2], frontier=3, settle=True)
 """For those who plan for many groups at a time."""
 
 
@@ -77,15 +77,20 @@ def solve(case: Case, bound: float, tolerance: float, max_moves: int | None, bud
     bound = min(bound, best)
     target = (1 + tolerance) * best
     start = _homeward(case, ideal, target)
-    found = fewest.fewest(_goal(case, target), _incumbent(case, rested, start, target, budget), budget.widths)
-    at = start if found.at is None else found.at
+    goal = _goal(case, target)
+    found = fewest.fewest(goal, _incumbent(case, rested, start, target, budget), budget.widths[:2])
+    at, bound_moves = start if found.at is None else found.at, found.bound
+    if not found.proven:
+        at = shortened(case, at, target, found.bound, budget.effort.splits // 4)
+        found = fewest.fewest(goal, at, budget.widths[2:])
+        at, bound_moves = at if found.at is None else found.at, max(bound_moves, found.bound)
     plan = Reached(at, moves_of(case, at), case.greatest(at))
     most = plan.moves if max_moves is None else min(max_moves, plan.moves)
     line = _frontier(case, bound, best, max(budget.frontier, 0), rested, plan)
     known = [one for one in line if one.moves <= most]
     if most < plan.moves or (known and known[-1].greatest < plan.greatest):
         plan = known[-1] if known else Reached(rested, moves_of(case, rested), case.greatest(rested))
-    return Answer(plan, min(best, *(one.greatest for one in (*line, plan))), bound, found.bound, tuple(line))
+    return Answer(plan, min(best, *(one.greatest for one in (*line, plan))), bound, bound_moves, tuple(line))
 
 
 def _goal(case: Case, target: float) -> fewest.Goal:
@@ -104,6 +109,31 @@ def _incumbent(case: Case, rested: Codes, ideal: Codes, target: float, budget: B
     return other if moves_of(case, other) < moves_of(case, ideal) else ideal
 
 
+def shortened(case: Case, at: Codes, target: float, bound: int, splits: int) -> Codes:
+    """Plans with a move less, as long as there are any: one unit goes home, and exchanges that move no more make room.
+
+    Finds what a beam does not, whose every step has to relieve somebody.
+    """
+    rng, left = np.random.default_rng(17), splits
+    while moves_of(case, at) > bound and left > 0:
+        away = np.flatnonzero((case.home >= 0) & (at != case.home))
+        for unit in away[np.argsort(case.work[away] + case.inflow[away], kind="stable")].tolist():
+            start = at.copy()
+            start[unit] = case.home[unit]
+            allot = min(left, splits // 10)
+            descent = spread.Descent(case, case.eligible, start, allot, rng, stay=True)
+            reached = descent.run(target)
+            left -= allot - descent.left
+            if reached <= target * (1 + CLOSE):
+                at = descent.at
+                break
+            if left <= 0:
+                return at
+        else:
+            return at
+    return at
+
+
 def repaired(case: Case, at: Codes, ideal: Codes, target: float) -> Reached:
     """From an assignment that misses the target to one that meets it, as the ideal one does at the worst."""
     descent = spread.Descent(case, case.eligible, at, 3000, np.random.default_rng(5))
@@ -112,8 +142,7 @@ def repaired(case: Case, at: Codes, ideal: Codes, target: float) -> Reached:
     found.append(_homeward(case, ideal, target))
     best = min(found, key=lambda one: moves_of(case, one))
     if len(case) * len(case.speed) <= MIDDLE:
-        narrow = fewest.fewest(_goal(case, target), best, ((30, 1.0), (30, -1.0)), cases=False)
-        best = best if narrow.at is None else narrow.at
+        best = shortened(case, best, target, fewest.Search(_goal(case, target)).root_bound, 3000)
     return Reached(best, moves_of(case, best), case.greatest(best))
 
 

@@ -73,6 +73,8 @@ class Descent:
     at: Codes
     left: int
     rng: np.random.Generator
+    stay: bool = False
+    """Whether no step may leave more units away from home than before."""
     work: Numbers = field(init=False)
     inflow: Numbers = field(init=False)
     scores: Numbers = field(init=False)
@@ -127,6 +129,11 @@ class Descent:
         barred = ~self.eligible[units][:, who].T
         if barred.any():
             then = np.where(way.reshape(len(way), -1) @ barred.ravel().astype(np.float64) > 0, np.inf, then)
+        if self.stay:
+            homes = case.home[units]
+            away = (homes[None, :] >= 0) & (homes[None, :] != np.array(who)[:, None])
+            moves = way.reshape(len(way), -1) @ away.ravel().astype(np.float64)
+            then = np.where(moves > float((now * away).sum()), np.inf, then)
         best = int(then.argmin())
         if then[best] >= top * (1 - CLOSE):
             return False

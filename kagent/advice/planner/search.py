@@ -142,7 +142,9 @@ def repaired(case: Case, at: Codes, ideal: Codes, target: float) -> Reached:
     found.append(_homeward(case, ideal, target))
     best = min(found, key=lambda one: moves_of(case, one))
     if len(case) * len(case.speed) <= MIDDLE:
-        best = shortened(case, best, target, fewest.Search(_goal(case, target)).root_bound, 3000)
+        search = fewest.Search(_goal(case, target))
+        narrow, _, _ = search.beam(moves_of(case, best) - 1, 30, 1.0)
+        best = shortened(case, best if narrow is None else narrow, target, search.root_bound, 3000)
     return Reached(best, moves_of(case, best), case.greatest(best))
 
 

@@ -1,0 +1,143 @@
+"""The whole demo, as a person runs it: it ends well by itself, and a Ctrl-C or a death leaves nothing running."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+
+class Run:
+    """``kagent demo`` with its output in a file and its temporary files in a folder of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.output = folder, folder / "output"
+        (folder / "tmp").mkdir()
+        env = {
+            **os.environ,
+            "TMPDIR": str(folder / "tmp"),
+            "PYTHONUNBUFFERED": "1",
+            "TERM": "dumb",
+            "COLUMNS": "160",
+        }
+        with self.output.open("wb") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "kagent", "demo"], stdout=output, stderr=subprocess.STDOUT, env=env
+            )
+        self.seen: set[psutil.Process] = set()
+
+    @property
+    def text(self) -> str:
+        return self.output.read_text()
+
+    def look(self) -> None:
+        """Remember all processes below it, so that none can be forgotten when their parent has gone."""
+        try:
+            self.seen |= set(psutil.Process(self.process.pid).children(recursive=True))
+        except psutil.NoSuchProcess:
+            return
+
+    def until(self, check: Callable[[], object], deadline: float) -> None:
+        end = time.monotonic() + deadline
+        while not check():
+            self.look()
+            assert time.monotonic() < end, f"not in time; it said:\n{self.text}"
+            time.sleep(0.2)
+
+    def ended(self) -> bool:
+        return self.process.poll() is not None
+
+    def left(self) -> list[str]:
+        """What still runs of all that was seen."""
+        return [
+            f"{p.pid} {' '.join(p.cmdline())[:120]}"
+            for p in self.seen
+            if p.is_running() and p.status() != psutil.STATUS_ZOMBIE
+        ]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Run]:
+    made = Run(tmp_path)
+    yield made
+    if not made.ended():
+        made.process.kill()
+        made.process.wait()
+
+
+def seconds(text: str) -> float:
+    found = re.search(r"([\d.]+) s", text)
+    assert found, text
+    return float(found[1])
+
+
+def test_the_demo_shows_the_whole_job_and_ends_by_itself(run: Run) -> None:
+    run.until(run.ended, 330)
+
+    text = run.text
+    assert run.process.returncode == 0, text
+    assert "Waiting times are shortened" in text
+    assert "orders-a follows the advice" in text
+    rows = {
+        cells[0]: cells
+        for line in text.splitlines()
+        if len(cells := [cell.strip() for cell in re.split("[│┃]", line)[1:-1]]) == 6
+    }
+    _, verdict, action, predicted, measured, twin = rows["orders-a"]
+    assert (verdict, action) == ("rebalance", "follow_plan (followed)")
+    assert seconds(predicted) > 0
+    assert seconds(measured) > 0
+    assert "not drained" in twin
+    assert rows["orders-b"][1:3] == ["rebalance", "follow_plan (not followed)"]
+    assert rows["hot"][1] == "hot_partition"
+    for quiet in ("healthy", "quiet-848"):
+        assert rows[quiet][1] == "balanced (never opened)"
+    run.until(lambda: not run.left(), 20)
+    assert not list((run.folder / "tmp").glob("kagent-demo-*")), "the logs are kept only after a failure"
+
+
+def test_ctrl_c_leaves_nothing_running(run: Run) -> None:
+    run.until(lambda: "producer and consumers:" in run.text, 120)
+    run.look()
+    assert len(run.seen) > 10, "the consumers run"
+
+    run.process.send_signal(signal.SIGINT)
+
+    run.until(run.ended, 60)
+    assert run.process.returncode == 130, run.text
+    assert "all its processes are stopped" in run.text
+    run.until(lambda: not run.left(), 20)
+
+
+def test_a_demo_that_is_killed_leaves_nothing_running(run: Run) -> None:
+    run.until(lambda: "producer and consumers:" in run.text, 120)
+    run.look()
+
+    run.process.kill()
+
+    run.until(lambda: not run.left(), 30)
+
+
+def test_a_process_that_dies_ends_the_demo_with_the_reason_and_the_place_of_its_log(run: Run) -> None:
+    run.until(lambda: "producer and consumers:" in run.text, 120)
+    run.look()
+    victim = next(p for p in run.seen if '"client_id":"hot-1"' in "".join(p.cmdline()).replace(" ", ""))
+    victim.kill()
+
+    run.until(run.ended, 60)
+
+    assert run.process.returncode == 1, run.text
+    said = re.search(r"hot-1 ended with exit code -9.*\(log: (\S+)\)", run.text.replace("\n", " "))
+    assert said, run.text
+    assert Path(said[1]).exists()
+    run.until(lambda: not run.left(), 20)

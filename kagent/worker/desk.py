@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 
 from kagent.advice.ends import EndHistory
+from kagent.advice.incident import expired
 from kagent.advice.judge import Candidate, Judgement, confirm, dropped, judge
 from kagent.advice.observation import Mute, Observation, TopicInfo
 from kagent.advice.policy import Policies
@@ -201,6 +202,7 @@ class Desk:
                 candidates.append((entry, found))
         for entry, candidate in await self._gathered(partition, candidates, at):
             await self._confirm(partition, entry, candidate, at)
+        await self._close_gone(partition, at)
         self._keep_ends(partition, at)
         self.counts["forgotten"] += self.index.forget(partition, at)
         await self._retire(partition, at)
@@ -345,6 +347,14 @@ class Desk:
                 self.tables.ends[ends_table.key(partition, cluster, topic)] = ends_table.EndsRow(
                     cluster=cluster, topic=topic, partition=partition, history=history.to_row()
                 )
+
+    async def _close_gone(self, partition: int, at: int) -> None:
+        """Close the incident of a group of which nothing is left: every open has its close."""
+        for entry in self.index.entries(partition).values():
+            if entry.gone and entry.judged is not None and entry.judged.incident is not None:
+                state, message = expired(entry.judged, at)
+                await self._say(entry, [message] if message is not None else [])
+                self.index.judged(partition, entry, state)
 
     async def _retire(self, partition: int, at: int) -> None:
         """Take resolved recommendations off the topic when they are old."""

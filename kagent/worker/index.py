@@ -60,13 +60,15 @@ class Entry:
         return set(self.commits) | set(self.roster(topic_names).subscribed)
 
     @property
-    def empty(self) -> bool:
-        """Whether nothing of it is left: no member, no commit, no incident."""
+    def gone(self) -> bool:
+        """Whether nothing of the group is left in the source: no membership and no commit."""
         committed = any(offset >= 0 for row in self.commits.values() for offset in row.committed)
-        members_left = self.state is not None and self.state.live
-        return not (
-            committed or members_left or (self.judged is not None and self.judged.incident is not None)
-        )
+        return not committed and not (self.state is not None and self.state.live)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing of it is left here either: gone, and no incident of it is open."""
+        return self.gone and not (self.judged is not None and self.judged.incident is not None)
 
 
 @dataclass(slots=True)

@@ -9,6 +9,17 @@ import orjson
 import pytest
 
 from kagent.advice.judge import Candidate, judge
+from kagent.advice.recommendation import (
+    Basis,
+    GroupKind,
+    Recommendation,
+    Resolution,
+    Severity,
+    Skew,
+    Status,
+    Verdict,
+    from_bytes,
+)
 from kagent.events import Beat, GroupEvent, TopicOffsets, TopicTombstones, encode
 from kagent.settings import Cluster, Settings
 from kagent.worker.desk import Desk
@@ -173,3 +184,53 @@ async def test_a_group_that_cannot_be_judged_silences_no_other(monkeypatch: pyte
 
     assert [(s.judged, s.blind) for s in summaries] == [(1, 1)]
     assert sound.judged is not None
+
+
+async def test_the_incident_of_a_deleted_group_is_closed() -> None:
+    sent: list[tuple[str, bytes | None]] = []
+    worker = desk(sent=sent)
+    worker.take(0, 0, event("g", [commit(1, 5, 1)]))
+    entry = worker.index.entries(0)["main/g"]
+    said = recommendation("g")
+    worker.adopt(0, {"main/g": said})
+    assert entry.judged is not None
+    assert entry.judged.incident is not None
+
+    worker.take(0, 1, event("g", [], [TopicTombstones("orders", [1], [9])]))
+    await worker.tick(0, NOW)
+
+    last = from_bytes(sent[-1][1] or b"")
+    assert isinstance(last, Recommendation)
+    assert (last.id, last.status, last.resolution) == (said.id, Status.RESOLVED, Resolution.EXPIRED)
+    assert entry.judged.incident is None
+
+
+def test_a_resolved_message_closes_the_row_that_did_not_hear_of_it() -> None:
+    worker = desk()
+    worker.take(0, 0, event("g", [commit(1, 5, 1)]))
+    worker.adopt(0, {"main/g": recommendation("g")})
+
+    worker.adopt(0, {"main/g": recommendation("g").model_copy(update={"status": Status.RESOLVED})})
+
+    state = worker.judged_state("main/g")
+    assert state is not None
+    assert state.incident is None
+
+
+def recommendation(group: str) -> Recommendation:
+    return Recommendation(
+        id="i1",
+        cluster="main",
+        group=group,
+        status=Status.OPEN,
+        verdict=Verdict.REBALANCE,
+        severity=Severity.TICKET,
+        confidence="high",
+        reason="r",
+        group_kind=GroupKind.CLASSIC,
+        opened_at=NOW,
+        as_of=NOW,
+        valid_until=NOW,
+        skew=Skew(now=2.0),
+        basis=Basis(generation=1, digest="d"),
+    )

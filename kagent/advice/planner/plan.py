@@ -159,7 +159,7 @@ def _answer(
 
 def _levelled(case: Case, now: float, bound: float, tolerance: float, max_moves: int | None) -> search.Answer:
     """Large groups: passes at a few targets."""
-    finest = scale.level(case, bound * 1.002)
+    finest = scale.finest(case, bound)
     ideal = None
     if len(case) * len(case.speed) <= REPAIRABLE:
         ideal = spread.spread(case, bound, spread.Effort(1500, 4))
@@ -174,7 +174,7 @@ def _levelled(case: Case, now: float, bound: float, tolerance: float, max_moves:
         plan = search.repaired(case, chosen.at, ideal, target)
     passes = [
         search.Reached(one.at, one.moves, one.greatest)
-        for one in (*scale.frontier(case, now, bound), chosen, finest)
+        for one in (*scale.frontier(case, now, target), chosen, finest)
     ]
     line = _falling(case, now, [*passes, plan])
     if max_moves is not None and plan.moves > max_moves:

@@ -16,9 +16,11 @@ from kagent.advice.planner import bounds
 from kagent.advice.planner.case import CLOSE, Case
 from kagent.advice.planner.problem import Codes, Flags, Numbers, summed
 
-STEP = 0.005
-"""How much the target is raised when a pass missed it."""
-RAISES = 8
+STEP = 0.01
+"""How much lower each further pass aims when one missed its target."""
+RETRIES = 3
+NEAR = (0.002, 0.005, 0.01, 0.03)
+"""How far above the bound the finest plan is looked for."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,16 +35,25 @@ class Pass:
 
 
 def level(case: Case, target: float) -> Pass:
-    """Brings the greatest down to the target, or as near above it as a few passes at raised targets come."""
+    """Brings the greatest down to the target, or as near above it as a few passes that aim lower come."""
     best = _pass(case, target)
-    aim = target
-    for _ in range(RAISES):
+    for at in range(1, RETRIES + 1):
         if best.greatest <= target * (1 + CLOSE):
             break
-        aim *= 1 - STEP  # aiming lower leaves room for what did not fit
-        other = _pass(case, aim)
+        other = _pass(case, target * (1 - STEP * at))  # aiming lower leaves room for what did not fit
         if other.greatest < best.greatest:
             best = Pass(other.at, other.moves, best.bound, other.greatest)
+    return best
+
+
+def finest(case: Case, bound: float) -> Pass:
+    """As near the bound as a few passes come."""
+    best = _pass(case, bound * (1 + NEAR[0]))
+    for above in NEAR[1:]:
+        if best.greatest <= bound * (1 + above):
+            break
+        other = _pass(case, bound * (1 + above))
+        best = other if other.greatest < best.greatest else best
     return best
 
 
@@ -77,19 +88,19 @@ def _released(size: Numbers, room: Numbers, home: Codes, movable: Flags, fewest:
 def _placed(case: Case, at: Codes, size: Numbers, room: Numbers) -> Codes:
     """Places what is at -1, largest first, each with the eligible member that has most room left in proportion."""
     loads = summed(at, size, len(room)) / room
-    members = [np.flatnonzero(row) for row in case.may]
     loose = np.flatnonzero(at < 0)
     loose = loose[np.argsort(-size[loose], kind="stable")]
-    if len(loose) and len(case.may) == 1 and bool(case.may.all()):
+    kinds, kind = np.unique(case.kind[loose], return_inverse=True)
+    if bool(case.may[kinds].all()):
         at[loose] = _heaped(loads, size[loose], room)
         return at
-    for unit, kind, weight in zip(
-        loose.tolist(), case.kind[loose].tolist(), size[loose].tolist(), strict=True
+    filled = np.where(case.may[kinds], loads, np.inf)  # [kind, member]; inf stays inf whatever is added
+    for unit, row, weight in zip(
+        loose.tolist(), kind.reshape(-1).tolist(), size[loose].tolist(), strict=True
     ):
-        able = members[kind]
-        member = able[loads[able].argmin()]
+        member = filled[row].argmin()
         at[unit] = member
-        loads[member] += weight / room[member]
+        filled[:, member] += weight / room[member]
     return at
 
 
@@ -106,9 +117,9 @@ def _heaped(load: Numbers, sizes: Numbers, room: Numbers) -> Codes:
     return np.array(to, np.int64)
 
 
-def frontier(case: Case, now: float, bound: float, points: int = 7) -> list[Pass]:
-    """Passes at targets spaced geometrically from the present greatest down to the bound."""
-    if not 0 < bound < now < float("inf"):
+def frontier(case: Case, now: float, lowest: float, points: int = 6) -> list[Pass]:
+    """Passes at targets spaced geometrically from the present greatest down to the lowest asked for."""
+    if not 0 < lowest < now < float("inf"):
         return []
-    targets = now * (bound / now) ** (np.arange(1, points + 1) / points)
+    targets = now * (lowest / now) ** (np.arange(1, points + 1) / points)
     return [_pass(case, float(target)) for target in targets]

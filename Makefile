@@ -42,8 +42,21 @@ format: $(STAMP) ## write the format and the mendable lint
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# Unpacked, not installed: needs no root, and Debian's packages would start services.
+DEBS := $(or $(KAGENT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kagent)/debs
+
+.PHONY: debs
+debs: ## Prometheus and Alertmanager for the tests, into the cache, unless they are installed
+	@for tool in prometheus promtool prometheus-alertmanager; do \
+	  command -v $$tool >/dev/null || test -x $(DEBS)/usr/bin/$$tool || missing=yes; done; \
+	test -z "$${missing:-}" || { \
+	  command -v apt-get >/dev/null || { echo 'Install prometheus and alertmanager (binaries prometheus, promtool, prometheus-alertmanager): the tests need them.' >&2; exit 1; }; \
+	  mkdir -p $(DEBS) && cd $(DEBS); \
+	  apt-get -qq download prometheus prometheus-alertmanager 2>/dev/null || { test "$$(id -u)" != 0 || apt-get -qq update; apt-get -qq download prometheus prometheus-alertmanager; }; \
+	  for deb in *.deb; do dpkg -x "$$deb" . && rm "$$deb"; done; }
+
 .PHONY: test
-test: setup ## everything, with a real broker and Spark
+test: setup debs ## everything, with a real broker and Spark
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy

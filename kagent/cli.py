@@ -14,6 +14,7 @@ from kagent.errors import KagentError
 # name → (module under kagent.commands, one line of help). The click command in it is called `command`.
 COMMANDS: dict[str, tuple[str, str]] = {
     "decode": ("decode", "Decode records of __consumer_offsets, from hex or live."),
+    "alert": ("alert", "Send incidents to Alertmanager, PagerDuty, webhooks and apprise."),
     "acls": ("acls", "Print the least rights that pipeline, worker and subscribers need."),
     "lag": ("lag", "Show the lag of groups as the cluster tells it."),
     "report": ("report", "Write an HTML page about a group or a cluster."),

@@ -25,6 +25,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from kagent.errors import SettingsError
+from kagent.subscribe.destinations import AlertSettings
 
 CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
@@ -173,7 +174,7 @@ class Settings(BaseSettings):
         default_factory=list, description="Groups never judged, besides the built-in ones."
     )
     redact: list[Literal["host", "client_id"]] = Field(default_factory=list)
-    alert: dict[str, Any] = Field(default_factory=dict, description="Destinations of `kagent alert`.")
+    alert: AlertSettings = Field(AlertSettings(), description="Destinations of `kagent alert`.")
 
     @field_validator("clusters")
     @classmethod

@@ -42,7 +42,7 @@ format: $(STAMP) ## write the format and the mendable lint
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# Unpacked, not installed: needs no root, and Debian's packages would start services.
+# Unpacked, not installed: Debian's packages would start services.
 DEBS := $(or $(KAGENT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kagent)/debs
 
 .PHONY: debs
@@ -54,6 +54,9 @@ debs: ## Prometheus and Alertmanager for the tests, into the cache, unless they 
 	  mkdir -p $(DEBS) && cd $(DEBS); \
 	  apt-get -qq download prometheus prometheus-alertmanager 2>/dev/null || { test "$$(id -u)" != 0 || apt-get -qq update; apt-get -qq download prometheus prometheus-alertmanager; }; \
 	  for deb in *.deb; do dpkg -x "$$deb" . && rm "$$deb"; done; }
+	@test -e /usr/share/prometheus/alertmanager/default.tmpl || { test -w /usr/share && mkdir -p /usr/share/prometheus && \
+	  ln -sfn $(DEBS)/usr/share/prometheus/alertmanager /usr/share/prometheus/alertmanager; } || \
+	  { echo "Debian's Alertmanager reads /usr/share/prometheus/alertmanager: install prometheus-alertmanager, or run make debs as root." >&2; exit 1; }
 
 .PHONY: test
 test: setup debs ## everything, with a real broker and Spark

@@ -18,10 +18,12 @@ import orjson
 from aiokafka import AIOKafkaConsumer
 from aiokafka.errors import KafkaError as ClientError
 
+from kagent import web
 from kagent.errors import KafkaError, KagentError
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import aiokafka, faust_broker
 from kagent.kafka.topics import ensure
+from kagent.metrics import exposition
 from kagent.settings import Cluster, Settings, load
 from kagent.subscribe.client import Message, current
 from kagent.supervise import backoff
@@ -323,6 +325,28 @@ def wire(worker: Worker) -> faust.App:
     @app.page("/readyz")
     async def readyz(web: Any, request: Any) -> Any:
         return web.json({"ready": worker.ready}, status=200 if worker.ready else 503)
+
+    @app.page("/metrics")
+    async def metrics(page: Any, request: Any) -> Any:
+        said = exposition(await web.view(worker.desk, worker.ready), web.limits(worker.desk))
+        return page.bytes(said, content_type="text/plain")
+
+    @app.page("/api/groups")
+    async def groups(page: Any, request: Any) -> Any:
+        found = (await web.view(worker.desk, worker.ready)).groups
+        hidden = web.limits(worker.desk).redact
+        return page.json({"worker": worker.name, "groups": [web.group_json(g, hidden, False) for g in found]})
+
+    @app.page("/api/groups/{group}")
+    async def group(page: Any, request: Any, group: str) -> Any:
+        found = [g for g in (await web.view(worker.desk, worker.ready)).groups if g.group == group]
+        hidden = web.limits(worker.desk).redact
+        said = {"worker": worker.name, "groups": [web.group_json(g, hidden, True) for g in found]}
+        return page.json(said, status=200 if found else 404)
+
+    @app.page("/api/recommendations")
+    async def open_now(page: Any, request: Any) -> Any:
+        return page.json(web.open_json(await current(worker.home, settings.topics.recommendations)))
 
     return app
 

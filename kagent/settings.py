@@ -136,6 +136,11 @@ class WorkerSettings(Strict):
     data: str = Field("kagent-data", description="Folder for the worker's files.")
     web_host: str = "0.0.0.0"
     web_port: int = Field(6066, ge=0, le=65535)
+    max_series: int = Field(
+        100_000,
+        ge=0,
+        description="Most series of partitions and members on /metrics; groups keep their sums.",
+    )
     max_groups: int = Field(20_000, ge=1)
     max_partitions_per_group: int = Field(50_000, ge=1)
 

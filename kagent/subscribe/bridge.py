@@ -95,7 +95,8 @@ class Line:
         """A message of the topic; a change that still waits gives way to the next."""
         queue = self.waiting.setdefault(key, deque())
         last = queue[-1] if queue else None
-        if last and rec and last.id == rec.id and last.status not in (Status.OPEN, Status.RESOLVED):
+        changes = [m is not None and m.status not in (Status.OPEN, Status.RESOLVED) for m in (last, rec)]
+        if all(changes) and last and rec and last.id == rec.id:
             queue.pop()
         queue.append(rec)
         self.news.set()

@@ -104,10 +104,12 @@ def alertmanager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Alerts]:
             preexec_fn=die_with_parent,
         )
     running = Alerts(f"http://127.0.0.1:{port}")
-    wait_for("Alertmanager is ready", lambda: _ready(f"{running.url}/-/ready"))
-    yield running
-    process.terminate()
-    process.wait(20)
+    try:
+        wait_for("Alertmanager is ready", lambda: _ready(f"{running.url}/-/ready"))
+        yield running
+    finally:
+        process.terminate()
+        process.wait(20)
 
 
 def _ready(url: str) -> bool:

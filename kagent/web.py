@@ -1,0 +1,117 @@
+"""What the worker's pages say: the desk's groups as a plain view, and that view as JSON."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from kagent.advice.look import Look
+from kagent.advice.recommendation import Recommendation
+from kagent.advice.roster import NOBODY
+from kagent.advice.state import JudgeState
+from kagent.metrics import GroupSample, Limits, MemberSample, PartitionSample, WorkerView, hashed
+from kagent.names import shown
+from kagent.subscribe.client import Message, is_open
+from kagent.worker.desk import Desk
+from kagent.worker.index import Entry
+
+
+async def view(desk: Desk, ready: bool) -> WorkerView:
+    """The desk as it stands. Lets others run between groups: a big cluster takes a while to add up."""
+    now, found = desk.now, []
+    for partition, entries in list(desk.index.partitions.items()):
+        for entry in list(entries.values()):
+            if desk.policies(entry.group).ignore:
+                continue
+            found.append(_group(desk, partition, entry, now))
+            if len(found) % 20 == 0:
+                await asyncio.sleep(0)
+    oldest: dict[str, int] = {}
+    for coverage in desk.coverage.values():
+        for cluster in desk.settings.clusters:
+            at = coverage.oldest(cluster)
+            if at is not None:
+                oldest[cluster] = min(at, oldest.get(cluster, at))
+    return WorkerView(
+        groups=found,
+        progress={cluster: max(0.0, (now - at) / 1000) for cluster, at in oldest.items()},
+        tick_age=desk.clock() - desk.last_tick if desk.last_tick else 0.0,
+        ready=ready,
+        events=desk.counts["events"],
+        dead_letters=desk.counts["dead_letters"],
+        dropped=dict(desk.dropped),
+    )
+
+
+def _group(desk: Desk, partition: int, entry: Entry, now: int) -> GroupSample:
+    seen = desk.observe(partition, entry, now)
+    look = Look(seen, desk.policies(entry.group), entry.judged or JudgeState(first_seen=now))
+    lags, known = look.lags, entry.key in desk.looks
+    judged = desk.looks.get(entry.key)
+    members = look.roster.members if look.roster else ()
+    load = look.load if look.by_member else None
+    rows = zip(
+        lags.committed.tolist(), lags.shown.tolist(), look.age.tolist(), lags.owner.tolist(), strict=True
+    )
+    said = desk.published.get(entry.key)
+    standing = said if is_open(said) else None
+    skew = standing.skew if standing else None
+    return GroupSample(
+        cluster=entry.cluster,
+        group=entry.group,
+        partitions=[
+            PartitionSample(*lags.name(at), committed, lag if lag >= 0 else None, age, None if owner == NOBODY else owner)
+            for at, (committed, lag, age, owner) in enumerate(rows)
+        ],
+        members=[
+            MemberSample(name, m.member_id, m.client_id, m.host, float(load.lag[at]) if load else 0.0)
+            for at, (m, name) in enumerate(zip(members, look.names, strict=True))
+        ],
+        skew=load.skew if load else None,
+        verdict=judged.verdict if known and judged else "balanced",
+        blind=seen.blind is not None,
+        incident=(standing.verdict.value, standing.severity.value) if standing else None,
+        gap=skew.after - skew.lower_bound if skew and skew.after is not None and skew.lower_bound is not None else None,
+    )  # fmt: skip
+
+
+def limits(desk: Desk) -> Limits:
+    """By the settings."""
+    return Limits(desk.settings.worker.max_series, frozenset(desk.settings.redact))
+
+
+def group_json(group: GroupSample, redact: frozenset[str], whole: bool) -> dict[str, Any]:
+    """One group of ``/api/groups``; ``whole`` with its partitions and members."""
+    found: dict[str, Any] = {
+        "cluster": group.cluster,
+        "group": shown(group.group),
+        "verdict": group.verdict,
+        "blind": group.blind,
+        "skew": group.skew,
+        "lag": sum(p.lag or 0 for p in group.partitions),
+        "members": len(group.members),
+        "incident": group.incident and {"verdict": group.incident[0], "severity": group.incident[1]},
+    }
+    if whole:
+        names = [hashed(m.name) if redact else shown(m.name) for m in group.members]
+        found["members"] = [
+            {"member": name, "lag": m.lag} for name, m in zip(names, group.members, strict=True)
+        ]
+        found["partitions"] = [
+            {
+                "topic": p.topic,
+                "partition": p.partition,
+                "committed": p.committed if p.committed >= 0 else None,
+                "lag": p.lag,
+                "seconds": round(p.seconds, 1),
+                "member": None if p.member is None else names[p.member],
+            }
+            for p in group.partitions
+        ]
+    return found
+
+
+def open_json(messages: dict[str, Message]) -> list[dict[str, Any]]:
+    """The body of ``/api/recommendations``: what is open, over all workers."""
+    found = [m for m in messages.values() if isinstance(m, Recommendation) and is_open(m)]
+    return [m.model_dump(mode="json", by_alias=True) for m in sorted(found, key=lambda m: -m.opened_at)]

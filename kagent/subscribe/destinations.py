@@ -145,7 +145,6 @@ class AlertSettings(Part):
     """``alert:`` in the settings file."""
 
     destinations: dict[str, Any_] = Field(default_factory=dict, description="By a name of your choice.")
-    runbook_url: str | None = Field(None, description="Named where a recommendation has none of its own.")
 
     @field_validator("destinations")
     @classmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -92,12 +93,15 @@ class Http:
     """Posts; TLS is verified, redirects are not followed, nothing of the URL reaches an error's text."""
 
     def __init__(self, timeout: float) -> None:
-        self.client = httpx.AsyncClient(timeout=timeout, headers={"User-Agent": f"kagent/{__version__}"})
+        self.timeout, self.tls = timeout, ssl.create_default_context()
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> None:
         """Raises Refused or Failed."""
         try:
-            answer = await self.client.post(url, content=body, headers=dict(headers))
+            async with httpx.AsyncClient(timeout=self.timeout, verify=self.tls) as client:
+                answer = await client.post(
+                    url, content=body, headers={"User-Agent": f"kagent/{__version__}", **headers}
+                )
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise Failed(type(error).__name__) from None
         if answer.status_code in REFUSED:

@@ -176,7 +176,8 @@ def test_partition_names_the_bad_line_and_goes_on(line: str) -> None:
 @pytest.mark.kafka
 async def test_the_scenario_may_come_from_a_live_group(broker: str) -> None:
     topic = f"live-{uuid.uuid4().hex[:8]}"
-    AdminClient({"bootstrap.servers": broker}).create_topics([NewTopic(topic, 4, 1)])[topic].result(30)
+    admin = AdminClient({"bootstrap.servers": broker})
+    admin.create_topics([NewTopic(topic, 4, 1)])[topic].result(30)
     consumer = AIOKafkaConsumer(topic, bootstrap_servers=broker, group_id=topic, auto_offset_reset="earliest")
     await consumer.start()
     try:

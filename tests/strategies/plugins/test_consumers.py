@@ -33,8 +33,8 @@ Held = list[set[int]]
 @pytest.fixture
 def topic(broker: str) -> str:
     name = f"strategies-{uuid.uuid4().hex[:8]}"
-    made = AdminClient({"bootstrap.servers": broker}).create_topics([NewTopic(name, 6, 1)])
-    made[name].result(30)
+    admin = AdminClient({"bootstrap.servers": broker})  # a client that is collected takes its futures with it
+    admin.create_topics([NewTopic(name, 6, 1)])[name].result(30)
     return name
 
 

@@ -35,6 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("check", "Judge a cluster's groups once, from outside."),
     "explain": ("explain", "Tell the story of one group."),
     "mute": ("mute", "Ask for silence about a group."),
+    "schema": ("schema", "Print the contract of the recommendations topic."),
     "settings": ("settings", "Print the settings in effect, secrets masked."),
 }
 

@@ -11,11 +11,14 @@ from rich.text import Text
 
 from kagent.advice.recommendation import Recommendation, Severity, State, to_bytes
 from kagent.commands.common import chosen
+from kagent.names import shown
 from kagent.settings import Cluster
 from kagent.subscribe.client import Message, current, is_open, recommendations
 from kagent.subscribe.lines import headline, state_line, story
 
 Show = Callable[[Message], None]
+LONGEST = 4000
+"""Characters of a line; names in it come from Kafka."""
 COLOURS = {Severity.PAGE: "bold red", Severity.TICKET: "yellow", Severity.INFO: "cyan"}
 
 
@@ -52,7 +55,7 @@ def _person(console: Console) -> Show:
             return
         console.print(Text(headline(message), style=COLOURS[message.severity]))
         for line in story(message):
-            console.print(Text(f"    {line}"))
+            console.print(Text(f"    {shown(line, LONGEST)}"))
 
     return show
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Callable
+from functools import lru_cache
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError as ClientError
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_exponential
 
-from kagent.advice.recommendation import Recommendation, State, Status, from_bytes
+from kagent.advice.recommendation import SCHEMA, Recommendation, State, Status, from_bytes
 from kagent.errors import KafkaError
 from kagent.kafka.clients import aiokafka
 from kagent.settings import Cluster
@@ -31,10 +32,19 @@ def parsed(key: bytes | None, value: bytes | None) -> Message | None:
     if value is None:
         return None
     try:
-        return from_bytes(value)
+        message = from_bytes(value)
     except ValueError as error:
         log.warning("a message under the key %r cannot be read and is passed over: %s", key, error)
         return None
+    if message.schema_version > SCHEMA:
+        _newer(message.schema_version)
+    return message
+
+
+@lru_cache(maxsize=8)
+def _newer(version: int) -> None:
+    """Said once for each version."""
+    log.warning("messages have schema %d, this kagent knows %d: what it knows is passed on", version, SCHEMA)
 
 
 async def current(cluster: Cluster, topic: str = TOPIC) -> dict[str, Message]:

@@ -9,7 +9,7 @@ from typing import IO, Any
 import click
 
 from kagent.commands import output
-from kagent.commands.common import chosen
+from kagent.commands.common import live
 from kagent.errors import InputError
 from kagent.names import shown
 from kagent.strategies import STRATEGIES, Assignment, Scenario, assign
@@ -34,8 +34,8 @@ def command(
 ) -> None:
     """Compute assignments for the scenarios in FILE (JSON lines; standard input by default).
 
-    The format of a line is in docs/strategies.md. With --group every member is taken to subscribe to all topics that the
-    group holds, for a cluster does not tell more. A line that cannot be read gets an error, the others their answer;
+    The format of a line is in docs/strategies.md. With --group, what the cluster does not tell of the group is assumed, and
+    said on standard error. A line that cannot be read gets an error, the others their answer;
     the exit code is then 2.
     """
     if strategy not in (None, ALL, *STRATEGIES):
@@ -44,7 +44,7 @@ def command(
         )
     failed = False
     strategy = strategy or (ALL if group else None)
-    for where, read in _live(ctx, group) if group else _lines(file):
+    for where, read in [live(ctx, group)] if group else _lines(file):
         answer = _answer(where, read, strategy)
         failed = failed or bool(answer["error"])
         if as_json:
@@ -70,21 +70,13 @@ def _lines(file: IO[bytes]) -> Iterator[tuple[str, Any]]:
             yield where, line if isinstance(line, dict) else InputError("a scenario is a JSON object")
 
 
-def _live(ctx: click.Context, name: str) -> Iterator[tuple[str, Any]]:
-    from kagent.commands.live_scenario import scenario_of_group
-    from kagent.kafka.admin import Admin
-
-    _, _, cluster = chosen(ctx)
-    yield f"group {shown(name)}", {"id": name, "scenario": scenario_of_group(Admin(cluster), name)}
-
-
 def _answer(where: str, read: Any, strategy: str | None) -> dict[str, Any]:
     """id, scenario and per strategy an Assignment or an error; ``error`` is the first error."""
     if isinstance(read, InputError):
         return {"id": None, "strategies": {}, "error": _error(where, read)}
     answer: dict[str, Any] = {"id": read.get("id"), "strategies": {}, "error": None, "all": strategy == ALL}
     try:
-        scenario = read["scenario"] if isinstance(read.get("scenario"), Scenario) else _scenario(read)
+        scenario = _scenario(read)
         names = _names(read, strategy)
     except InputError as error:
         return {**answer, "error": _error(where, error)}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import click
 
 from kagent import settings as _settings
+from kagent.names import shown
 from kagent.settings import Cluster, Settings
 
 
@@ -21,6 +23,17 @@ def chosen(ctx: click.Context) -> tuple[Settings, str, Cluster]:
     settings = effective(ctx)
     name, cluster = settings.cluster((ctx.find_root().obj or {}).get("cluster"))
     return settings, name, cluster
+
+
+def live(ctx: click.Context, group: str) -> tuple[str, Any]:
+    """Where it is from, and the scenario line of a group that runs now; what had to be assumed goes to stderr."""
+    from kagent.kafka.admin import Admin
+    from kagent.kafka.live import scenario_line
+
+    line = scenario_line(Admin(chosen(ctx)[2]), group)
+    for sentence in line["assumed"]:
+        click.echo(f"assumed: {sentence}", err=True)
+    return f"group {shown(group)}", line
 
 
 def verbose(ctx: click.Context) -> bool:

@@ -51,7 +51,7 @@ def command(
     the exit code is then 2.
     """
     failed = False
-    for where, read in _live(ctx, group) if group is not None else _lines(file):
+    for where, read in [common.live(ctx, group)] if group is not None else _lines(file):
         ident = read.get("id") if isinstance(read, dict) else None
         try:
             told, others = _planned(read, tolerance, max_moves)
@@ -70,13 +70,6 @@ def command(
             _print(ident, told, others)
     if failed:
         ctx.exit(2)
-
-
-def _live(ctx: click.Context, group: str) -> Iterator[tuple[str, Any]]:
-    from kagent.kafka.admin import Admin
-    from kagent.kafka.live import scenario_line
-
-    yield f"group {shown(group)}", scenario_line(Admin(common.chosen(ctx)[2]), group)
 
 
 def _lines(file: IO[bytes]) -> Iterator[tuple[str, Any]]:

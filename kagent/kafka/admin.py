@@ -264,6 +264,7 @@ class Admin:
     def sentence(self, error: Any, doing: str) -> str:
         """What went wrong, and what to do, for a person."""
         where = self.cluster.bootstrap
+        self._client.poll(0)  # what the connections said waits for this call
         login = next((e for e in reversed(self._said) if e.code() in LOGIN), None)
         if login is not None or error.code() in LOGIN:
             said = (login or error).str()

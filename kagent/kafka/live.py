@@ -41,7 +41,7 @@ def scenario_line(admin: Admin, group: str) -> dict[str, Any]:
         "id": group,
         "partitions_per_topic": {name: topic.partitions for name, topic in sorted(topics.items())},
         "members": members,
-        "lags": _lags(rows, {name: topic.partitions for name, topic in topics.items()}, assumed),
+        **_lags(rows, {name: topic.partitions for name, topic in topics.items()}, assumed),
         "topic_ids": {name: topic.id for name, topic in sorted(topics.items())},
         "assumed": assumed,
     }
@@ -84,11 +84,14 @@ def _generation(found: wire.Described, assumed: list[str]) -> int:
     return max((said.generation or 0 for said in found.said.values()), default=0) + 1
 
 
-def _lags(rows: tuple[Row, ...], counts: dict[str, int], assumed: list[str]) -> dict[str, list[list[int]]]:
+def _lags(rows: tuple[Row, ...], counts: dict[str, int], assumed: list[str]) -> dict[str, Any]:
+    """``lags``, and under ``pinned`` the held partitions whose lag is unknown: a plan leaves them where they are."""
     known: dict[Key, int] = {(row.topic, row.partition): row.lag for row in rows if row.lag is not None}
     for topic, count in sorted(counts.items()):
         unknown = [str(p) for p in range(count) if (topic, p) not in known]
         if unknown:
             some = ", ".join(unknown[:10]) + (f" and {len(unknown) - 10} more" if len(unknown) > 10 else "")
-            assumed.append(f"{shown(topic)}: no commit for partition {some}; taken as without lag")
-    return {topic: [[p, known.get((topic, p), 0)] for p in range(n)] for topic, n in sorted(counts.items())}
+            assumed.append(f"{shown(topic)}: no known lag of partition {some}; taken as none, and pinned")
+    pinned = [[row.topic, row.partition] for row in rows if row.lag is None and row.topic in counts]
+    lags = {topic: [[p, known.get((topic, p), 0)] for p in range(n)] for topic, n in sorted(counts.items())}
+    return {"lags": lags, "pinned": pinned}

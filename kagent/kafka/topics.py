@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from kagent.kafka.admin import Admin
 from kagent.settings import Topics
 
 HOUR = 3_600_000
+VISIBLE_WITHIN = 10.0
 JUDGED = ("cleanup.policy", "retention.ms", "max.message.bytes")
 LARGE = str(8 * 1024 * 1024)
 
@@ -63,32 +65,43 @@ def wanted(topics: Topics) -> list[Wanted]:
 
 def ensure(admin: Admin, topics: Topics, create: bool = True) -> list[Finding]:
     """Create what is missing (with ``create``) and say what is wrong. Idempotent. Raises KafkaError."""
-    known = admin.topic_names()
-    missing = [topic for topic in wanted(topics) if topic.name not in known]
-    made = _create(admin, missing, topics.replication) if create else {}
-    there = [topic for topic in wanted(topics) if topic.name in known]
-    configs = admin.topic_configs([topic.name for topic in there])
+    needed, known = wanted(topics), admin.topic_names()
+    missing = [topic for topic in needed if topic.name not in known]
+    made = _create(admin, missing, topics.replication) if create else set()
+    if missing and create:
+        known = _visible(admin, needed)
+    configs = admin.topic_configs([topic.name for topic in needed if topic.name in known])
     findings = [
         Finding(topic.name, "created")
         if topic.name in made
-        else Finding(topic.name, "wrong", "is missing: run `kagent topics`")
-        for topic in missing
+        else _judged(topic, known.get(topic.name, 0), configs.get(topic.name, {}))
+        for topic in needed
     ]
-    findings += [_judged(topic, known[topic.name], configs.get(topic.name, {})) for topic in there]
     return sorted(findings, key=lambda finding: finding.topic)
 
 
+def _visible(admin: Admin, needed: list[Wanted]) -> dict[str, int]:
+    """The topics there are, once all that are needed can be seen: brokers learn of a new one a moment later."""
+    until = time.monotonic() + VISIBLE_WITHIN
+    while True:
+        known = admin.topic_names()
+        if all(topic.name in known for topic in needed) or time.monotonic() > until:
+            return known
+        time.sleep(0.1)
+
+
 def _create(admin: Admin, missing: list[Wanted], replication: int) -> set[str]:
-    if not missing:
-        return set()
+    """The names of those that were created; one that somebody else created meanwhile is not among them."""
+    made = set()
     new = [NewTopic(t.name, t.partitions, replication, config=dict(t.config)) for t in missing]
-    for name, future in admin.create(new).items():
+    for name, future in (admin.create(new) if new else {}).items():
         try:
             future.result(admin.deadline)
+            made.add(name)
         except KafkaException as error:
             if error.args[0].code() != Code.TOPIC_ALREADY_EXISTS:
                 raise KafkaError(_refused(name, error.args[0])) from error
-    return {topic.name for topic in missing}
+    return made
 
 
 def _refused(name: str, error: Code) -> str:
@@ -102,6 +115,8 @@ def _refused(name: str, error: Code) -> str:
 
 def _judged(topic: Wanted, partitions: int, config: Mapping[str, str]) -> Finding:
     """What is wrong with a topic that exists. Its settings are empty where they may not be read."""
+    if not partitions:
+        return Finding(topic.name, "wrong", "is missing, or may not be seen: run `kagent topics`")
     if partitions != topic.partitions:
         problem = f"has {partitions} partitions, the settings say {topic.partitions}: change topics.partitions or re-create it"
         return Finding(topic.name, "wrong", problem)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
@@ -53,6 +53,7 @@ class Cast:
         """A topic with so many records in each partition, but one more in each than in the one before."""
         client = AdminClient({"bootstrap.servers": self.bootstrap, **QUIET})
         client.create_topics([NewTopic(name, partitions, 1, config=config)])[name].result(15)
+        until(lambda: name in self.admin.topics([name]) and self.admin.topic_configs([name]))
         self.produce(name, {p: records + p for p in range(partitions)} if records else {})
 
     def produce(self, topic: str, counts: dict[int, int]) -> None:
@@ -61,6 +62,17 @@ class Cast:
             for _ in range(count):
                 producer.produce(topic, b"x", partition=partition)
         assert producer.flush(15) == 0
+
+    def commit(self, group: str, topic: str, offset: int) -> None:
+        """Commit for the topic's first partition without a member."""
+        client = AdminClient({"bootstrap.servers": self.bootstrap, **QUIET})
+        asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, offset)])]
+
+        def taken() -> bool:
+            answer = client.alter_consumer_group_offsets(asked)[group].result(15)
+            return all(part.error is None for part in answer.topic_partitions)
+
+        until(taken)
 
     def join(self, group: str, topics: list[str], **config: Any) -> Consumer:
         """A librdkafka consumer in the group, which commits only what it is told to."""

@@ -82,8 +82,7 @@ def test_no_commit_is_a_dash_and_skew_is_said(cast: Cast) -> None:
 def test_what_was_deleted_before_it_was_read_is_lost_and_no_lag(cast: Cast) -> None:
     cast.topic("lag-lost", 1, records=10)
     client = AdminClient({"bootstrap.servers": cast.bootstrap, "log_level": 0})
-    commits = [ConsumerGroupTopicPartitions("lag-lost-group", [TopicPartition("lag-lost", 0, 3)])]
-    client.alter_consumer_group_offsets(commits)["lag-lost-group"].result(15)
+    cast.commit("lag-lost-group", "lag-lost", 3)
     client.delete_records([TopicPartition("lag-lost", 0, 8)])[TopicPartition("lag-lost", 0)].result(15)
 
     (row,) = rows(run(cast.bootstrap, "lag", "--json", "lag-lost-group"))
@@ -93,10 +92,8 @@ def test_what_was_deleted_before_it_was_read_is_lost_and_no_lag(cast: Cast) -> N
 
 def test_a_hostile_group_name_is_whole_in_json_and_harmless_in_the_terminal(cast: Cast) -> None:
     cast.topic("lag-hostile", 1, records=3)
-    client = AdminClient({"bootstrap.servers": cast.bootstrap, "log_level": 0})
     for group in HOSTILE:
-        commits = [ConsumerGroupTopicPartitions(group, [TopicPartition("lag-hostile", 0, 1)])]
-        client.alter_consumer_group_offsets(commits)[group].result(15)
+        cast.commit(group, "lag-hostile", 1)
 
     result = run(cast.bootstrap, "lag", "--json")
     text = run(cast.bootstrap, "lag").stdout

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 from confluent_kafka import TopicPartition
 
+from kagent.cli import root
 from kagent.errors import InputError
 from kagent.kafka.live import scenario_line
 from kagent.strategies import Scenario, assign
@@ -38,9 +41,24 @@ def test_a_running_group_can_be_assigned_anew(cast: Cast, protocol: str) -> None
     for name, consumer in (("a", a), ("b", b)):
         assert members[name]["owned"] == sorted([p.topic, p.partition] for p in consumer.assignment())
     assert line["lags"] == {one: [[0, 0], [1, 0], [2, 0]], two: [[0, 1]]}
-    assert line["assumed"] == [f"{one}: no commit for partition 0, 1, 2; taken as without lag"]
+    assert line["assumed"] == [f"{one}: no known lag of partition 0, 1, 2; taken as none, and pinned"]
+    assert line["pinned"] == [[one, 0], [one, 1], [one, 2]]
     given = assign("range", Scenario.from_json(line)).to_dict()
     assert sum(map(len, given.values())) == 4
+
+
+@pytest.mark.parametrize("command", ["assign", "plan"])
+def test_the_commands_take_a_running_group(cast: Cast, command: str) -> None:
+    topic, group = f"live-{command}", f"live-{command}-group"
+    cast.topic(topic, 3, records=4)
+    consumer = cast.join(group, [topic])
+    cast.settle(group, consumer)
+    consumer.commit(offsets=[TopicPartition(topic, p, 1) for p in range(2)], asynchronous=False)
+
+    result = CliRunner().invoke(root, ["--bootstrap", cast.bootstrap, command, "--group", group, "--json"])
+
+    assert (result.exception, json.loads(result.stdout)["id"]) == (None, group)
+    assert f"assumed: {topic}: no known lag of partition 2" in result.stderr
 
 
 def test_a_pattern_is_taken_as_all_topics_of_the_group_and_that_is_said(cast: Cast) -> None:

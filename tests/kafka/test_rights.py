@@ -1,0 +1,143 @@
+"""On a broker that enforces logins and rights: what is printed suffices, the rest is refused, and it is said why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import KafkaError as Code
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from kagent.errors import KafkaError
+from kagent.kafka.acls import rules
+from kagent.kafka.admin import Admin
+from kagent.kafka.broker import free_port
+from kagent.kafka.clients import confluent
+from kagent.kafka.topics import ensure
+from kagent.kafka.wire import listed
+from kagent.settings import Cluster, Topics
+
+if TYPE_CHECKING:
+    from conftest import Guarded
+
+pytestmark = [pytest.mark.kafka]
+
+TOPICS = Topics(partitions=1)
+SECRET = "users-records"
+
+
+@pytest.fixture(scope="module")
+def estate(guarded: Guarded) -> Guarded:
+    """kagent's topics, a user's topic and a group with a commit; the three principals with the printed rights."""
+    ensure(Admin(Cluster(bootstrap=guarded.root)), TOPICS)
+    client = AdminClient({"bootstrap.servers": guarded.root, "log_level": 0})
+    client.create_topics([NewTopic(SECRET, 1, 1)])[SECRET].result(15)
+    producer = Producer({"bootstrap.servers": guarded.root, "log_level": 0})
+    producer.produce(SECRET, b"x")
+    assert producer.flush(15) == 0
+    consumer = Consumer({"bootstrap.servers": guarded.root, "group.id": "users", "log_level": 0})
+    consumer.commit(offsets=[TopicPartition(SECRET, 0, 1)], asynchronous=False)
+    consumer.close()
+    for role, rights in rules(TOPICS).items():
+        guarded.allow(role, rights)
+    return guarded
+
+
+def reads(cluster: Cluster, topic: str, group: str) -> int | None:
+    """The code of the first error of reading this topic from its start; None if a record came."""
+    config = {"group.id": group, "auto.offset.reset": "earliest", "log_level": 0, "enable.auto.commit": False}
+    consumer = Consumer(confluent(cluster, **config))
+    try:
+        unseen = consumer.list_topics(topic, timeout=15).topics[topic].error
+        if unseen is not None:
+            return int(unseen.code())
+        consumer.assign([TopicPartition(topic, p, 0) for p in range(4 if topic.startswith("__") else 1)])
+        for _ in range(100):
+            message = consumer.poll(0.2)
+            error = message.error() if message is not None else None
+            if error is not None:
+                return int(error.code())
+            if message is not None:
+                return None
+        raise AssertionError("neither a record nor an error")
+    finally:
+        consumer.close()
+
+
+def writes(cluster: Cluster, topic: str) -> int | None:
+    """The code with which this write was refused; None if it was taken."""
+    said: list[Any] = []
+    producer = Producer(confluent(cluster, log_level=0))
+    producer.produce(topic, b"x", key=b"k", on_delivery=lambda error, _: said.append(error))
+    assert producer.flush(15) == 0
+    return int(said[0].code()) if said[0] is not None else None
+
+
+def test_the_pipeline_reads_the_offsets_and_writes_events_and_no_more(estate: Guarded) -> None:
+    pipeline = estate.cluster("pipeline")
+
+    assert reads(pipeline, "__consumer_offsets", "kagent-pipeline-1") is None
+    assert writes(pipeline, TOPICS.events) is None
+    assert writes(pipeline, TOPICS.dead_letters) is None
+    assert {finding.state for finding in ensure(Admin(pipeline), TOPICS)} == {"ok"}
+    refused = Code.TOPIC_AUTHORIZATION_FAILED
+    assert reads(pipeline, SECRET, "kagent-pipeline-1") == refused
+    assert writes(pipeline, TOPICS.recommendations) == refused
+
+
+def test_the_worker_sees_every_group_and_log_but_no_record_of_a_user(estate: Guarded) -> None:
+    worker = estate.cluster("worker")
+    admin = Admin(worker)
+
+    assert "users" in admin.groups()
+    assert listed(worker)["users"] == ""
+    assert admin.committed(["users"]) == {"users": {(SECRET, 0): 1}}
+    assert admin.log_end([(SECRET, 0)]).found == {(SECRET, 0): 1}
+    assert admin.topic_configs([SECRET])[SECRET]["cleanup.policy"] == "delete"
+    assert writes(worker, TOPICS.recommendations) is None
+    refused = Code.TOPIC_AUTHORIZATION_FAILED
+    assert reads(worker, SECRET, "kagent") == refused
+    assert reads(worker, "__consumer_offsets", "kagent") == refused
+    assert writes(worker, TOPICS.mutes) == refused
+
+
+def test_the_worker_may_create_its_changelogs_and_nothing_else(estate: Guarded) -> None:
+    client = AdminClient(confluent(estate.cluster("worker"), log_level=0))
+    futures = client.create_topics([NewTopic("kagent-lag-changelog", 1, 1), NewTopic("other", 1, 1)])
+
+    futures["kagent-lag-changelog"].result(15)
+    with pytest.raises(Exception, match=r"TOPIC_AUTHORIZATION_FAILED|authorization"):
+        futures["other"].result(15)
+
+
+def test_a_subscriber_reads_recommendations_and_writes_none(estate: Guarded) -> None:
+    assert writes(Cluster(bootstrap=estate.root), TOPICS.recommendations) is None
+    subscriber = estate.cluster("subscriber")
+
+    assert reads(subscriber, TOPICS.recommendations, "kagent-subscriber-1") is None
+    assert writes(subscriber, TOPICS.recommendations) == Code.TOPIC_AUTHORIZATION_FAILED
+    assert reads(subscriber, TOPICS.events, "kagent-subscriber-1") == Code.TOPIC_AUTHORIZATION_FAILED
+
+
+def test_a_wrong_password_is_one_sentence(guarded: Guarded) -> None:
+    with pytest.raises(KafkaError, match=r"refuses the login \(.*\): check security in the settings\."):
+        Admin(guarded.cluster("worker", "wrong"), deadline=5).cluster_id()
+    with pytest.raises(KafkaError, match="refuses the login"):
+        listed(guarded.cluster("worker", "wrong"))
+
+
+def test_a_lacking_right_is_named(estate: Guarded) -> None:
+    with pytest.raises(KafkaError, match=r"the user lacks CREATE on it"):
+        ensure(Admin(estate.cluster("owner")), Topics(prefix="other-", partitions=1))
+
+
+def test_an_unreachable_broker_is_one_sentence() -> None:
+    port = free_port()
+
+    with pytest.raises(
+        KafkaError, match=rf"127\.0\.0\.1:{port} cannot be reached when asked for its metadata"
+    ):
+        Admin(Cluster(bootstrap=f"127.0.0.1:{port}"), deadline=2).cluster_id()
+    with pytest.raises(KafkaError, match=rf"127\.0\.0\.1:{port} cannot be reached"):
+        listed(Cluster(bootstrap=f"127.0.0.1:{port}"))

@@ -38,7 +38,7 @@ def eventually() -> Callable[..., Any]:
 
 
 def made(group: str = "orders", **said: Any) -> Recommendation:
-    """A recommendation; ``at`` (s) is when it was judged."""
+    """A recommendation; ``at``: seconds from now when it was judged."""
     at = said.pop("at", 1)
     now = int(time.time() * 1000)
     usual = {
@@ -52,7 +52,7 @@ def made(group: str = "orders", **said: Any) -> Recommendation:
         "reason": f"{group}: one member is far behind.",
         "group_kind": "classic_python",
         "opened_at": now,
-        "as_of": at * 1000,
+        "as_of": now + at * 1000,
         "valid_until": now + 600_000,
         "skew": {"now": 2.5, "after": 1.1},
         "basis": {"generation": 1, "digest": "d"},

@@ -59,8 +59,9 @@ def test_a_real_prometheus_answers_every_query_of_the_dashboard_from_a_real_work
         "worker": {"tick": 1, "sample": 1, "web_port": port, "web_host": "127.0.0.1", "data": str(tmp_path / "data")},
     }  # fmt: skip
     config.write_text(yaml.safe_dump(values))
-    ensure(Admin(Cluster(bootstrap=broker.bootstrap)), load(config).topics)
-    Admin(Cluster(bootstrap=broker.bootstrap)).create([NewTopic("orders", 1, 1)])["orders"].result(20)
+    admin = Admin(Cluster(bootstrap=broker.bootstrap))
+    ensure(admin, load(config).topics)
+    admin.create([NewTopic("orders", 1, 1)])["orders"].result(20)
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     for _ in range(100):
         producer.produce("orders", b"x", partition=0)

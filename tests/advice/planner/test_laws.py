@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kagent.advice.planner import QUICK, Plan, Problem, lower_bound, plan
 from kagent.advice.planner.plan import greatest
 
-modest = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+modest = settings(max_examples=35, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 data = st.data()
 
 
@@ -157,7 +157,7 @@ def test_no_more_moves_are_made_than_allowed(drawn: st.SearchStrategy[Problem], 
         assert told.move_count <= most
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data)
 def test_small_groups_get_the_exact_best_and_the_fewest_moves(
     groups: Callable[..., st.SearchStrategy[Problem]],
@@ -176,7 +176,7 @@ def test_small_groups_get_the_exact_best_and_the_fewest_moves(
     assert told.move_count == fewest
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data)
 def test_small_groups_drain_as_soon_as_they_can_with_the_fewest_moves(
     brute: Callable[..., tuple[float, int]], data: st.DataObject

@@ -81,7 +81,9 @@ def solve(case: Case, bound: float, tolerance: float, max_moves: int | None, bud
     found = fewest.fewest(goal, _incumbent(case, rested, start, target, budget), budget.widths[:2])
     at, bound_moves = start if found.at is None else found.at, found.bound
     if not found.proven:
-        at = shortened(case, at, target, found.bound, budget.effort.splits // 4)
+        splits = budget.effort.splits // 4
+        shorter = [shortened(case, one, target, found.bound, splits) for one in (at, start)]
+        at = min(shorter, key=lambda one: moves_of(case, one))
         found = fewest.fewest(goal, at, budget.widths[2:])
         at, bound_moves = at if found.at is None else found.at, max(bound_moves, found.bound)
     plan = Reached(at, moves_of(case, at), case.greatest(at))

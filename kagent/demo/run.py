@@ -55,6 +55,7 @@ class Demo:
     keep: bool = False
     scene: Scene = field(default_factory=Scene)
     began: float = field(default_factory=time.monotonic)
+    _listening: asyncio.Task[None] | None = None
 
     async def run(self) -> int:
         """Exit code 0 if all went as it must. Raises KagentError when a step fails."""
@@ -66,14 +67,21 @@ class Demo:
                 cluster = settings.cluster("demo")[1]
                 await step("topics", lambda: asyncio.to_thread(self._topics, settings, cluster))
                 await step("producer and consumers", lambda: self._load(processes, cluster))
-                listening = asyncio.create_task(self._listen(settings, cluster))
+                listening = self._listening = asyncio.create_task(self._listen(settings, cluster))
                 await step("pipeline and worker", lambda: self._services(processes))
                 await step("first look", lambda: self._seen(processes, listening))
             await self._watch(processes, cluster, listening)
             return self._end()
         finally:
+            await self._hang_up()
             await asyncio.to_thread(processes.stop)
             await asyncio.to_thread(broker.stop)
+
+    async def _hang_up(self) -> None:
+        """Stop listening while there is a broker to say so to; without one the client would try for ever."""
+        if self._listening is not None:
+            self._listening.cancel()
+            await asyncio.wait({self._listening}, timeout=10)
 
     def _bars(self) -> _Steps:
         return _Steps(self.console)
@@ -197,7 +205,6 @@ class Demo:
                     last_line = time.monotonic()
                     self.console.print(view.plain(self.scene))
                 await asyncio.sleep(LOOK_EVERY)
-        listening.cancel()
 
     async def _look(self, admin: Admin) -> None:
         try:
@@ -277,7 +284,7 @@ def main(keep: bool) -> int:
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=PLAIN_WIDTH)
-    logging.getLogger("aiokafka").setLevel(logging.ERROR)
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # what matters comes as an exception
     with _Folder() as folder:
         demo = Demo(console, folder.path, keep)
         code = asyncio.run(_interruptible(demo))

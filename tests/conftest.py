@@ -8,8 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from kagent.kafka.broker import Broker
+
+# How long one example takes says more of the machine than of the code.
+settings.register_profile("kagent", deadline=None)
+settings.load_profile("kagent")
 
 
 @pytest.fixture(autouse=True)

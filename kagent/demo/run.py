@@ -9,8 +9,8 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -178,7 +178,12 @@ class Demo:
         raise SetupError(f"kagent did not begin to watch in time: {reason} (logs: {self.folder}).")
 
     async def _listen(self, settings: Settings, cluster: Cluster) -> None:
-        async for message in recommendations(cluster, topic=settings.topics.recommendations, states=True):
+        heard = recommendations(cluster, topic=settings.topics.recommendations, states=True)
+        async with aclosing(heard):
+            await self._hear(heard)
+
+    async def _hear(self, heard: AsyncIterator[Any]) -> None:
+        async for message in heard:
             before = self.scene.said.get(message.group) if isinstance(message, Recommendation) else None
             self.scene.hear(message)
             if isinstance(message, Recommendation) and (before is None or before.status != message.status):

@@ -9,7 +9,7 @@ Messages of a newer schema are passed as far as they are known; what cannot be r
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from functools import lru_cache
 from typing import Any
 
@@ -118,7 +118,7 @@ async def recommendations(
     group_id: str | None = None,
     only: Callable[[Recommendation], bool] | None = None,
     states: bool = False,
-) -> AsyncIterator[Any]:
+) -> AsyncGenerator[Any, None]:
     """Recommendations as they come, typed and validated.
 
     Without ``group_id`` it begins with what stands on the compacted topic (open and lately resolved ones) and goes on from
@@ -128,16 +128,15 @@ async def recommendations(
     cluster = bootstrap if isinstance(bootstrap, Cluster) else Cluster(bootstrap=bootstrap)
     options: dict[str, Any] = {"enable_auto_commit": group_id is not None, "auto_offset_reset": "earliest"}
     consumer = AIOKafkaConsumer(**aiokafka(cluster, group_id=group_id, **options))
-    try:
-        await consumer.start()
-        if group_id is None:
-            await _assign_all(consumer, topic)
-        else:
-            consumer.subscribe([topic])
-    except ClientError as error:
-        await consumer.stop()
-        raise KafkaError(f"{topic} on {cluster.bootstrap} cannot be read: {error}.") from error
-    try:
+    try:  # one block, so that a cancellation at any moment still closes the consumer
+        try:
+            await consumer.start()
+            if group_id is None:
+                await _assign_all(consumer, topic)
+            else:
+                consumer.subscribe([topic])
+        except ClientError as error:
+            raise KafkaError(f"{topic} on {cluster.bootstrap} cannot be read: {error}.") from error
         async for record in consumer:
             message = parsed(record.key, record.value)
             if isinstance(message, State):

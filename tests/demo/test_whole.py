@@ -60,9 +60,9 @@ class Run:
     def left(self) -> list[str]:
         """What still runs of all that was seen."""
         return [
-            f"{p.pid} {' '.join(p.cmdline())[:120]}"
+            f"{p.pid} {command_of(p)[:120]}"
             for p in self.seen
-            if p.is_running() and p.status() != psutil.STATUS_ZOMBIE
+            if p.is_running() and _state(p) != psutil.STATUS_ZOMBIE
         ]
 
 
@@ -73,6 +73,21 @@ def run(tmp_path: Path) -> Iterator[Run]:
     if not made.ended():
         made.process.kill()
         made.process.wait()
+
+
+def _state(process: psutil.Process) -> str:
+    try:
+        return process.status()
+    except psutil.NoSuchProcess:
+        return psutil.STATUS_ZOMBIE
+
+
+def command_of(process: psutil.Process) -> str:
+    """Its command line; nothing once it is gone."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return ""
 
 
 def seconds(text: str) -> float:
@@ -131,7 +146,7 @@ def test_a_demo_that_is_killed_leaves_nothing_running(run: Run) -> None:
 def test_a_process_that_dies_ends_the_demo_with_the_reason_and_the_place_of_its_log(run: Run) -> None:
     run.until(lambda: "producer and consumers:" in run.text, 120)
     run.look()
-    victim = next(p for p in run.seen if '"client_id":"hot-1"' in "".join(p.cmdline()).replace(" ", ""))
+    victim = next(p for p in run.seen if '"client_id":"hot-1"' in command_of(p).replace(" ", ""))
     victim.kill()
 
     run.until(run.ended, 60)

@@ -197,9 +197,14 @@ class Admin:
 
     @patiently
     def committed(self, groups: Iterable[str], require_stable: bool = False) -> dict[str, dict[Key, int]]:
-        """All committed offsets of these groups: group → (topic, partition) → offset. No commit: not there."""
+        """All committed offsets of these groups: group → (topic, partition) → offset. No commit: not there.
+
+        The groups are described first: asked for offsets while a coordinator moves or loads, librdkafka crashes the
+        process (https://github.com/confluentinc/librdkafka/issues/5040); asked to describe, it says so, and we wait.
+        """
         found: dict[str, dict[Key, int]] = {}
         wanted = sorted(set(groups))
+        self.describe(wanted)
         with self._errors("asked for committed offsets"):
             pending: dict[str, Future[Any]] = {}
             for name in wanted:  # the client takes one group a call; the calls run side by side

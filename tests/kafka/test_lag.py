@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +15,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, ShareConsumer, TopicPa
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from kagent.cli import root
+from kagent.kafka.broker import Broker
 
 if TYPE_CHECKING:
     from conftest import Cast
@@ -150,4 +154,17 @@ def test_a_group_that_is_not_there_is_one_sentence(cast: Cast) -> None:
 
     assert (
         str(result.exception) == "There is no group lag-nobody on this cluster (or no right to describe it)."
+    )
+
+
+def test_the_first_question_to_a_new_cluster_does_not_break_the_client(
+    own_broker: Callable[..., Broker],
+) -> None:
+    command = [sys.executable, "-m", "kagent", "--bootstrap", own_broker().bootstrap, "lag", "lag-nobody"]
+
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (answer.returncode, answer.stderr) == (
+        2,
+        "kagent: There is no group lag-nobody on this cluster (or no right to describe it).\n",
     )

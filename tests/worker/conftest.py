@@ -153,6 +153,10 @@ class Kagent:
                 preexec_fn=die_with_parent,
             )
 
+    def eventually(self, what: str, check: Callable[[], Any], deadline: float = 180.0) -> Any:
+        """As the function of this name."""
+        return eventually(what, check, deadline)
+
     def end(self) -> None:
         for name in list(self.processes):
             self.kill(name)

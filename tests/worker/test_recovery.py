@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from kagent.advice.recommendation import Status
-from kagent.events import GroupEvent, decode
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 GROUP = "skewed"
 START = [[("orders", 0), ("orders", 1), ("orders", 2)], [("orders", 3)]]
-
-
-def eventually(what: str, check: Callable[[], Any], deadline: float = 180.0) -> Any:
-    until = time.monotonic() + deadline
-    while not (found := check()):
-        assert time.monotonic() < until, f"not within {deadline:.0f} s: {what}"
-        time.sleep(0.25)
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +26,7 @@ def running(kagent: Callable[..., Any]) -> Any:
     made.start_pipeline()
     made.start_worker()
     made.wait_until_watching()
-    eventually("an incident opens", lambda: made.incident(GROUP))
+    made.eventually("an incident opens", lambda: made.incident(GROUP))
     return made
 
 
@@ -60,39 +48,54 @@ def judged_again(running: Any) -> None:
             state and state.status == "watching" and state.open == 1 and incident and not incident.stale
         )
 
-    eventually("the group is judged again", fresh, 240)
+    running.eventually("the group is judged again", fresh, 240)
+
+
+def assert_known(running: Any, offset: int) -> None:
+    """What was committed meanwhile stands in the lag table as the broker's admin API tells it."""
+    told = {("orders", 0): offset}
+    assert running.committed()["still"] == told
+    running.eventually("the commit is in the lag table", lambda: running.lag_table().get("still") == told)
 
 
 def test_a_killed_worker_forgets_and_repeats_nothing(running: Any) -> None:
     running.kill("worker")
+    running.commit("still", {("orders", 0): 11})
     running.start_worker()
 
     judged_again(running)
     assert_still_one_incident(running)
+    assert_known(running, 11)
 
 
 def test_a_killed_pipeline_goes_on_where_it_was(running: Any) -> None:
     running.kill("pipeline")
+    running.commit("still", {("orders", 0): 22})
     running.start_pipeline()
 
     judged_again(running)
     assert_still_one_incident(running)
+    assert_known(running, 22)
 
 
 def test_a_killed_broker_is_sat_out(running: Any) -> None:
+    running.commit("still", {("orders", 0): 33})
     running.broker.kill()
     running.broker.start()
 
     judged_again(running)
     assert_still_one_incident(running)
+    assert_known(running, 33)
 
 
 def test_a_stopped_pipeline_makes_blind_and_nothing_opens_or_resolves(running: Any) -> None:
     before = len(running.history())
 
     assert running.stop("pipeline") == 0
-    eventually("the state says blind", lambda: (s := running.state()) is not None and s.status == "blind")
-    eventually("the open incident is marked stale", lambda: running.incident(GROUP).stale)
+    running.eventually(
+        "the state says blind", lambda: (s := running.state()) is not None and s.status == "blind"
+    )
+    running.eventually("the open incident is marked stale", lambda: running.incident(GROUP).stale)
     said = running.history()[before:]
     assert {rec.status for rec in said} <= {Status.UPDATED, Status.SUPERSEDED}
     assert [rec.stale for rec in said][-1] is True
@@ -100,42 +103,3 @@ def test_a_stopped_pipeline_makes_blind_and_nothing_opens_or_resolves(running: A
     running.start_pipeline()
     judged_again(running)
     assert_still_one_incident(running)
-
-
-def test_the_lag_table_equals_the_admin_api_after_events_expired_unread(running: Any) -> None:
-    running.topic("rare", 2)
-    running.produce("rare", {0: 50, 1: 50})
-    running.commit("idle", {("rare", 0): 10, ("rare", 1): 20})
-    eventually("the first commit is known", lambda: "idle" in running.lag_table())
-    assert running.stop("worker") == 0
-    running.commit("idle", {("rare", 0): 30})
-    expire_events(running)
-
-    running.start_worker()
-    eventually(
-        "it says that it is blind", lambda: (s := running.state()) and "--replay" in (s.reason or ""), 90
-    )
-    assert running.lag_table()["idle"] == {("rare", 0): 10, ("rare", 1): 20}
-    running.start("replay", "pipeline", "--replay", "--master", "local[1]")
-    assert running.processes.pop("replay").wait(240) == 0
-
-    judged_again(running)
-    assert_still_one_incident(running)
-    for name in [name for name in running.processes if name.startswith((GROUP, "load"))]:
-        running.stop(name)
-    running.assert_table_equals_admin()
-
-
-def expire_events(running: Any) -> None:
-    """What retention does to the events topic: wait until all is in it, then cut it off."""
-
-    def written() -> bool:
-        events = [decode(value) for _, value in running.read("kagent-group-events") if value]
-        commits = [o for e in events if isinstance(e, GroupEvent) and e.group == "idle" for o in e.offsets]
-        return any(30 in list(o.committed) for o in commits)
-
-    eventually("the event was written", written)
-    admin = AdminClient({"bootstrap.servers": running.broker.bootstrap})
-    ends = [TopicPartition("kagent-group-events", p, -1) for p in range(2)]
-    for future in admin.delete_records(ends).values():
-        future.result(10)

@@ -25,6 +25,7 @@ import psutil
 from confluent_kafka.admin import NewTopic
 
 from kagent.advice.recommendation import State
+from kagent.errors import KafkaError
 from kagent.kafka.admin import Admin
 from kagent.kafka.broker import Broker, free_port
 from kagent.settings import Cluster
@@ -180,9 +181,13 @@ def all_commit(admin: Admin, count: int) -> None:
     """Wait until every group has committed."""
     names = [f"group-{n:05d}" for n in range(count)]
     until = time.monotonic() + START_WITHIN
+    patient = Admin(admin.cluster, deadline=5)
     while time.monotonic() < until:
-        if all(admin.committed(names).values()):
-            return
+        try:
+            if all(patient.committed(names).values()):
+                return
+        except KafkaError:
+            pass  # the coordinators of a new cluster take a moment
         time.sleep(2)
     raise SystemExit(f"not all {count} groups have committed within {START_WITHIN:.0f} s")
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from kagent.cli import root
@@ -23,9 +23,11 @@ def wait_for_members(bootstrap: str, groups: dict[str, int], seconds: float = 40
     admin = AdminClient({"bootstrap.servers": bootstrap})
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        found = {
-            name: future.result(10) for name, future in admin.describe_consumer_groups(list(groups)).items()
-        }
+        try:
+            futures = admin.describe_consumer_groups(list(groups))
+            found = {name: future.result(10) for name, future in futures.items()}
+        except KafkaException:
+            continue  # the coordinators of a new cluster take a moment
         if all(
             len(g.members) == groups[n] and g.state is not None and g.state.name == "STABLE"
             for n, g in found.items()

@@ -64,7 +64,7 @@ test: setup debs ## everything, with a real broker and Spark
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q -n 2 -m "$(FAST)"
-	$(BIN)/python -m pytest -m "not ($(FAST))"
+	$(BIN)/python -m pytest --reruns 1 -m "not ($(FAST))"
 
 .PHONY: demo
 demo: setup ## the whole job on a real broker, in four minutes

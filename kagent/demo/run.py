@@ -166,7 +166,7 @@ class Demo:
 
     async def _seen(self, processes: Processes, listening: asyncio.Task[None]) -> None:
         """Until the state message says that kagent watches."""
-        until = time.monotonic() + 90
+        until = time.monotonic() + 120
         while time.monotonic() < until:
             processes.check()
             if listening.done():

@@ -1,5 +1,7 @@
 """``python -m kagent``: the same as the ``kagent`` command."""
 
+import sys
+
 from kagent.cli import main
 
-main()
+sys.exit(main())

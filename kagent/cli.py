@@ -101,4 +101,4 @@ def main(args: list[str] | None = None) -> Any:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -60,3 +60,10 @@ def test_java_that_is_missing(tmp_path: Path) -> None:
     answer = kagent("jars", PATH=str(tmp_path))
 
     assert_one_sentence(answer, "Java was not found", "install OpenJDK 17 or 21")
+
+
+@pytest.mark.kafka
+def test_an_exit_code_that_a_command_asks_for_is_the_process_s(broker: str) -> None:
+    answer = kagent("--bootstrap", broker, "topics", "--check", KAGENT_TOPICS__PREFIX="never-made-")
+
+    assert answer.returncode == 1, answer.stdout

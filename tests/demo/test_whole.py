@@ -128,7 +128,7 @@ def test_ctrl_c_leaves_nothing_running(run: Run) -> None:
 
     run.process.send_signal(signal.SIGINT)
 
-    run.until(run.ended, 60)
+    run.until(run.ended, 150)
     assert run.process.returncode == 130, run.text
     assert "all its processes are stopped" in run.text
     run.until(lambda: not run.left(), 20)
@@ -149,10 +149,10 @@ def test_a_process_that_dies_ends_the_demo_with_the_reason_and_the_place_of_its_
     victim = next(p for p in run.seen if '"client_id":"hot-1"' in command_of(p).replace(" ", ""))
     victim.kill()
 
-    run.until(run.ended, 60)
+    run.until(run.ended, 150)
 
     assert run.process.returncode == 1, run.text
-    said = re.search(r"hot-1 ended with exit code -9.*\(log: (\S+)\)", run.text.replace("\n", " "))
+    said = re.search(r"hot-1 ended with exit code -9.*\(log:\s+(\S+)\)", run.text.replace("\n", " "))
     assert said, run.text
     assert Path(said[1]).exists()
     run.until(lambda: not run.left(), 20)

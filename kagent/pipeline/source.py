@@ -16,15 +16,10 @@ from kagent.errors import KafkaError, SettingsError
 from kagent.kafka.admin import Admin, Topic, Unsettled
 from kagent.pipeline.progress import Ends
 from kagent.pipeline.stream import SOURCE
+from kagent.supervise import backoff
 
 log = logging.getLogger("kagent.pipeline")
-LONGEST_BACKOFF = 30.0
 Answer = TypeVar("Answer")
-
-
-def backoff(failures: int) -> float:
-    """Seconds to wait before trying for the ``failures + 1``-th time."""
-    return float(min(LONGEST_BACKOFF, 2 ** max(0, failures - 1)))
 
 
 @dataclass(slots=True)

@@ -39,7 +39,6 @@ from kagent.worker.summary import Summary, state_message
 
 log = logging.getLogger("kagent.worker")
 KEEP_ENDS_EVERY_MS = 60_000
-DAY_MS = 86_400_000
 
 Publish = Callable[[str, bytes | None], Awaitable[None]]
 """Send a message under this key to the recommendations topic and return when the broker has it."""

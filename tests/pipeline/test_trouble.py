@@ -11,8 +11,8 @@ from pyspark.errors import PySparkException
 from kagent.errors import KafkaError
 from kagent.pipeline import service
 from kagent.pipeline.service import SparkDied, kept
-from kagent.pipeline.source import backoff
 from kagent.pipeline.trouble import sentence, told
+from kagent.supervise import backoff
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,10 @@ class Worker:
         self.samplers = {
             name: Sampler(Admin(cluster, deadline=10)) for name, cluster in settings.clusters.items()
         }
+        if self.desk.redaction and settings.salt() is None:
+            log.warning(
+                "names are hidden without a redact_salt: whoever guesses one can tell that it is right"
+            )
         self.ready = False
         self._reload = asyncio.Lock()
         self._loaded: set[int] = set()
@@ -136,14 +140,8 @@ class Worker:
             self.desk.take(message.partition, message.offset, message.value)
         except (ValueError, KeyError, TypeError) as error:
             self.desk.counts["dead_letters"] += 1
-            log.warning("an event cannot be applied: %s", error)
-            letter = {
-                "from": f"{message.topic}-{message.partition}@{message.offset}",
-                "why": str(error),
-                "kind": type(error).__name__,
-                "key_hex": (message.key or b"")[:256].hex(),
-                "value_hex": (message.value or b"")[:256].hex(),
-            }
+            letter = web.dead_letter(message, error, bool(self.desk.redaction))
+            log.warning("an event cannot be applied: %s", letter["why"])
             await self.dead_letters.send(key=message.key, value=orjson.dumps(letter))
 
     async def on_tick(self, message: Any) -> None:
@@ -334,14 +332,12 @@ def wire(worker: Worker) -> faust.App:
     @app.page("/api/groups")
     async def groups(page: Any, request: Any) -> Any:
         found = (await web.view(worker.desk, worker.ready)).groups
-        hidden = web.limits(worker.desk).redact
-        return page.json({"worker": worker.name, "groups": [web.group_json(g, hidden, False) for g in found]})
+        return page.json({"worker": worker.name, "groups": [web.group_json(g, False) for g in found]})
 
     @app.page("/api/groups/{group}")
     async def group(page: Any, request: Any, group: str) -> Any:
         found = [g for g in (await web.view(worker.desk, worker.ready)).groups if g.group == group]
-        hidden = web.limits(worker.desk).redact
-        said = {"worker": worker.name, "groups": [web.group_json(g, hidden, True) for g in found]}
+        said = {"worker": worker.name, "groups": [web.group_json(g, True) for g in found]}
         return page.json(said, status=200 if found else 404)
 
     @app.page("/api/recommendations")

@@ -1,7 +1,7 @@
 """Every metric of the worker, in one place: name, labels and meaning; the docs page is made from it. Pure.
 
 Lag has the names that existing rules and dashboards query: kafka_exporter's and kafka-lag-exporter's, with the label
-``cluster`` added to the former. Names from Kafka are made safe to show; ``redact`` hashes hosts and client ids.
+``cluster`` added to the former. Names from Kafka are made safe to show; hosts and client ids come redacted already.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class PartitionSample:
 
 @dataclass(frozen=True, slots=True)
 class MemberSample:
-    """One member."""
+    """One member, its names as they may be told."""
 
     name: str
     member_id: str
@@ -119,14 +119,13 @@ class WorkerView:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """``series``: most series of partitions and members; groups keep their sums. ``redact``: host, client_id."""
+    """``series``: most series of partitions and members; groups keep their sums."""
 
     series: int = 100_000
-    redact: frozenset[str] = frozenset()
 
 
 def hashed(value: str) -> str:
-    """What stands for a redacted name: equal names stay equal."""
+    """Tells names apart that look alike once they are cut."""
     return "sha256:" + hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest()[:12]
 
 
@@ -160,7 +159,7 @@ def collect(view: WorkerView, limits: Limits) -> Iterator[Metric]:
             left += fine
             continue
         room -= fine
-        _parts(families, group, limits.redact, *names)
+        _parts(families, group, *names)
     for cluster in sorted({g.cluster for g in view.groups}):
         families.add("kagent_groups", [cluster], sum(g.cluster == cluster for g in view.groups))
     for cluster, age in view.progress.items():
@@ -200,8 +199,8 @@ def _sums(families: Families, group: GroupSample, cluster: str, name: str) -> No
         families.add("kagent_planner_gap", [cluster, name], group.gap)
 
 
-def _parts(families: Families, group: GroupSample, redact: frozenset[str], cluster: str, name: str) -> None:
-    labels = [_labels(member, redact) for member in group.members]
+def _parts(families: Families, group: GroupSample, cluster: str, name: str) -> None:
+    labels = [_labels(member) for member in group.members]
     for p in group.partitions:
         where = [cluster, name, p.topic, str(p.partition)]
         if p.committed >= 0:
@@ -219,13 +218,9 @@ def _parts(families: Families, group: GroupSample, redact: frozenset[str], clust
         families.add("kagent_member_lag", [cluster, name, label], member.lag)
 
 
-def _labels(member: MemberSample, redact: frozenset[str]) -> list[str]:
-    """member, member_host, consumer_id, client_id. A name or member id may be made of client id and host."""
-    host = hashed(member.host) if "host" in redact else shown(member.host)
-    client = hashed(member.client_id) if "client_id" in redact else shown(member.client_id)
-    name = hashed(member.name) if redact else shown(member.name)
-    member_id = hashed(member.member_id) if redact else shown(member.member_id)
-    return [name, host, member_id, client]
+def _labels(member: MemberSample) -> list[str]:
+    """member, member_host, consumer_id, client_id."""
+    return [shown(value) for value in (member.name, member.host, member.member_id, member.client_id)]
 
 
 def exposition(view: WorkerView, limits: Limits | None = None) -> bytes:

@@ -25,7 +25,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from kagent.errors import SettingsError
-from kagent.subscribe.destinations import AlertSettings
+from kagent.subscribe.destinations import AlertSettings, secret
 
 CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
@@ -178,7 +178,12 @@ class Settings(BaseSettings):
     ignore: list[str] = Field(
         default_factory=list, description="Groups never judged, besides the built-in ones."
     )
-    redact: list[Literal["host", "client_id"]] = Field(default_factory=list)
+    redact: list[Literal["host", "client_id"]] = Field(
+        default_factory=list,
+        description="What of a member is told only as a hash, wherever the worker speaks.",
+    )
+    redact_salt: SecretStr | None = Field(None, description="Keeps those hashes from being guessed.")
+    redact_salt_file: Path | None = Field(None, description="A file that holds it.")
     alert: AlertSettings = Field(AlertSettings(), description="Destinations of `kagent alert`.")
 
     @field_validator("clusters")
@@ -219,6 +224,10 @@ class Settings(BaseSettings):
                 f"No cluster named {name!r} is configured; there are: {', '.join(self.clusters)}."
             )
         return name, self.clusters[name]
+
+    def salt(self) -> str | None:
+        """The secret under which names are hashed, if one is set. Raises SettingsError if its file cannot be read."""
+        return secret(self.redact_salt, self.redact_salt_file)
 
     def home_cluster(self, watched: str) -> Cluster:
         """The cluster that holds kagent's own topics."""

@@ -9,7 +9,7 @@ from kagent.advice.look import Look
 from kagent.advice.recommendation import Recommendation
 from kagent.advice.roster import NOBODY
 from kagent.advice.state import JudgeState
-from kagent.metrics import GroupSample, Limits, MemberSample, PartitionSample, WorkerView, hashed
+from kagent.metrics import GroupSample, Limits, MemberSample, PartitionSample, WorkerView
 from kagent.names import shown
 from kagent.subscribe.client import Message, is_open
 from kagent.worker.desk import Desk
@@ -49,6 +49,7 @@ def _group(desk: Desk, partition: int, entry: Entry, now: int) -> GroupSample:
     lags, known = look.lags, entry.key in desk.looks
     judged = desk.looks.get(entry.key)
     members = look.roster.members if look.roster else ()
+    told = desk.redaction
     load = look.load if look.by_member else None
     rows = zip(
         lags.committed.tolist(), lags.shown.tolist(), look.age.tolist(), lags.owner.tolist(), strict=True
@@ -64,7 +65,7 @@ def _group(desk: Desk, partition: int, entry: Entry, now: int) -> GroupSample:
             for at, (committed, lag, age, owner) in enumerate(rows)
         ],
         members=[
-            MemberSample(name, m.member_id, m.client_id, m.host, float(load.lag[at]) if load else 0.0)
+            MemberSample(name, told.member_id(m.member_id), told.client_id(m.client_id), told.host(m.host), float(load.lag[at]) if load else 0.0)
             for at, (m, name) in enumerate(zip(members, look.names, strict=True))
         ],
         skew=load.skew if load else None,
@@ -77,10 +78,10 @@ def _group(desk: Desk, partition: int, entry: Entry, now: int) -> GroupSample:
 
 def limits(desk: Desk) -> Limits:
     """By the settings."""
-    return Limits(desk.settings.worker.max_series, frozenset(desk.settings.redact))
+    return Limits(desk.settings.worker.max_series)
 
 
-def group_json(group: GroupSample, redact: frozenset[str], whole: bool) -> dict[str, Any]:
+def group_json(group: GroupSample, whole: bool) -> dict[str, Any]:
     """One group of ``/api/groups``; ``whole`` with its partitions and members."""
     found: dict[str, Any] = {
         "cluster": group.cluster,
@@ -93,7 +94,7 @@ def group_json(group: GroupSample, redact: frozenset[str], whole: bool) -> dict[
         "incident": group.incident and {"verdict": group.incident[0], "severity": group.incident[1]},
     }
     if whole:
-        names = [hashed(m.name) if redact else shown(m.name) for m in group.members]
+        names = [shown(m.name) for m in group.members]
         found["members"] = [
             {"member": name, "lag": m.lag} for name, m in zip(names, group.members, strict=True)
         ]
@@ -115,3 +116,15 @@ def open_json(messages: dict[str, Message]) -> list[dict[str, Any]]:
     """The body of ``/api/recommendations``: what is open, over all workers."""
     found = [m for m in messages.values() if isinstance(m, Recommendation) and is_open(m)]
     return [m.model_dump(mode="json", by_alias=True) for m in sorted(found, key=lambda m: -m.opened_at)]
+
+
+def dead_letter(message: Any, error: Exception, hidden: bool) -> dict[str, str]:
+    """What is kept of an event that cannot be applied: where it lies, why, and its beginning unless names are hidden."""
+    kind = type(error).__name__
+    letter = {
+        "from": f"{message.topic}-{message.partition}@{message.offset}",
+        "why": kind if hidden else str(error),
+        "kind": kind,
+        "key_hex": (message.key or b"")[:256].hex(),
+    }
+    return letter if hidden else {**letter, "value_hex": (message.value or b"")[:256].hex()}

@@ -51,3 +51,18 @@ def test_secrets_are_masked(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.exit_code == 0
     assert "hunter2" not in result.output
     assert "**********" in result.output
+
+
+def test_the_salt_of_hidden_names_is_a_secret_from_a_variable_or_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "salt"
+    file.write_text("pepper\n")
+    monkeypatch.setenv("KAGENT_REDACT", '["host"]')
+    monkeypatch.setenv("KAGENT_REDACT_SALT_FILE", str(file))
+    assert (load().redact, load().salt()) == (["host"], "pepper")
+
+    monkeypatch.delenv("KAGENT_REDACT_SALT_FILE")
+    monkeypatch.setenv("KAGENT_REDACT_SALT", "chili")
+    assert load().salt() == "chili"
+    assert "chili" not in load().model_dump_json()

@@ -272,12 +272,13 @@ def _members(story: Story) -> list[MemberWork]:
     after = story.relief.plan.work_after if story.relief else None
     now = story.relief.plan.work_now if story.relief else np.where(load.low > 0, load.low, load.high)
     order = np.argsort(-now, kind="stable").tolist() if len(now) else []
+    members, told = look.roster.members, look.roster.redaction
     return [
         MemberWork(
             member=load.names[at],
-            member_id=look.roster.members[at].member_id,
-            client_id=look.roster.members[at].client_id,
-            host=look.roster.members[at].host,
+            member_id=told.member_id(members[at].member_id),
+            client_id=told.client_id(members[at].client_id),
+            host=told.host(members[at].host),
             partitions=int(load.partitions[at]),
             lag=int(load.lag[at]) if load.known[at] else None,
             seconds_behind=round(float(load.behind[at]), 1) if load.known[at] else None,

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kagent.advice.recommendation import GroupKind
+from kagent.advice.redaction import CLEAR, Redaction
 
 NOBODY = -1
 Codes = npt.NDArray[np.int32]
@@ -86,9 +87,11 @@ class Roster:
     """Topic → for each partition up to the highest held, the code of its holder or NOBODY."""
     stale: bool = False
     unresolved: bool = False
+    redaction: Redaction = CLEAR
+    """How the members' ids may be told; ``names`` are as they may be told already."""
 
     @classmethod
-    def of(cls, view: GroupLike) -> Roster:
+    def of(cls, view: GroupLike, redaction: Redaction = CLEAR) -> Roster:
         """The roster of a group's view. Members that are away hold nothing."""
         members = tuple(m for m in view.members if not m.away)
         owners: dict[str, Codes] = {}
@@ -105,10 +108,11 @@ class Roster:
             generation=view.generation,
             last_change=view.last_change,
             members=members,
-            names=_names(members),
+            names=_names(members, redaction),
             owners=owners,
             stale=view.stale,
             unresolved=bool(view.unresolved),
+            redaction=redaction,
         )
 
     @cached_property
@@ -169,12 +173,12 @@ def _placed(known: Codes | None, partitions: Sequence[int], code: int) -> Codes:
     return out
 
 
-def _names(members: Sequence[MemberLike]) -> tuple[str, ...]:
+def _names(members: Sequence[MemberLike], redaction: Redaction) -> tuple[str, ...]:
     """Names that outlive a restart; members that share client id and host are told apart by number."""
     seen: dict[str, int] = {}
     names = [""] * len(members)
     for at in sorted(range(len(members)), key=lambda i: members[i].member_id):
-        name = members[at].name
+        name = redaction.name(members[at])
         seen[name] = seen.get(name, 0) + 1
         names[at] = name if seen[name] == 1 else f"{name}#{seen[name]}"
     return tuple(names)

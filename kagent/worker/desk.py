@@ -22,6 +22,7 @@ from kagent.advice.judge import Candidate, Judgement, confirm, dropped, judge
 from kagent.advice.observation import Mute, Observation, TopicInfo
 from kagent.advice.policy import Policies
 from kagent.advice.recommendation import Recommendation, State, Status, to_bytes
+from kagent.advice.redaction import Redaction
 from kagent.advice.state import JudgeState
 from kagent.advice.storms import Recent, gather
 from kagent.errors import KafkaError
@@ -57,6 +58,7 @@ class Desk:
     worker: str
     clock: Callable[[], float] = time.time
     policies: Policies = field(init=False)
+    redaction: Redaction = field(init=False)
     index: Index = field(init=False)
     arrival: Arrival = field(default_factory=Arrival)
     coverage: dict[int, Coverage] = field(default_factory=dict)
@@ -77,7 +79,8 @@ class Desk:
     def __post_init__(self) -> None:
         s = self.settings
         self.policies = Policies(s.policy, s.groups, (*s.ignore, s.topics.prefix.rstrip("-")))
-        self.index = Index(self.tables)
+        self.redaction = Redaction.of(s.redact, s.salt())
+        self.index = Index(self.tables, self.redaction)
 
     @property
     def now(self) -> int:
@@ -324,7 +327,8 @@ class Desk:
         self.index.judged(partition, entry, found.state)
 
     async def _say(self, entry: Entry, messages: Iterable[Recommendation]) -> None:
-        for message in messages:
+        for made in messages:
+            message = self.redaction.checked(made)
             await self.publish(entry.key, to_bytes(message))
             self.published[entry.key] = message
             self.counts[f"said_{message.status.value}"] += 1

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from kagent.advice.commits import TopicCommits
+from kagent.advice.redaction import CLEAR, Redaction
 from kagent.advice.roster import Roster
 from kagent.advice.state import JudgeState
 from kagent.events import GroupEvent
@@ -43,6 +44,7 @@ class Entry:
     commits: dict[str, TopicCommits] = field(default_factory=dict)
     judged: JudgeState | None = None
     last_event: int = 0
+    redaction: Redaction = CLEAR
     _roster: Roster | None = None
 
     @property
@@ -52,7 +54,7 @@ class Entry:
     def roster(self, topic_names: Mapping[str, str]) -> Roster:
         """Who is in the group; looked at again while a topic id is without a name."""
         if self._roster is None or self._roster.unresolved:
-            self._roster = Roster.of(view(self.state, topic_names, self.group))
+            self._roster = Roster.of(view(self.state, topic_names, self.group), self.redaction)
         return self._roster
 
     def topics(self, topic_names: Mapping[str, str]) -> set[str]:
@@ -76,6 +78,7 @@ class Index:
     """The entries of every owned partition."""
 
     tables: Tables
+    redaction: Redaction = CLEAR
     partitions: dict[int, dict[str, Entry]] = field(default_factory=dict)
 
     def load(self, owned: Iterable[int]) -> None:
@@ -102,7 +105,13 @@ class Index:
         entries = self.partitions.get(row.partition)
         if entries is None:
             return None
-        return entries.setdefault(group_key(row.cluster, row.group), Entry(row.cluster, row.group, -1))
+        return self._of(entries, row.cluster, row.group, -1)
+
+    def _of(self, entries: dict[str, Entry], cluster: str, group: str, source: int) -> Entry:
+        key = group_key(cluster, group)
+        if key not in entries:
+            entries[key] = Entry(cluster, group, source, redaction=self.redaction)
+        return entries[key]
 
     def entries(self, partition: int) -> dict[str, Entry]:
         """The groups of one partition, by key."""
@@ -111,7 +120,7 @@ class Index:
     def take(self, partition: int, event: GroupEvent) -> Entry:
         """Apply an event and write the rows that it changes."""
         key = group_key(event.cluster, event.group)
-        entry = self.entries(partition).setdefault(key, Entry(event.cluster, event.group, event.source))
+        entry = self._of(self.entries(partition), event.cluster, event.group, event.source)
         entry.source, entry.last_event = event.source, max(entry.last_event, event.time)
         state = members.apply(entry.state, event)
         if state is not entry.state or key not in self.tables.members:

@@ -13,6 +13,7 @@ from kagent.advice.ends import UNKNOWN, EndHistory
 from kagent.advice.look import Look
 from kagent.advice.observation import Observation, TopicInfo
 from kagent.advice.policy import Policy
+from kagent.advice.redaction import CLEAR, Redaction
 from kagent.advice.roster import Roster
 from kagent.advice.simulator.run import MemberView, View
 from kagent.advice.state import JudgeState
@@ -39,6 +40,7 @@ class Group:
     ids: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
     state: str = "Stable"
     seen: Any = None
+    redaction: Redaction = CLEAR
 
     def roster(self) -> Roster:
         topics = tuple(self.subscriptions if self.subscriptions is not None else self.topics)
@@ -55,7 +57,10 @@ class Group:
         )
         state = self.state if members else "Empty"
         return Roster.of(
-            View(self.name, self.type, state, self.protocol_type, self.protocol, 7, members, NOW - 86_400_000)
+            View(
+                self.name, self.type, state, self.protocol_type, self.protocol, 7, members, NOW - 86_400_000
+            ),
+            self.redaction,
         )
 
     def history(self, topic: str) -> EndHistory:

@@ -18,12 +18,14 @@ import orjson
 from aiokafka import AIOKafkaConsumer
 from aiokafka.errors import KafkaError as ClientError
 
-from kagent import web
+from kagent import peers, web
 from kagent.errors import KafkaError, KagentError
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import aiokafka, faust_broker
 from kagent.kafka.topics import ensure
 from kagent.metrics import exposition
+from kagent.peers import Part, Whole, merge, reached_at
+from kagent.peers import ask as ask_peers
 from kagent.settings import Cluster, Settings, load
 from kagent.subscribe.client import Message, current
 from kagent.supervise import backoff
@@ -184,6 +186,27 @@ class Worker:
                 continue
             self.desk.sampled(cluster, samples, sampler.names(), sampler.infos())
 
+    def peers(self) -> list[str]:
+        """The other workers' addresses, by Faust's last assignment."""
+        assignor: Any = self.app.assignor  # its interface names only some of what it can tell
+        return sorted(
+            url
+            for url in map(str, assignor.external_topics_metadata())
+            if url != str(self.app.conf.canonical_url)
+        )
+
+    async def own_part(self, only: str | None) -> Part:
+        """What this worker can tell of groups; of none before it has caught up."""
+        return await web.own(self.desk, self._loaded if self.ready else (), only)
+
+    async def whole(self, only: str | None = None) -> Whole:
+        """What all workers tell of their groups, or of the group of this name in full."""
+        params = {} if only is None else {"group": only}
+        mine, (others, silent) = await asyncio.gather(
+            self.own_part(only), ask_peers(self.app.http_client, self.peers(), params)
+        )
+        return merge([mine, *others], self.settings.topics.partitions, silent)
+
     def health(self) -> tuple[bool, dict[str, Any]]:
         """Whether ticks are being judged, if any partition is ours."""
         age = self.desk.clock() - self.desk.last_tick
@@ -272,6 +295,7 @@ def _app(settings: Settings, home: Cluster) -> faust.App:
         stream_buffer_maxsize=16_384,
         stream_wait_empty=False,
         web_bind=settings.worker.web_host,
+        web_host=reached_at(settings.worker, home.bootstrap),
         web_port=settings.worker.web_port,
         worker_redirect_stdouts=False,
         autodiscover=False,
@@ -329,20 +353,26 @@ def wire(worker: Worker) -> faust.App:
         said = exposition(await web.view(worker.desk, worker.ready), web.limits(worker.desk))
         return page.bytes(said, content_type="text/plain")
 
+    @app.page(peers.OWN)
+    async def own(page: Any, request: Any) -> Any:
+        return page.json((await worker.own_part(request.query.get("group"))).to_json())
+
     @app.page("/api/groups")
     async def groups(page: Any, request: Any) -> Any:
-        found = (await web.view(worker.desk, worker.ready)).groups
-        return page.json({"worker": worker.name, "groups": [web.group_json(g, False) for g in found]})
+        return page.json((await worker.whole()).to_json())
 
     @app.page("/api/groups/{group}")
     async def group(page: Any, request: Any, group: str) -> Any:
-        found = [g for g in (await web.view(worker.desk, worker.ready)).groups if g.group == group]
-        said = {"worker": worker.name, "groups": [web.group_json(g, True) for g in found]}
-        return page.json(said, status=200 if found else 404)
+        said = await worker.whole(group)
+        return page.json(said.to_json(), status=200 if said.groups else 404 if said.complete else 503)
 
     @app.page("/api/recommendations")
     async def open_now(page: Any, request: Any) -> Any:
-        return page.json(web.open_json(await current(worker.home, settings.topics.recommendations)))
+        try:
+            standing = await current(worker.home, settings.topics.recommendations)
+        except KafkaError as error:
+            return page.json({"error": str(error)}, status=503)
+        return page.json(web.open_json(standing))
 
     return app
 

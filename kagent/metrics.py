@@ -102,6 +102,8 @@ class GroupSample:
     incident: tuple[str, str] | None = None
     """Verdict and severity of what is open."""
     gap: float | None = None
+    partition: int = 0
+    """Of the events topic."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,6 +136,10 @@ class WorkerSettings(Strict):
     data: str = Field("kagent-data", description="Folder for the worker's files.")
     web_host: str = "0.0.0.0"
     web_port: int = Field(6066, ge=0, le=65535)
+    advertised_host: str | None = Field(
+        None,
+        description="Where other workers reach this one's web port; by default the address it reaches the cluster from.",
+    )
     max_series: int = Field(
         100_000,
         ge=0,

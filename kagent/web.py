@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any
 
 from kagent.advice.look import Look
@@ -11,17 +12,19 @@ from kagent.advice.roster import NOBODY
 from kagent.advice.state import JudgeState
 from kagent.metrics import GroupSample, Limits, MemberSample, PartitionSample, WorkerView
 from kagent.names import shown
+from kagent.peers import Part
 from kagent.subscribe.client import Message, is_open
 from kagent.worker.desk import Desk
 from kagent.worker.index import Entry
 
 
-async def view(desk: Desk, ready: bool) -> WorkerView:
-    """The desk as it stands. Lets others run between groups: a big cluster takes a while to add up."""
+async def view(desk: Desk, ready: bool, only: str | None = None) -> WorkerView:
+    """The desk as it stands, or only the groups of this name (as it is or as it is shown). Lets others run between groups: a big cluster takes a
+    while to add up."""
     now, found = desk.now, []
     for partition, entries in list(desk.index.partitions.items()):
         for entry in list(entries.values()):
-            if desk.policies(entry.group).ignore:
+            if desk.policies(entry.group).ignore or only not in (None, entry.group, shown(entry.group)):
                 continue
             found.append(_group(desk, partition, entry, now))
             if len(found) % 20 == 0:
@@ -72,6 +75,7 @@ def _group(desk: Desk, partition: int, entry: Entry, now: int) -> GroupSample:
         verdict=judged.verdict if known and judged else "balanced",
         blind=seen.blind is not None,
         incident=(standing.verdict.value, standing.severity.value) if standing else None,
+        partition=partition,
         gap=skew.after - skew.lower_bound if skew and skew.after is not None and skew.lower_bound is not None else None,
     )  # fmt: skip
 
@@ -79,6 +83,15 @@ def _group(desk: Desk, partition: int, entry: Entry, now: int) -> GroupSample:
 def limits(desk: Desk) -> Limits:
     """By the settings."""
     return Limits(desk.settings.worker.max_series)
+
+
+async def own(desk: Desk, loaded: Iterable[int], only: str | None) -> Part:
+    """The groups of the partitions that this worker has loaded; with ``only``, the group of this name in full."""
+    said: dict[int, list[dict[str, Any]]] = {partition: [] for partition in loaded}
+    for group in (await view(desk, True, only)).groups:
+        if group.partition in said:
+            said[group.partition].append(group_json(group, only is not None))
+    return Part(desk.worker, said)
 
 
 def group_json(group: GroupSample, whole: bool) -> dict[str, Any]:

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import numpy as np
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
+from yarl import URL
 
+from kagent.errors import KafkaError
 from kagent.events import GroupEvent, MembershipRecord, TopicOffsets, encode
 from kagent.offsets import Record
-from kagent.settings import Cluster, Settings
+from kagent.settings import Cluster, Settings, Topics
 
+if TYPE_CHECKING:
+    from kagent.app import Worker
+
+CLUSTERS = {"main": Cluster(bootstrap="unused:1")}
 EVIL = "<script>alert(1)</script>\x1b[2J"
 NOW = 1_700_000_000_000
+
+
+@pytest.fixture(autouse=True)
+def address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """kagent.app makes its app when it is imported, as Faust wants it, and that needs a cluster."""
+    monkeypatch.setenv("KAGENT_BOOTSTRAP", "unused:1")
 
 
 def membership() -> dict[str, Any]:
@@ -48,41 +61,57 @@ def membership() -> dict[str, Any]:
     return Record("GroupMetadata", 2, 3, {"group": "plain"}, value).to_json()
 
 
-def made(settings: Settings) -> Any:
-    """A worker that knows two groups; no broker is asked for anything."""
-    from kagent.app import Worker, wire
+def made(settings: Settings, partition: int = 0, names: Sequence[str] = (EVIL, "plain")) -> Worker:
+    """A worker that knows these groups on one partition; no broker is asked for anything."""
+    from kagent.app import Worker
     from kagent.worker.desk import Desk
 
     tables: Any = SimpleNamespace(members={}, lag={}, verdicts={}, coverage={}, ends={})
     worker = Worker(settings, "main")
-    worker.desk = Desk(worker.settings, tables, worker.publish, worker.ask, "here", clock=lambda: NOW / 1000)
-    for at, name in enumerate((EVIL, "plain")):
+    worker.desk = Desk(
+        settings, tables, worker.publish, worker.ask, f"here-{partition}", clock=lambda: NOW / 1000
+    )
+    for at, name in enumerate(names):
         commit = TopicOffsets("orders", None, [0, 1], [40, 50], [NOW, NOW], [1, 2])
-        worker.desk.take(0, at, encode(GroupEvent("main", name, 0, NOW, [commit])))
-    records = [MembershipRecord(9, NOW, membership())]
-    worker.desk.take(0, 2, encode(GroupEvent("main", "plain", 0, NOW, (), (), records)))
+        worker.desk.take(partition, at, encode(GroupEvent("main", name, 0, NOW, [commit])))
+    if "plain" in names:
+        records = [MembershipRecord(9, NOW, membership())]
+        event = GroupEvent("main", "plain", 0, NOW, (), (), records)
+        worker.desk.take(partition, len(names), encode(event))
     zero, end = np.zeros(2, np.int64), np.array([100, 50])
     sample = SimpleNamespace(
         topic="orders", topic_id=None, asked=NOW, seen=NOW, start=zero, end=end, stable=end
     )
     worker.desk.sampled("main", [sample], {}, {})
-    app = wire(worker)
-    app.finalize()
-    app.web.init_server()
-    return app.web.web_app
+    worker.ready, worker._loaded = True, {partition}
+    return worker
 
 
 @pytest.fixture
-async def pages(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[..., Any]]:
-    """Opens the pages of a worker with these settings."""
-    monkeypatch.setenv("KAGENT_BOOTSTRAP", "unused:1")
+async def serve() -> AsyncIterator[Callable[..., Any]]:
+    """Opens the pages of a worker."""
     async with AsyncExitStack() as stack:
 
-        async def open_(**said: Any) -> TestClient[Any, Any]:
-            settings = Settings(clusters={"main": Cluster(bootstrap="unused:1")}, **said)
-            return await stack.enter_async_context(TestClient(TestServer(made(settings))))
+        async def open_(worker: Worker) -> TestClient[Any, Any]:
+            from kagent.app import wire
+
+            app = wire(worker)
+            app.finalize()
+            app.web.init_server()
+            stack.push_async_callback(worker.app.http_client.close)
+            return await stack.enter_async_context(TestClient(TestServer(app.web.web_app)))
 
         yield open_
+
+
+@pytest.fixture
+async def pages(serve: Any) -> Callable[..., Any]:
+    """Opens the pages of a worker with these settings."""
+
+    async def open_(**said: Any) -> Any:
+        return await serve(made(Settings(clusters=CLUSTERS, topics=Topics(partitions=1), **said)))
+
+    return open_
 
 
 @pytest.fixture
@@ -114,9 +143,64 @@ async def test_groups_are_listed_and_shown_one_by_one(client: Any) -> None:
     assert (await client.get("/api/groups/nobody")).status == 404
 
 
-async def test_a_worker_that_has_not_caught_up_is_not_ready(client: Any) -> None:
+async def test_a_worker_that_has_not_caught_up_is_not_ready(serve: Any) -> None:
+    worker = made(Settings(clusters=CLUSTERS, topics=Topics(partitions=1)))
+    worker.ready = False
+    client = await serve(worker)
+
     assert (await client.get("/readyz")).status == 503
     assert (await client.get("/healthz")).status == 503
+    assert (await (await client.get("/api/groups")).json())["missing_partitions"] == [0]
+
+
+async def test_whichever_worker_is_asked_answers_for_all_and_says_who_did_not(serve: Any) -> None:
+    settings = Settings(clusters=CLUSTERS, topics=Topics(partitions=3))
+    workers = [made(settings, 0, ["a", "plain"]), made(settings, 1, ["b/x"]), made(settings, 2, [EVIL])]
+    clients = [await serve(worker) for worker in workers]
+    for worker, client in zip(workers, clients, strict=True):
+        worker.app.conf.canonical_url = client.make_url("/")
+    everybody: Any = {str(c.make_url("/")): {"kagent-group-events": [n]} for n, c in enumerate(clients)}
+    for worker in workers:
+        worker.app.assignor.external_topic_distribution = everybody
+
+    said = [await (await client.get("/api/groups")).json() for client in clients]
+    assert said[0] == said[1] == said[2]
+    assert (said[0]["complete"], said[0]["workers"]) == (True, ["here-0", "here-1", "here-2"])
+    assert [g["group"] for g in said[0]["groups"]] == [
+        "a",
+        "plain",
+        "b/x",
+        "<script>alert(1)</script>\\x1b[2J",
+    ]
+    for name in ("plain", "b%2Fx", quote("<script>alert(1)</script>\\x1b[2J", safe=""), quote(EVIL, safe="")):
+        found = [
+            await (await client.get(URL(f"/api/groups/{name}", encoded=True))).json() for client in clients
+        ]
+        assert [len(f["groups"]) for f in found] == [1, 1, 1]
+        assert all(f["groups"][0]["partitions"] for f in found)
+
+    await clients[2].close()
+    left = await clients[0].get("/api/groups")
+    part = await left.json()
+    assert (part["complete"], part["missing_partitions"]) == (False, [2])
+    assert [g["group"] for g in part["groups"]] == ["a", "plain", "b/x"]
+    assert [u["worker"] for u in part["unanswered"]] == [list(everybody)[2]]
+    assert (await clients[0].get("/api/groups/plain")).status == 200
+    assert (await clients[0].get("/api/groups/gone")).status == 503  # it may be one of the silent worker's
+
+
+async def test_without_the_topic_the_open_incidents_are_not_said_to_be_none(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unreadable(*_: Any) -> None:
+        raise KafkaError("unused:1 cannot be reached.")
+
+    monkeypatch.setattr("kagent.app.current", unreadable)
+
+    answer = await client.get("/api/recommendations")
+
+    assert answer.status == 503
+    assert "unused:1" in (await answer.json())["error"]
 
 
 async def test_hidden_hosts_and_client_ids_appear_on_no_page(pages: Any) -> None:

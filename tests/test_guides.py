@@ -42,7 +42,7 @@ MAKE = [line[1:] for line in lines() if line[0] == "make"]
 
 
 def ends(arguments: list[str]) -> bool:
-    return arguments[0] not in LASTING and (arguments[0] != "watch" or "--once" in arguments)
+    return arguments[0] not in LASTING and (arguments[0] != "watch" or "--open" in arguments)
 
 
 @pytest.mark.parametrize("arguments", KAGENT, ids=" ".join)

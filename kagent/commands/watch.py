@@ -1,47 +1,59 @@
-"""``kagent watch``: what is open now, and recommendations as they come."""
+"""``kagent watch``: what is open now, and recommendations as they come: a table on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 
 import click
 from rich.console import Console
+from rich.live import Live
 from rich.text import Text
 
-from kagent.advice.recommendation import Recommendation, Severity, State, to_bytes
+from kagent.advice.recommendation import State, to_bytes
 from kagent.commands.common import chosen
 from kagent.names import shown
 from kagent.settings import Cluster
-from kagent.subscribe.client import Message, current, is_open, recommendations
+from kagent.subscribe.board import Board, colour
+from kagent.subscribe.client import Message, current, recommendations
 from kagent.subscribe.lines import headline, state_line, story
 
 Show = Callable[[Message], None]
 LONGEST = 4000
 """Characters of a line; names in it come from Kafka."""
-COLOURS = {Severity.PAGE: "bold red", Severity.TICKET: "yellow", Severity.INFO: "cyan"}
+REFRESH = 0.5
 
 
 @click.command()
-@click.option("--once", is_flag=True, help="Print what is open now, and stop.")
+@click.option("--open", "--once", "once", is_flag=True, help="Print what is open now, and stop.")
 @click.option("--json", "as_json", is_flag=True, help="One line of JSON per message.")
 @click.pass_context
 def command(ctx: click.Context, once: bool, as_json: bool) -> None:
-    """Print recommendations as they come, after those that are open now."""
+    """Show the open incidents and keep them up to date; where no terminal is, print each message as lines."""
     settings, name, _ = chosen(ctx)
     home, topic = settings.home_cluster(name), settings.topics.recommendations
-    show = _json if as_json else _person(Console(highlight=False, soft_wrap=True))
+    console = Console(highlight=False, soft_wrap=True)
+    show = _json if as_json else _lines(console)
+    table = console.is_terminal and not as_json
     try:
-        asyncio.run(_once(home, topic, show) if once else _follow(home, topic, show))
+        if once:
+            asyncio.run(_once(home, topic, console if table else None, show))
+        else:
+            asyncio.run(_board(home, topic, console) if table else _follow(home, topic, show))
     except KeyboardInterrupt:
         ctx.exit(0)
+
+
+def _now() -> int:
+    return int(time.time() * 1000)
 
 
 def _json(message: Message) -> None:
     click.echo(to_bytes(message).decode())
 
 
-def _person(console: Console) -> Show:
+def _lines(console: Console) -> Show:
     last: dict[str, tuple[str, str | None]] = {}
 
     def show(message: Message) -> None:
@@ -49,26 +61,51 @@ def _person(console: Console) -> Show:
             said = (message.status, message.reason)
             if last.get(message.cluster) != said:
                 last[message.cluster] = said
-                console.print(
-                    Text(state_line(message), style="green" if message.status == "watching" else "bold red")
-                )
+                console.print(Text(state_line(message, _now())))
             return
-        console.print(Text(headline(message), style=COLOURS[message.severity]))
+        console.print(Text(headline(message, _now()), style=colour(message)))
         for line in story(message):
             console.print(Text(f"    {shown(line, LONGEST)}"))
 
     return show
 
 
-async def _once(home: Cluster, topic: str, show: Show) -> None:
+async def _once(home: Cluster, topic: str, terminal: Console | None, show: Show) -> None:
     found = await current(home, topic)
-    for message in sorted(found.values(), key=lambda m: isinstance(m, State)):
-        if isinstance(message, State) or is_open(message):
-            show(message)
-    if not any(isinstance(message, Recommendation) and is_open(message) for message in found.values()):
+    board = Board()
+    for message in found.values():
+        board.take(message)
+    if terminal is not None:
+        terminal.print(board.screen(_now(), terminal.width, len(found) + 20))
+        return
+    standing: list[Message] = [*board.ranked(), *board.states.values()]
+    for message in standing:
+        show(message)
+    if not board.open:
         click.echo("No incident is open.", err=True)
+    if not board.states:
+        click.echo("No state message has come: nobody says that groups are looked after.", err=True)
 
 
 async def _follow(home: Cluster, topic: str, show: Show) -> None:
     async for message in recommendations(home, topic=topic, states=True):
         show(message)
+
+
+async def _board(home: Cluster, topic: str, console: Console) -> None:
+    board = Board()
+
+    async def read() -> None:
+        async for message in recommendations(home, topic=topic, states=True):
+            board.take(message)
+
+    reading = asyncio.ensure_future(read())
+    try:
+        with Live(console=console, auto_refresh=False, transient=False) as live:
+            while not reading.done():
+                live.update(board.screen(_now(), console.width, console.height), refresh=True)
+                await asyncio.wait([reading], timeout=REFRESH)
+        reading.result()
+    finally:
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)

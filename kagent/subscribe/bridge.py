@@ -25,12 +25,11 @@ from kagent.names import shown
 from kagent.settings import Cluster, Settings
 from kagent.subscribe.client import Message, _assign_all, parsed
 from kagent.subscribe.destinations import Alertmanager, Destination, Wants
+from kagent.subscribe.lines import SILENT_MS
 from kagent.subscribe.position import Event, Positions, Told, of_destination
 from kagent.subscribe.senders import Failed, Refused, Sender, sender
 
 log = logging.getLogger("kagent.alert")
-SILENT_MS = 120_000
-"""After so long without a state message nothing is being judged, and what is open is marked stale."""
 
 
 @dataclass(slots=True)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from kagent.advice.message import span
 from kagent.advice.recommendation import Recommendation, Resolution, State, Status
 from kagent.names import shown
+
+SILENT_MS = 120_000
+"""State messages come every 30 s: after so long without one, nobody judges."""
 
 
 def number(value: float | None, unit: str = "") -> str:
@@ -11,14 +15,31 @@ def number(value: float | None, unit: str = "") -> str:
     return "?" if value is None else f"{value:.2f}{unit}"
 
 
-def headline(rec: Recommendation) -> str:
-    """One line: status, group, verdict, severity, skew now → after, best action."""
+def age(ms: int) -> str:
+    """How long, as a person says it."""
+    return span(max(0, ms) / 1000)
+
+
+def best(rec: Recommendation) -> str:
+    """The best action, and whether it can be done where that is not a plain yes."""
+    if not rec.actions:
+        return "none"
+    action = rec.actions[0]
+    return (
+        action.type.value + {"yes": "", "no": " (not feasible)", "unknown": " (if feasible)"}[action.feasible]
+    )
+
+
+def headline(rec: Recommendation, now: int | None = None) -> str:
+    """One line: status, group, verdict, severity, skew now → after, best action, and with ``now`` (ms) its age."""
     skew = f"skew {number(rec.skew.now)}" + (
         f" → {number(rec.skew.after)}" if rec.skew.after is not None else ""
     )
-    action = rec.actions[0].type.value if rec.actions else "none"
-    how = rec.resolution.value if rec.status is Status.RESOLVED and rec.resolution else action
+    how = rec.resolution.value if rec.status is Status.RESOLVED and rec.resolution else best(rec)
     stale = " (stale: kagent is blind here)" if rec.stale else ""
+    if now is not None:
+        until = rec.as_of if rec.status is Status.RESOLVED else now
+        stale = f"  {'open' if rec.status is not Status.RESOLVED else 'was open'} for {age(until - rec.opened_at)}{stale}"
     return f"{rec.status.value.upper():<10} {shown(rec.group)}  {rec.verdict.value}  {rec.severity.value}  {skew}  {how}{stale}"
 
 
@@ -60,8 +81,10 @@ def _outcome(rec: Recommendation) -> list[str]:
     return [drain, f"  skew: predicted {number(out.predicted_skew)}, measured {number(out.measured_skew)}"]
 
 
-def state_line(state: State) -> str:
-    """The state of a cluster: whether silence means health."""
+def state_line(state: State, now: int | None = None) -> str:
+    """The state of a cluster: whether silence means health. With ``now`` (ms) it says if the state itself is old."""
+    if now is not None and now - state.time > SILENT_MS:
+        return f"{shown(state.cluster)}: kagent is silent since {age(now - state.time)}; what is open may be out of date"
     said = f": {state.reason}" if state.reason else ""
     counts = f"{state.judged} groups judged, {state.open} open, {state.blind} blind, {state.ignored} ignored"
     return f"{shown(state.cluster)} is {state.status}{said} ({counts}, {state.workers} workers)"

@@ -94,20 +94,30 @@ def advice(rec: Recommendation) -> Panel:
 def summary(scene: Scene) -> Table:
     """Group, verdict, action, drain predicted and measured, the twin's."""
     table = Table(title="What came of it", title_justify="left")
-    for column in ("group", "verdict", "action", "drain predicted", "drain measured", "the twin, meanwhile"):
-        table.add_column(column)
+    follower = next(g for g in GROUPS if g.follows)
+    for column in (
+        "group",
+        "verdict",
+        "action",
+        "drain\npredicted",
+        "drain\nmeasured",
+        "the twin, meanwhile",
+    ):
+        table.add_column(column, vertical="bottom")
     for group in GROUPS:
         first = scene.opened.get(group.name)
         rec = scene.said.get(group.name)
-        verdict = first.verdict.value if first and rec else "balanced (never opened)"
+        verdict = first.verdict.value if first and rec else "balanced, never opened"
         if rec is not None and group.name == "hot":
             verdict = rec.verdict.value
         action = first.actions[0].type.value if first and first.actions else "–"
         followed = group.follows and scene.applied_at is not None
+        twin = first is not None and group.start == follower.start
+        done = " (followed)" if followed else " (not followed)" if twin else ""
         table.add_row(
             group.name,
             verdict,
-            f"{action} (followed)" if followed else f"{action} (not followed)" if first else "–",
+            f"{action}{done}",
             _seconds(predicted(scene)) if followed else "–",
             _seconds(scene.drained_after) if followed else "–",
             _twin(scene) if followed else "–",

@@ -8,12 +8,14 @@ from __future__ import annotations
 import base64
 import ctypes
 import os
+import random
 import signal
 import socket
 import subprocess
 import time
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -49,13 +51,22 @@ DEFAULTS = {
 
 LOGGING = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true")
 
+PORTS = range(15_000, 32_000)
+
 
 def free_port() -> int:
-    """A port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port that was free a moment ago, and that no client's outgoing connection can take meanwhile.
+
+    Systems give outgoing connections ports from 32768 (Linux) or 49152 on. A server that is killed and started anew on
+    such a port may find it taken, even by a client that tries to reach it and meets itself.
+    """
+    for port in random.SystemRandom().sample(PORTS, 100):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind((HOST, port))
+            return port
+    raise SetupError(
+        f"No free port was found between {PORTS.start} and {PORTS.stop}: stop what listens there."
+    )
 
 
 def die_with_parent() -> None:

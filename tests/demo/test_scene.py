@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from kagent.advice.recommendation import (
+    Action,
+    ActionType,
     Basis,
     GroupKind,
     Move,
@@ -16,6 +20,8 @@ from kagent.advice.recommendation import (
     Status,
     Verdict,
 )
+from kagent.demo.plan import GROUPS
+from kagent.demo.run import PLAIN_WIDTH
 from kagent.demo.scene import GroupLag, MemberLag, Scene
 from kagent.demo.view import plain, summary
 
@@ -149,6 +155,22 @@ def test_advice_without_moves_or_already_resolved_is_not_applied() -> None:
 
 def test_the_table_at_the_end_has_a_row_for_every_group_in_any_state() -> None:
     assert summary(Scene()).row_count == summary(followed()).row_count == 5
+
+
+def test_the_table_at_the_end_fits_where_there_is_no_terminal() -> None:
+    longest = ActionType.ADD_PARTITIONS_OR_REKEY
+    scene = followed(twin=lag((5, 1234.0), (1, 0.0)))
+    scene.hear(said("orders-b", actions=[Action(type=ActionType.FOLLOW_PLAN, how="so", feasible="yes")]))
+    scene.opened["hot"] = said("hot", actions=[Action(type=longest, how="so", feasible="yes")])
+    console = Console(width=PLAIN_WIDTH, file=StringIO(), color_system=None)
+
+    console.print(summary(scene))
+
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    rows = [line for line in lines if line.startswith("│")]
+    assert [line.split()[1] for line in rows] == [group.name for group in GROUPS], "no cell is broken"
+    assert longest in rows[-1]
+    assert "not drained: 1234 s behind" in rows[0]
 
 
 def test_a_line_without_a_terminal_says_how_far_every_member_is_behind() -> None:

@@ -116,7 +116,7 @@ def test_the_demo_shows_the_whole_job_and_ends_by_itself(run: Run) -> None:
     assert rows["orders-b"][1:3] == ["rebalance", "follow_plan (not followed)"]
     assert rows["hot"][1] == "hot_partition"
     for quiet in ("healthy", "quiet-848"):
-        assert rows[quiet][1] == "balanced (never opened)"
+        assert rows[quiet][1] == "balanced, never opened"
     run.until(lambda: not run.left(), 20)
     assert not list((run.folder / "tmp").glob("kagent-demo-*")), "the logs are kept only after a failure"
 

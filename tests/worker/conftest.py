@@ -39,16 +39,7 @@ POLICY = {
 }
 
 
-def eventually(what: str, check: Callable[[], Any], deadline: float = 60.0) -> Any:
-    """Wait until ``check`` returns something true; fail with what it last returned."""
-    until = time.monotonic() + deadline
-    while True:
-        found = check()
-        if found:
-            return found
-        if time.monotonic() > until:
-            pytest.fail(f"not within {deadline:.0f} s: {what} (last seen: {found!r})")
-        time.sleep(0.25)
+LOG_LINES = 15
 
 
 @dataclass
@@ -154,8 +145,29 @@ class Kagent:
             )
 
     def eventually(self, what: str, check: Callable[[], Any], deadline: float = 180.0) -> Any:
-        """As the function of this name."""
-        return eventually(what, check, deadline)
+        """Wait until ``check`` returns something true; fail with what it last returned and the ends of the logs."""
+        until = time.monotonic() + deadline
+        while True:
+            found = check()
+            if found:
+                return found
+            if time.monotonic() > until:
+                pytest.fail(f"not within {deadline:.0f} s: {what} (last seen: {found!r})\n{self.ends()}")
+            dead = [name for name in ("pipeline", "worker") if self.ended(name)]
+            if dead:
+                pytest.fail(f"while waiting ({what}) these ended: {', '.join(dead)}\n{self.ends()}")
+            time.sleep(0.25)
+
+    def ended(self, name: str) -> bool:
+        process = self.processes.get(name)
+        return process is not None and process.poll() is not None
+
+    def ends(self) -> str:
+        """The last lines of each process's log."""
+        return "\n".join(
+            f"--- {name} ({process.poll()}):\n" + "\n".join(self.log(name).splitlines()[-LOG_LINES:])
+            for name, process in self.processes.items()
+        )
 
     def end(self) -> None:
         for name in list(self.processes):
@@ -168,18 +180,18 @@ class Kagent:
         """The compacted state of the recommendations topic."""
         return asyncio.run(current(self.cluster, "kagent-recommendations"))
 
-    def state(self) -> State | None:
-        """The latest state message, if it is young."""
+    def state(self, since: float = 0.0) -> State | None:
+        """The latest state message, if it is young and not older than ``since`` (seconds of the epoch)."""
         found = self.published().get("main")
-        young = isinstance(found, State) and time.time() * 1000 - found.time < 10_000
-        return found if young and isinstance(found, State) else None
+        oldest = max(since, time.time() - 10) * 1000
+        return found if isinstance(found, State) and found.time >= oldest else None
 
     def wait_until_watching(self, deadline: float = 240) -> None:
         def watching() -> bool:
             state = self.state()
             return state is not None and state.status == "watching"
 
-        eventually("kagent watches", watching, deadline)
+        self.eventually("kagent watches", watching, deadline)
 
     def incident(self, group: str) -> Recommendation | None:
         found = self.published().get(f"main/{group}")
@@ -239,7 +251,7 @@ class Kagent:
 
     def assert_table_equals_admin(self, deadline: float = 180) -> None:
         """The lag table equals what the broker says, for every partition of every group."""
-        eventually(
+        self.eventually(
             "the lag table equals the admin API", lambda: self.lag_table() == self.committed(), deadline
         )
 

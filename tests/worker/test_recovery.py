@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -40,10 +41,11 @@ def assert_still_one_incident(running: Any) -> None:
 
 
 def judged_again(running: Any) -> None:
-    """Wait until the group was judged afresh: watching, with the incident counted and not stale."""
+    """Wait until the group was judged from now on: watching, with the incident counted and not stale."""
+    began = time.time()
 
     def fresh() -> bool:
-        state, incident = running.state(), running.incident(GROUP)
+        state, incident = running.state(since=began), running.incident(GROUP)
         return bool(
             state and state.status == "watching" and state.open == 1 and incident and not incident.stale
         )

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 from hypothesis import settings
 
-from kagent.kafka.broker import Broker
+from kagent.kafka.acls import Rule
+from kagent.kafka.broker import Broker, free_port
+from kagent.settings import Cluster
+
+PASSWORD = "pa ss,wo=rd"
+USERS = ("pipeline", "worker", "subscriber", "owner")
 
 # How long one example takes says more of the machine than of the code.
 settings.register_profile("kagent", deadline=None)
@@ -44,3 +58,69 @@ def own_broker(tmp_path: Path) -> Iterator[Callable[..., Broker]]:
     yield start
     for running in started:
         running.stop()
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A broker that asks for a login and holds everybody to their rights; ``root`` may all, without a login."""
+
+    broker: Broker
+    bootstrap: str
+
+    @property
+    def root(self) -> str:
+        return self.broker.bootstrap
+
+    def cluster(self, user: str, password: str = PASSWORD) -> Cluster:
+        security = {"protocol": "SASL_PLAINTEXT", "username": user, "password": password}
+        return Cluster.model_validate({"bootstrap": self.bootstrap, "security": security})
+
+    def allow(self, user: str, rules: list[Rule]) -> None:
+        client = AdminClient({"bootstrap.servers": self.root, "log_level": 0})
+        for future in client.create_acls([_binding(user, rule) for rule in rules]).values():
+            future.result(15)
+
+
+def _binding(user: str, rule: Rule) -> AclBinding:
+    kind = {"topic": ResourceType.TOPIC, "group": ResourceType.GROUP, "cluster": ResourceType.BROKER}
+    return AclBinding(
+        kind[rule.resource],
+        rule.name,
+        ResourcePatternType[rule.pattern.upper()],
+        f"User:{user}",
+        "*",
+        AclOperation[rule.operation.upper()],
+        AclPermissionType.ALLOW,
+    )
+
+
+def guarded_broker(folder: Path) -> Guarded:
+    """A started one."""
+    port = free_port()
+    users = " ".join(f'user_{name}="{PASSWORD}"' for name in USERS)
+    login = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    extra = {
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,LOGIN:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.login.plain.sasl.jaas.config": f"{login} required {users};",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+    running = Broker(folder, extra=extra, listeners={"LOGIN": port}).start()
+    return Guarded(running, f"127.0.0.1:{port}")
+
+
+@pytest.fixture(scope="session")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    """One that tests share."""
+    made = guarded_broker(tmp_path_factory.mktemp("guarded"))
+    yield made
+    made.broker.stop()
+
+
+@pytest.fixture
+def own_guarded(tmp_path: Path) -> Iterator[Guarded]:
+    """One for a test that fills it with a kagent of its own."""
+    made = guarded_broker(tmp_path / "guarded")
+    yield made
+    made.broker.stop()

@@ -1,4 +1,4 @@
-"""What the tests on a real broker share: clients, a broker with users and rights, and waiting with a deadline."""
+"""What the tests on a real broker share: clients, and waiting with a deadline."""
 
 from __future__ import annotations
 
@@ -9,24 +9,12 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    NewTopic,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient, NewTopic
 
-from kagent.kafka.acls import Rule
 from kagent.kafka.admin import Admin
-from kagent.kafka.broker import Broker, free_port
 from kagent.settings import Cluster
 
 QUIET = {"log_level": 0}
-PASSWORD = "pa ss,wo=rd"
-USERS = ("pipeline", "worker", "subscriber", "owner")
 
 
 def until(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
@@ -107,50 +95,3 @@ def cast(broker: str) -> Iterator[Cast]:
     acting = Cast(broker)
     yield acting
     acting.close()
-
-
-@dataclass(frozen=True)
-class Guarded:
-    """A broker that asks for a login and holds everybody to their rights; ``root`` may all, without a login."""
-
-    root: str
-    bootstrap: str
-
-    def cluster(self, user: str, password: str = PASSWORD) -> Cluster:
-        security = {"protocol": "SASL_PLAINTEXT", "username": user, "password": password}
-        return Cluster.model_validate({"bootstrap": self.bootstrap, "security": security})
-
-    def allow(self, user: str, rules: list[Rule]) -> None:
-        client = AdminClient({"bootstrap.servers": self.root, **QUIET})
-        for future in client.create_acls([_binding(user, rule) for rule in rules]).values():
-            future.result(15)
-
-
-def _binding(user: str, rule: Rule) -> AclBinding:
-    kind = {"topic": ResourceType.TOPIC, "group": ResourceType.GROUP, "cluster": ResourceType.BROKER}
-    return AclBinding(
-        kind[rule.resource],
-        rule.name,
-        ResourcePatternType[rule.pattern.upper()],
-        f"User:{user}",
-        "*",
-        AclOperation[rule.operation.upper()],
-        AclPermissionType.ALLOW,
-    )
-
-
-@pytest.fixture(scope="session")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    port = free_port()
-    users = " ".join(f'user_{name}="{PASSWORD}"' for name in USERS)
-    login = "org.apache.kafka.common.security.plain.PlainLoginModule"
-    extra = {
-        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,LOGIN:SASL_PLAINTEXT",
-        "sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.login.plain.sasl.jaas.config": f"{login} required {users};",
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS",
-    }
-    folder = tmp_path_factory.mktemp("guarded")
-    with Broker(folder, extra=extra, listeners={"LOGIN": port}) as running:
-        yield Guarded(running.bootstrap, f"127.0.0.1:{port}")

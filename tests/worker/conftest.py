@@ -50,6 +50,8 @@ class Kagent:
     broker: Broker
     worker_settings: dict[str, Any] = field(default_factory=dict)
     topic_settings: dict[str, Any] = field(default_factory=dict)
+    logins: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Process → variables with its own way to the broker."""
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
@@ -82,7 +84,7 @@ class Kagent:
         self.config.write_text(yaml.safe_dump(values))
 
     def start(self, name: str, *arguments: str) -> None:
-        """``kagent ARGUMENTS`` as a process of its own."""
+        """``kagent ARGUMENTS`` as a process of its own, with the login of this name if there is one."""
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
                 [sys.executable, "-m", "kagent", "--config", str(self.config), *arguments],
@@ -91,7 +93,7 @@ class Kagent:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
                 preexec_fn=die_with_parent,
-                env={**os.environ, "PYTHONWARNINGS": "default"},
+                env={**os.environ, "PYTHONWARNINGS": "default", **self.logins.get(name, {})},
             )
 
     def start_pipeline(self) -> None:
@@ -289,7 +291,8 @@ def kagent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., K
 
     def make(policy: dict[str, Any] = POLICY, extra: dict[str, str] | None = None, **options: Any) -> Kagent:
         folder = tmp_path_factory.mktemp("kagent")
-        found = Kagent(folder, Broker(folder / "broker", extra=extra or {}).start(), **options)
+        running = options.pop("broker", None) or Broker(folder / "broker", extra=extra or {}).start()
+        found = Kagent(folder, running, **options)
         made.append(found)
         found.configure(policy)
         ensure(Admin(found.cluster), load(found.config).topics)

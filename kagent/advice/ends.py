@@ -204,6 +204,16 @@ class EndHistory:
         ages[:] = np.where(unread, (now - self._seen[place]) / 1000.0, 0.0)
         return np.maximum(ages, 0.0), unread & (first == 0)
 
+    def part(self, first: int, after: int) -> EndHistory:
+        """The history of some of the partitions, in a view that shares this one's samples and takes no new ones."""
+        made = EndHistory(0, self.topic_id)
+        made.born, made.start, made.stable = self.born, self.start[first:after], self.stable[first:after]
+        made._asked, made._seen, made._count = self._asked, self._seen, self._count
+        made._ends = self._ends[:, first:after]
+        if self._rates is not None:
+            made._rates = (*self._rates[:2], self._rates[2][first:after])
+        return made
+
     def to_row(self) -> dict[str, Any]:
         """A coarse form for a table: the newest samples and ever fewer older ones, about 200 kB at most."""
         keep = kept(self._seen[: self._count], self.last)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from kagent.advice import incident as incidents
 from kagent.advice.commits import GONE, TopicCommits
@@ -90,19 +91,30 @@ def quiet(seen: Observation, state: JudgeState, policy: Policy) -> bool:
     """Whether a cheap look finds nothing that could be the matter: most groups, most of the time, stop here."""
     if _abandoned(seen):
         return True
-    turns = state.generations
-    restless = len(turns) >= 3 and turns[-3][0] >= seen.now - policy.storm_window * 1000
-    if restless or state.empty_since or state.marks or state.stopped or state.trail or state.lost:
+    if minded(state, seen.now, policy):
         return False
     steady = seen.now - state.generation_at > policy.idle_after * 1000
     if steady and seen.roster is not None and any(not m.assigned for m in seen.roster.members):
         return False
-    floor = (seen.as_of or seen.now) - min(60_000, int(policy.stall_after * 1000))
+    now = seen.as_of or seen.now
     return all(
-        _topic_quiet(commits, seen.ends[topic], policy, floor)
+        _topic_quiet(commits, seen.ends[topic], policy, now - int(unread_since(policy, commits.cadence or 0)))
         for topic, commits in seen.commits.items()
         if topic in seen.ends and commits.partition
     )
+
+
+def unread_since(policy: Policy, cadence: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """For how long unread records may lie about without a word, in ms: young ones are no standstill, whatever the group's
+    habits, and two of its usual gaps between commits (``cadence``, ms) are young."""
+    return np.maximum(min(60_000, int(policy.stall_after * 1000)), 2 * np.asarray(cadence, np.int64))
+
+
+def minded(state: JudgeState, now: int, policy: Policy) -> bool:
+    """Whether something is remembered of the group that asks for a close look, whatever its lag."""
+    turns = state.generations
+    restless = len(turns) >= 3 and turns[-3][0] >= now - policy.storm_window * 1000
+    return bool(restless or state.empty_since or state.marks or state.stopped or state.trail or state.lost)
 
 
 def _abandoned(seen: Observation) -> bool:
@@ -140,7 +152,7 @@ def _topic_quiet(commits: TopicCommits, ends: EndHistory, policy: Policy, floor:
 
 def _judged(look: Look) -> Judgement:
     state = lessons(look)
-    look = replace(look, state=state) if state is not look.state else look
+    look = look.after(state)
     found = findings(look)
     lead = found[0] if found else None
     if state.incident is not None:

@@ -88,8 +88,7 @@ def _changed(state: JudgeState, roster: Roster, seen: Observation, policy: Polic
 def lessons(look: Look) -> JudgeState:
     """The state after what a look with a backlog teaches."""
     state = _pace(look, look.state)
-    if state is not look.state:
-        look = replace(look, state=state)
+    look = look.after(state)
     return _losses(look, _stops(look, _busy(look, look.state)))
 
 
@@ -123,7 +122,7 @@ def _busy(look: Look, state: JudgeState) -> JudgeState:
             marks[name] = (at, lag, done)
     if marks == state.marks and busy == state.busy:
         return state
-    return replace(state, marks=marks, busy=_bounded(busy))
+    return replace(state, marks=marks, busy=state.busy if busy == state.busy else _bounded(busy))
 
 
 def _bounded(busy: dict[str, Busy]) -> dict[str, Busy]:
@@ -182,7 +181,7 @@ def _losses(look: Look, state: JudgeState) -> JudgeState:
 def _stops(look: Look, state: JudgeState) -> JudgeState:
     """Standstills that end by themselves are the group's habit: a paused topic, a batch job that keeps its members."""
     lags = look.lags
-    long = look.waiting > STOP_WORTH
+    long = look.waiting > np.maximum(STOP_WORTH, 2 * lags.cadence)
     stopped: dict[str, int] = {}
     for at in np.flatnonzero(long).tolist()[:MOST_STOPS]:
         stopped[f"{lags.name(at)[0]}/{int(lags.partition[at])}"] = int(look.waiting[at])

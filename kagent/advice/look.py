@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -31,6 +31,8 @@ BY_MEMBER = frozenset(
     }
 )
 """Kinds whose members hold partitions that can be told from the records; the others are judged by partition."""
+UNTAUGHT = frozenset({"kind", "lags", "_ages", "relevant", "standing", "waiting"})
+"""What a look makes of the observation and the policy alone."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,17 @@ class Look:
     seen: Observation
     policy: Policy
     state: JudgeState
+
+    def after(self, state: JudgeState) -> Look:
+        """The same look with what it taught; what does not depend on that is not made again."""
+        if state is self.state:
+            return self
+        made = replace(self, state=state)
+        for name in UNTAUGHT & self.__dict__.keys():
+            made.__dict__[name] = self.__dict__[name]
+        if state.busy is self.state.busy and "rates" in self.__dict__:
+            made.__dict__["rates"] = self.rates
+        return made
 
     @property
     def now(self) -> int:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ WINDOW = 12
 """Older intervals fade once there are so many."""
 SHRINK = 2.0
 MIN_INTERVAL = 10.0
+SETTLED = 1e-4
 CONDITION = 50.0
 """Members whose mixes of topics differ less than this cannot tell the topics' costs apart."""
 
@@ -86,6 +88,16 @@ class Rates:
 
 def fit(busy: Mapping[str, Busy]) -> Rates:
     """Costs and speeds from what the members did while busy."""
+    if not busy:
+        return Rates()
+    key = [(n, b.seconds, b.intervals, tuple(sorted(b.records.items()))) for n, b in sorted(busy.items())]
+    return _fit(tuple(key))
+
+
+@lru_cache(maxsize=4096)
+def _fit(known: tuple[tuple[str, float, float, tuple[tuple[str, float], ...]], ...]) -> Rates:
+    """A group learns once in several looks, and asks at every one."""
+    busy = {name: Busy(seconds, intervals, dict(records)) for name, seconds, intervals, records in known}
     members = [name for name in sorted(busy) if busy[name].seconds > 0 and any(busy[name].records.values())]
     topics = sorted({t for name in members for t, n in busy[name].records.items() if n > 0})
     if not members:
@@ -119,12 +131,14 @@ def _least_absolute(rows: Floats) -> Floats | None:
     scale = rows.max(axis=0)
     if len(rows) < rows.shape[1] or np.linalg.cond(rows / scale) > CONDITION:
         return None
-    weight = np.ones(len(rows))
+    weight, rows = np.ones(len(rows)), rows / scale
     costs = np.zeros(rows.shape[1])
     for _ in range(20):
-        costs = _nonnegative((rows / scale) * weight[:, None], weight) / scale
+        before, costs = costs, _nonnegative(rows * weight[:, None], weight)
+        if np.abs(costs - before).max() <= SETTLED * costs.max():
+            break
         weight = 1.0 / np.sqrt(np.maximum(np.abs(rows @ costs - 1.0), 0.02))
-    return costs
+    return np.asarray(costs / scale)
 
 
 def _nonnegative(a: Floats, b: Floats) -> Floats:
@@ -132,7 +146,11 @@ def _nonnegative(a: Floats, b: Floats) -> Floats:
     free = np.ones(a.shape[1], bool)
     out = np.zeros(a.shape[1])
     while free.any():
-        solved = np.linalg.lstsq(a[:, free], b, rcond=None)[0]
+        part = a[:, free]
+        try:
+            solved = np.linalg.solve(part.T @ part, part.T @ b)
+        except np.linalg.LinAlgError:
+            solved = np.linalg.lstsq(part, b, rcond=None)[0]
         if (solved >= 0).all():
             out[free] = solved
             return out

@@ -6,12 +6,18 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
-from kagent.advice.simulator import load, run
+from kagent.advice.commits import apply
+from kagent.advice.simulator import load, run, run_many, screen
+from kagent.advice.simulator.events import happen
 from kagent.advice.simulator.scenario import parse
+from kagent.advice.simulator.table import Table
+from kagent.advice.simulator.world import begin, step
 from kagent.errors import InputError
+from kagent.events import TopicOffsets
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "benchmarks" / "scenarios").rglob("*.yaml"))
@@ -51,6 +57,44 @@ def test_the_same_seed_gives_the_same_ids() -> None:
     made = replace(load(scenario("hot-key")), hours=0.3)
 
     assert [m.id for m in run(made, 3).messages] == [m.id for m in run(made, 3).messages]
+
+
+@pytest.mark.parametrize(
+    "name", ["bursts", "transactional", "hourly-batch-leaves", "recreated", "slow-member"]
+)
+def test_seeds_side_by_side_are_judged_as_each_of_them_alone_at_every_tick(name: str) -> None:
+    made = replace(load(scenario(name)), hours=0.75, follow=False)
+
+    together = run_many(made, (5, 6))
+
+    assert together == [run_many(made, (seed,), sieve=False)[0] for seed in (5, 6)]
+
+
+@pytest.mark.parametrize("name", ["static-skew", "poison-record", "rebalance-storm", "stuck-connect"])
+def test_what_opens_at_every_tick_opens_in_the_screening_too(name: str) -> None:
+    made = replace(load(scenario(name)), hours=0.7, follow=False)
+
+    strict = [r.openings[0].verdicts[0] for r in screen(made, (5, 6))]
+
+    assert strict == [r.openings[0].verdicts[0] for r in run_many(made, (5, 6))]
+
+
+def test_the_table_of_many_groups_holds_the_rows_that_one_commit_after_the_other_makes() -> None:
+    world = begin(load(scenario("recreated")), (1, 2))
+    table = Table.begin(world)
+    row = table.rows(1)["orders"]
+    for turn in range(40):
+        if turn in (12, 25):
+            again = {"do": "recreate", "topic": "orders"} if turn == 12 else {"do": "rewind", "seconds": 30}
+            happen(world, again)
+        step(world, 5.0)
+        at = np.flatnonzero(world.pending[1])
+        table.take(world)
+        made = table.rows(1)["orders"]
+        columns = (made.committed, made.time, made.source_offset)
+        told = [[column[n] for n in at] for column in columns]
+        row = apply(row, TopicOffsets("orders", world.ids["orders"], at.tolist(), *told)) if len(at) else row
+        assert row == made
 
 
 def test_the_scenario_in_the_docs_is_one() -> None:

@@ -5,7 +5,7 @@ trigger, log ends sampled by polling, ticks, and a confirmation with fresh numbe
 scenario files.
 """
 
-from kagent.advice.simulator.run import Opening, Report, run
+from kagent.advice.simulator.run import Opening, Report, run, run_many, screen
 from kagent.advice.simulator.scenario import Scenario, load
 
-__all__ = ["Opening", "Report", "Scenario", "load", "run"]
+__all__ = ["Opening", "Report", "Scenario", "load", "run", "run_many", "screen"]

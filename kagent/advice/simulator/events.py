@@ -83,7 +83,7 @@ def _inflow(world: World, event: Event) -> list[Event]:
     factor = float(event["factor"])
     if "partition" in event:
         rows = rows[np.atleast_1d(event["partition"])]
-        world.weight[rows] = world.weight[rows] * factor
+        world.weight[:, rows] *= factor
     else:
         world.factor[world.topic[rows[0]]] *= factor
     world.noise_until = -1.0
@@ -109,7 +109,7 @@ def _batch(world: World, event: Event) -> list[Event]:
         names = [f"m{n}" for n in range(world.scenario.members)]
         for name in names:
             if name not in world.members:
-                w._join(world, name)
+                w.enter(world, name)
         w.assign(world)
         return [again, {"at": world.time + run, "do": "empty"}]
     world.resting = False
@@ -118,24 +118,23 @@ def _batch(world: World, event: Event) -> list[Event]:
 
 def _empty(world: World, event: Event) -> None:
     """All members leave at once, having committed."""
-    rows = np.flatnonzero(world.owner >= 0)
-    w.write(world, world.time, rows, np.floor(world.position[rows]))
-    world.members.clear()
+    w.write(world, world.time, world.owner >= 0, np.floor(world.position))
+    w.clear(world)
     w.assign(world)
 
 
 def _rewind(world: World, event: Event) -> None:
     """An operator sets the group back by so many seconds of inflow."""
-    back = world.wave[world.topic] * world.weight * float(event["seconds"])
+    back = world.usual * float(event["seconds"])
     world.position = np.maximum(np.floor(world.position - back), world.start)
-    w.write(world, world.time, np.arange(len(world.position)), world.position.copy())
+    w.write(world, world.time, np.ones(len(world.topic), bool), world.position)
 
 
 def _recreate(world: World, event: Event) -> None:
     """A topic is deleted and created anew."""
     rows = world.rows(event["topic"])
     for column in (world.start, world.end, world.position, world.before):
-        column[rows] = 0.0
+        column[:, rows] = 0.0
     world.ids[event["topic"]] = f"id-{event['topic']}-{int(world.time)}"
     w.assign(world)
 
@@ -143,7 +142,7 @@ def _recreate(world: World, event: Event) -> None:
 def _transaction(world: World, event: Event) -> list[Event]:
     """A producer holds a transaction open on a partition: nobody reads beyond it; ``for`` ends it."""
     rows = world.rows(event["topic"])[np.atleast_1d(event.get("partition", 0))]
-    world.lso[rows] = np.inf if event.get("open") is False else np.floor(world.end[rows])
+    world.lso[:, rows] = np.inf if event.get("open") is False else np.floor(world.end[:, rows])
     if "for" in event:
         return [
             {
@@ -160,8 +159,9 @@ def _retention(world: World, event: Event) -> None:
     rows = world.rows(event["topic"])
     if "partition" in event:
         rows = rows[np.atleast_1d(event["partition"])]
-    world.start[rows] = np.maximum(world.start[rows], np.floor(world.end[rows]) - float(event["keep"]))
-    world.position[rows] = np.maximum(world.position[rows], world.start[rows])
+    kept = np.floor(world.end[:, rows]) - float(event["keep"])
+    world.start[:, rows] = np.maximum(world.start[:, rows], kept)
+    world.position[:, rows] = np.maximum(world.position[:, rows], world.start[:, rows])
 
 
 def _storm(world: World, event: Event) -> list[Event]:

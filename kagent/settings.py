@@ -98,6 +98,10 @@ class Topics(Strict):
         return f"{self.prefix}mutes"
 
     @property
+    def alerts(self) -> str:
+        return f"{self.prefix}alerts"
+
+    @property
     def dead_letters(self) -> str:
         return f"{self.prefix}dead-letters"
 

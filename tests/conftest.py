@@ -24,7 +24,7 @@ from kagent.kafka.broker import Broker, free_port
 from kagent.settings import Cluster
 
 PASSWORD = "pa ss,wo=rd"
-USERS = ("pipeline", "worker", "subscriber", "owner")
+USERS = ("pipeline", "worker", "subscriber", "alert", "owner")
 
 # How long one example takes says more of the machine than of the code.
 settings.register_profile("kagent", deadline=None)

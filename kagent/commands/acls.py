@@ -1,4 +1,4 @@
-"""``kagent acls``: the least rights of pipeline, worker and subscriber."""
+"""``kagent acls``: the least rights of pipeline, worker, subscriber and alert bridge."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kagent.kafka.acls import rules
 @click.option("--json", "as_json", is_flag=True, help="One line of JSON per right.")
 @click.pass_context
 def command(ctx: click.Context, principals: str, as_json: bool) -> None:
-    """Print the least rights of the three principals as commands of kafka-acls.sh."""
+    """Print the least rights of the four principals as commands of kafka-acls.sh."""
     settings, _, cluster = chosen(ctx)
     for role, rights in rules(settings.topics).items():
         principal = principals.replace("{role}", role)

@@ -9,7 +9,7 @@ import orjson
 
 from kagent.commands.common import chosen
 from kagent.kafka.admin import Admin
-from kagent.kafka.topics import ensure
+from kagent.kafka.topics import ensure, positions, wanted
 
 
 @click.command()
@@ -19,7 +19,8 @@ from kagent.kafka.topics import ensure
 def command(ctx: click.Context, check: bool, as_json: bool) -> None:
     """Create what is missing and report what is wrong (exit code 1)."""
     settings, name, _ = chosen(ctx)
-    findings = ensure(Admin(settings.home_cluster(name)), settings.topics, create=not check)
+    needed = [*wanted(settings.topics), positions(settings.topics)]
+    findings = ensure(Admin(settings.home_cluster(name)), settings.topics, not check, needed)
     for finding in findings:
         if as_json:
             click.echo(orjson.dumps(asdict(finding)).decode())

@@ -1,4 +1,4 @@
-"""The least rights of the three principals. Nobody gets a right to users' records or to change a group."""
+"""The least rights of the four principals. Nobody gets a right to users' records or to change a group."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TABLES = ("coverage", "ends", "lag", "members", "verdicts")
 
 
 def rules(topics: Topics) -> dict[str, list[Rule]]:
-    """Principal → its rights: pipeline, worker, subscriber.
+    """Principal → its rights: pipeline, worker, subscriber, alert.
 
     They suffice once `kagent topics` has created kagent's own topics; it runs as somebody who may create topics.
     """
@@ -52,10 +52,9 @@ def rules(topics: Topics) -> dict[str, list[Rule]]:
         Rule("describe", "cluster", "kafka-cluster"),
     ]
     subscriber = [*_reads(topics.recommendations), Rule("read", "group", f"{app}-subscriber", "prefixed")]
-    return {
-        role: list(dict.fromkeys(rights))
-        for role, rights in {"pipeline": pipeline, "worker": worker, "subscriber": subscriber}.items()
-    }
+    alert = [*_reads(topics.recommendations), *_reads(topics.alerts), *_writes(topics.alerts)]
+    roles = {"pipeline": pipeline, "worker": worker, "subscriber": subscriber, "alert": alert}
+    return {role: list(dict.fromkeys(rights)) for role, rights in roles.items()}
 
 
 def _reads(topic: str) -> list[Rule]:

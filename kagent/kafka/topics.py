@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError as Code
@@ -38,34 +38,46 @@ class Finding:
     problem: str | None = None
 
 
+COMPACT = {
+    "cleanup.policy": "compact",
+    "compression.type": "zstd",
+    "max.message.bytes": LARGE,
+    "segment.ms": str(24 * HOUR),
+}
+
+
 def wanted(topics: Topics) -> list[Wanted]:
-    """All topics that kagent needs; Faust makes its changelogs itself."""
+    """All topics that pipeline and worker need; Faust makes its changelogs itself."""
     events = {
         "cleanup.policy": "delete",
         "retention.ms": str(topics.retention_hours * HOUR),
         "compression.type": "zstd",
         "max.message.bytes": LARGE,
     }
-    compact = {
-        "cleanup.policy": "compact",
-        "compression.type": "zstd",
-        "max.message.bytes": LARGE,
-        "segment.ms": str(24 * HOUR),
-    }
     letters = {"cleanup.policy": "delete", "retention.ms": str(7 * 24 * HOUR), "compression.type": "zstd"}
     ticks = {"cleanup.policy": "delete", "retention.ms": str(HOUR), "compression.type": "zstd"}
     return [
         Wanted(topics.events, topics.partitions, events),
-        Wanted(topics.recommendations, topics.partitions, compact),
-        Wanted(topics.mutes, 1, compact),
+        Wanted(topics.recommendations, topics.partitions, COMPACT),
+        Wanted(topics.mutes, 1, COMPACT),
         Wanted(topics.dead_letters, 1, letters),
         Wanted(topics.ticks, topics.partitions, ticks),
     ]
 
 
-def ensure(admin: Admin, topics: Topics, create: bool = True) -> list[Finding]:
-    """Create what is missing (with ``create``) and say what is wrong. Idempotent. Raises KafkaError."""
-    needed, known = wanted(topics), admin.topic_names()
+def positions(topics: Topics) -> Wanted:
+    """What ``kagent alert`` alone needs: the topic that says what each destination was told."""
+    return Wanted(topics.alerts, 1, COMPACT)
+
+
+def ensure(
+    admin: Admin, topics: Topics, create: bool = True, needed: Sequence[Wanted] | None = None
+) -> list[Finding]:
+    """Create what is missing (with ``create``) and say what is wrong. Idempotent. Raises KafkaError.
+
+    ``needed``: by default what pipeline and worker need.
+    """
+    needed, known = wanted(topics) if needed is None else needed, admin.topic_names()
     missing = [topic for topic in needed if topic.name not in known]
     made = _create(admin, missing, topics.replication) if create else set()
     if missing and create:
@@ -80,7 +92,7 @@ def ensure(admin: Admin, topics: Topics, create: bool = True) -> list[Finding]:
     return sorted(findings, key=lambda finding: finding.topic)
 
 
-def _visible(admin: Admin, needed: list[Wanted]) -> dict[str, int]:
+def _visible(admin: Admin, needed: Sequence[Wanted]) -> dict[str, int]:
     """The topics there are, once all that are needed can be seen: brokers learn of a new one a moment later."""
     until = time.monotonic() + VISIBLE_WITHIN
     while True:

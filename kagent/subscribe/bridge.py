@@ -23,11 +23,12 @@ from kagent.errors import KafkaError, SettingsError
 from kagent.kafka.clients import aiokafka
 from kagent.names import shown
 from kagent.settings import Cluster, Settings
-from kagent.subscribe.client import Message, _assign_all, parsed
+from kagent.subscribe.client import Message, parsed, standing
 from kagent.subscribe.destinations import Alertmanager, Destination, Wants
 from kagent.subscribe.lines import SILENT_MS
 from kagent.subscribe.position import Event, Positions, Told, of_destination
 from kagent.subscribe.senders import Failed, Refused, Sender, sender
+from kagent.supervise import backoff
 
 log = logging.getLogger("kagent.alert")
 
@@ -206,22 +207,31 @@ class Bridge:
         return state is None or state.status == "blind" or self.clock() * 1000 - state.time > SILENT_MS
 
     async def _read(self) -> None:
-        consumer = AIOKafkaConsumer(**aiokafka(self.home, enable_auto_commit=False))
-        await consumer.start()
-        try:
-            ends = await _assign_all(consumer, self.topic)
-            backlog: dict[str, list[Recommendation | None]] = {}
-            while any([await consumer.position(tp) < end for tp, end in ends.items()]):
-                for records in (await consumer.getmany(timeout_ms=500)).values():
-                    for record in records:
-                        self._backlog(backlog, record.key, parsed(record.key, record.value), record.value)
-            self._catch_up(backlog)
-            async for record in consumer:
-                message = parsed(record.key, record.value)
-                if message is not None or record.value is None:
-                    self._take(_key(record.key), message)
-        finally:
-            await consumer.stop()
+        """The topic, for ever: a broker that is away is waited for, and what came meanwhile is caught up with."""
+        failures, begun = 0, False
+        while True:
+            consumer = AIOKafkaConsumer(
+                **aiokafka(self.home, enable_auto_commit=False, auto_offset_reset="earliest")
+            )
+            try:
+                await consumer.start()
+                backlog: dict[str, list[Recommendation | None]] = {}
+                async for record in standing(consumer, self.topic):
+                    self._backlog(backlog, record.key, parsed(record.key, record.value), record.value)
+                self._catch_up(backlog)
+                failures, begun = 0, True
+                async for record in consumer:
+                    message = parsed(record.key, record.value)
+                    if message is not None or record.value is None:
+                        self._take(_key(record.key), message)
+            except (ClientError, KafkaError) as error:
+                if isinstance(error, KafkaError) and not begun:
+                    raise
+                failures += 1
+                log.warning("%s cannot be read (%s); trying again", self.topic, error)
+            finally:
+                await consumer.stop()
+            await asyncio.sleep(backoff(failures))
 
     def _backlog(
         self,

@@ -8,7 +8,9 @@ Messages of a newer schema are passed as far as they are known; what cannot be r
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import time
 from collections.abc import AsyncGenerator, Callable
 from functools import lru_cache
 from typing import Any
@@ -25,6 +27,7 @@ from kagent.settings import Cluster
 log = logging.getLogger("kagent.subscribe")
 Message = Recommendation | State
 TOPIC = "kagent-recommendations"
+VISIBLE_WITHIN = 5.0
 
 
 def parsed(key: bytes | None, value: bytes | None) -> Message | None:
@@ -73,14 +76,20 @@ async def _read_all(cluster: Cluster, topic: str) -> dict[str, Message]:
     consumer = AIOKafkaConsumer(**aiokafka(cluster, enable_auto_commit=False))
     try:
         await consumer.start()
-        ends = await _assign_all(consumer, topic)
-        while any([await consumer.position(tp) < end for tp, end in ends.items()]):
-            for records in (await consumer.getmany(timeout_ms=500)).values():
-                for record in records:
-                    _keep(found, record)
+        async for record in standing(consumer, topic):
+            _keep(found, record)
     finally:
         await consumer.stop()
     return found
+
+
+async def standing(consumer: AIOKafkaConsumer, topic: str) -> AsyncGenerator[Any, None]:
+    """The records that are on the whole topic now; the consumer stands behind them then, without a group."""
+    ends = await assign_all(consumer, topic)
+    while any([await consumer.position(tp) < end for tp, end in ends.items()]):
+        for records in (await consumer.getmany(timeout_ms=500)).values():
+            for record in records:
+                yield record
 
 
 def _keep(found: dict[str, Message], record: Any) -> None:
@@ -92,19 +101,21 @@ def _keep(found: dict[str, Message], record: Any) -> None:
         found.pop(key, None)
 
 
-async def _assign_all(consumer: AIOKafkaConsumer, topic: str) -> dict[TopicPartition, int]:
-    """Read the whole topic without a group; its ends by partition."""
-    partitions = consumer.partitions_for_topic(topic) or set()
-    if not partitions:
-        await consumer._client.force_metadata_update()
-        partitions = (
-            await consumer._client._wait_on_metadata(topic) and consumer.partitions_for_topic(topic)
-        ) or set()
-    assigned = [TopicPartition(topic, partition) for partition in partitions]
-    if not assigned:
-        raise KafkaError(
-            f"The topic {topic} does not exist or may not be read: run `kagent topics`, or ask for READ."
-        )
+async def _found(consumer: AIOKafkaConsumer, topic: str) -> None:
+    """Wait until the topic can be seen: brokers learn of a new one a moment later. Raises KafkaError."""
+    until = time.monotonic() + VISIBLE_WITHIN
+    while topic not in await consumer.topics():
+        if time.monotonic() > until:
+            raise KafkaError(
+                f"The topic {topic} does not exist or may not be read: run `kagent topics`, or ask for READ."
+            )
+        await asyncio.sleep(0.2)
+
+
+async def assign_all(consumer: AIOKafkaConsumer, topic: str) -> dict[TopicPartition, int]:
+    """Read the whole topic from its start without a group; its ends by partition. Raises KafkaError, or aiokafka's."""
+    await _found(consumer, topic)
+    assigned = [TopicPartition(topic, p) for p in await consumer._client._wait_on_metadata(topic)]
     consumer.assign(assigned)
     await consumer.seek_to_beginning(*assigned)
     ends: dict[TopicPartition, int] = await consumer.end_offsets(assigned)
@@ -132,8 +143,9 @@ async def recommendations(
         try:
             await consumer.start()
             if group_id is None:
-                await _assign_all(consumer, topic)
+                await assign_all(consumer, topic)
             else:
+                await _found(consumer, topic)
                 consumer.subscribe([topic])
         except ClientError as error:
             raise KafkaError(f"{topic} on {cluster.bootstrap} cannot be read: {error}.") from error

@@ -12,17 +12,15 @@ from typing import Any, Literal
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.errors import KafkaError as ClientError
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import NewTopic
 from pydantic import BaseModel, ConfigDict, ValidationError
 from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponential
 
 from kagent.advice.recommendation import Recommendation, Status
-from kagent.errors import KafkaError
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import aiokafka
+from kagent.kafka.topics import ensure, positions
 from kagent.settings import Cluster, Topics
-from kagent.subscribe.client import _assign_all
+from kagent.subscribe.client import standing
 
 Event = Literal["open", "change", "close"]
 BULKY: dict[str, Any] = {
@@ -59,20 +57,12 @@ class Positions:
 
     def __init__(self, home: Cluster, topics: Topics) -> None:
         self.home, self.topics = home, topics
-        self.name = f"{topics.prefix}alerts"
+        self.name = topics.alerts
         self._producer: AIOKafkaProducer | None = None
 
     def ensure(self) -> None:
         """Create the topic if it is missing. Raises KafkaError."""
-        admin = Admin(self.home, deadline=10)
-        if self.name in admin.topic_names():
-            return
-        config = {"cleanup.policy": "compact", "compression.type": "zstd"}
-        new = NewTopic(self.name, 1, self.topics.replication, config=config)
-        try:
-            admin.create([new])[self.name].result(10)
-        except KafkaException as error:
-            raise KafkaError(f"The topic {self.name} could not be created: {error.args[0].str()}.") from error
+        ensure(Admin(self.home, deadline=10), self.topics, needed=[positions(self.topics)])
 
     async def load(self) -> dict[str, bytes]:
         """Every record that stands, by key. Raises KafkaError."""
@@ -80,15 +70,12 @@ class Positions:
         consumer = AIOKafkaConsumer(**aiokafka(self.home, enable_auto_commit=False))
         try:
             await consumer.start()
-            ends = await _assign_all(consumer, self.name)
-            while any([await consumer.position(tp) < end for tp, end in ends.items()]):
-                for records in (await consumer.getmany(timeout_ms=500)).values():
-                    for record in records:
-                        key = (record.key or b"").decode(errors="replace")
-                        if record.value is None:
-                            found.pop(key, None)
-                        else:
-                            found[key] = record.value
+            async for record in standing(consumer, self.name):
+                key = (record.key or b"").decode(errors="replace")
+                if record.value is None:
+                    found.pop(key, None)
+                else:
+                    found[key] = record.value
         finally:
             await consumer.stop()
         return found

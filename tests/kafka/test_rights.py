@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,9 +15,11 @@ from kagent.kafka.acls import rules
 from kagent.kafka.admin import Admin
 from kagent.kafka.broker import free_port
 from kagent.kafka.clients import confluent
-from kagent.kafka.topics import ensure
+from kagent.kafka.topics import ensure, positions, wanted
 from kagent.kafka.wire import listed
 from kagent.settings import Cluster, Topics
+from kagent.subscribe.client import current
+from kagent.subscribe.position import Positions
 
 if TYPE_CHECKING:
     from conftest import Guarded
@@ -29,8 +32,8 @@ SECRET = "users-records"
 
 @pytest.fixture(scope="module")
 def estate(guarded: Guarded) -> Guarded:
-    """kagent's topics, a user's topic and a group with a commit; the three principals with the printed rights."""
-    ensure(Admin(Cluster(bootstrap=guarded.root)), TOPICS)
+    """kagent's topics, a user's topic and a group with a commit; the four principals with the printed rights."""
+    ensure(Admin(Cluster(bootstrap=guarded.root)), TOPICS, needed=[*wanted(TOPICS), positions(TOPICS)])
     client = AdminClient({"bootstrap.servers": guarded.root, "log_level": 0})
     client.create_topics([NewTopic(SECRET, 1, 1)])[SECRET].result(15)
     producer = Producer({"bootstrap.servers": guarded.root, "log_level": 0})
@@ -118,6 +121,17 @@ def test_a_subscriber_reads_recommendations_and_writes_none(estate: Guarded) -> 
     assert reads(subscriber, TOPICS.recommendations, "kagent-subscriber-1") is None
     assert writes(subscriber, TOPICS.recommendations) == Code.TOPIC_AUTHORIZATION_FAILED
     assert reads(subscriber, TOPICS.events, "kagent-subscriber-1") == Code.TOPIC_AUTHORIZATION_FAILED
+
+
+def test_the_bridge_reads_recommendations_and_keeps_its_positions_alone(estate: Guarded) -> None:
+    bridge = estate.cluster("alert")
+
+    assert {f.state for f in ensure(Admin(bridge), TOPICS, needed=[positions(TOPICS)])} == {"ok"}
+    assert writes(bridge, TOPICS.alerts) is None
+    assert list(asyncio.run(Positions(bridge, TOPICS).load())) == ["k"]
+    asyncio.run(current(bridge, TOPICS.recommendations))
+    assert writes(bridge, TOPICS.recommendations) == Code.TOPIC_AUTHORIZATION_FAILED
+    assert reads(bridge, TOPICS.events, "none") == Code.TOPIC_AUTHORIZATION_FAILED
 
 
 def test_a_wrong_password_is_one_sentence(guarded: Guarded) -> None:

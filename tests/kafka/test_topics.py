@@ -31,6 +31,7 @@ def test_what_is_missing_is_created_once(cast: Cast) -> None:
     assert "fresh-mutes: wrong: is missing, or may not be seen: run `kagent topics`" in checked.stdout
     assert (first.exit_code, second.exit_code) == (0, 0)
     assert {json.loads(line)["state"] for line in first.stdout.splitlines()} == {"created"}
+    assert "fresh-alerts" in {json.loads(line)["topic"] for line in first.stdout.splitlines()}
     assert {json.loads(line)["state"] for line in second.stdout.splitlines()} == {"ok"}
 
 

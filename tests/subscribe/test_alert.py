@@ -68,8 +68,8 @@ class Bridge:
 def bridge(tmp_path: Path, broker: str) -> Iterator[Callable[..., Bridge]]:
     made: list[Bridge] = []
 
-    def make(**destinations: Any) -> Bridge:
-        made.append(Bridge(tmp_path, broker, destinations))
+    def make(bootstrap: str = broker, **destinations: Any) -> Bridge:
+        made.append(Bridge(tmp_path, bootstrap, destinations))
         made[-1].start()
         return made[-1]
 
@@ -140,3 +140,26 @@ def test_what_is_open_stays_alive_and_stale_while_kagent_is_silent(
     )
     updated = alertmanager.now("silent")[0]["endsAt"]
     eventually("it is kept alive", lambda: alertmanager.now("silent")[0]["endsAt"] > updated)
+
+
+def test_a_broker_that_goes_and_comes_back_costs_no_open_and_no_close(
+    bridge: Any, own_broker: Any, receiver: Any, rec: Any, eventually: Any
+) -> None:
+    home = own_broker()
+    running = bridge(home.bootstrap, hook={"type": "webhook", "url": receiver.url, "retry_most": 0.5})
+    running.publish(rec("before"))
+    eventually("the first open arrives", lambda: receiver.events("before") == ["open"], 120)
+
+    home.kill()
+    eventually("the bridge notices", lambda: "Unable" in running.log() or "rror" in running.log(), 120)
+    home.start(180)
+    running.publish(rec("before", status="resolved", resolution="drained", at=2), rec("after"))
+
+    eventually("what came then arrives", lambda: receiver.events("after") == ["open"], 180)
+    eventually("and the close", lambda: receiver.events("before") == ["open", "close"], 180)
+    assert running.process.poll() is None
+    assert running.kill(signal.SIGTERM) == 0
+    running.start()
+    running.publish(rec("after", status="resolved", resolution="drained", at=9))
+    eventually("its place was kept", lambda: receiver.events("after") == ["open", "close"], 180)
+    assert len(receiver.received) == 4

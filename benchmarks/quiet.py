@@ -25,7 +25,7 @@ FALSE_PER_1000 = 1.0
 RIGHT = 0.95
 
 
-SIDE_BY_SIDE = 32
+SIDE_BY_SIDE = 100
 """Seeds that are run together: the simulator's columns are shared, the judgements are not."""
 
 

@@ -115,6 +115,7 @@ class Checkup:
             own,
             learn=0.0,
             learn_commits=0,
+            confirmations=1,
             cooldown=0.0,
             settle=min(own.settle, part),
             hold=min(own.hold, part),

@@ -28,6 +28,7 @@ WHY_NOT = {
     "one_commit": "it rests on a single commit of that member so far",
     "may_drain": "it has not lasted long enough to tell it from a burst that drains by itself (`hold`)",
     "draining": "at the present speed it will have drained by itself within `hold`",
+    "confirming": "the coordinator has borne it out once and is asked again one commit gap later",
     "rewound": "somebody set the group back not long ago, and it is working through what it reads again",
 }
 

@@ -30,6 +30,8 @@ class Streaks:
         return replace(
             before,
             count=before.count + 1 if lead.ripe else 0,
+            confirmed=before.confirmed if lead.ripe else 0,
+            asked=before.asked if lead.ripe else 0,
             commit=max(commit, before.commit),
             commits=before.commits + newer,
         )
@@ -67,7 +69,14 @@ def why_not(look: Look, lead: Finding, streak: Streak | None) -> str | None:
         return "min_behind"
     if streak is None or streak.count < policy.evaluations:
         return "evaluations"
-    return _spread_only(look, streak) if lead.kind == "spread" else None
+    held = _spread_only(look, streak) if lead.kind == "spread" else None
+    return "confirming" if held is None and now - streak.asked < _gap(look, lead) else held
+
+
+def _gap(look: Look, lead: Finding) -> float:
+    """The usual gap between commits of the partitions concerned, in ms: no sooner does a second answer tell anything new."""
+    rows = list(lead.rows)
+    return float(look.lags.cadence[rows].max()) if rows else 0.0
 
 
 def learning(look: Look) -> bool:

@@ -5,7 +5,7 @@
         judgement = confirm(judgement.candidate, fresh, judgement.state, policy)
     write judgement.state if it is not the same object; send judgement.messages
 
-Nothing opens before it was confirmed. While blind nothing opens and nothing resolves.
+Nothing opens before it was confirmed, as often as the policy says and one commit gap apart. While blind nothing opens and nothing resolves.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kagent.advice.look import Look
 from kagent.advice.message import Story, incident_id, tell
 from kagent.advice.observation import Observation
 from kagent.advice.policy import Policy
-from kagent.advice.recommendation import Recommendation
+from kagent.advice.recommendation import Recommendation, Verdict
 from kagent.advice.state import JudgeState, Streak
 from kagent.advice.verdicts import Finding, findings
 
@@ -32,6 +32,8 @@ IGNORED_TYPES = frozenset({None, "consumer", "streams", "share"})
 """Protocol types of groups that consume; others (Connect's and Schema Registry's workers) only share a coordinator."""
 
 ABANDONED = 86_400_000
+AT_ONCE = frozenset({Verdict.UNSTABLE, Verdict.LOST_DATA})
+"""Confirmed once: the generations tell of the one, and the other does not heal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +200,7 @@ def _leaders(look: Look, lead: Finding) -> tuple[int, ...]:
 
 
 def confirm(candidate: Candidate, fresh: Observation, state: JudgeState, policy: Policy) -> Judgement:
-    """The candidate seen afresh: published, or dropped with a reason that is counted.
+    """The candidate seen afresh: published, kept until it is confirmed again, or dropped with a reason that is counted.
 
     ``fresh``: roster as the coordinator describes it now, commits and log ends asked for just now (last stable offsets
     too, for partitions with lag).
@@ -212,6 +214,14 @@ def confirm(candidate: Candidate, fresh: Observation, state: JudgeState, policy:
         reason = "not_confirmed"
     if reason is not None:
         return dropped(state, reason)
+    streak = state.streak
+    if (
+        streak is not None
+        and candidate.verdict not in AT_ONCE
+        and streak.confirmed + 1 < policy.confirmations
+    ):
+        streak = replace(streak, confirmed=streak.confirmed + 1, asked=look.now)
+        return Judgement(replace(state, streak=streak), verdict=candidate.verdict, held="confirming")
     story = tell(look, found[0])
     return incidents.opened(story, candidate.id, candidate.since)
 
@@ -220,6 +230,8 @@ def _refused(candidate: Candidate, look: Look) -> str | None:
     roster = look.roster
     if look.seen.blind is not None:
         return "blind"
+    if candidate.verdict == Verdict.UNSTABLE:
+        return None  # that it is not stable is what is to be said
     if look.by_member and roster is not None:
         if roster.state != "Stable":
             return "not_stable"

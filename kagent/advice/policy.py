@@ -38,6 +38,9 @@ class Policy:
     """How far behind the overloaded member must be, in seconds of its inflow; 0 switches it off."""
     evaluations: int = 3
     """In how many judgements in a row it must hold, resting on two different commits of that member."""
+    confirmations: int = 2
+    """How often the coordinator must bear out what was found, with fresh numbers and one commit gap apart, before it is
+    said. What cannot heal by itself (lost records) or is told by the generations alone (a storm) is confirmed once."""
     cooldown: float = 1800.0
     """After an incident resolved, none opens for so long (longer if the predicted drain was)."""
     min_gain: float = 0.15
@@ -110,6 +113,8 @@ def _problem(p: Policy) -> str | None:
         return f"lower_threshold must lie between 1 and threshold ({p.threshold}), not {p.lower_threshold}"
     if p.evaluations < 1:
         return f"evaluations must be at least 1, not {p.evaluations}"
+    if p.confirmations < 1:
+        return f"confirmations must be at least 1, not {p.confirmations}"
     if not 0 <= p.min_gain < 1:
         return f"min_gain is a share between 0 and 1, not {p.min_gain}"
     if p.max_moves is not None and p.max_moves < 1:

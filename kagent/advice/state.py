@@ -15,7 +15,8 @@ from kagent.advice.rates import Busy
 @dataclass(frozen=True, slots=True)
 class Streak:
     """Evaluations in a row that found the same. ``since``: time of the first; ``commits``: how many different commits of
-    the member they rest on, the newest at ``commit``; ``lag``: of the member, at the first of them."""
+    the member they rest on, the newest at ``commit``; ``lag``: of the member, at the first of them; ``confirmed``: how
+    often the coordinator has borne it out since, the last time at ``asked``."""
 
     kind: str
     member: str
@@ -24,6 +25,8 @@ class Streak:
     commit: int
     commits: int
     lag: float
+    confirmed: int = 0
+    asked: int = 0
 
 
 @dataclass(frozen=True, slots=True)

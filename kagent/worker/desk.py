@@ -21,7 +21,7 @@ from kagent.advice.incident import expired
 from kagent.advice.judge import Candidate, Judgement, confirm, dropped, judge
 from kagent.advice.observation import Mute, Observation, TopicInfo
 from kagent.advice.policy import Policies
-from kagent.advice.recommendation import Recommendation, State, Status, to_bytes
+from kagent.advice.recommendation import Recommendation, State, Status, Verdict, to_bytes
 from kagent.advice.redaction import Redaction
 from kagent.advice.state import JudgeState
 from kagent.advice.storms import Recent, gather
@@ -316,7 +316,8 @@ class Desk:
             log.warning("a finding about %r is held back: %s", entry.key, error)
             answer = None
         seen, policy = self.observe(partition, entry, at), self.policies(entry.group)
-        reason = "unconfirmed" if answer is None else contradiction(answer, seen)
+        storm = candidate.verdict == Verdict.UNSTABLE  # that it is not stable is what is to be said
+        reason = "unconfirmed" if answer is None else None if storm else contradiction(answer, seen)
         if answer is None or reason is not None:
             found = dropped(entry.judged, reason or "unconfirmed")
         else:

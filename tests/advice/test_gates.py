@@ -140,10 +140,37 @@ def open_one(group: Make) -> tuple[Any, Judgement]:
     made = group(SKEWED, HALVES)
     ready = rounds(made, LOOSE)[-1]
     assert ready.candidate is not None
-    return made, confirm(ready.candidate, later(made.observe(), 40_000), ready.state, LOOSE)
+    once = confirm(ready.candidate, later(made.observe(), 40_000), ready.state, LOOSE)
+    assert (once.held, once.messages, once.dropped) == ("confirming", (), None)
+    return made, confirm(ready.candidate, later(made.observe(), 50_000), once.state, LOOSE)
 
 
-def test_it_opens_once_confirmed_under_the_candidates_id(group: Make) -> None:
+def test_the_second_answer_is_asked_for_one_commit_gap_after_the_first(group: Make) -> None:
+    made = group(SKEWED, HALVES)
+    ready = rounds(made, LOOSE)[-1]
+    assert ready.candidate is not None
+    once = confirm(ready.candidate, later(made.observe(), 40_000), ready.state, LOOSE)
+
+    soon = judge(later(made.observe(), 44_000), once.state, LOOSE)
+    then = judge(later(made.observe(), 45_000), soon.state, LOOSE)
+
+    assert (soon.held, soon.candidate) == ("confirming", None)
+    assert then.candidate is not None
+    assert confirm(then.candidate, later(made.observe(), 45_000), then.state, LOOSE).messages
+
+
+def test_between_two_answers_that_agree_it_must_not_have_healed(group: Make) -> None:
+    made = group(SKEWED, HALVES)
+    ready = rounds(made, LOOSE)[-1]
+    assert ready.candidate is not None
+    once = confirm(ready.candidate, later(made.observe(), 40_000), ready.state, LOOSE)
+
+    healed = judge(later(group(EVEN, HALVES).observe(), 45_000), once.state, LOOSE)
+
+    assert healed.state.streak is None
+
+
+def test_it_opens_when_confirmed_twice_under_the_candidates_id(group: Make) -> None:
     _, judged = open_one(group)
 
     assert [m.status for m in judged.messages] == [Status.OPEN]

@@ -150,6 +150,7 @@ def screen(scenario: Scenario, seeds: Sequence[int]) -> list[Report]:
     strict = replace(
         policy,
         evaluations=policy.evaluations - skipped,
+        confirmations=1,
         hold=max(0.0, policy.hold - skipped * scenario.tick),
     )
     return run_many(replace(scenario, tick=scenario.tick * (skipped + 1)), seeds, strict)

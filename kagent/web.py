@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
+from kagent.advice.explain import explain
+from kagent.advice.judge import Judgement
 from kagent.advice.look import Look
 from kagent.advice.recommendation import Recommendation
 from kagent.advice.roster import NOBODY
 from kagent.advice.state import JudgeState
+from kagent.keys import group_key
 from kagent.metrics import GroupSample, Limits, MemberSample, PartitionSample, WorkerView
 from kagent.names import shown
 from kagent.peers import Part
 from kagent.subscribe.client import Message, is_open
 from kagent.worker.desk import Desk
 from kagent.worker.index import Entry
+
+LONGEST = 2000
+"""Longest text told, in characters."""
 
 
 async def view(desk: Desk, ready: bool, only: str | None = None) -> WorkerView:
@@ -90,8 +97,31 @@ async def own(desk: Desk, loaded: Iterable[int], only: str | None) -> Part:
     said: dict[int, list[dict[str, Any]]] = {partition: [] for partition in loaded}
     for group in (await view(desk, True, only)).groups:
         if group.partition in said:
-            said[group.partition].append(group_json(group, only is not None))
+            made = group_json(group, only is not None)
+            said[group.partition].append(made if only is None else {**made, "story": story(desk, group)})
     return Part(desk.worker, said)
+
+
+def story(desk: Desk, group: GroupSample) -> dict[str, Any]:
+    """What ``kagent explain`` tells of a group: since when, by what evidence, why (not), and what came of it before."""
+    entry = desk.index.entries(group.partition)[group_key(group.cluster, group.group)]
+    state = entry.judged or JudgeState(first_seen=desk.now)
+    look = Look(desk.observe(group.partition, entry, desk.now), desk.policies(entry.group), state)
+    judged = replace(desk.looks.get(entry.key, Judgement(state)), state=state)
+    last = desk.published.get(entry.key)
+    keep = {"id", "status", "verdict", "resolution", "opened_at", "as_of", "outcome"}
+    told = explain(judged, look)
+    told["last"] = last and last.model_dump(mode="json", include=keep)
+    return {name: escaped(value) for name, value in told.items()}
+
+
+def escaped(value: Any) -> Any:
+    """The value with every text in it as it may be shown."""
+    if isinstance(value, str):
+        return shown(value, LONGEST)
+    if isinstance(value, dict):
+        return {shown(str(name)): escaped(inner) for name, inner in value.items()}
+    return [escaped(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def group_json(group: GroupSample, whole: bool) -> dict[str, Any]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -11,8 +14,10 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
+from click.testing import CliRunner
 from yarl import URL
 
+from kagent.advice.state import JudgeState
 from kagent.errors import KafkaError
 from kagent.events import GroupEvent, MembershipRecord, TopicOffsets, encode
 from kagent.offsets import Record
@@ -229,3 +234,62 @@ def test_a_dead_letter_of_a_kagent_that_hides_names_says_only_where_the_event_li
 
     assert letter == {"from": "t-1@2", "why": "KeyError", "kind": "KeyError", "key_hex": b"main/g".hex()}
     assert "value_hex" in dead_letter(message, KeyError("k"), False)
+
+
+async def explained(client: Any, tmp_path: Path, *words: str) -> tuple[int, str]:
+    """`kagent explain` in a process's own thread, with a cluster that cannot be reached."""
+    from kagent.cli import root
+
+    config = tmp_path / "kagent.yaml"
+    config.write_text("clusters: {main: {bootstrap: 'unused:1'}}")
+    arguments = ["--config", str(config), "explain", *words, "--from", str(client.make_url("/"))]
+    result = await asyncio.to_thread(CliRunner().invoke, root, arguments)
+    return result.exit_code, result.output or str(result.exception)
+
+
+async def test_the_worker_tells_the_story_of_a_group_with_its_past(serve: Any, tmp_path: Path) -> None:
+    worker = made(Settings(clusters=CLUSTERS, topics=Topics(partitions=1)))
+    for entry in worker.desk.index.entries(0).values():
+        worker.desk.index.judged(
+            0,
+            entry,
+            JudgeState(first_seen=NOW - 7_200_000, cooldown_until=NOW + 600_000, track={"opened": 2}),
+        )
+    client = await serve(worker)
+
+    code, output = await explained(client, tmp_path, "plain", "--json")
+
+    assert code == 0, output
+    story = json.loads(output)
+    assert (story["group"], story["known_since"], story["track"]) == ("plain", NOW - 7_200_000, {"opened": 2})
+    assert [(t["topic"], t["lag"]) for t in story["topics"]] == [("orders", 60)]
+    assert len(story["members"]) == 2
+
+    code, output = await explained(client, tmp_path, EVIL)
+    assert code == 0
+    assert "\x1b" not in output
+    assert "Silent for another 10 min" in output
+    assert "So far: opened 2." in output
+    assert f"As the worker at {client.make_url('/')} sees it." in output
+
+
+async def test_a_group_that_the_named_worker_does_not_know_is_not_looked_for_elsewhere(
+    client: Any, tmp_path: Path
+) -> None:
+    code, output = await explained(client, tmp_path, "nobody")
+
+    assert code != 0
+    assert "knows no group nobody" in output
+
+
+def test_without_a_worker_there_the_cluster_itself_is_looked_at() -> None:
+    from kagent.commands.explain import told, worker_url
+    from kagent.kafka.broker import free_port
+    from kagent.settings import WorkerSettings
+
+    url = worker_url(Settings(clusters=CLUSTERS, worker=WorkerSettings(web_port=free_port())))
+
+    assert url.startswith("http://127.0.0.1:")
+    assert told(url, "main", "plain", 1, False) is None
+    with pytest.raises(KafkaError, match="cannot be reached"):
+        told(url, "main", "plain", 1, True)

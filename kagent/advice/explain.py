@@ -13,6 +13,7 @@ from kagent.advice.look import Look
 from kagent.advice.message import compose, span, tell
 from kagent.advice.recommendation import Recommendation, Status
 from kagent.advice.roster import NOBODY
+from kagent.advice.state import JudgeState
 from kagent.advice.verdicts import Finding, findings
 
 WHY_NOT = {
@@ -63,7 +64,31 @@ def explain(judged: Judgement, look: Look | None = None) -> dict[str, Any]:
         "speeds": {n: [round(k.value, 3), k.intervals] for n, k in look.rates.speed.items()},
         "recommendation": said.model_dump(mode="json", by_alias=True) if said else None,
         "others": [str(f.verdict) for f in found[1:]],
-        "track": dict(judged.state.track),
+        **_past(judged.state, look),
+    }
+
+
+def _past(state: JudgeState, look: Look) -> dict[str, Any]:
+    """What is remembered of the group; times in ms."""
+    incident, mute = state.incident, look.seen.mute
+    return {
+        "as_of": look.now,
+        "known_since": state.first_seen,
+        "rebalanced_at": state.generation_at or None,
+        "cooldown_until": state.cooldown_until if state.cooldown_until > look.now else None,
+        "muted": {"until": mute.until, "why": mute.why, "by": mute.by} if mute and look.seen.muted else None,
+        "incident": incident
+        and {
+            "id": incident.id,
+            "verdict": incident.verdict,
+            "member": incident.member,
+            "opened_at": incident.opened_at,
+            "sent_at": incident.sent_at,
+            "followed_at": incident.followed_at,
+            "superseded": incident.superseded,
+            "stale": incident.stale,
+        },
+        "track": dict(state.track),
     }
 
 
@@ -129,12 +154,46 @@ def lines(story: dict[str, Any]) -> list[str]:
         out.append(f"Blind: {story['blind']}.")
     if story["not_opened"]:
         out.append(f"Not spoken of: {story['not_opened']}.")
+    out += _past_lines(story)
     for m in story["members"][:20]:
         out.append(_member_line(m))
     for t in story["topics"]:
         out.append(_topic_line(t))
     raw = story["recommendation"]
     return out + (_advice_lines(Recommendation.model_validate(raw)) if raw else [])
+
+
+def _past_lines(story: dict[str, Any]) -> list[str]:
+    """Since when it has been so, and what came of it before."""
+    now, incident, out = story["as_of"], story["incident"], []
+
+    def ago(at: int) -> str:
+        return f"{span(max(0, now - at) / 1000)} ago"
+
+    if incident:
+        more = [f"followed {ago(incident['followed_at'])}"] if incident["followed_at"] else []
+        more += [name for name in ("superseded", "stale") if incident[name]]
+        said = "".join(f", {m}" for m in more)
+        out.append(f"Open as {incident['id']} since {ago(incident['opened_at'])}{said}.")
+    elif story["since"]:
+        out.append(f"Seen like this since {ago(story['since'])}.")
+    if story["muted"]:
+        left = span((story["muted"]["until"] - now) / 1000)
+        out.append(
+            f"Muted by {story['muted']['by'] or 'somebody'} for another {left}: {story['muted']['why']}."
+        )
+    if story["cooldown_until"]:
+        out.append(
+            f"Silent for another {span((story['cooldown_until'] - now) / 1000)} after the last incident."
+        )
+    last = story.get("last")
+    if last and not incident:
+        how = f"resolved ({last['resolution']})" if last["resolution"] else last["status"]
+        out.append(f"Last incident {last['id']}: {last['verdict']}, opened {ago(last['opened_at'])}, {how}.")
+    if story["track"]:
+        counted = ", ".join(f"{what} {count}" for what, count in sorted(story["track"].items()))
+        out.append(f"So far: {counted}.")
+    return out
 
 
 def _member_line(m: dict[str, Any]) -> str:

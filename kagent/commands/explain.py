@@ -1,6 +1,13 @@
-"""``kagent explain GROUP``: the story of one group, from the live cluster."""
+"""``kagent explain GROUP``: the story of one group, from the worker that looks after it or from the live cluster."""
 
 from __future__ import annotations
+
+import http.client
+import json
+import urllib.error
+import urllib.request
+from typing import Any
+from urllib.parse import quote
 
 import click
 import orjson
@@ -10,30 +17,102 @@ from kagent.checkup import UNSEEN, Checkup
 from kagent.commands.check import policies, watch
 from kagent.commands.common import chosen
 from kagent.commands.spans import SPAN
-from kagent.errors import InputError
+from kagent.errors import InputError, KafkaError
 from kagent.kafka.admin import Admin
 from kagent.names import shown
+from kagent.settings import Cluster, Settings
+
+PATIENCE = 25.0
+"""Seconds for a worker that was named: it asks the others, and waits for them."""
+KNOCK = 3.0
+"""Seconds for a worker that may not run at all."""
 
 
 @click.command()
 @click.argument("group")
-@click.option("--for", "seconds", type=SPAN, default="60s", show_default=True, help="How long to look.")
+@click.option(
+    "--from",
+    "source",
+    metavar="URL",
+    help="A worker's address; by default the settings' own, if one answers there.",
+)
+@click.option("--live", is_flag=True, help="Look at the cluster itself, whatever a worker knows.")
+@click.option(
+    "--for", "seconds", type=SPAN, default="60s", show_default=True, help="How long to look, if live."
+)
 @click.option("--json", "as_json", is_flag=True, help="One line of JSON.")
 @click.pass_context
-def command(ctx: click.Context, group: str, seconds: float, as_json: bool) -> None:
-    """Tell the story of GROUP: who is behind, by what evidence, what to do, what every strategy would give."""
+def command(
+    ctx: click.Context, group: str, source: str | None, live: bool, seconds: float, as_json: bool
+) -> None:
+    """Tell the story of GROUP: who is behind, since when, by what evidence, what to do, what every strategy would give.
+
+    A running worker knows its past; without one the cluster itself is looked at for a while.
+    """
+    if source and live:
+        raise InputError(
+            "--from and --live exclude each other: a worker knows the past, a live look does not."
+        )
     settings, name, cluster = chosen(ctx)
-    admin = Admin(cluster)
-    if group not in admin.groups():
-        raise InputError(f"There is no group {shown(group)} on this cluster (or no right to see it).")
-    checkup = Checkup(admin, name, policies(settings), seconds, lambda known: known == group)
-    watch(checkup, quiet=as_json)
-    if group not in checkup.groups:
-        raise InputError(f"The group {shown(group)} is left out by the settings, or may not be described.")
-    story = explain(*checkup.explained(group))
+    url = source or worker_url(settings)
+    story = None if live else told(url, name, group, PATIENCE if source else KNOCK, bool(source))
+    seen = f"As the worker at {url} sees it."
+    if story is None:
+        story = _look(settings, name, cluster, group, seconds, as_json)
+        seen = f"Seen from outside for {seconds:.0f} s. Only the service sees {UNSEEN}."
     if as_json:
         click.echo(orjson.dumps(story).decode())
         return
     for line in lines(story):
         click.echo(shown(line, 2000))
-    click.echo(f"Seen from outside for {seconds:.0f} s. Only the service sees {UNSEEN}.")
+    click.echo(seen)
+
+
+def _look(
+    settings: Settings, name: str, cluster: Cluster, group: str, seconds: float, quiet: bool
+) -> dict[str, Any]:
+    admin = Admin(cluster)
+    if group not in admin.groups():
+        raise InputError(f"There is no group {shown(group)} on this cluster (or no right to see it).")
+    checkup = Checkup(admin, name, policies(settings), seconds, lambda known: known == group)
+    watch(checkup, quiet=quiet)
+    if group not in checkup.groups:
+        raise InputError(f"The group {shown(group)} is left out by the settings, or may not be described.")
+    return explain(*checkup.explained(group))
+
+
+def worker_url(settings: Settings) -> str:
+    """Where the settings' worker listens, as seen from here."""
+    worker = settings.worker
+    host = worker.advertised_host or (
+        "127.0.0.1" if worker.web_host in ("", "0.0.0.0", "::") else worker.web_host
+    )
+    return f"http://{f'[{host}]' if ':' in host.strip('[]') and not host.startswith('[') else host}:{worker.web_port}"
+
+
+def told(url: str, cluster: str, group: str, patience: float, wanted: bool) -> dict[str, Any] | None:
+    """The worker's story of a group, None if it has none. Raises InputError or KafkaError if that worker was ``wanted``."""
+    if not url.startswith(("http://", "https://")):
+        raise InputError(f"{shown(url)} is no worker's address: http://HOST:PORT is expected.")
+    address = f"{url.rstrip('/')}/api/groups/{quote(group, safe='')}"
+    try:
+        with urllib.request.urlopen(address, timeout=patience) as answer:
+            groups = json.load(answer)["groups"]
+    except urllib.error.HTTPError as error:
+        if wanted and error.code == 404:
+            raise InputError(f"The worker at {url} knows no group {shown(group)}.") from error
+        problem = f"answers with HTTP {error.code}"
+    except (OSError, http.client.HTTPException):
+        problem = "cannot be reached"
+    except (ValueError, KeyError, TypeError):
+        problem = "gives an answer that cannot be read: it is no kagent worker"
+    else:
+        stories: list[dict[str, Any]] = [
+            g["story"] for g in groups if g.get("cluster") == cluster and g.get("story")
+        ]
+        if stories or not wanted:
+            return stories[0] if stories else None
+        problem = f"tells nothing of {shown(group)} on the cluster {shown(cluster)}"
+    if wanted:
+        raise KafkaError(f"The worker at {url} {problem}.")
+    return None

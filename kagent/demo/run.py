@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 from rich.console import Console
 from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -105,10 +105,10 @@ class Demo:
         return load(file)
 
     def _topics(self, settings: Settings, cluster: Cluster) -> None:
-        ensure(Admin(cluster), settings.topics)
-        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+        admin = Admin(cluster)
+        ensure(admin, settings.topics)
         new = [NewTopic(load.topic, len(load.rates), 1) for load in LOADS]
-        for future in admin.create_topics(new).values():
+        for future in admin.create(new).values():
             future.result(20)
 
     async def _load(self, processes: Processes, cluster: Cluster) -> None:

@@ -20,7 +20,8 @@ from kagent.advice.policy import Policies, Policy, matches
 from kagent.advice.roster import Roster
 from kagent.advice.state import JudgeState
 from kagent.events import TopicOffsets, TopicTombstones
-from kagent.kafka.admin import Admin, Group, Key, Topic
+from kagent.kafka.admin import Admin
+from kagent.kafka.values import Group, Key, Topic
 
 BEFORE = 86_400_000
 ROUNDS = 18
@@ -31,7 +32,7 @@ UNSEEN = (
     "between looks, time lag beyond it, and whether advice was followed"
 )
 """What only the service sees."""
-STATES = {"stable": "Stable", "empty": "Empty", "dead": "Dead", "preparing_rebalancing": "PreparingRebalance"}
+STATES = {"stable": "Stable", "empty": "Empty", "dead": "Dead", "preparingrebalance": "PreparingRebalance"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,4 +66,4 @@ def test_the_block_blocks() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
     )
 
-    assert "blocked: confluent_kafka" in answer.stderr
+    assert "blocked: aiokafka" in answer.stderr

@@ -28,10 +28,10 @@ from kagent.demo.processes import Processes
 from kagent.demo.scene import Scene, group_lag
 from kagent.errors import KafkaError, KagentError, SetupError
 from kagent.kafka.admin import Admin
-from kagent.kafka.admin import Group as DescribedGroup
 from kagent.kafka.broker import Broker, free_port
 from kagent.kafka.shown import shown_lag
 from kagent.kafka.topics import ensure
+from kagent.kafka.values import Group as DescribedGroup
 from kagent.settings import Cluster, Settings, load
 from kagent.subscribe.client import recommendations
 from kagent.subscribe.lines import headline

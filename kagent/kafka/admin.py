@@ -1,33 +1,32 @@
 """Questions to a cluster, answered as small values, with deadlines and errors for people.
 
-All calls block (call them in a thread from async code) and use confluent-kafka, which knows topic ids, both isolation
-levels and ``require_stable``. Large requests go in chunks: the client's time grows faster than the request.
+All calls block: call them in a thread from async code. Topics, logs and settings are asked of confluent-kafka, which knows
+topic ids and both isolation levels; large requests go in chunks, as its time grows faster than the request. Groups are
+asked of their coordinators by ``kagent.kafka.wire``: when a connection to a coordinator breaks under such a question,
+librdkafka aborts the process (https://github.com/confluentinc/librdkafka/issues/4605) or never ends it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
-from confluent_kafka import (
-    ConsumerGroupTopicPartitions,
-    IsolationLevel,
-    KafkaException,
-    TopicCollection,
-    TopicPartition,
-)
+from aiokafka.errors import KafkaError as ClientError
+from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka import KafkaError as Code
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_exponential
 
 from kagent.errors import KafkaError
+from kagent.kafka import wire
 from kagent.kafka.clients import confluent
+from kagent.kafka.values import Described, Group, Key, Offsets, Topic
 from kagent.settings import Cluster
 
-Key = tuple[str, int]
+T = TypeVar("T")
+
 CHUNK = 500
 DEADLINE = 30.0
 RIGHTS = {
@@ -62,48 +61,6 @@ patiently = retry(
     wait=wait_exponential(0.1, max=1),
     reraise=True,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Topic:
-    """A topic: its id as Kafka prints it (22 characters), and its number of partitions."""
-
-    name: str
-    id: str
-    partitions: int
-    leaders: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A member as its coordinator describes it. ``assigned``: (topic, partition) pairs."""
-
-    member_id: str
-    instance_id: str | None
-    client_id: str
-    host: str
-    assigned: frozenset[Key]
-    target: frozenset[Key] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """A group as its coordinator describes it; ``state`` and ``type`` in Kafka's words, lower case (``stable``…)."""
-
-    group: str
-    state: str
-    type: str
-    protocol: str
-    simple: bool
-    members: tuple[Member, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Offsets:
-    """Answers of ListOffsets: offset by (topic, partition), and the sentence for each that could not be had."""
-
-    found: Mapping[Key, int]
-    failed: Mapping[Key, str] = field(default_factory=dict)
 
 
 class Admin:
@@ -183,41 +140,24 @@ class Admin:
             return sorted({group.group_id for group in answer.valid})
 
     @patiently
+    def kinds(self) -> dict[str, str]:
+        """Every group that may be seen: name → protocol type (``consumer``, ``share``, ``streams``, ``connect``, …)."""
+        return self._coordinators("asked for its groups", wire.kinds)
+
+    @patiently
+    def described(self, groups: Iterable[str]) -> dict[str, Described]:
+        """These groups with what their members said; without those that may not be seen. ``dead``: there is none."""
+        return self._coordinators("asked to describe groups", wire.described, sorted(set(groups)))
+
     def describe(self, groups: Iterable[str]) -> dict[str, Group]:
         """These groups as their coordinators describe them; without those that may not be seen."""
-        found: dict[str, Group] = {}
-        for chunk in _chunks(sorted(set(groups)), CHUNK):
-            with self._errors("asked to describe groups"):
-                futures = self._client.describe_consumer_groups(chunk, request_timeout=self.deadline)
-                for name, future in futures.items():
-                    answer = self._or_none(future, {Code.GROUP_AUTHORIZATION_FAILED, Code.GROUP_ID_NOT_FOUND})
-                    if answer is not None:
-                        found[name] = _group(name, answer)
-        return found
+        return {name: found.group for name, found in self.described(groups).items()}
 
     @patiently
     def committed(self, groups: Iterable[str], require_stable: bool = False) -> dict[str, dict[Key, int]]:
-        """All committed offsets of these groups: group → (topic, partition) → offset. No commit: not there.
-
-        The groups are described first: asked for offsets while a coordinator moves or loads, librdkafka crashes the
-        process (https://github.com/confluentinc/librdkafka/issues/5040); asked to describe, it says so, and we wait.
-        """
-        found: dict[str, dict[Key, int]] = {}
+        """All committed offsets of these groups: group → (topic, partition) → offset. No commit: not there."""
         wanted = sorted(set(groups))
-        self.describe(wanted)
-        with self._errors("asked for committed offsets"):
-            pending: dict[str, Future[Any]] = {}
-            for name in wanted:  # the client takes one group a call; the calls run side by side
-                request = [ConsumerGroupTopicPartitions(name)]
-                options = {"require_stable": require_stable, "request_timeout": self.deadline}
-                pending |= self._client.list_consumer_group_offsets(request, **options)
-            for name, future in pending.items():
-                answer = self._or_none(future, {Code.GROUP_ID_NOT_FOUND, Code.GROUP_AUTHORIZATION_FAILED})
-                parts = answer.topic_partitions or () if answer is not None else ()
-                found[name] = {
-                    (p.topic, p.partition): p.offset for p in parts if p.error is None and p.offset >= 0
-                }
-        return found
+        return self._coordinators("asked for committed offsets", wire.committed, wanted, require_stable)
 
     def log_start(self, keys: Iterable[Key]) -> Offsets:
         """The first offset that each of these partitions still has."""
@@ -263,6 +203,19 @@ class Admin:
                 return None
             raise
 
+    def _coordinators(self, doing: str, question: Callable[..., Awaitable[T]], *said: Any) -> T:
+        try:
+            return wire.asked(self.cluster, self.deadline, question, *said)
+        except wire.Moving as error:
+            raise Unsettled(self._answered(doing, error)) from error
+        except (ClientError, TimeoutError) as error:
+            self.cluster_id()  # tells a refused login from a broker that is away, in a sentence
+            raise KafkaError(self._answered(doing, error)) from error
+
+    def _answered(self, doing: str, error: BaseException) -> str:
+        why = str(error) or "no answer in time"
+        return f"The cluster at {self.cluster.bootstrap} answered with an error when {doing}: {why}."
+
     def _errors(self, doing: str) -> _Errors:
         return _Errors(self, doing)
 
@@ -305,31 +258,3 @@ def _chunks(items: list[Any], size: int) -> Iterator[list[Any]]:
 
 def _printed(uuid: Any) -> str:
     return str(uuid).rstrip("=").replace("+", "-").replace("/", "_")
-
-
-def _group(name: str, answer: Any) -> Group:
-    return Group(
-        group=name,
-        state=answer.state.name.lower() if answer.state is not None else "unknown",
-        type=answer.type.name.lower(),
-        protocol=answer.partition_assignor or "",
-        simple=bool(answer.is_simple_consumer_group),
-        members=tuple(_member(member) for member in answer.members),
-    )
-
-
-def _member(member: Any) -> Member:
-    target = member.target_assignment
-    return Member(
-        member_id=member.member_id,
-        instance_id=member.group_instance_id or None,
-        client_id=member.client_id,
-        host=member.host,
-        assigned=_held(member.assignment),
-        target=_held(target) if target is not None else None,
-    )
-
-
-def _held(assignment: Any) -> frozenset[Key]:
-    parts = assignment.topic_partitions if assignment is not None else ()
-    return frozenset((p.topic, p.partition) for p in parts or ())

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from kagent.errors import InputError
-from kagent.kafka import wire
-from kagent.kafka.admin import Admin, Key
+from kagent.kafka.admin import Admin
 from kagent.kafka.shown import Row, rows_of
+from kagent.kafka.values import Described, Key
 from kagent.names import shown
 from kagent.strategies import STRATEGIES
 
@@ -22,14 +22,14 @@ def scenario_line(admin: Admin, group: str) -> dict[str, Any]:
     ``owned`` is what each member holds now; ``lags`` is the shown lag. Blocking; not to be called in an event loop.
     Raises InputError if there is no such group or nobody is in it, KafkaError if the cluster does not answer.
     """
-    found = wire.described(admin.cluster, group)
-    if found is None:
+    found = admin.described([group]).get(group)
+    if found is None or found.group.state == "dead":
         raise InputError(
             f"There is no consumer group {shown(group)} on this cluster (or no right to describe it)."
         )
     if not found.group.members:
         raise InputError(f"The group {shown(group)} has no members now: there is nothing to assign.")
-    rows = rows_of(admin, found.group, wire.committed(admin.cluster, group))
+    rows = rows_of(admin, found.group, admin.committed([group])[group])
     assumed: list[str] = []
     members = _members(found, assumed)
     topics = admin.topics({topic for member in members for topic in member["topics"]})
@@ -50,7 +50,7 @@ def scenario_line(admin: Admin, group: str) -> dict[str, Any]:
     return line
 
 
-def _members(found: wire.Described, assumed: list[str]) -> list[dict[str, Any]]:
+def _members(found: Described, assumed: list[str]) -> list[dict[str, Any]]:
     everything = {topic for said in found.said.values() for topic in said.topics or ()}
     everything |= {topic for member in found.group.members for topic, _ in member.assigned}
     generation = _generation(found, assumed)
@@ -75,7 +75,7 @@ def _members(found: wire.Described, assumed: list[str]) -> list[dict[str, Any]]:
     return members
 
 
-def _generation(found: wire.Described, assumed: list[str]) -> int:
+def _generation(found: Described, assumed: list[str]) -> int:
     """One number for all: the group is stable, or is taken as it will be once it is."""
     if found.epoch is not None:
         return found.epoch

@@ -1,10 +1,14 @@
-"""Two of Kafka's requests that no client library offers in full, for aiokafka's connections.
+"""Four of Kafka's requests in versions that aiokafka does not offer, for its connections.
 
-``DescribeGroupsRequest.json`` version 4 (what classic members subscribe to, their instance ids) and
-``ConsumerGroupDescribeRequest.json`` version 0 (KIP-848). A topic id is two numbers of 64 bits here.
+``DescribeGroupsRequest.json`` version 4 (what classic members subscribe to, their instance ids),
+``ConsumerGroupDescribeRequest.json`` version 0 (KIP-848), ``FindCoordinatorRequest.json`` version 4 (KIP-699) and
+``OffsetFetchRequest.json`` version 8 (KIP-709, ``require_stable`` of KIP-447) for many groups at once. A topic id is two
+numbers of 64 bits here.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import (
@@ -13,6 +17,7 @@ from aiokafka.protocol.types import (
     Bytes,
     CompactArray,
     CompactString,
+    Int8,
     Int16,
     Int32,
     Int64,
@@ -75,15 +80,15 @@ class ClassicQuestion(RequestStruct):
 
 
 class DescribeClassic(Request[ClassicQuestion]):
-    """Asks for a group of the classic protocol; the state of any other is ``Dead``."""
+    """Asks for groups of the classic protocol; the state of any other is ``Dead``."""
 
     API_KEY = 15
 
-    def __init__(self, group: str) -> None:
-        self.group = group
+    def __init__(self, groups: Sequence[str]) -> None:
+        self.groups = groups
 
     def build(self, request_struct_class: type[ClassicQuestion]) -> ClassicQuestion:
-        return request_struct_class([self.group], False)
+        return request_struct_class(self.groups, False)
 
 
 class ConsumerAnswer(Response):
@@ -138,12 +143,124 @@ class ConsumerQuestion(RequestStruct):
 
 
 class DescribeConsumer(Request[ConsumerQuestion]):
-    """Asks for a KIP-848 group."""
+    """Asks for KIP-848 groups."""
 
     API_KEY = 69
 
-    def __init__(self, group: str) -> None:
-        self.group = group
+    def __init__(self, groups: Sequence[str]) -> None:
+        self.groups = groups
 
     def build(self, request_struct_class: type[ConsumerQuestion]) -> ConsumerQuestion:
-        return request_struct_class([self.group], False, {})
+        return request_struct_class(self.groups, False, {})
+
+
+class CoordinatorsAnswer(Response):
+    API_KEY = 10
+    API_VERSION = 4
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        (
+            "coordinators",
+            CompactArray(
+                ("group", SHORT_TEXT),
+                ("node_id", Int32),
+                ("host", SHORT_TEXT),
+                ("port", Int32),
+                ("error_code", Int16),
+                ("error_message", SHORT_TEXT),
+                ("tags", TaggedFields),
+            ),
+        ),
+        ("tags", TaggedFields),
+    )
+
+
+class CoordinatorsQuestion(RequestStruct):
+    FLEXIBLE_VERSION = True
+    API_KEY = 10
+    API_VERSION = 4
+    RESPONSE_TYPE = CoordinatorsAnswer
+    SCHEMA = Schema(("key_type", Int8), ("keys", CompactArray(SHORT_TEXT)), ("tags", TaggedFields))
+
+
+class FindCoordinators(Request[CoordinatorsQuestion]):
+    """Asks which brokers coordinate these groups."""
+
+    API_KEY = 10
+
+    def __init__(self, groups: Sequence[str]) -> None:
+        self.groups = groups
+
+    def build(self, request_struct_class: type[CoordinatorsQuestion]) -> CoordinatorsQuestion:
+        return request_struct_class(0, self.groups, {})
+
+
+class OffsetsAnswer(Response):
+    API_KEY = 9
+    API_VERSION = 8
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        (
+            "groups",
+            CompactArray(
+                ("group", SHORT_TEXT),
+                (
+                    "topics",
+                    CompactArray(
+                        ("topic", SHORT_TEXT),
+                        (
+                            "partitions",
+                            CompactArray(
+                                ("partition", Int32),
+                                ("offset", Int64),
+                                ("epoch", Int32),
+                                ("metadata", SHORT_TEXT),
+                                ("error_code", Int16),
+                                ("tags", TaggedFields),
+                            ),
+                        ),
+                        ("tags", TaggedFields),
+                    ),
+                ),
+                ("error_code", Int16),
+                ("tags", TaggedFields),
+            ),
+        ),
+        ("tags", TaggedFields),
+    )
+
+
+class OffsetsQuestion(RequestStruct):
+    FLEXIBLE_VERSION = True
+    API_KEY = 9
+    API_VERSION = 8
+    RESPONSE_TYPE = OffsetsAnswer
+    SCHEMA = Schema(
+        (
+            "groups",
+            CompactArray(
+                ("group", SHORT_TEXT),
+                (
+                    "topics",
+                    CompactArray(
+                        ("topic", SHORT_TEXT), ("partitions", CompactArray(Int32)), ("tags", TaggedFields)
+                    ),
+                ),
+                ("tags", TaggedFields),
+            ),
+        ),
+        ("require_stable", Boolean),
+        ("tags", TaggedFields),
+    )
+
+
+class FetchOffsets(Request[OffsetsQuestion]):
+    """Asks for all committed offsets of these groups."""
+
+    API_KEY = 9
+
+    def __init__(self, groups: Sequence[str], require_stable: bool) -> None:
+        self.groups, self.require_stable = groups, require_stable
+
+    def build(self, request_struct_class: type[OffsetsQuestion]) -> OffsetsQuestion:
+        return request_struct_class([(name, None, {}) for name in self.groups], self.require_stable, {})

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from kagent.kafka import wire
-from kagent.kafka.admin import Admin, Group, Key, Member, Offsets
+from kagent.kafka.admin import Admin
+from kagent.kafka.values import Group, Key, Member, Offsets
 
 WITH_LAG = {"consumer", "", "share", "streams"}
 """Protocol types of groups that read topics; workers of Kafka Connect, for one, are none."""
@@ -53,12 +53,9 @@ def shown_lag(admin: Admin, groups: Iterable[str] | None = None) -> list[ShownGr
     Share groups are listed without rows: they have no lag. Streams groups have rows, but nobody who holds them: their
     members are described by tasks. Raises KafkaError.
     """
-    kinds = wire.listed(admin.cluster)
+    kinds = admin.kinds()
     names = list(groups) if groups is not None else sorted(n for n, kind in kinds.items() if kind in WITH_LAG)
-    odd = [name for name in names if "\0" in name]  # C strings, and so confluent-kafka, end there
-    plain = [name for name in names if "\0" not in name]
-    committed = admin.committed(plain) | {name: wire.committed(admin.cluster, name) for name in odd}
-    described = admin.describe(plain) | _odd(admin, odd)
+    committed, described = admin.committed(names), admin.describe(names)
     holders = {name: _holders(group) for name, group in described.items()}
     keys = {key for held in holders.values() for key in held} | {key for c in committed.values() for key in c}
     logs = _Logs(admin.log_end(keys), admin.log_start(keys))
@@ -80,11 +77,6 @@ def rows_of(admin: Admin, group: Group, committed: Mapping[Key, int]) -> tuple[R
 class _Logs:
     end: Offsets
     start: Offsets
-
-
-def _odd(admin: Admin, names: Iterable[str]) -> dict[str, Group]:
-    found = {name: wire.described(admin.cluster, name) for name in names}
-    return {name: answer.group for name, answer in found.items() if answer is not None}
 
 
 def _seen(group: Group | None, name: str, kind: str | None) -> Group:

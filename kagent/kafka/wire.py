@@ -1,7 +1,7 @@
-"""Questions that confluent-kafka cannot put: groups of every kind, what members subscribe to, names with a NUL in them.
+"""Questions to the coordinators of groups, over aiokafka's connections: groups of every kind, members, committed offsets.
 
-They go through aiokafka's connections (``kagent.kafka.requests``). All functions block and must not be called in an
-event loop.
+Each question opens its own connections and asks every coordinator for all of its groups at once. ``asked`` runs one; it
+blocks and must not be called in an event loop. The functions that it takes are coroutines of an admin client.
 """
 
 from __future__ import annotations
@@ -9,85 +9,138 @@ from __future__ import annotations
 import asyncio
 import logging
 from base64 import urlsafe_b64encode
-from collections.abc import Awaitable, Callable, Iterator
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import IncompatibleBrokerVersion
-from aiokafka.errors import KafkaError as ClientError
+from aiokafka.errors import (
+    GroupAuthorizationFailedError,
+    GroupCoordinatorNotAvailableError,
+    GroupIdNotFound,
+    GroupLoadInProgressError,
+    IncompatibleBrokerVersion,
+    InvalidGroupIdError,
+    NotCoordinatorForGroupError,
+    for_code,
+)
 
-from kagent.errors import KafkaError
-from kagent.kafka.admin import Admin, Group, Key, Member
 from kagent.kafka.clients import aiokafka
-from kagent.kafka.requests import DescribeClassic, DescribeConsumer
+from kagent.kafka.requests import DescribeClassic, DescribeConsumer, FetchOffsets, FindCoordinators
+from kagent.kafka.values import Described, Group, Key, Member, Said
 from kagent.offsets import DecodeError
 from kagent.offsets.blobs import assignment, subscription
 from kagent.settings import Cluster
 
-DEADLINE = 30.0
+CHUNK = 500
+"""Groups a request."""
+UNSEEN = (GroupAuthorizationFailedError, GroupIdNotFound, InvalidGroupIdError)
+MOVING = (GroupCoordinatorNotAvailableError, GroupLoadInProgressError, NotCoordinatorForGroupError)
+UNKNOWN_REQUEST = (IncompatibleBrokerVersion, NotImplementedError)
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What a member said of itself. ``topics`` is None where it cannot be known (a regular expression, a foreign blob).
-
-    ``generation``: of a classic member, the one it was in when it joined last; of a KIP-848 member, its epoch.
-    """
-
-    topics: tuple[str, ...] | None
-    rack: str | None = None
-    generation: int | None = None
-    regex: str | None = None
+class Moving(Exception):
+    """A coordinator is moving or loading: the same question has an answer in a moment."""
 
 
-@dataclass(frozen=True, slots=True)
-class Described:
-    """A group with what its members said, by member id, and its epoch (KIP-848) or None."""
+def asked(cluster: Cluster, deadline: float, question: Callable[..., Awaitable[T]], *said: Any) -> T:
+    """The answer to ``question(admin, *said)``. Raises Moving, aiokafka's KafkaError or TimeoutError (after ``deadline`` s)."""
 
-    group: Group
-    said: dict[str, Said] = field(default_factory=dict)
-    epoch: int | None = None
-    topic_ids: dict[str, str] = field(default_factory=dict)
-
-
-def listed(cluster: Cluster) -> dict[str, str]:
-    """Every group that may be seen: name → protocol type (``consumer``, ``share``, ``streams``, ``connect``, ``""``…)."""
-
-    async def question(admin: AIOKafkaAdminClient) -> dict[str, str]:
-        return dict(await admin.list_consumer_groups())
-
-    return _asked(cluster, "asked for its groups", question)
-
-
-def described(cluster: Cluster, group: str) -> Described | None:
-    """The group with its members' subscriptions; None if there is none, or it may not be described."""
-
-    async def question(admin: AIOKafkaAdminClient) -> Described | None:
-        node = await admin.find_coordinator(group)
-        answer = await admin._send_request(DescribeClassic(group), node)
-        found = _classic(answer.to_object()["groups"][0])
-        if found is not None:
-            return found
+    async def whole() -> T:
+        admin = AIOKafkaAdminClient(**aiokafka(cluster, request_timeout_ms=int(deadline * 1000)))
         try:
-            answer = await admin._send_request(DescribeConsumer(group), node)
-        except (IncompatibleBrokerVersion, NotImplementedError):
-            return None
-        return _consumer(answer.to_object()["groups"][0])
+            await admin.start()
+            return await question(admin, *said)
+        except MOVING as error:
+            raise Moving(str(error)) from error
+        finally:
+            await admin.close()
 
-    return _asked(cluster, "asked to describe a group", question)
+    with _quiet():
+        return asyncio.run(asyncio.wait_for(whole(), deadline))
 
 
-def committed(cluster: Cluster, group: str) -> dict[Key, int]:
-    """All committed offsets of a group, whatever its name."""
+async def kinds(admin: AIOKafkaAdminClient) -> dict[str, str]:
+    """Every group that may be seen: name → protocol type (``consumer``, ``share``, ``streams``, ``connect``, ``""``…)."""
+    return dict(await admin.list_consumer_groups())
 
-    async def question(admin: AIOKafkaAdminClient) -> dict[Key, int]:
-        found = await admin.list_consumer_group_offsets(group)
-        return {(tp.topic, tp.partition): said.offset for tp, said in found.items() if said.offset >= 0}
 
-    return _asked(cluster, "asked for committed offsets", question)
+async def described(admin: AIOKafkaAdminClient, groups: Sequence[str]) -> dict[str, Described]:
+    """The groups; without those that may not be seen. The state of one that does not exist is ``dead``."""
+    found: dict[str, Described] = {}
+    for node, names in await _chunks(admin, groups):
+        answer = await admin._send_request(DescribeClassic(names), node)
+        found |= _each(answer, _classic)
+        dead = [name for name in names if name in found and found[name].group.state == "dead"]
+        if dead:
+            found |= await _consumers(admin, node, dead)
+    return found
+
+
+async def _consumers(admin: AIOKafkaAdminClient, node: int, names: Sequence[str]) -> dict[str, Described]:
+    """Those of these groups that are of the KIP-848 protocol; none on brokers that do not know it."""
+    try:
+        return _each(await admin._send_request(DescribeConsumer(names), node), _consumer)
+    except UNKNOWN_REQUEST:
+        return {}
+
+
+async def committed(
+    admin: AIOKafkaAdminClient, groups: Sequence[str], require_stable: bool
+) -> dict[str, dict[Key, int]]:
+    """All committed offsets of these groups. ``require_stable``: none where a transaction's commit is pending."""
+    found: dict[str, dict[Key, int]] = {name: {} for name in groups}
+    for node, names in await _chunks(admin, groups):
+        try:
+            answer = await admin._send_request(FetchOffsets(names, require_stable), node)
+        except UNKNOWN_REQUEST:  # before Kafka 3.0: one group a request, and nothing is said of transactions
+            for name in names:
+                found[name] = await _committed(admin, name, node)
+        else:
+            found |= _each(answer, _offsets)
+    return found
+
+
+async def _committed(admin: AIOKafkaAdminClient, group: str, node: int) -> dict[Key, int]:
+    try:
+        answer = await admin.list_consumer_group_offsets(group, node)
+    except UNSEEN:
+        return {}
+    return {(tp.topic, tp.partition): said.offset for tp, said in answer.items() if said.offset >= 0}
+
+
+async def _chunks(admin: AIOKafkaAdminClient, groups: Sequence[str]) -> list[tuple[int, list[str]]]:
+    """The groups by coordinator, in chunks."""
+    by_node: dict[int, list[str]] = defaultdict(list)
+    for at in range(0, len(groups), CHUNK):
+        names = groups[at : at + CHUNK]
+        try:
+            answer = await admin._send_request(FindCoordinators(names))
+        except UNKNOWN_REQUEST:  # before Kafka 3.0
+            nodes = {name: await admin.find_coordinator(name) for name in names}
+        else:
+            nodes = _each(answer, lambda raw: raw["node_id"], "coordinators")
+        for name, node in nodes.items():
+            by_node[node].append(name)
+    return [
+        (node, names[at : at + CHUNK])
+        for node, names in by_node.items()
+        for at in range(0, len(names), CHUNK)
+    ]
+
+
+def _each(answer: Any, read: Callable[[dict[str, Any]], T], part: str = "groups") -> dict[str, T]:
+    """What is said of each group; without those that may not be seen. Raises the error of any other."""
+    found: dict[str, T] = {}
+    for raw in answer.to_object()[part]:
+        error = for_code(raw["error_code"]) if raw["error_code"] else None
+        if error is None:
+            found[raw["group"]] = read(raw)
+        elif error not in UNSEEN:
+            raise error()
+    return found
 
 
 @contextmanager
@@ -102,37 +155,23 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(before)
 
 
-def _asked(cluster: Cluster, doing: str, question: Callable[[AIOKafkaAdminClient], Awaitable[T]]) -> T:
-    async def whole() -> T:
-        admin = AIOKafkaAdminClient(**aiokafka(cluster, request_timeout_ms=int(DEADLINE * 1000)))
-        try:
-            await admin.start()
-            return await question(admin)
-        finally:
-            await admin.close()
-
-    try:
-        with _quiet():
-            return asyncio.run(asyncio.wait_for(whole(), DEADLINE))
-    except (ClientError, TimeoutError) as error:
-        Admin(
-            cluster, deadline=10
-        ).cluster_id()  # tells a refused login from a broker that is away, in a sentence
-        raise KafkaError(
-            f"The cluster at {cluster.bootstrap} answered with an error when {doing}: {error}."
-        ) from error
+def _offsets(raw: dict[str, Any]) -> dict[Key, int]:
+    return {
+        (topic["topic"], part["partition"]): part["offset"]
+        for topic in raw["topics"] or ()
+        for part in topic["partitions"] or ()
+        if not part["error_code"] and part["offset"] >= 0
+    }
 
 
-def _classic(answer: dict[str, Any]) -> Described | None:
-    if answer["error_code"] or answer["state"] == "Dead":
-        return None
+def _classic(raw: dict[str, Any]) -> Described:
     members, said = [], {}
-    for raw in answer["members"]:
-        members.append(_member(raw, _assigned(raw["assignment"])))
-        said[raw["member_id"]] = _subscribed(raw["metadata"])
-    state = answer["state"].lower()
+    for member in raw["members"]:
+        members.append(_member(member, _assigned(member["assignment"])))
+        said[member["member_id"]] = _subscribed(member["metadata"])
+    simple = not raw["protocol_type"]
     group = Group(
-        answer["group"], state, "classic", answer["protocol"], not answer["protocol_type"], tuple(members)
+        raw["group"], raw["state"].lower(), "classic", raw["protocol"] or "", simple, tuple(members)
     )
     return Described(group, said)
 
@@ -156,19 +195,19 @@ def _subscribed(blob: bytes | None) -> Said:
     )
 
 
-def _consumer(answer: dict[str, Any]) -> Described | None:
-    if answer["error_code"] or answer["state"] == "Dead":
-        return None
+def _consumer(raw: dict[str, Any]) -> Described:
     members, said = [], {}
     ids: dict[str, str] = {}
-    for raw in answer["members"]:
-        held, target = _held(raw["assignment"], ids), _held(raw["target"], ids)
-        members.append(_member(raw, held, target))
-        known = None if raw["regex"] else tuple(raw["topics"] or ())
-        said[raw["member_id"]] = Said(known, raw["rack"] or None, raw["epoch"], raw["regex"] or None)
-    state = answer["state"].lower()
-    group = Group(answer["group"], state, "consumer", answer["assignor"], False, tuple(members))
-    return Described(group, said, answer["group_epoch"], ids)
+    for member in raw["members"]:
+        held, target = _held(member["assignment"], ids), _held(member["target"], ids)
+        members.append(_member(member, held, target))
+        known = None if member["regex"] else tuple(member["topics"] or ())
+        said[member["member_id"]] = Said(
+            known, member["rack"] or None, member["epoch"], member["regex"] or None
+        )
+    state = raw["state"].lower()
+    group = Group(raw["group"], state, "consumer", raw["assignor"], False, tuple(members))
+    return Described(group, said, raw["group_epoch"], ids)
 
 
 def _held(answer: dict[str, Any], ids: dict[str, str]) -> frozenset[Key]:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from kagent.errors import KafkaError
-from kagent.kafka.admin import Admin, Offsets
+from kagent.kafka.admin import Admin
+from kagent.kafka.values import Offsets
 from kagent.pipeline.tables import COLUMNS, History, columns
 from kagent.pipeline.unpack import OUTPUT, unpacked
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from kagent.errors import KafkaError, SettingsError
-from kagent.kafka.admin import Admin, Topic, Unsettled
+from kagent.kafka.admin import Admin, Unsettled
+from kagent.kafka.values import Topic
 from kagent.pipeline.progress import Ends
 from kagent.pipeline.stream import SOURCE
 from kagent.supervise import backoff

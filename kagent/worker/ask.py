@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from kagent.advice.commits import GONE, TopicCommits
 from kagent.advice.observation import Observation
-from kagent.kafka.admin import Admin, Key
+from kagent.kafka.admin import Admin
+from kagent.kafka.values import Key
 
 
 @dataclass(frozen=True, slots=True)

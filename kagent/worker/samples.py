@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from kagent.advice.ends import UNKNOWN
 from kagent.advice.observation import TopicInfo
-from kagent.kafka.admin import Admin, Topic
+from kagent.kafka.admin import Admin
+from kagent.kafka.values import Topic
 
 DESCRIBE_EVERY = 30.0
 CONFIGS_EVERY = 3600.0

@@ -16,7 +16,6 @@ from kagent.kafka.admin import Admin
 from kagent.kafka.broker import free_port
 from kagent.kafka.clients import confluent
 from kagent.kafka.topics import ensure, positions, wanted
-from kagent.kafka.wire import listed
 from kagent.settings import Cluster, Topics
 from kagent.subscribe.client import current
 from kagent.subscribe.position import Positions
@@ -94,7 +93,7 @@ def test_the_worker_sees_every_group_and_log_but_no_record_of_a_user(estate: Gua
     admin = Admin(worker)
 
     assert "users" in admin.groups()
-    assert listed(worker)["users"] == ""
+    assert Admin(worker).kinds()["users"] == ""
     assert admin.committed(["users"]) == {"users": {(SECRET, 0): 1}}
     assert admin.log_end([(SECRET, 0)]).found == {(SECRET, 0): 1}
     assert admin.topic_configs([SECRET])[SECRET]["cleanup.policy"] == "delete"
@@ -138,7 +137,7 @@ def test_a_wrong_password_is_one_sentence(guarded: Guarded) -> None:
     with pytest.raises(KafkaError, match=r"refuses the login \(.*\): check security in the settings\."):
         Admin(guarded.cluster("worker", "wrong"), deadline=5).cluster_id()
     with pytest.raises(KafkaError, match="refuses the login"):
-        listed(guarded.cluster("worker", "wrong"))
+        Admin(guarded.cluster("worker", "wrong"), deadline=5).kinds()
 
 
 def test_a_lacking_right_is_named(estate: Guarded) -> None:
@@ -154,4 +153,4 @@ def test_an_unreachable_broker_is_one_sentence() -> None:
     ):
         Admin(Cluster(bootstrap=f"127.0.0.1:{port}"), deadline=2).cluster_id()
     with pytest.raises(KafkaError, match=rf"127\.0\.0\.1:{port} cannot be reached"):
-        listed(Cluster(bootstrap=f"127.0.0.1:{port}"))
+        Admin(Cluster(bootstrap=f"127.0.0.1:{port}"), deadline=2).kinds()

@@ -20,9 +20,10 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kagent.advice.recommendation import Recommendation, State
-from kagent.kafka.admin import Admin, Key
+from kagent.kafka.admin import Admin
 from kagent.kafka.broker import Broker, die_with_parent, free_port
 from kagent.kafka.topics import ensure
+from kagent.kafka.values import Key
 from kagent.settings import Cluster, load
 from kagent.subscribe.client import Message, current
 

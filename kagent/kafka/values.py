@@ -1,0 +1,74 @@
+"""What is asked of a cluster, as small values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+Key = tuple[str, int]
+"""Topic and partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic: its id as Kafka prints it (22 characters), and its number of partitions."""
+
+    name: str
+    id: str
+    partitions: int
+    leaders: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member as its coordinator describes it. ``assigned``: (topic, partition) pairs."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    assigned: frozenset[Key]
+    target: frozenset[Key] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group as its coordinator describes it; ``state`` and ``type`` in Kafka's words, lower case (``stable``…)."""
+
+    group: str
+    state: str
+    type: str
+    protocol: str
+    simple: bool
+    members: tuple[Member, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """Answers of ListOffsets: offset by (topic, partition), and the sentence for each that could not be had."""
+
+    found: Mapping[Key, int]
+    failed: Mapping[Key, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a member said of itself. ``topics`` is None where it cannot be known (a regular expression, a foreign blob).
+
+    ``generation``: of a classic member, the one it was in when it joined last; of a KIP-848 member, its epoch.
+    """
+
+    topics: tuple[str, ...] | None
+    rack: str | None = None
+    generation: int | None = None
+    regex: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A group with what its members said, by member id, and its epoch (KIP-848) or None."""
+
+    group: Group
+    said: Mapping[str, Said] = field(default_factory=dict)
+    epoch: int | None = None
+    topic_ids: Mapping[str, str] = field(default_factory=dict)

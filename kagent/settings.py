@@ -124,6 +124,13 @@ class PipelineSettings(Strict):
     history: str | None = Field(
         None, description="Folder or URL of the history (Delta tables); none: not kept."
     )
+    history_interval: float = Field(
+        10.0, ge=1, description="Seconds between writes of the history: how fine it is."
+    )
+    metrics_port: int | None = Field(
+        None, ge=1, le=65535, description="Where the pipeline serves Prometheus metrics; none: nowhere."
+    )
+    metrics_host: str = Field("0.0.0.0", description="Address for the pipeline's metrics.")
     options: dict[str, str] = Field(default_factory=dict, description="Further Spark settings, as they are.")
 
 

@@ -29,9 +29,7 @@ MASTER = click.option("--master", default="local[1]", show_default=True, help="S
 @click.option(
     "--trigger",
     type=click.FloatRange(min=1),
-    default=10.0,
-    show_default=True,
-    help="Seconds between writes: how fine the history is.",
+    help="Seconds between writes: how fine the history is; by default pipeline.history_interval.",
 )
 @click.option("--available-now", is_flag=True, help="Catch up and stop.")
 @click.pass_context
@@ -40,7 +38,7 @@ def write(
     path: str | None,
     master: str,
     checkpoint: str | None,
-    trigger: float,
+    trigger: float | None,
     available_now: bool,
 ) -> None:
     """Write the history until stopped."""

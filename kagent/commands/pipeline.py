@@ -20,7 +20,7 @@ CRASHED = 1
 @click.option("--available-now", is_flag=True, help="Catch up and stop.")
 @click.option("--replay", is_flag=True, help="Read all from the log's start once, to fill a gap, and stop.")
 @click.option("--metrics-port", type=click.IntRange(1, 65535), help="Serve Prometheus metrics here.")
-@click.option("--metrics-host", default="0.0.0.0", show_default=True, help="Address for the metrics.")
+@click.option("--metrics-host", help="Address for the metrics.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -30,7 +30,7 @@ def command(
     available_now: bool,
     replay: bool,
     metrics_port: int | None,
-    metrics_host: str,
+    metrics_host: str | None,
 ) -> None:
     """Read __consumer_offsets and write group events until stopped."""
     if replay and checkpoint:
@@ -51,8 +51,9 @@ def command(
     )
     for sign in (signal.SIGTERM, signal.SIGINT):
         signal.signal(sign, lambda *_: pipeline.stop.set())
-    if metrics_port:
-        metrics.serve(metrics_host, metrics_port)
+    port = metrics_port or settings.pipeline.metrics_port
+    if port:
+        metrics.serve(metrics_host or settings.pipeline.metrics_host, port)
     try:
         pipeline.run()
     except SparkDied as died:

@@ -1,4 +1,4 @@
-"""``kagent up``: pipeline and worker as one supervised process tree, for small clusters."""
+"""``kagent up``: pipeline, worker and history as one supervised process tree, for small clusters."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 import click
 
 from kagent.commands.common import child_environment, chosen
+from kagent.settings import Settings
 from kagent.supervise import Program, supervise
 
 
@@ -20,11 +21,18 @@ from kagent.supervise import Program, supervise
 )
 @click.pass_context
 def command(ctx: click.Context, master: str) -> None:
-    """Run pipeline and worker until stopped: one command, one log, clean stop."""
-    _, name, _ = chosen(ctx)
-    python = [sys.executable, "-m", "kagent", "--cluster", name]
-    programs = [
+    """Run pipeline and worker (and the history's writer, if pipeline.history is set) until stopped."""
+    settings, name, _ = chosen(ctx)
+    ctx.exit(asyncio.run(supervise(programs(settings, name, master), child_environment(ctx))))
+
+
+def programs(settings: Settings, cluster: str, master: str) -> list[Program]:
+    """What runs side by side for this cluster."""
+    python = [sys.executable, "-m", "kagent", "--cluster", cluster]
+    found = [
         Program("pipeline", [*python, "pipeline", "--master", master]),
         Program("worker  ", [*python, "worker"]),
     ]
-    ctx.exit(asyncio.run(supervise(programs, child_environment(ctx))))
+    if settings.pipeline.history:
+        found.append(Program("history ", [*python, "history", "write"]))
+    return found

@@ -35,7 +35,8 @@ def place_of(settings: Settings, path: str | None) -> History:
 
 @dataclass(slots=True)
 class Keeper:
-    """Writes the history of one cluster until stopped; ``available_now``: catch up and end. ``trigger`` in seconds."""
+    """Writes the history of one cluster until stopped; ``available_now``: catch up and end. ``trigger`` in
+    seconds, by default pipeline.history_interval."""
 
     settings: Settings
     name: str
@@ -43,7 +44,7 @@ class Keeper:
     history: History
     master: str | None = None
     checkpoint: str | None = None
-    trigger: float = 10.0
+    trigger: float | None = None
     available_now: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
 
@@ -97,7 +98,8 @@ class Keeper:
         if self.available_now:
             query = stream.trigger(availableNow=True).start()
         else:
-            query = stream.trigger(processingTime=f"{int(self.trigger * 1000)} milliseconds").start()
+            every = self.trigger or self.settings.pipeline.history_interval
+            query = stream.trigger(processingTime=f"{int(every * 1000)} milliseconds").start()
         log.info("Writing the history of cluster %s to %s.", self.name, self.history.place)
         try:
             awaited(query, self.stop)

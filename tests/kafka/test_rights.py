@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +17,7 @@ from kagent.kafka.admin import Admin
 from kagent.kafka.broker import free_port
 from kagent.kafka.clients import confluent
 from kagent.kafka.topics import ensure, positions, wanted
+from kagent.pipeline.source import Source
 from kagent.settings import Cluster, Topics
 from kagent.subscribe.client import current
 from kagent.subscribe.position import Positions
@@ -86,6 +88,13 @@ def test_the_pipeline_reads_the_offsets_and_writes_events_and_no_more(estate: Gu
     refused = Code.TOPIC_AUTHORIZATION_FAILED
     assert reads(pipeline, SECRET, "kagent-pipeline-1") == refused
     assert writes(pipeline, TOPICS.recommendations) == refused
+
+
+def test_a_pipeline_that_may_not_see_the_offsets_says_so_at_once(estate: Guarded) -> None:
+    source = Source(Admin(estate.cluster("subscriber")), threading.Event(), patient=False)
+
+    with pytest.raises(KafkaError, match=r"__consumer_offsets .* may not be seen .`kagent acls` prints"):
+        source.wait()
 
 
 def test_the_worker_sees_every_group_and_log_but_no_record_of_a_user(estate: Guarded) -> None:

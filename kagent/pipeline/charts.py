@@ -40,7 +40,7 @@ def member_lag(ticks: Sequence[Mapping[str, Any]]) -> go.Figure | None:
     columns = min(COLUMNS, len(names))
     rows = math.ceil(len(names) / columns)
     figure = make_subplots(
-        rows, columns, shared_xaxes=True, shared_yaxes=True, subplot_titles=[label(n, 40) for n in names],
+        rows, columns, shared_xaxes="all", shared_yaxes="all", subplot_titles=[label(n, 40) for n in names],
         vertical_spacing=min(0.12, 0.3 / rows),
     )  # fmt: skip
     times = [when(t["time"]) for t in ticks]
@@ -55,6 +55,7 @@ def member_lag(ticks: Sequence[Mapping[str, Any]]) -> go.Figure | None:
         )
         figure.add_trace(line, row=at // columns + 1, col=at % columns + 1)
     figure.update_annotations(font_size=11)
+    figure.update_yaxes(rangemode="tozero")
     return _plain(figure, 150 * rows + 60, "lag, records")
 
 
@@ -97,9 +98,7 @@ def heat(cells: Sequence[tuple[str, int, float]]) -> go.Figure | None:
         grid[row_of[row]][column_of[time]] = lag
     bar = {"title": {"text": "lag"}, "thickness": 12}
     figure = go.Figure(
-        go.Heatmap(
-            x=[when(t) for t in times], y=[label(r) for r in rows], z=grid, colorscale="YlOrRd", colorbar=bar
-        )
+        go.Heatmap(x=[when(t) for t in times], y=[label(r) for r in rows], z=grid, colorbar=bar)
     )
     figure.update_yaxes(autorange="reversed", type="category")
     return _plain(figure, min(900, 120 + 16 * len(rows)), None)
@@ -155,4 +154,5 @@ def _plain(figure: go.Figure, height: int, y: str | None, legend: bool = False) 
         font={"size": 12},
     )
     figure.update_layout(yaxis_title_text=y)
+    figure.update_yaxes(automargin=True)
     return figure

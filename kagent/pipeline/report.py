@@ -87,10 +87,10 @@ def section(
     if hot:
         made.append((f"Hot keys of {shown(str(hot['topic']))}", charts.hot_keys(hot["hot"])))
     facts = [
-        f"{row['openings']} recommendations",
-        f"{row['flaps']} flaps",
+        _counted(row["openings"], "recommendation"),
+        _counted(row["flaps"], "flap"),
         f"{row['skew_hours']:.1f} hours of skew",
-        f"{row['moves']} moves advised",
+        f"{_counted(row['moves'], 'move')} advised",
     ]
     said = [
         {
@@ -103,6 +103,10 @@ def section(
     ]
     figures = tuple((title, figure.to_json()) for title, figure in made if figure is not None)
     return Section(shown(row["group"]), facts, said, figures)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def incidents(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -36,7 +36,7 @@ RATE = 40
 """Records a second of the one topic."""
 JOINING = 20
 """How many members join at a time."""
-START_WITHIN = 180.0
+START_WITHIN = 400.0
 HEADER = (
     "| groups | offsets committed/s | ready after | memory | cores | processes | topics | written, raw |\n"
     "|---:|---:|---:|---:|---:|---:|---:|---:|"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kagent.errors import SetupError
-from kagent.kafka.broker import die_with_parent
+from kagent.kafka.broker import Broker, die_with_parent
 
 STOP_WITHIN = 15.0
 
@@ -23,6 +23,8 @@ class Processes:
 
     folder: Path
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    broker: Broker | None = None
+    """Watched once it runs; whoever started it ends it."""
 
     def log(self, name: str) -> Path:
         """Where this process's output goes."""
@@ -43,6 +45,8 @@ class Processes:
 
     def check(self) -> None:
         """Raises SetupError if one has ended by itself, with its last line and its log's place."""
+        if self.broker is not None and self.broker.pid is None:
+            raise SetupError(f"the broker ended by itself (log: {self.broker.log}).")
         for name, process in self.running.items():
             code = process.poll()
             if code is not None:

@@ -63,6 +63,7 @@ class Demo:
         try:
             with self._bars() as step:
                 await step("broker", lambda: asyncio.to_thread(broker.start))
+                processes.broker = broker
                 settings = self._settings(broker)
                 cluster = settings.cluster("demo")[1]
                 await step("topics", lambda: asyncio.to_thread(self._topics, settings, cluster))

@@ -143,16 +143,26 @@ def test_a_demo_that_is_killed_leaves_nothing_running(run: Run) -> None:
     run.until(lambda: not run.left(), 30)
 
 
-def test_a_process_that_dies_ends_the_demo_with_the_reason_and_the_place_of_its_log(run: Run) -> None:
+@pytest.mark.parametrize(
+    ("mark", "sentence"),
+    [
+        ('"client_id":"hot-1"', r"hot-1 ended with exit code -9.*\(log:\s+(\S+)\)"),
+        ("kafka.Kafka", r"the broker ended by itself\s+\(log:\s+(\S+)\)"),
+    ],
+    ids=["consumer", "broker"],
+)
+def test_a_process_that_dies_ends_the_demo_with_the_reason_and_the_place_of_its_log(
+    run: Run, mark: str, sentence: str
+) -> None:
     run.until(lambda: "producer and consumers:" in run.text, 120)
     run.look()
-    victim = next(p for p in run.seen if '"client_id":"hot-1"' in command_of(p).replace(" ", ""))
+    victim = next(p for p in run.seen if mark in command_of(p).replace(" ", ""))
     victim.kill()
 
     run.until(run.ended, 150)
 
     assert run.process.returncode == 1, run.text
-    said = re.search(r"hot-1 ended with exit code -9.*\(log:\s+(\S+)\)", run.text.replace("\n", " "))
+    said = re.search(sentence, run.text.replace("\n", " "))
     assert said, run.text
     assert Path(said[1]).exists()
     run.until(lambda: not run.left(), 20)

@@ -350,7 +350,10 @@ def wire(worker: Worker) -> faust.App:
 
     @app.page("/metrics")
     async def metrics(page: Any, request: Any) -> Any:
-        said = exposition(await web.view(worker.desk, worker.ready), web.limits(worker.desk))
+        seen = await web.view(worker.desk, worker.ready)
+        said = await asyncio.to_thread(
+            exposition, seen, web.limits(worker.desk)
+        )  # long: heartbeats must go on
         return page.bytes(said, content_type="text/plain")
 
     @app.page(peers.OWN)

@@ -7,17 +7,19 @@ Lag has the names that existing rules and dashboards query: kafka_exporter's and
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from kagent.names import shown
+from kagent.worker.delays import STAGES, Histogram, Stage
 
-Kind = Literal["gauge", "counter"]
+Kind = Literal["gauge", "counter", "histogram"]
 OWN = ("cluster", "group")
 KEX = ("cluster", "consumergroup", "topic")
 KLE = ("cluster_name", "group")
@@ -59,8 +61,11 @@ METRICS: Mapping[str, About] = {
         About("kagent_ready", "gauge", (), "1 once the worker has caught up."),
         About("kagent_events_total", "counter", (), "Messages of the events topic taken in."),
         About("kagent_dead_letters_total", "counter", (), "Messages that could not be read."),
+        About("kagent_delay_seconds", "histogram", ("stage",), f"Seconds, by stage. {'; '.join(f'{s}: {m}' for s, m in STAGES.items())}."),
         About("kagent_candidates_dropped_total", "counter", ("reason",), "Findings that were not published, by reason."),
-        About("kagent_series_left_out", "gauge", (), "Series of partitions and members not shown, by the limit."),
+        About("kagent_series_left_out", "gauge", (), "Series of partitions and members not shown: worker.max_series."),
+        About("kagent_groups_left_out", "gauge", (), "Groups not shown here: worker.max_metric_groups."),
+        About("kagent_events_over_limit_total", "counter", (), "Events of groups beyond worker.max_groups, left aside."),
     )
 }  # fmt: skip
 
@@ -117,13 +122,16 @@ class WorkerView:
     events: int = 0
     dead_letters: int = 0
     dropped: Mapping[str, int] = field(default_factory=dict)
+    over_limit: int = 0
+    delays: Mapping[Stage, Histogram] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """``series``: most series of partitions and members; groups keep their sums."""
+    """``series``: most series of partitions and members; groups keep their sums. ``groups``: most groups at all."""
 
     series: int = 100_000
+    groups: int = 20_000
 
 
 def hashed(value: str) -> str:
@@ -150,7 +158,8 @@ def collect(view: WorkerView, limits: Limits) -> Iterator[Metric]:
     """The view as metric families."""
     families, left, seen = Families(), 0, set[tuple[str, str]]()
     room = limits.series
-    for group in view.groups:
+    ranked = sorted(view.groups, key=_matters)
+    for group in ranked[: limits.groups]:
         names = shown(group.cluster), shown(group.group)
         if names in seen:  # two names that look alike once cut or escaped: a number tells them apart
             names = names[0], f"{names[1]} {hashed(group.group)}"
@@ -162,18 +171,34 @@ def collect(view: WorkerView, limits: Limits) -> Iterator[Metric]:
             continue
         room -= fine
         _parts(families, group, *names)
-    for cluster in sorted({g.cluster for g in view.groups}):
-        families.add("kagent_groups", [cluster], sum(g.cluster == cluster for g in view.groups))
+    for cluster, count in sorted(Counter(g.cluster for g in view.groups).items()):
+        families.add("kagent_groups", [shown(cluster)], count)
     for cluster, age in view.progress.items():
-        families.add("kagent_progress_age_seconds", [cluster], age)
+        families.add("kagent_progress_age_seconds", [shown(cluster)], age)
     families.add("kagent_last_tick_age_seconds", [], view.tick_age)
     families.add("kagent_ready", [], float(view.ready))
     families.add("kagent_events_total", [], view.events)
     families.add("kagent_dead_letters_total", [], view.dead_letters)
     families.add("kagent_series_left_out", [], left)
+    families.add("kagent_groups_left_out", [], max(0, len(ranked) - limits.groups))
+    families.add("kagent_events_over_limit_total", [], view.over_limit)
     for reason, count in view.dropped.items():
         families.add("kagent_candidates_dropped_total", [reason], count)
     yield from families.made.values()
+    yield _delays(view.delays)
+
+
+def _delays(delays: Mapping[Stage, Histogram]) -> Metric:
+    about = METRICS["kagent_delay_seconds"]
+    family = HistogramMetricFamily(about.name, about.meaning, labels=about.labels)
+    for stage, histogram in delays.items():
+        family.add_metric([stage], histogram.buckets(), histogram.sum)
+    return family
+
+
+def _matters(group: GroupSample) -> tuple[bool, int]:
+    """What is shown first where not all can be: open incidents, then lag."""
+    return group.incident is None, -sum(p.lag or 0 for p in group.partitions)
 
 
 def _sums(families: Families, group: GroupSample, cluster: str, name: str) -> None:

@@ -156,7 +156,12 @@ class WorkerSettings(Strict):
         ge=0,
         description="Most series of partitions and members on /metrics; groups keep their sums.",
     )
-    max_groups: int = Field(20_000, ge=1)
+    max_metric_groups: int = Field(
+        20_000,
+        ge=0,
+        description="Most groups on /metrics: those with an incident, then those with the most lag.",
+    )
+    max_groups: int = Field(20_000, ge=1, description="Most groups looked after; what is known stays.")
     max_partitions_per_group: int = Field(50_000, ge=1)
 
 

@@ -50,6 +50,8 @@ async def view(desk: Desk, ready: bool, only: str | None = None) -> WorkerView:
         events=desk.counts["events"],
         dead_letters=desk.counts["dead_letters"],
         dropped=dict(desk.dropped),
+        over_limit=desk.counts["groups_over_limit"],
+        delays=desk.delays.stages,
     )
 
 
@@ -60,10 +62,12 @@ def _group(desk: Desk, partition: int, entry: Entry, now: int) -> GroupSample:
     judged = desk.looks.get(entry.key)
     members = look.roster.members if look.roster else ()
     told = desk.redaction
-    load = look.load if look.by_member else None
-    rows = zip(
-        lags.committed.tolist(), lags.shown.tolist(), look.age.tolist(), lags.owner.tolist(), strict=True
-    )
+    late = bool((lags.shown > 0).any())
+    load = (
+        look.load if look.by_member and late else None
+    )  # of those who are caught up it is known without weighing
+    age = look.age.tolist() if late else [0.0] * len(lags)
+    rows = zip(lags.committed.tolist(), lags.shown.tolist(), age, lags.owner.tolist(), strict=True)
     said = desk.published.get(entry.key)
     standing = said if is_open(said) else None
     skew = standing.skew if standing else None
@@ -78,7 +82,7 @@ def _group(desk: Desk, partition: int, entry: Entry, now: int) -> GroupSample:
             MemberSample(name, told.member_id(m.member_id), told.client_id(m.client_id), told.host(m.host), float(load.lag[at]) if load else 0.0)
             for at, (m, name) in enumerate(zip(members, look.names, strict=True))
         ],
-        skew=load.skew if load else None,
+        skew=load.skew if load else 1.0 if look.by_member else None,
         verdict=judged.verdict if known and judged else "balanced",
         blind=seen.blind is not None,
         incident=(standing.verdict.value, standing.severity.value) if standing else None,
@@ -89,7 +93,8 @@ def _group(desk: Desk, partition: int, entry: Entry, now: int) -> GroupSample:
 
 def limits(desk: Desk) -> Limits:
     """By the settings."""
-    return Limits(desk.settings.worker.max_series)
+    worker = desk.settings.worker
+    return Limits(worker.max_series, worker.max_metric_groups)
 
 
 async def own(desk: Desk, loaded: Iterable[int], only: str | None) -> Part:

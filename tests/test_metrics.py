@@ -20,6 +20,7 @@ from kagent.metrics import (
     exposition,
     page,
 )
+from kagent.worker.delays import BOUNDS, Delays, Histogram
 
 ROOT = Path(__file__).parents[1]
 EVIL = ["<script>alert(1)</script>", "a\x1b[2J\n} 1", 'a"b\\', "x" * 32_000, "x" * 31_999]
@@ -36,10 +37,19 @@ def samples(view: WorkerView, limits: Limits | None = None) -> list[tuple[str, d
     return [(s.name, s.labels, s.value) for family in parsed(text) for s in family.samples]
 
 
-def test_every_metric_of_the_table_is_shown_with_its_labels_and_no_other() -> None:
-    found = samples(WorkerView([group("g")], {"main": 2.0}, 3.0, True, 7, 1, {"unconfirmed": 2}))
+def bare(name: str) -> str:
+    """A histogram's own name."""
+    base = re.sub(r"_(bucket|sum|count)$", "", name)
+    return base if base in METRICS and METRICS[base].kind == "histogram" else name
 
-    labels = {name: tuple(sorted(said)) for name, said, _ in found}
+
+def test_every_metric_of_the_table_is_shown_with_its_labels_and_no_other() -> None:
+    view = WorkerView(
+        [group("g")], {"main": 2.0}, 3.0, True, 7, 1, {"unconfirmed": 2}, 5, {"event": Histogram()}
+    )
+    found = samples(view)
+
+    labels = {bare(name): tuple(sorted(set(said) - {"le"})) for name, said, _ in found}
     assert labels == {about.name: tuple(sorted(about.labels)) for about in METRICS.values()}
 
 
@@ -67,6 +77,34 @@ def test_series_are_bounded_and_what_is_left_out_is_counted() -> None:
     assert [v for name, _, v in found if name == "kagent_series_left_out"] == [90 * 9]
 
 
+def test_of_too_many_groups_those_that_matter_are_shown() -> None:
+    groups = [GroupSample("main", f"g{i}", [PartitionSample("t", 0, 1, i, 0.0)]) for i in range(50)]
+    groups.append(GroupSample("main", "sick", incident=("stalled", "page")))
+
+    found = samples(WorkerView(groups), Limits(groups=3))
+
+    assert [s["group"] for name, s, _ in found if name == "kagent_group_blind"] == ["sick", "g49", "g48"]
+    assert [v for name, _, v in found if name == "kagent_groups_left_out"] == [48]
+    assert [v for name, _, v in found if name == "kagent_groups"] == [51]
+
+
+def test_delays_are_counted_by_stage_and_never_negative() -> None:
+    delays = Delays()
+    for milliseconds in (-50, 100, 101, 4_000, 9_999_999):
+        delays.add("event", milliseconds)
+
+    found = [
+        (s, v)
+        for name, s, v in samples(WorkerView(delays=delays.stages))
+        if name == "kagent_delay_seconds_bucket"
+    ]
+    event = {s["le"]: v for s, v in found if s["stage"] == "event"}
+
+    assert [float(bound) for bound in event] == [*BOUNDS, float("inf")]
+    assert (event["0.1"], event["0.25"], event["5.0"], event["3600.0"], event["+Inf"]) == (2, 3, 4, 4, 5)
+    assert all(v == 0 for s, v in found if s["stage"] == "whole")
+
+
 def test_the_page_is_made_from_the_table() -> None:
     assert (ROOT / "docs" / "metrics.md").read_text() == page()
 
@@ -79,7 +117,7 @@ def test_rules_and_dashboard_ask_for_metrics_that_exist(file: str) -> None:
     else:
         queries = [r["expr"] for g in yaml.safe_load(text)["groups"] for r in g["rules"]]
 
-    asked = {name for query in queries for name in re.findall(r"\b(?:kagent|kafka)_\w+", query)}
+    asked = {bare(name) for query in queries for name in re.findall(r"\b(?:kagent|kafka)_\w+", query)}
 
     assert asked
     assert asked <= set(METRICS)

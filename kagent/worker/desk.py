@@ -35,6 +35,7 @@ from kagent.worker.adopt import adopt
 from kagent.worker.arrival import Arrival
 from kagent.worker.ask import Answer, contradiction, refreshed
 from kagent.worker.coverage import Coverage
+from kagent.worker.delays import Delays
 from kagent.worker.index import Entry, Index, Tables
 from kagent.worker.summary import Summary, state_message
 
@@ -71,6 +72,7 @@ class Desk:
     looks: dict[str, Judgement] = field(default_factory=dict)
     dropped: Counter[str] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
+    delays: Delays = field(default_factory=Delays)
     recent: dict[str, Recent] = field(default_factory=dict)
     last_tick: float = 0.0
     _recent_at: dict[str, int] = field(default_factory=dict)
@@ -98,6 +100,9 @@ class Desk:
         for row in self.tables.ends.values():
             if row.partition in self.coverage and (row.cluster, row.topic) not in self.ends:
                 self.ends[row.cluster, row.topic] = EndHistory.from_row(row.history)
+        known = {key for entries in self.index.partitions.values() for key in entries}
+        self.looks = {key: look for key, look in self.looks.items() if key in known}
+        self.published = {key: said for key, said in self.published.items() if key in known}
         log.info("looking after partitions %s with %d groups", partitions, self.group_count)
 
     def _coverage(self, partition: int) -> Coverage:
@@ -126,10 +131,18 @@ class Desk:
         if isinstance(message, Beat):
             self._beat(partition, coverage, message)
         elif isinstance(message, GroupEvent) and self._wanted(partition, message):
-            self.index.take(partition, message)
+            self._clocked(self.index.take(partition, message), message)
             names = self.names.setdefault(message.cluster, {})
             names |= {o.topic_id: o.topic for o in message.offsets if o.topic_id}
         self.counts["events"] += 1
+
+    def _clocked(self, entry: Entry, event: GroupEvent) -> None:
+        now = self.now
+        if event.offsets:
+            newest = max((max(o.time) for o in event.offsets if len(o.time)), default=now)
+            self.delays.add("event", now - int(newest))
+        if entry.unjudged_since is None:
+            entry.unjudged_since = now
 
     def _beat(self, partition: int, coverage: Coverage, beat: Beat) -> None:
         changed = [coverage.progress(progress) for progress in beat.each()]
@@ -206,8 +219,10 @@ class Desk:
             await self._confirm(partition, entry, candidate, at)
         await self._close_gone(partition, at)
         self._keep_ends(partition, at)
-        self.counts["forgotten"] += self.index.forget(partition, at)
         await self._retire(partition, at)
+        for key in self.index.forget(partition, at, self.published):
+            self.looks.pop(key, None)
+            self.counts["forgotten"] += 1
         self.last_tick = self.clock()
         opened = Counter(
             e.cluster for e in self.index.entries(partition).values() if e.judged and e.judged.incident
@@ -283,6 +298,9 @@ class Desk:
             counts[entry.cluster, "blind"] += seen.blind is None
             return None
         self.looks[entry.key] = found
+        if entry.unjudged_since is not None:
+            self.delays.add("verdict", self.now - entry.unjudged_since)
+            entry.unjudged_since = None
         if found.dropped:
             self.dropped[found.dropped] += 1
         await self._say(entry, found.messages)
@@ -329,8 +347,10 @@ class Desk:
 
     async def _say(self, entry: Entry, messages: Iterable[Recommendation]) -> None:
         for made in messages:
-            message = self.redaction.checked(made)
+            message, began = self.redaction.checked(made), self.now
             await self.publish(entry.key, to_bytes(message))
+            self.delays.add("publish", self.now - began)
+            self.delays.add("whole", self.now - message.as_of)
             self.published[entry.key] = message
             self.counts[f"said_{message.status.value}"] += 1
             log.info("%s %s: %s", message.status.value, entry.key, message.reason)

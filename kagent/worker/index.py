@@ -6,7 +6,7 @@ rows; so each partition has an index of its own, built from the rows that name i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Container, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -44,6 +44,8 @@ class Entry:
     commits: dict[str, TopicCommits] = field(default_factory=dict)
     judged: JudgeState | None = None
     last_event: int = 0
+    unjudged_since: int | None = None
+    """When the oldest event came that no judgement has seen yet, by this worker's clock in ms."""
     redaction: Redaction = CLEAR
     _roster: Roster | None = None
 
@@ -152,10 +154,12 @@ class Index:
                 cluster=entry.cluster, group=entry.group, partition=partition, state=row
             )
 
-    def forget(self, partition: int, now: int) -> int:
-        """Drop the groups of which nothing is left for long enough; how many."""
+    def forget(self, partition: int, now: int, said: Container[str] = ()) -> list[str]:
+        """Drop the groups of which nothing is left for long enough, and nothing on the topic (``said``); their keys."""
         gone = [
-            e for e in self.entries(partition).values() if e.empty and 0 < e.last_event < now - GONE_AFTER_MS
+            e
+            for e in self.entries(partition).values()
+            if e.empty and 0 < e.last_event < now - GONE_AFTER_MS and e.key not in said
         ]
         for entry in gone:
             for topic in entry.commits:
@@ -163,4 +167,4 @@ class Index:
             self.tables.members.pop(entry.key, None)
             self.tables.verdicts.pop(entry.key, None)
             del self.entries(partition)[entry.key]
-        return len(gone)
+        return [entry.key for entry in gone]

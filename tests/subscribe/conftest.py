@@ -83,6 +83,10 @@ class Alerts:
         found: list[dict[str, Any]] = httpx.get(f"{self.url}/api/v2/alerts", params=query).json()
         return found
 
+    def groups(self) -> list[str]:
+        """The groups about which an alert is firing."""
+        return [alert["labels"]["group"] for alert in httpx.get(f"{self.url}/api/v2/alerts").json()]
+
 
 @pytest.fixture(scope="module")
 def alertmanager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Alerts]:

@@ -13,6 +13,7 @@ import pytest
 from pydantic import ValidationError
 
 from kagent.errors import SettingsError
+from kagent.names import shown
 from kagent.settings import load
 from kagent.subscribe.bridge import Desk
 from kagent.subscribe.destinations import AlertSettings, Wants
@@ -124,6 +125,45 @@ def test_a_webhook_is_signed_and_sends_only_what_its_template_names(receiver: An
     assert found == hmac.new(b"key", f"{stamp}.".encode() + body, hashlib.sha256).hexdigest()
     assert orjson.loads(body) == {"text": "<script>alert(1)</script>\\x1b[2J"}
     assert b"<script>" not in body
+
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "x\x1b[2J\x1b]0;owned\x07",
+    "n" * 32_000,
+    '"}{',
+    "{{ 7 * 7 }}",
+    "a\nb",
+    "\u202etxt",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("kind", ["alertmanager", "pagerduty", "webhook"])
+def test_a_name_is_data_wherever_it_is_sent(receiver: Any, rec: Any, kind: str, name: str) -> None:
+    more = {"pagerduty": {"routing_key": "R"}}.get(kind, {})
+    said = rec(name, id="1", reason=f"{name} is behind.", owner=name, labels={name: name})
+
+    asyncio.run(sender(destination(type=kind, url=receiver.url, **more)).send("open", Told.of(said, None)))
+
+    ((_, body),) = receiver.received
+
+    def texts(node: Any) -> list[str]:
+        if isinstance(node, dict):
+            return [t for k, v in node.items() for t in [k, *texts(v)]]
+        return (
+            [t for v in node for t in texts(v)]
+            if isinstance(node, list)
+            else [node]
+            if isinstance(node, str)
+            else []
+        )
+
+    found = texts(orjson.loads(body))
+    assert any(shown(name) in text for text in found)
+    assert all(text.isprintable() for text in found)
+    assert max(map(len, found)) <= 2_300
+    assert "49" not in {text.strip() for text in found}
 
 
 def test_html_templates_escape_names(rec: Any) -> None:

@@ -83,7 +83,12 @@ async def test_an_alertmanager_fires_while_open_and_rests_when_closed(alertmanag
     desk.silent = lambda cluster: True
     work = asyncio.create_task(desk.run())
     desk.put("main/am", rec("am"))
+    for at, name in enumerate(
+        ("<script>alert(1)</script>", "x\x1b[2J", "n" * 32_000)
+    ):  # taken as well, as data
+        desk.put(f"main/{at}", rec(name, id=str(at), opened_at=1_700_000_000_000))
     await until(lambda: len(alertmanager.now("am")) == 1)
+    await until(lambda: {len(g) for g in alertmanager.groups()} >= {25, 8, 255})
     first = await asyncio.to_thread(alertmanager.now, "am")
 
     await until(lambda: "stale" in alertmanager.now("am")[0]["annotations"]["summary"])

@@ -234,3 +234,50 @@ def recommendation(group: str) -> Recommendation:
         skew=Skew(now=2.0),
         basis=Basis(generation=1, digest="d"),
     )
+
+
+async def test_a_group_that_is_gone_is_forgotten_once_its_last_message_is_off_the_topic() -> None:
+    sent: list[tuple[str, bytes | None]] = []
+    worker = desk(sent=sent)
+    clock: Any = worker.clock
+    worker.take(0, 0, event("g", [commit(1, 5, 1)]))
+    worker.take(0, 1, event("thrown-away", [commit(1, 5, 1)]))
+    worker.adopt(0, {"main/g": recommendation("g")})
+    for name in ("g", "thrown-away"):
+        worker.take(0, 2, event(name, [], [TopicTombstones("orders", [1], [9])]))
+    await worker.tick(0, NOW)
+
+    clock.now += 2 * 86_400
+    await worker.tick(0, worker.now)
+    assert set(worker.index.entries(0)) == set(worker.looks) == {"main/g"}
+
+    clock.now += 7 * 86_400
+    await worker.tick(0, worker.now)
+    assert sent[-1] == ("main/g", None)
+    assert (worker.group_count, worker.looks, worker.published) == (0, {}, {})
+
+
+def test_what_is_known_of_groups_that_went_to_another_worker_is_dropped() -> None:
+    worker = desk()
+    worker.load([0, 1], {})
+    worker.take(1, 0, event("g", [commit(1, 5, 1)]))
+    worker.adopt(1, {"main/g": recommendation("g")})
+
+    worker.load([0], {})
+
+    assert (worker.group_count, worker.published) == (0, {})
+
+
+async def test_the_time_from_a_commit_to_its_judgement_is_measured() -> None:
+    worker = desk()
+    clock: Any = worker.clock
+    clock.now += 2
+    worker.take(0, 0, event("g", [commit(1, 5, 1)]))  # committed at NOW
+    clock.now += 7
+    await worker.tick(0, worker.now)
+    await worker.tick(0, worker.now + 1)
+
+    took = {stage: (sum(h.counts), h.sum) for stage, h in worker.delays.stages.items()}
+    assert took["event"] == (1, pytest.approx(2.0))
+    assert took["verdict"] == (1, pytest.approx(7.0))
+    assert took["publish"] == took["whole"] == (0, 0.0)

@@ -1,6 +1,7 @@
 """What one scrape of `/metrics` costs a worker with many groups: `python benchmarks/metrics.py`.
 
-20,000 groups with ten partitions and three members each, in a worker's desk as events would have put them there, judged once.
+20,000 groups with ten partitions and three members each, every twentieth behind, in a worker's desk as events would have put
+them there, judged once.
 Prints seconds and megabytes of a scrape, and how long others had to wait for the event loop at most, beside what
 prometheus-client itself takes in the same run for as many plain gauges. Then 50,000 throw-away groups: what is let in, and
 what a tick, an adoption and a forgetting cost for 10,000 and for twice as many.
@@ -43,7 +44,7 @@ async def scrape(groups: int, partitions: int) -> None:
     world = World()
     began = time.perf_counter()
     for n in range(groups):
-        world.group(f"group-{n}", partitions)
+        world.group(f"group-{n}", partitions, behind=n % 20 == 0)
     world.sampled(partitions)
     filled = time.perf_counter() - began
     ticked = await world.tick()
@@ -137,10 +138,15 @@ class World:
     def _beat(self) -> None:
         self._take(encode(Beat("main", self.now, "r", 1.0, False, [0], [0], [10], [10], [10])))
 
-    def group(self, name: str, partitions: int, members: int = 3) -> None:
+    def group(self, name: str, partitions: int, members: int = 3, behind: bool = True) -> None:
         listed = list(range(partitions))
         commit = TopicOffsets(
-            "orders", None, listed, [50 * p for p in listed], [self.now] * partitions, listed
+            "orders",
+            None,
+            listed,
+            [(50 if behind else 100) * p for p in listed],
+            [self.now] * partitions,
+            listed,
         )
         records = [MembershipRecord(1, self.now, _membership(name, partitions, members))] if members else []
         self._take(encode(GroupEvent("main", name, 0, self.now, [commit], (), records)))

@@ -51,7 +51,11 @@ def rules(topics: Topics) -> dict[str, list[Rule]]:
         Rule("describe", "group", "*"),
         Rule("describe", "cluster", "kafka-cluster"),
     ]
-    subscriber = [*_reads(topics.recommendations), Rule("read", "group", f"{app}-subscriber", "prefixed")]
+    subscriber = [
+        *_reads(topics.recommendations),
+        *_reads(topics.mutes),
+        Rule("read", "group", f"{app}-subscriber", "prefixed"),
+    ]
     alert = [*_reads(topics.recommendations), *_reads(topics.alerts), *_writes(topics.alerts)]
     roles = {"pipeline": pipeline, "worker": worker, "subscriber": subscriber, "alert": alert}
     return {role: list(dict.fromkeys(rights)) for role, rights in roles.items()}

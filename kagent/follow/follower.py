@@ -1,0 +1,270 @@
+"""One consumer's follower: what it remembers, what it does when it leads the group, and when it asks for a rebalance.
+
+The decisions are in kagent.follow.decision and kagent.follow.asking; this is the state between them and the client.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from kagent.errors import InputError
+from kagent.follow import said
+from kagent.follow.asking import Asking, May, may_ask, recent
+from kagent.follow.decision import decide
+from kagent.follow.reader import Reader
+from kagent.follow.values import (
+    Decision,
+    Followed,
+    Held,
+    Peer,
+    Reason,
+    Rules,
+    Snapshot,
+    View,
+    member_name,
+    once,
+)
+from kagent.names import shown
+from kagent.settings import Cluster, Topics
+from kagent.strategies.plugins import userdata
+from kagent.strategies.plugins.engine import Engine, Joined, Pairs
+
+log = logging.getLogger("kagent.follow")
+
+SWITCH = "KAGENT_FOLLOW"
+AS_IT_IS, DRY = ("", "on"), "dry"
+"""What the variable may say without switching off; it never switches on what was not asked for."""
+
+
+NEWEST = 2**31 - 1
+
+
+class Client(Protocol):
+    """What a follower needs of its consumer; nothing here waits for a network."""
+
+    def name(self) -> tuple[str | None, str, str | None]:
+        """Instance id, client id, and the host that the broker sees (None while there is no connection)."""
+
+    def generation(self) -> int | None:
+        """The group's generation that this member is in; None where the client does not tell."""
+
+    def rejoin(self) -> None:
+        """Join the group again; may be called from any thread."""
+
+
+class Follower:
+    """Made by ``aiokafka_follower`` or ``kafka_python_follower``, one for each consumer.
+
+    ``counts``: how often each Reason decided a rebalance that this member led, and ``asked``.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str | Cluster,
+        group: str,
+        cluster: str = "main",
+        *,
+        apply: bool = False,
+        strategy: str = "sticky",
+        asking: Asking | None = None,
+        host: str | None = None,
+        prefix: str = "kagent-",
+        max_age: float = 60.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.builtin = Engine(strategy)
+        if self.builtin.strategy.cooperative:
+            raise InputError(
+                f"{strategy} needs the cooperative protocol: kagent.follow is eager; take sticky"
+            )
+        self.rules = Rules(cluster, group, max_age=max_age)
+        self.apply, self.asking, self.host, self.clock = apply, asking or Asking(), host, clock
+        self.counts: Counter[str] = Counter()
+        self.snapshot: Snapshot | None = None
+        self.client: Client | None = None
+        source = bootstrap if isinstance(bootstrap, Cluster) else Cluster(bootstrap=bootstrap)
+        self.reader = Reader(source, cluster, group, self.learned, self.tick, Topics(prefix=prefix))
+        self._lock = threading.Lock()
+        self._held: Held = ()
+        self._generation: int | None = None
+        self._followed: Followed | None = None
+        self._asked: tuple[int, ...] = ()
+        self._forgiven = 0.0
+        self._latched = False
+        self._led: View | None = None
+        self._leads: View | None = None
+        self._said = ""
+
+    @property
+    def protocol(self) -> str:
+        """The name under which all members of the group join; kagent knows a following group by it."""
+        name = self.builtin.strategy.name
+        return "kagent-follow" if name == "sticky" else f"kagent-follow-{name}"
+
+    @property
+    def latched(self) -> bool:
+        """Whether it stopped following because it would have asked for too many rebalances."""
+        return self._latched
+
+    def reset(self) -> None:
+        """Follow again after it latched off; what was asked for before no longer counts."""
+        with self._lock:
+            self._latched, self._asked, self._forgiven = False, (), self.clock()
+
+    def learned(self, snapshot: Snapshot) -> None:
+        """The cache: one assignment of a reference, so an assignor in another thread sees all or nothing."""
+        self.snapshot = snapshot
+
+    # The member's part: what it says when it joins, and what it was given.
+
+    def user_data(self) -> bytes:
+        """What to send with a JoinGroup request."""
+        with self._lock:
+            self._leads = self._led = None
+            return said.joining(self._name(), self._held, self._generation, self._followed, self._asked)
+
+    def assigned(self, pairs: Iterable[tuple[str, int]], generation: int | None, data: bytes | None) -> None:
+        """Remember what this member was given; ``generation`` as the client tells it, None where it does not."""
+        given = said.read_given(data)
+        with self._lock:
+            self._held = once(pairs)
+            self._generation = given.generation if given and generation is None else generation
+            self._followed = given.followed if given else None
+            self._remember(given.asked if given else ())
+            if self._led is not None:
+                peers = tuple(replace(peer, generation=self._generation) for peer in self._led.peers)
+                self._leads = replace(self._led, peers=peers)
+
+    def _name(self) -> str | None:
+        if self.client is None:
+            return None
+        instance_id, client_id, host = self.client.name()
+        host = self.host or host
+        return instance_id or (member_name(None, client_id, host) if host else None)
+
+    # The leader's part.
+
+    def place(self, counts: Mapping[str, int], joined: Sequence[Joined]) -> tuple[dict[str, Pairs], bytes]:
+        """Everybody's partitions, every member present, and the blob that goes with each. Asks nobody, never raises."""
+        heard = [said.read_joining(one.user_data) for one in joined]
+        view = View(tuple(map(_peer, joined, heard)), counts)
+        with self._lock:
+            self._remember(at for one in heard if one is not None for at in one.asked)
+        decision = self._decide(view)
+        dry = self._dry()
+        self.counts[decision.reason] += 1
+        self._tell(decision, dry)
+        use = decision.placed is not None and not dry
+        if use and decision.placed is not None:
+            placed = {member: list(held) for member, held in decision.placed.items()}
+        else:
+            placed = self.builtin.place(counts, _for_builtin(view, joined))
+        followed = decision.followed if use else None
+        peers = tuple(
+            replace(peer, held=once(placed.get(peer.member_id, ())), followed=followed) for peer in view.peers
+        )
+        with self._lock:
+            self._led = View(peers, dict(counts))
+            return placed, said.given(_next(view.generation), followed, self._asked)
+
+    def _decide(self, view: View) -> Decision:
+        rules = replace(self.rules, off=self._off(), latched=self._latched)
+        try:
+            return decide(view, self.snapshot, self.clock(), rules)
+        except Exception:
+            log.exception("group %s: no decision could be made", shown(self.rules.group))
+            return Decision(Reason.FAILED, "no decision could be made.")
+
+    def _tell(self, decision: Decision, dry: bool) -> None:
+        group, builtin = shown(self.rules.group), self.builtin.strategy.name
+        if decision.placed is None:
+            log.info("group %s: assigned by %s: %s", group, builtin, decision.sentence)
+        elif dry:
+            log.info("group %s: assigned by %s; but for the dry run, %s", group, builtin, decision.sentence)
+        else:
+            log.info("group %s: %s", group, decision.sentence)
+
+    # Asking the group to rejoin.
+
+    def tick(self) -> None:
+        """Ask for a rebalance if this member leads and a plan could be followed; by the reader, about twice a second."""
+        view, client = self._leads, self.client
+        if view is None or client is None:
+            return
+        decision = self._decide(view)
+        if decision.reason is not Reason.FOLLOWED:
+            return
+        if self._dry():
+            self._say_once(f"but for the dry run, the group would be asked to rejoin: {decision.sentence}")
+            return
+        now = self.clock()
+        with self._lock:
+            may = may_ask(self._asked, now, self.asking)
+            if may is May.ASK:
+                self._remember((int(now * 1000),))
+            elif may is May.LATCH:
+                self._latched = True
+        if may is May.ASK:
+            self.counts["asked"] += 1
+            log.info("group %s is asked to rejoin: %s", shown(self.rules.group), decision.sentence)
+            client.rejoin()
+        elif may is May.LATCH:
+            log.error(
+                "group %s: %d rebalances were asked for in a day and another would be needed: following is latched off "
+                "until this consumer starts anew or its follower is reset",
+                shown(self.rules.group),
+                self.asking.per_day,
+            )
+
+    def _say_once(self, sentence: str) -> None:
+        if sentence != self._said:
+            self._said = sentence
+            log.info("group %s: %s", shown(self.rules.group), sentence)
+
+    def _remember(self, asked: Iterable[int]) -> None:
+        counting = (at for at in (*self._asked, *asked) if at / 1000 > self._forgiven)
+        self._asked = recent(counting, self.clock())
+
+    def _off(self) -> bool:
+        return os.environ.get(SWITCH, "").strip().lower() not in (*AS_IT_IS, DRY)
+
+    def _dry(self) -> bool:
+        return not self.apply or os.environ.get(SWITCH, "").strip().lower() == DRY
+
+
+def partition_counts(cluster: Any, joined: Sequence[Joined]) -> dict[str, int]:
+    """Partitions of each topic as the client's metadata has them; none while it is not there (the group joins again)."""
+    topics = dict.fromkeys(topic for one in joined for topic in one.topics)
+    found = {topic: cluster.partitions_for_topic(topic) for topic in topics}
+    return {topic: max(numbers) + 1 if numbers else 0 for topic, numbers in found.items()}
+
+
+def _next(generation: int | None) -> int:
+    return min((-1 if generation is None else generation) + 1, NEWEST)
+
+
+def _peer(one: Joined, heard: said.Joining | None) -> Peer:
+    """The broker's word for an instance id counts more than the member's own."""
+    topics = tuple(dict.fromkeys(one.topics))
+    if heard is None:
+        return Peer(one.member_id, topics)
+    name = one.group_instance_id or heard.name
+    return Peer(one.member_id, topics, name, heard.pairs, heard.generation, heard.followed)
+
+
+def _for_builtin(view: View, joined: Sequence[Joined]) -> list[Joined]:
+    """What members hold, in the user data of the sticky assignor."""
+    out: list[Joined] = []
+    for peer, one in zip(view.peers, joined, strict=True):
+        held = [pair for pair in peer.held or () if pair in view.partitions]
+        generation = userdata.NO_GENERATION if peer.generation is None else peer.generation
+        data = None if peer.held is None else userdata.encode(held, generation)
+        out.append(replace(one, user_data=data, owned=None))
+    return out

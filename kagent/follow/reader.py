@@ -1,0 +1,161 @@
+"""Reads what stands under one group's key on kagent's topics, in a thread of its own, so that no assignor has to.
+
+Each time both topics were read to their ends there is a new Snapshot; while they cannot be, the last one grows old.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import orjson
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from kagent.advice.recommendation import Recommendation
+from kagent.errors import KafkaError
+from kagent.follow.values import Snapshot
+from kagent.kafka.clients import aiokafka
+from kagent.keys import group_key
+from kagent.settings import Cluster, Topics
+from kagent.subscribe.client import parsed
+from kagent.supervise import backoff
+
+log = logging.getLogger("kagent.follow")
+
+CONFIRM_EVERY = 5.0
+"""Seconds between two looks whether there is more than was read."""
+ANSWER_WITHIN = 15.0
+POLL_MS = 500
+LARGEST = 4 * 1024 * 1024
+"""Bytes of a message; longer ones are not looked into."""
+FOREVER = float("inf")
+
+
+def keep(snapshot: Snapshot, topics: Topics, topic: str, value: bytes | None) -> Snapshot:
+    """The snapshot after a message under the group's key."""
+    if topic == topics.mutes:
+        return replace(snapshot, muted_until=_muted_until(value))
+    if value is None:
+        return replace(snapshot, recommendation=None, unreadable=False)
+    message = parsed(None, value) if len(value) <= LARGEST else None
+    read = message if isinstance(message, Recommendation) else None
+    return replace(snapshot, recommendation=read, unreadable=read is None)
+
+
+def _muted_until(value: bytes | None) -> float:
+    """Seconds since the epoch; a mute that cannot be read holds until it is taken back."""
+    if value is None:
+        return 0.0
+    try:
+        return int(orjson.loads(value)["until"]) / 1000
+    except (ValueError, KeyError, TypeError, OverflowError):
+        return FOREVER
+
+
+class Reader:
+    """``publish`` gets each snapshot, ``tick`` is called about twice a second; both in the reader's thread."""
+
+    def __init__(
+        self,
+        source: Cluster,
+        cluster: str,
+        group: str,
+        publish: Callable[[Snapshot], object],
+        tick: Callable[[], object],
+        topics: Topics | None = None,
+    ) -> None:
+        self.source, self.topics = source, topics or Topics()
+        self.key = group_key(cluster, group).encode(errors="surrogatepass")
+        self.publish, self.tick = publish, tick
+        self._done = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin to read."""
+        self._done.clear()
+        self._thread = threading.Thread(target=self._run, name="kagent-follow", daemon=True)
+        self._thread.start()
+
+    def stop(self, within: float = ANSWER_WITHIN) -> None:
+        """End, waiting for the thread."""
+        self._done.set()
+        if self._thread is not None:
+            self._thread.join(within)
+
+    def _run(self) -> None:
+        asyncio.run(self._keep_reading())
+
+    async def _keep_reading(self) -> None:
+        failures = 0
+        while not self._done.is_set():
+            began = time.monotonic()
+            try:
+                await self._read()
+            except Exception as error:
+                failures = 1 if time.monotonic() - began > 60 else failures + 1
+                log.warning("kagent's topics on %s cannot be read: %s", self.source.bootstrap, error)
+                await self._pause(backoff(failures))
+
+    async def _pause(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while not self._done.is_set() and time.monotonic() < until:
+            await asyncio.sleep(POLL_MS / 1000)
+            self.tick()
+
+    async def _read(self) -> None:
+        """Read both topics from their beginning, and on, until stopped. Raises whatever goes wrong."""
+        consumer = AIOKafkaConsumer(
+            **aiokafka(self.source, enable_auto_commit=False, auto_offset_reset="earliest")
+        )
+        try:
+            await asyncio.wait_for(consumer.start(), ANSWER_WITHIN)
+            assigned = await asyncio.wait_for(self._all_partitions(consumer), ANSWER_WITHIN)
+            consumer.assign(assigned)
+            await asyncio.wait_for(consumer.seek_to_beginning(*assigned), ANSWER_WITHIN)
+            await self._tail(consumer, assigned)
+        finally:
+            await consumer.stop()
+
+    async def _all_partitions(self, consumer: AIOKafkaConsumer) -> list[TopicPartition]:
+        topics = [self.topics.recommendations, self.topics.mutes]
+        client = consumer._client  # the consumer itself knows only topics that it is subscribed to
+        client.set_topics(topics)
+        await client.force_metadata_update()
+        found: list[TopicPartition] = []
+        for topic in topics:
+            partitions = client.cluster.partitions_for_topic(topic) or set()
+            if not partitions:
+                raise KafkaError(f"the topic {topic} does not exist or may not be read; run `kagent topics`")
+            found += [TopicPartition(topic, partition) for partition in sorted(partitions)]
+        return found
+
+    async def _tail(self, consumer: AIOKafkaConsumer, assigned: list[TopicPartition]) -> None:
+        found, confirmed, at_end = Snapshot(0.0), 0.0, False
+        while not self._done.is_set():
+            batches = await consumer.getmany(timeout_ms=POLL_MS)
+            fresh = [r for records in batches.values() for r in records if r.key == self.key]
+            for record in fresh:
+                found = keep(found, self.topics, record.topic, record.value)
+            if time.monotonic() - confirmed >= CONFIRM_EVERY or not at_end:
+                asked = time.time()
+                at_end = await asyncio.wait_for(self._at_end(consumer, assigned), ANSWER_WITHIN)
+                if at_end:
+                    found, confirmed = replace(found, read_at=asked), time.monotonic()
+                    self.publish(found)
+            elif fresh:
+                self.publish(found)
+            self.tick()
+
+    async def _at_end(self, consumer: AIOKafkaConsumer, assigned: list[TopicPartition]) -> bool:
+        if await self._all_partitions(consumer) != assigned:
+            raise KafkaError("the number of their partitions has changed")
+        ends: dict[TopicPartition, Any] = await consumer.end_offsets(assigned)
+        positions = {tp: await consumer.position(tp) for tp in assigned}
+        if any(positions[tp] > end for tp, end in ends.items()):
+            raise KafkaError("they were made anew")
+        return all(positions[tp] >= end for tp, end in ends.items())

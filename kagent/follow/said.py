@@ -1,0 +1,109 @@
+"""What members and leader tell each other in the assignor's user data: a marked, versioned blob of JSON with limits.
+
+A member says who it is, what it was given last and which plan it follows; the leader sends back which plan that is.
+Bytes of others, of another version, or beyond the limits say nothing: the built-in assignor then decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from kagent.follow.asking import REMEMBERED
+from kagent.follow.values import Followed, Held, once
+
+MARK = b"kagent-follow\x01"
+"""The last byte is the version."""
+LARGEST = 256 * 1024
+Name = Annotated[str, Field(max_length=4096)]
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+Number = Annotated[int, Field(ge=0, lt=2**31)]
+Asked = Annotated[list[Annotated[int, Field(ge=0, lt=2**53)]], Field(max_length=REMEMBERED)]
+
+
+class _Blob(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
+
+    generation: Number | None = None
+    plan: Digest | None = None
+    roster: Digest | None = None
+    asked: Asked = []
+
+    @property
+    def followed(self) -> Followed | None:
+        """The plan that stands, if any."""
+        return Followed(self.plan, self.roster) if self.plan and self.roster else None
+
+
+Kind = TypeVar("Kind", bound=_Blob)
+
+
+class Joining(_Blob):
+    """What a member sends when it joins. ``held``: topic → partitions; None where there are too many to tell."""
+
+    name: Name | None = None
+    held: dict[Name, list[Number]] | None = None
+
+    @property
+    def pairs(self) -> Held | None:
+        """What it was given last."""
+        return None if self.held is None else once((t, p) for t, ps in self.held.items() for p in ps)
+
+
+class Given(_Blob):
+    """What the leader sends with an assignment. ``generation``: counted on, for clients that are not told the real one."""
+
+
+def joining(
+    name: str | None,
+    held: Iterable[tuple[str, int]] | None,
+    generation: int | None,
+    followed: Followed | None,
+    asked: Iterable[int],
+) -> bytes:
+    """A member's blob; without what it holds if that is too long, and empty if it cannot be said at all."""
+    topics: dict[str, list[int]] = {}
+    for topic, number in held or ():
+        topics.setdefault(topic, []).append(number)
+    known: dict[str, Any] = _common(generation, followed, asked) | {"name": name}
+    whole = _written(Joining, known | {"held": None if held is None else topics})
+    return whole or _written(Joining, known | {"held": None})
+
+
+def given(generation: int | None, followed: Followed | None, asked: Iterable[int]) -> bytes:
+    """The leader's blob, the same for all members."""
+    return _written(Given, _common(generation, followed, asked))
+
+
+def read_joining(data: bytes | None) -> Joining | None:
+    """What a member said; None for whatever is not a member's blob."""
+    return _read(Joining, data)
+
+
+def read_given(data: bytes | None) -> Given | None:
+    """What the leader said; None for whatever is not a leader's blob."""
+    return _read(Given, data)
+
+
+def _common(generation: int | None, followed: Followed | None, asked: Iterable[int]) -> dict[str, Any]:
+    plan, roster = (followed.plan, followed.roster) if followed else (None, None)
+    return {"generation": generation, "plan": plan, "roster": roster, "asked": list(asked)}
+
+
+def _written(kind: type[_Blob], said: dict[str, Any]) -> bytes:
+    try:
+        data = MARK + kind.model_validate(said).model_dump_json(exclude_none=True).encode()
+    except ValueError:  # too long, or a name that is no text
+        return b""
+    return data if len(data) <= LARGEST else b""
+
+
+def _read(kind: type[Kind], data: bytes | None) -> Kind | None:
+    if not data or len(data) > LARGEST or not data.startswith(MARK):
+        return None
+    try:
+        return kind.model_validate_json(data[len(MARK) :])
+    except ValidationError:
+        return None

@@ -1,0 +1,387 @@
+"""Real consumers of both libraries follow what a real broker's topic says: skew falls, and no partition is lost or shared."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from kafka import ConsumerRebalanceListener as SyncListener
+from kafka import KafkaConsumer
+
+from kagent.advice.recommendation import Recommendation, to_bytes
+from kagent.follow import Follower, Reason, aiokafka_follower, kafka_python_follower
+from kagent.keys import group_key
+from kagent.settings import Topics
+
+pytestmark = pytest.mark.kafka
+
+DEADLINE = 180.0
+PARTITIONS = 6
+LAGS = (600, 500, 400, 30, 20, 10)
+"""Records in each partition: contiguous halves are skewed 24 to 1."""
+Advise = Callable[..., Recommendation]
+Told = dict[str, set[int]]
+
+
+class Estate:
+    """Topics and a group of their own on the shared broker, and the hand that writes to them."""
+
+    def __init__(self, broker: str) -> None:
+        run = uuid.uuid4().hex[:8]
+        self.bootstrap, self.topic, self.group = broker, f"orders-{run}", f"billing-{run}"
+        self.topics = Topics(prefix=f"k{run}-")
+        self.producer = Producer({"bootstrap.servers": broker, "log_level": 0})
+        admin = AdminClient({"bootstrap.servers": broker, "log_level": 0})
+        kept = {"cleanup.policy": "compact"}
+        wanted = [
+            NewTopic(self.topic, PARTITIONS, 1),
+            NewTopic(self.topics.recommendations, 2, 1, config=kept),
+            NewTopic(self.topics.mutes, 1, 1, config=kept),
+        ]
+        for future in admin.create_topics(wanted).values():
+            future.result(60)
+        for partition, count in enumerate(LAGS):
+            for _ in range(count):
+                self.producer.produce(self.topic, b"x", partition=partition)
+        assert self.producer.flush(60) == 0
+
+    def write(self, topic: str, value: bytes | None, **more: Any) -> None:
+        self.producer.produce(topic, value, **more)
+        assert self.producer.flush(60) == 0
+
+    def advise(self, value: bytes | None) -> None:
+        self.write(self.topics.recommendations, value, key=group_key("main", self.group))
+
+    def mute(self, value: bytes | None) -> None:
+        self.write(self.topics.mutes, value, key=group_key("main", self.group))
+
+    def options(self, **more: Any) -> dict[str, Any]:
+        return {"prefix": self.topics.prefix, "strategy": "range"} | more
+
+
+@pytest.fixture
+def estate(broker: str) -> Estate:
+    return Estate(broker)
+
+
+class Watch:
+    """Who was given what in which generation, and by whom; every generation of it must be whole."""
+
+    def __init__(self) -> None:
+        self.generations: dict[int, Told] = {}
+
+    def told(self, generation: int, name: str, partitions: set[int]) -> None:
+        self.generations.setdefault(generation, {})[name] = partitions
+
+    def check(self) -> None:
+        """In no generation do two members have one partition, and where all told theirs, all partitions are there."""
+        for generation, told in self.generations.items():
+            given = [p for partitions in told.values() for p in partitions]
+            assert len(given) == len(set(given)), (generation, told)
+        fullest = max(len(told) for told in self.generations.values())
+        for generation, told in self.generations.items():
+            if len(told) == fullest:
+                assert set().union(*told.values()) == set(range(PARTITIONS)), (generation, told)
+
+    @property
+    def last(self) -> tuple[int, Told]:
+        generation = max(self.generations)
+        return generation, self.generations[generation]
+
+
+def halved(watch: Watch) -> bool:
+    """Whether two members have what the built-in assignor gives them."""
+    return bool(watch.generations) and sorted(map(sorted, watch.last[1].values())) == [[0, 1, 2], [3, 4, 5]]
+
+
+def skew(held: Mapping[str, set[int]]) -> float:
+    """Greatest lag of a member over the mean, by the lags at the start."""
+    sums = [sum(LAGS[p] for p in partitions) for partitions in held.values()]
+    return max(sums) * len(sums) / sum(sums)
+
+
+def pairs(estate: Estate, held: Mapping[str, set[int]]) -> dict[str, list[tuple[str, int]]]:
+    return {name: [(estate.topic, p) for p in sorted(partitions)] for name, partitions in held.items()}
+
+
+def plan(estate: Estate, advise: Advise, watch: Watch, after: Told, **said: Any) -> bytes:
+    """The recommendation that turns what the group has now into ``after``."""
+    generation, before = watch.last
+    basis = {"generation": generation, "digest": "d", "partitions": {estate.topic: PARTITIONS}}
+    usual = {"group": estate.group, "basis": basis} | said
+    return to_bytes(advise(pairs(estate, before), pairs(estate, after), **usual))
+
+
+async def until(what: str, check: Callable[[], Any]) -> Any:
+    end = time.monotonic() + DEADLINE
+    while not (found := check()):
+        assert time.monotonic() < end, what
+        await asyncio.sleep(0.05)
+    return found
+
+
+class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+    def __init__(self, name: str, consumer: AIOKafkaConsumer, watch: Watch) -> None:
+        self.name, self.consumer, self.watch = name, consumer, watch
+
+    def on_partitions_revoked(self, revoked: Any) -> None:
+        pass
+
+    def on_partitions_assigned(self, assigned: Any) -> None:
+        self.watch.told(self.consumer._coordinator.generation, self.name, {tp.partition for tp in assigned})
+
+
+@contextlib.asynccontextmanager
+async def asynchronous(
+    estate: Estate, watch: Watch, at: int, *, instance: bool, **options: Any
+) -> AsyncIterator[Follower]:
+    """A member that polls all the time; its name is ``s<at>`` or ``c<at>/127.0.0.1``."""
+    follower = aiokafka_follower(estate.bootstrap, estate.group, **estate.options(**options))
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=estate.bootstrap,
+        group_id=estate.group,
+        client_id=f"c{at}",
+        group_instance_id=f"s{at}" if instance else None,
+        partition_assignment_strategy=[follower.assignor],
+        heartbeat_interval_ms=200,
+        session_timeout_ms=10_000,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+    )
+    name = f"s{at}" if instance else f"c{at}/127.0.0.1"
+    consumer.subscribe([estate.topic], listener=Listener(name, consumer, watch))
+
+    async def poll() -> None:
+        while True:
+            await consumer.getmany(timeout_ms=100)
+
+    async with follower.of(consumer):
+        await consumer.start()
+        task = asyncio.create_task(poll())
+        try:
+            yield follower
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+            await consumer.stop()
+
+
+EVEN = ({0, 3, 4, 5}, {1, 2})
+"""The best that there is; the built-in assignor here, range, would undo it."""
+
+
+@pytest.mark.parametrize("instance", [True, False], ids=["instance ids", "client ids and hosts"])
+async def test_an_aiokafka_group_follows_its_plan_and_keeps_it(
+    estate: Estate, advise: Advise, instance: bool
+) -> None:
+    watch = Watch()
+    async with (
+        asynchronous(estate, watch, 0, instance=instance, apply=True) as one,
+        asynchronous(estate, watch, 1, instance=instance, apply=True) as two,
+    ):
+        await until("both are there", lambda: halved(watch))
+        before = watch.last[1]
+        names = sorted(before)
+        assert names == (
+            [f"s{at}" for at in range(2)] if instance else [f"c{at}/127.0.0.1" for at in range(2)]
+        )
+        after = dict(zip(names, EVEN, strict=True))
+        estate.advise(plan(estate, advise, watch, after))
+        await until("the plan is in effect", lambda: watch.last[1] == after)
+        assert skew(after) < 1.2 < 1.9 < skew(before)
+        assert one.counts["asked"] + two.counts["asked"] == 1
+
+        estate.advise(None)
+        leader = one if one.counts["asked"] else two
+        await until("it is no longer open", lambda: leader.snapshot and not leader.snapshot.recommendation)
+        await joined_again(leader, watch)
+        assert watch.last[1] == after
+        assert one.counts[Reason.KEPT] + two.counts[Reason.KEPT] == 1
+
+        async with asynchronous(estate, watch, 2, instance=instance, apply=True):
+            await until("three share", lambda: len(watch.last[1]) == 3)
+            assert [len(held) for held in watch.last[1].values()] == [2, 2, 2]
+    watch.check()
+
+
+def read(follower: Follower) -> Any:
+    """What the follower's cache has of recommendations."""
+    cache = follower.snapshot
+    return cache and (cache.recommendation, cache.unreadable)
+
+
+async def joined_again(leader: Follower, watch: Watch) -> None:
+    generation, told = watch.last
+    assert leader.client is not None
+    leader.client.rejoin()
+    await until("they joined again", lambda: watch.last[0] > generation and len(watch.last[1]) == len(told))
+
+
+async def test_what_is_not_about_the_group_now_moves_nothing(estate: Estate, advise: Advise) -> None:
+    watch = Watch()
+    options = {"apply": True, "instance": True}
+    async with (
+        asynchronous(estate, watch, 0, **options) as one,
+        asynchronous(estate, watch, 1, **options) as two,
+    ):
+        await until("both are there", lambda: halved(watch))
+        names = sorted(watch.last[1])
+        after = dict(zip(names, EVEN, strict=True))
+
+        def good(**said: Any) -> bytes:
+            return plan(estate, advise, watch, after, **said)
+
+        def spoiled(first: list[int]) -> bytes:
+            return good(
+                assignment={
+                    names[0]: [(estate.topic, p) for p in first],
+                    names[1]: [(estate.topic, 1), (estate.topic, 2)],
+                }
+            )
+
+        old = {"generation": 1, "digest": "d", "partitions": {estate.topic: PARTITIONS}}
+        cases: list[tuple[Callable[[], bytes], Reason]] = [
+            (lambda: good(basis=old), Reason.OTHER_GENERATION),
+            (lambda: good(cluster="other"), Reason.OTHER_CLUSTER),
+            (lambda: spoiled([0, 3, 4]), Reason.MISSING_PARTITION),
+            (lambda: spoiled([0, 3, 4, 5, 1]), Reason.DOUBLED_PARTITION),
+            (lambda: spoiled([0, 3, 4, 5, 6]), Reason.UNKNOWN_PARTITION),
+            (lambda: b'{"type":"recommendation"', Reason.UNREADABLE),
+            (lambda: good(valid_until=int((time.time() - 3600) * 1000)), Reason.EXPIRED),
+        ]
+        leader = one if one._leads is not None else two
+        for write, reason in cases:
+            before = read(leader)
+            estate.advise(write())
+            await until("it was read", lambda before=before: read(leader) != before)
+            await joined_again(leader, watch)
+            assert leader.counts[reason] == 1, reason
+            assert halved(watch)
+
+        estate.mute(b'{"until": 99999999999999}')
+        await until("the mute was read", lambda: leader.snapshot and leader.snapshot.muted_until > 0)
+        before = read(leader)
+        estate.advise(good())
+        await until("it was read", lambda: read(leader) != before)
+        await joined_again(leader, watch)
+        assert leader.counts[Reason.MUTED] == 1
+        assert leader.counts["asked"] == 0
+        assert halved(watch)
+
+        estate.mute(None)
+        estate.advise(good())
+        await until("the plan is in effect", lambda: watch.last[1] == after)
+    watch.check()
+
+
+async def test_a_dry_run_says_what_it_would_do_and_moves_nothing(
+    estate: Estate, advise: Advise, caplog: pytest.LogCaptureFixture
+) -> None:
+    watch = Watch()
+    caplog.set_level("INFO", "kagent.follow")
+    async with (
+        asynchronous(estate, watch, 0, instance=True) as one,
+        asynchronous(estate, watch, 1, instance=True) as two,
+    ):
+        await until("both are there", lambda: halved(watch))
+        after = dict(zip(sorted(watch.last[1]), EVEN, strict=True))
+        estate.advise(plan(estate, advise, watch, after))
+        await until("it says so", lambda: "but for the dry run, the group would be asked" in caplog.text)
+        leader = one if one._leads is not None else two
+        await joined_again(leader, watch)
+        assert "assigned by range; but for the dry run, the open recommendation is followed" in caplog.text
+        assert halved(watch)
+        assert leader.counts["asked"] == 0
+    watch.check()
+
+
+async def test_consumers_run_where_kagents_topics_cannot_be_reached(estate: Estate) -> None:
+    watch = Watch()
+    options = {"instance": True, "apply": True, "prefix": "no-such-"}
+    async with (
+        asynchronous(estate, watch, 0, **options) as one,
+        asynchronous(estate, watch, 1, **options) as two,
+    ):
+        await until("both are there", lambda: halved(watch))
+        assert one.counts[Reason.UNREACHABLE] + two.counts[Reason.UNREACHABLE] > 0
+        assert one.snapshot is two.snapshot is None
+    watch.check()
+
+
+class Polling(SyncListener):
+    """A kafka-python consumer that polls in a thread until it is closed."""
+
+    def __init__(self, estate: Estate, watch: Watch, at: int) -> None:
+        self.follower = kafka_python_follower(estate.bootstrap, estate.group, **estate.options(apply=True))
+        self.consumer = KafkaConsumer(
+            bootstrap_servers=estate.bootstrap,
+            group_id=estate.group,
+            client_id=f"c{at}",
+            partition_assignment_strategy=[self.follower.assignor],
+            heartbeat_interval_ms=200,
+            session_timeout_ms=10_000,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+        )
+        self.name, self.watch = f"c{at}/127.0.0.1", watch
+        self.consumer.subscribe([estate.topic], listener=self)
+        self.failure: Exception | None = None
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._poll, daemon=True)
+        self._thread.start()
+
+    def on_partitions_revoked(self, revoked: Any) -> None:
+        pass
+
+    def on_partitions_assigned(self, assigned: Any) -> None:
+        generation = self.consumer._coordinator._generation.generation_id
+        self.watch.told(generation, self.name, {tp.partition for tp in assigned})
+
+    def _poll(self) -> None:
+        try:
+            with self.follower.of(self.consumer):
+                while not self._done.is_set():
+                    self.consumer.poll(timeout_ms=50)
+        except Exception as error:
+            self.failure = error
+        finally:
+            self.consumer.close()
+
+    def close(self) -> None:
+        self._done.set()
+        self._thread.join(timeout=60)
+        assert not self._thread.is_alive()
+        assert self.failure is None
+
+
+async def test_a_kafka_python_group_follows_its_plan_and_keeps_it(estate: Estate, advise: Advise) -> None:
+    watch = Watch()
+    members: list[Polling] = []
+    try:
+        members += [Polling(estate, watch, at) for at in range(2)]
+        await until("both are there", lambda: halved(watch))
+        before = watch.last[1]
+        after = dict(zip(sorted(before), EVEN, strict=True))
+        estate.advise(plan(estate, advise, watch, after))
+        await until("the plan is in effect", lambda: watch.last[1] == after)
+        assert skew(after) < 1.2 < 1.9 < skew(before)
+        leader = next(one.follower for one in members if one.follower.counts["asked"])
+        await joined_again(leader, watch)
+        assert watch.last[1] == after
+        members.append(Polling(estate, watch, 2))
+        await until("three share", lambda: len(watch.last[1]) == 3)
+        assert [len(held) for held in watch.last[1].values()] == [2, 2, 2]
+    finally:
+        for member in members:
+            member.close()
+    watch.check()

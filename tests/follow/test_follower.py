@@ -1,0 +1,297 @@
+"""What a follower does between its consumer, the cache and the clock; no assignment touches a file or a network."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from kagent.advice.recommendation import Recommendation
+from kagent.errors import InputError
+from kagent.follow import Asking, Reason, aiokafka_follower, kafka_python_follower, said
+from kagent.follow.asking import DAY
+from kagent.follow.follower import SWITCH, Follower
+from kagent.follow.values import Snapshot
+from kagent.strategies.plugins.engine import Joined
+
+NOW = 1_000_000.0
+COUNTS = {"t": 4}
+BEFORE = {"a/h": [("t", 0), ("t", 1)], "b/h": [("t", 2), ("t", 3)]}
+AFTER = {"a/h": [("t", 0)], "b/h": [("t", 1), ("t", 2), ("t", 3)]}
+Advise = Callable[..., Recommendation]
+TOUCHES = ("open", "socket.", "subprocess.", "os.system", "os.listdir", "os.scandir", "sqlite3.")
+touched: list[str] | None = None
+
+
+def _audit(event: str, arguments: Any) -> None:
+    if touched is not None and event.startswith(TOUCHES):
+        touched.append(event)
+
+
+sys.addaudithook(_audit)
+
+
+@pytest.fixture
+def untouched() -> Iterator[None]:
+    """No file, socket or process is touched meanwhile."""
+    global touched
+    touched = []
+    yield
+    seen, touched = touched, None
+    assert seen == []
+
+
+class Alone:
+    """A client that counts how often it was asked to rejoin."""
+
+    def __init__(self, client_id: str = "a", host: str | None = "h") -> None:
+        self.client_id, self.host, self.rejoined = client_id, host, 0
+
+    def name(self) -> tuple[str | None, str, str | None]:
+        return None, self.client_id, self.host
+
+    def generation(self) -> int | None:
+        return None
+
+    def rejoin(self) -> None:
+        self.rejoined += 1
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def follower(clock: Callable[[], float] = Clock(), **options: Any) -> Follower:  # noqa: B008
+    made = Follower("nowhere:1", "billing", clock=clock, **{"apply": True} | options)
+    made.client = Alone()
+    return made
+
+
+def joined(held: dict[str, list[tuple[str, int]]], generation: int = 7, **more: Any) -> list[Joined]:
+    return [
+        Joined(
+            f"id-{name}",
+            ("t",),
+            said.joining(name, pairs, generation, more.get("followed"), more.get("asked", ())),
+        )
+        for name, pairs in held.items()
+    ]
+
+
+def read(one: Follower, rec: Recommendation | None, at: float = NOW) -> None:
+    one.learned(Snapshot(at, rec))
+
+
+def leads(one: Follower, **said: Any) -> None:
+    """The follower leads a rebalance that leaves everybody with what the plan starts from."""
+    one.user_data()
+    snapshot, one.snapshot = one.snapshot, None
+    placed, data = one.place(COUNTS, joined(BEFORE, **said))
+    one.snapshot = snapshot
+    one.assigned(placed["id-a/h"], 7, data)
+
+
+def after_it() -> dict[str, list[tuple[str, int]]]:
+    return {f"id-{name}": held for name, held in AFTER.items()}
+
+
+def test_the_plan_is_given_out_with_its_id_and_nothing_is_touched(advise: Advise, untouched: None) -> None:
+    one = follower()
+    read(one, advise(BEFORE, AFTER, NOW))
+    placed, data = one.place(COUNTS, joined(BEFORE))
+    assert placed == after_it()
+    heard = said.read_given(data)
+    assert heard is not None
+    assert heard.followed is not None
+    assert one.counts == {Reason.FOLLOWED: 1}
+
+
+def test_a_dry_run_is_the_default_and_assigns_with_the_built_in_assignor(
+    advise: Advise, untouched: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "kagent.follow")
+    one = Follower("nowhere:1", "billing", clock=lambda: NOW)
+    read(one, advise(BEFORE, AFTER, NOW))
+    placed, data = one.place(COUNTS, joined(BEFORE))
+    assert sorted(map(len, placed.values())) == [2, 2]
+    heard = said.read_given(data)
+    assert heard is not None
+    assert heard.followed is None
+    assert caplog.messages == [
+        "group billing: assigned by sticky; but for the dry run, the open recommendation is followed: 1 partition moves."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "follows"),
+    [
+        ("", True),
+        ("on", True),
+        ("ON", True),
+        ("dry", False),
+        ("off", False),
+        ("OFF", False),
+        ("0", False),
+        ("stop!", False),
+    ],
+)
+def test_the_variable_is_heeded_at_once(
+    advise: Advise, monkeypatch: pytest.MonkeyPatch, value: str, follows: bool
+) -> None:
+    one = follower()
+    read(one, advise(BEFORE, AFTER, NOW))
+    monkeypatch.setenv(SWITCH, value)
+    assert (one.place(COUNTS, joined(BEFORE))[0] == after_it()) is follows
+    one.apply = False
+    assert one.place(COUNTS, joined(BEFORE))[0] != after_it()
+
+
+def test_the_group_is_asked_once_per_cooldown_and_three_times_a_day_then_it_latches_off(
+    advise: Advise, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = Clock()
+    one = follower(clock, asking=Asking(cooldown=600, per_day=3))
+    client = one.client
+    assert isinstance(client, Alone)
+
+    def open_one() -> None:
+        read(one, advise(BEFORE, AFTER, clock.now), clock.now)
+        one.tick()
+
+    leads(one)
+    for times in range(3):
+        open_one()
+        open_one()
+        assert client.rejoined == times + 1
+        clock.now += 599
+        open_one()
+        assert client.rejoined == times + 1
+        clock.now += 1
+    assert not one.latched
+    open_one()
+    assert one.latched
+    assert client.rejoined == 3
+    assert "latched off" in caplog.text
+    clock.now += 2 * DAY
+    open_one()
+    assert client.rejoined == 3
+    read(one, advise(BEFORE, AFTER, clock.now), clock.now)
+    one.place(COUNTS, joined(BEFORE))
+    assert one.counts[Reason.LATCHED] == 1
+    leads(one)
+    one.reset()
+    open_one()
+    assert client.rejoined == 4
+
+
+def test_requests_of_former_leaders_count(advise: Advise) -> None:
+    one = follower()
+    leads(one, asked=[int((NOW - s) * 1000) for s in (1000, 2000, 3000)])
+    read(one, advise(BEFORE, AFTER, NOW))
+    one.tick()
+    assert one.latched
+
+
+def test_a_member_that_does_not_lead_asks_nobody(advise: Advise) -> None:
+    one = follower()
+    read(one, advise(BEFORE, AFTER, NOW))
+    one.user_data()
+    one.assigned(BEFORE["a/h"], 7, said.given(7, None, []))
+    one.tick()
+    assert isinstance(one.client, Alone)
+    assert one.client.rejoined == 0
+
+
+def test_what_was_followed_travels_with_the_members_and_is_kept(advise: Advise, untouched: None) -> None:
+    first, second = follower(), follower()
+    second.client = Alone("b")
+    read(first, advise(BEFORE, AFTER, NOW))
+    placed, data = first.place(COUNTS, joined(BEFORE))
+    first.assigned(placed["id-a/h"], 8, data)
+    second.assigned(placed["id-b/h"], 8, data)
+    read(second, None)
+    again = [Joined("id-a/h", ("t",), first.user_data()), Joined("id-b/h", ("t",), second.user_data())]
+    assert second.place(COUNTS, again)[0] == after_it()
+    assert second.counts == {Reason.KEPT: 1}
+    alone = second.place(COUNTS, again[:1])[0]
+    assert alone == {"id-a/h": [("t", 0), ("t", 1), ("t", 2), ("t", 3)]}
+
+
+def test_the_built_in_assignor_lets_members_keep_what_they_hold(untouched: None) -> None:
+    one = follower()
+    held = {"a/h": [("t", 1), ("t", 2)], "b/h": [("t", 0), ("t", 3)]}
+    assert one.place(COUNTS, joined(held))[0] == {f"id-{name}": pairs for name, pairs in held.items()}
+
+
+@pytest.mark.parametrize("data", [None, b"junk", said.MARK + b"junk", said.MARK + b"{}"])
+def test_a_member_without_a_follower_gets_its_part_of_the_built_in_assignment(
+    advise: Advise, untouched: None, data: bytes | None
+) -> None:
+    one = follower()
+    read(one, advise(BEFORE, AFTER, NOW))
+    members = [*joined({"a/h": BEFORE["a/h"]}), Joined("id-b/h", ("t",), data)]
+    placed, _ = one.place(COUNTS, members)
+    assert sorted(map(len, placed.values())) == [2, 2]
+    assert one.counts == {Reason.FOREIGN_MEMBER: 1}
+
+
+def test_hostile_holdings_do_not_upset_the_built_in_assignor(untouched: None) -> None:
+    one = follower()
+    members = joined({"a/h": [("t", 2**31 - 1), ("nowhere", 0)], "b/h": [("t", 0)]}, generation=2**31 - 1)
+    placed, data = one.place(COUNTS, members)
+    assert sorted(pair for held in placed.values() for pair in held) == [("t", at) for at in range(4)]
+    assert said.read_given(data) is not None
+
+
+def test_the_brokers_word_for_an_instance_id_counts(advise: Advise) -> None:
+    one = follower()
+    read(one, advise(BEFORE, AFTER, NOW))
+    a, b = joined(BEFORE)
+    liar = Joined(b.member_id, b.topics, b.user_data, "somebody-else")
+    one.place(COUNTS, [a, liar])
+    assert one.counts == {Reason.OTHER_MEMBERS: 1}
+
+
+def test_a_failure_of_the_decision_is_no_failure_of_the_group(
+    advise: Advise, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = follower()
+    monkeypatch.setattr("kagent.follow.follower.decide", lambda *_: 1 / 0)
+    placed, _ = one.place(COUNTS, joined(BEFORE))
+    assert sorted(map(len, placed.values())) == [2, 2]
+    assert one.counts == {Reason.FAILED: 1}
+
+
+@pytest.mark.parametrize(
+    ("instance", "host", "name"), [(None, "10.0.0.1", "a/10.0.0.1"), (None, None, None), ("s", None, "s")]
+)
+def test_a_member_says_its_name_as_the_worker_has_it(
+    instance: str | None, host: str | None, name: str | None
+) -> None:
+    one = follower()
+    client = Alone("a", host)
+    client.name = lambda: (instance, "a", host)  # type: ignore[method-assign]
+    one.client = client
+    heard = said.read_joining(one.user_data())
+    assert heard is not None
+    assert heard.name == name
+    one.host = "broker-sees-this"
+    heard = said.read_joining(one.user_data())
+    assert heard is not None
+    assert heard.name == (instance or "a/broker-sees-this")
+
+
+@pytest.mark.parametrize("make", [aiokafka_follower, kafka_python_follower])
+def test_kagent_knows_a_following_group_by_its_protocol(make: Callable[..., Any]) -> None:
+    assert make("nowhere:1", "billing").assignor.name == "kagent-follow"
+    assert make("nowhere:1", "billing", strategy="range").assignor.name == "kagent-follow-range"
+    with pytest.raises(InputError, match="eager"):
+        make("nowhere:1", "billing", strategy="cooperative-sticky")
+    with pytest.raises(InputError, match="LagCache"):
+        make("nowhere:1", "billing", strategy="lag")

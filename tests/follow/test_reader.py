@@ -1,0 +1,65 @@
+"""What stands under a group's key, message by message."""
+
+from __future__ import annotations
+
+import doctest
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kagent.advice.recommendation import Recommendation, State, to_bytes
+from kagent.follow import hosts
+from kagent.follow.reader import FOREVER, LARGEST, keep
+from kagent.follow.values import Snapshot
+from kagent.settings import Topics
+
+TOPICS = Topics()
+NONE = Snapshot(5.0)
+
+
+def read(*values: Any, topic: str = TOPICS.recommendations) -> Snapshot:
+    found = NONE
+    for value in values:
+        found = keep(found, TOPICS, topic, value)
+    return found
+
+
+def test_the_last_recommendation_stands_until_a_tombstone(advise: Callable[..., Recommendation]) -> None:
+    first, second = (
+        to_bytes(advise({"a": [("t", 0)], "b": []}, {"a": [], "b": [("t", 0)]}, at)) for at in (1, 2)
+    )
+    assert read(first, second).recommendation == Recommendation.model_validate_json(second)
+    assert read(first, None) == NONE
+
+
+@pytest.mark.parametrize(
+    "junk", [b"", b"{", b"[]", b'{"type": "recommendation"}', b"\xff", b" " * (LARGEST + 1)]
+)
+def test_a_message_that_cannot_be_read_hides_the_one_before(
+    advise: Callable[..., Recommendation], junk: bytes
+) -> None:
+    good = to_bytes(advise({"a": []}, {"a": [("t", 0)]}))
+    found = read(good, junk)
+    assert (found.recommendation, found.unreadable) == (None, True)
+    assert not read(junk, good).unreadable
+
+
+def test_a_state_message_is_no_recommendation() -> None:
+    assert read(to_bytes(State(cluster="main", version="1", time=1, status="watching"))).unreadable
+
+
+@pytest.mark.parametrize(
+    ("value", "until"),
+    [(b'{"until": 9000}', 9.0), (b'{"until": "x"}', FOREVER), (b"{", FOREVER), (b"[]", FOREVER), (None, 0.0)],
+)
+def test_a_mute_holds_until_its_time_and_for_good_if_it_cannot_be_read(
+    value: bytes | None, until: float
+) -> None:
+    assert read(value, topic=TOPICS.mutes).muted_until == until
+
+
+def test_addresses_are_written_as_a_broker_does() -> None:
+    assert doctest.testmod(hosts).failed == 0
+    assert hosts.java_host("fe80::1%eth0") == "fe80:0:0:0:0:0:0:1"
+    assert hosts.java_host("somewhere") == "somewhere"

@@ -1,0 +1,74 @@
+"""Members and leader understand each other; bytes of others say nothing, and never fail."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kagent.follow import said
+from kagent.follow.values import Followed
+from kagent.strategies.plugins import userdata
+
+PLAN = Followed("0123456789abcdef", "fedcba9876543210")
+NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
+PAIRS = st.lists(st.tuples(NAMES, st.integers(0, 2**31 - 1)), unique=True, max_size=20)
+
+
+@given(name=st.none() | NAMES, held=PAIRS, generation=st.none() | st.integers(0, 2**31 - 1))
+def test_what_a_member_says_is_heard(
+    name: str | None, held: list[tuple[str, int]], generation: int | None
+) -> None:
+    heard = said.read_joining(said.joining(name, held, generation, PLAN, [1, 2]))
+    assert heard is not None
+    assert heard.pairs is not None
+    assert sorted(heard.pairs) == sorted(held)
+    assert (heard.name, heard.generation, heard.followed, heard.asked) == (name, generation, PLAN, [1, 2])
+
+
+def test_what_the_leader_says_is_heard() -> None:
+    heard = said.read_given(said.given(3, None, [5]))
+    assert heard is not None
+    assert (heard.generation, heard.followed, heard.asked) == (3, None, [5])
+
+
+@given(st.binary(max_size=80))
+def test_any_bytes_say_nothing_and_never_fail(data: bytes) -> None:
+    assert said.read_joining(data) is None
+    heard = said.read_joining(said.MARK + data)
+    assert heard is None or heard.pairs is None
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        b"",
+        userdata.encode([("t", 0)], 3),
+        said.MARK[:-1] + b'\x02{"held": {}}',
+        said.MARK + b'{"held": {"t": [-1]}}',
+        said.MARK + b'{"held": {"t": [2147483648]}}',
+        said.MARK + b'{"held": {"t": ["0"]}}',
+        said.MARK + b'{"generation": 1e99}',
+        said.MARK + b'{"generation": true}',
+        said.MARK + b'{"plan": "0123"}',
+        said.MARK + b'{"asked": [1,2,3,4,5,6,7,8,9]}',
+        said.MARK + b'{"name": "' + b"x" * 5000 + b'"}',
+        said.MARK + b"[" * 100_000,
+        said.MARK + b" " * said.LARGEST + b"{}",
+    ],
+)  # fmt: skip
+def test_foreign_newer_and_hostile_blobs_say_nothing(data: bytes | None) -> None:
+    assert said.read_joining(data) is None
+
+
+def test_a_member_that_holds_too_much_to_tell_says_only_who_it_is() -> None:
+    data = said.joining("a/h", [("t", 1_000_000_000 + at) for at in range(30_000)], 3, PLAN, [])
+    heard = said.read_joining(data)
+    assert heard is not None
+    assert (heard.name, heard.pairs, heard.generation) == ("a/h", None, 3)
+
+
+def test_what_cannot_be_said_at_all_is_left_unsaid() -> None:
+    assert said.joining("\ud800", [], 3, None, []) == b""
+    assert said.joining("x" * 5000, [], 3, None, []) == b""

@@ -84,6 +84,9 @@ class Follower:
             raise InputError(
                 f"{strategy} needs the cooperative protocol: kagent.follow is eager; take sticky"
             )
+        self.builtin.place(
+            {"t": 1}, [Joined(name, ("t",)) for name in "ab"]
+        )  # loads what else a first rebalance would
         self.rules = Rules(cluster, group, max_age=max_age)
         self.apply, self.asking, self.host, self.clock = apply, asking or Asking(), host, clock
         self.counts: Counter[str] = Counter()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -23,10 +24,11 @@ AFTER = {"a/h": [("t", 0)], "b/h": [("t", 1), ("t", 2), ("t", 3)]}
 Advise = Callable[..., Recommendation]
 TOUCHES = ("open", "socket.", "subprocess.", "os.system", "os.listdir", "os.scandir", "sqlite3.")
 touched: list[str] | None = None
+ours = threading.get_ident()
 
 
 def _audit(event: str, arguments: Any) -> None:
-    if touched is not None and event.startswith(TOUCHES):
+    if touched is not None and threading.get_ident() == ours and event.startswith(TOUCHES):
         touched.append(event)
 
 

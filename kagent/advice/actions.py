@@ -159,7 +159,9 @@ def _switch(advice: Advice) -> Iterator[Action]:
     better = [
         o
         for o in advice.options
-        if o.strategy in SHIPPED[look.kind] and o.greatest <= (1 - look.policy.min_gain) * relief.now
+        if o.strategy in SHIPPED[look.kind]
+        and o.strategy != _present(look)
+        and o.greatest <= (1 - look.policy.min_gain) * relief.now
     ]
     order = SHIPPED[look.kind]
     for option in sorted(
@@ -177,6 +179,12 @@ def _switch(advice: Advice) -> Iterator[Action]:
             durable=True,
             disruption={"partitions": float(option.moves)},
         )
+
+
+def _present(look: Look) -> str:
+    """The strategy that the group runs now, which nobody can switch to."""
+    protocol = (look.roster.protocol if look.roster else None) or ""
+    return f"kip848-{protocol}" if look.kind is K.CONSUMER else protocol
 
 
 def how_to_switch(kind: GroupKind, strategy: str) -> str:
@@ -210,10 +218,13 @@ def _count(advice: Advice) -> Iterator[Action]:
     needed = advice.finding.evidence.get("needed", have)
     fitting = [(n, share) for n, share in advice.counts if n >= needed and n != have]
     if advice.finding.verdict is not Verdict.UNDER_PROVISIONED:
+        if not _uneven(look):
+            yield from _more_for_certain(advice)
+            return
         fitting = [
             (n, share)
             for n, share in fitting
-            if have < n <= 2 * have and share <= (1 - look.policy.min_gain) * now and _uneven(look)
+            if have < n <= 2 * have and share <= (1 - look.policy.min_gain) * now
         ]
     if not fitting:
         return
@@ -228,6 +239,34 @@ def _count(advice: Advice) -> Iterator[Action]:
         gain=_gain(advice, advice.relief.now * fitting[0][1] / now) if advice.relief and now else {},
         durable=True,
     )
+
+
+def _more_for_certain(advice: Advice) -> Iterator[Action]:
+    """More members, where that relieves the greatest one whoever gets which partition: as many as divide them evenly, each
+    then with so few that even the heaviest together are less than one member has now."""
+    look, relief, have = advice.look, advice.relief, len(advice.look.names)
+    if relief is None or relief.now <= 0:
+        return
+    lags, work = look.lags, look.load.size
+    units = np.sort(np.bincount(lags.partition, work) if relief.paired else work)[::-1]
+    sizes = [int((lags.topic[relief.rows] == code).sum()) for code in range(len(lags.topics))]
+    whole = max(sizes) if relief.paired else sum(sizes)
+    for count, _ in advice.counts:
+        each = -(-max(sizes) // count) if relief.paired else sum(-(-n // count) for n in sizes)
+        most = float(units[:each].sum())
+        if not have < count <= min(2 * have, whole) or most > (1 - look.policy.min_gain) * relief.now:
+            continue
+        kind, how = _how_to_scale(advice, count)
+        yield _action(
+            kind,
+            how,
+            "yes",
+            f"whoever gets which, nobody has more than {most / relief.now:.0%} of what the most loaded has now",
+            params={"members": count},
+            gain=_gain(advice, most),
+            durable=True,
+        )
+        return
 
 
 def _uneven(look: Look) -> bool:

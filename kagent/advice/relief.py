@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from kagent.advice.load import NONE
 from kagent.advice.look import Look
-from kagent.advice.planner import Plan, Problem, plan
+from kagent.advice.planner import QUICK, Plan, Problem, plan
 from kagent.advice.planner.problem import classes
 from kagent.advice.recommendation import GroupKind
 from kagent.advice.roster import NOBODY, Roster
@@ -85,7 +85,7 @@ def relieve(look: Look) -> Relief | None:
         instance=tuple(m.instance_id for m in roster.members),
         rack=tuple(m.rack or "" for m in roster.members) if all(m.rack for m in roster.members) else (),
     )
-    planned = plan(problem, look.policy.tolerance, look.policy.max_moves)
+    planned = plan(problem, look.policy.tolerance, look.policy.max_moves, QUICK)
     return Relief(planned, rows, paired, load.unit)
 
 

@@ -1,7 +1,7 @@
 """How long one pass over many groups takes, and how much memory: `python benchmarks/judge.py`.
 
 10,000 groups with ten partitions each, caught up, every twentieth with a backlog that is badly spread; log ends sampled,
-commits moving between the passes. Prints seconds for a pass and the process's peak memory, beside the same pass done the
+commits moving between the passes. Prints seconds of one core for a pass and the process's peak memory, beside the same pass done the
 plain way (a Python loop over partitions that computes shown lag and the ratio of member lags) in the same run.
 """
 
@@ -41,13 +41,13 @@ def main() -> int:
     worst = 0.0
     for number in range(args.passes):
         world.pass_time()
-        began = time.perf_counter()
+        began, cpu = time.perf_counter(), time.process_time()
         found = world.judge()
-        took = time.perf_counter() - began
+        took, cpu = time.perf_counter() - began, time.process_time() - cpu
         plain = world.plain()
-        worst = max(worst, took) if number else worst  # the first pass meets every group for the first time
+        worst = max(worst, cpu)  # of the first pass too, which meets every group for the first time
         print(
-            f"pass {number}: {took:.2f} s, {found} looked at closely; shown lag in a plain loop: {plain:.2f} s"
+            f"pass {number}: {cpu:.2f} s of one core ({took:.2f} s by the clock), {found} looked at closely; shown lag in a plain loop: {plain:.2f} s"
         )
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(f"worst pass {worst:.2f} s (goal {GOAL_SECONDS:.0f}), memory {memory / 1e6:.0f} MB (goal 1,000)")
@@ -130,7 +130,7 @@ class World:
 
     def plain(self) -> float:
         """Seconds for shown lag and the ratio of member lags, partition by partition."""
-        began = time.perf_counter()
+        began = time.process_time()
         for name in self.names:
             ends = self.ends[name].end.tolist()
             row, held = self.commits[name], self.rosters[name].owners[name].tolist()
@@ -139,7 +139,7 @@ class World:
                 lag[held[partition]] += max(0, ends[partition] - committed)
             total = sum(lag)
             _ = max(lag) * 3 / total if total else 1.0
-        return time.perf_counter() - began
+        return time.process_time() - began
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from kagent.advice import incident as incidents
 from kagent.advice.commits import GONE, TopicCommits
@@ -100,16 +99,16 @@ def quiet(seen: Observation, state: JudgeState, policy: Policy) -> bool:
         return False
     now = seen.as_of or seen.now
     return all(
-        _topic_quiet(commits, seen.ends[topic], policy, now - int(unread_since(policy, commits.cadence or 0)))
+        _topic_quiet(commits, seen.ends[topic], policy, now - unread_since(policy, commits.cadence or 0))
         for topic, commits in seen.commits.items()
         if topic in seen.ends and commits.partition
     )
 
 
-def unread_since(policy: Policy, cadence: npt.ArrayLike) -> npt.NDArray[np.int64]:
+def unread_since(policy: Policy, cadence: int) -> int:
     """For how long unread records may lie about without a word, in ms: young ones are no standstill, whatever the group's
     habits, and two of its usual gaps between commits (``cadence``, ms) are young."""
-    return np.maximum(min(60_000, int(policy.stall_after * 1000)), 2 * np.asarray(cadence, np.int64))
+    return max(min(60_000, int(policy.stall_after * 1000)), 2 * cadence)
 
 
 def minded(state: JudgeState, now: int, policy: Policy) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -32,27 +33,25 @@ def membership(state: JudgeState, seen: Observation, policy: Policy) -> JudgeSta
     roster = seen.roster
     if roster is None or roster.type == "simple":
         return state
-    state = _presence(state, roster, seen.now)
-    if roster.generation == state.generation and roster.digest == state.digest:
-        return state
-    return _changed(state, roster, seen, policy)
+    new = _presence(state, roster, seen.now)
+    if roster.generation != state.generation or roster.digest != state.digest:
+        new |= _changed(state, roster, seen, policy)
+    return replace(state, **new) if new else state
 
 
-def _presence(state: JudgeState, roster: Roster, now: int) -> JudgeState:
+def _presence(state: JudgeState, roster: Roster, now: int) -> dict[str, Any]:
     """When it was last seen with members, and for how long it usually has none."""
     if not roster.members:
         if not state.empty_since and state.members_at:
-            return replace(state, empty_since=max(now, roster.last_change))
-        return state
+            return {"empty_since": max(now, roster.last_change)}
+        return {}
     if state.empty_since:
         away = max(now - state.empty_since, state.longest_absence)
-        return replace(state, empty_since=0, members_at=now, longest_absence=away)
-    if now - state.members_at > 3_600_000:
-        return replace(state, members_at=now)
-    return state
+        return {"empty_since": 0, "members_at": now, "longest_absence": away}
+    return {"members_at": now} if now - state.members_at > 3_600_000 else {}
 
 
-def _changed(state: JudgeState, roster: Roster, seen: Observation, policy: Policy) -> JudgeState:
+def _changed(state: JudgeState, roster: Roster, seen: Observation, policy: Policy) -> dict[str, Any]:
     now, first = seen.now, state.generation is None and not state.digest
     since = now - policy.storm_window * 1000
     kept = tuple(g for g in state.generations if g[0] >= since)
@@ -72,17 +71,16 @@ def _changed(state: JudgeState, roster: Roster, seen: Observation, policy: Polic
     for name in set(state.names) - set(names):
         comings.setdefault(name, 0)
     at = min(roster.last_change, now) if first and roster.last_change else now
-    return replace(
-        state,
-        generation=roster.generation,
-        digest=roster.digest,
-        generation_at=at,
-        restless_since=now if not kept and not first else state.restless_since,
-        generations=state.generations if first else (*older, *kept, (now, generation))[-32:],
-        names=names,
-        comings=dict(sorted(comings.items())[:MOST_NAMES]),
-        marks={},
-    )
+    return {
+        "generation": roster.generation,
+        "digest": roster.digest,
+        "generation_at": at,
+        "restless_since": now if not kept and not first else state.restless_since,
+        "generations": state.generations if first else (*older, *kept, (now, generation))[-32:],
+        "names": names,
+        "comings": dict(sorted(comings.items())[:MOST_NAMES]),
+        "marks": {},
+    }
 
 
 def lessons(look: Look) -> JudgeState:

@@ -129,7 +129,7 @@ class Table:
             unread = (history.end.reshape(shape) - committed > policy.allowed_lag) & (committed != GONE)
             gaps = self.gaps[:, code]
             least = np.where(gaps[:, -3] < NEVER, gaps.min(axis=1), 0)  # the usual gap is no shorter
-            floor = as_of - unread_since(policy, least)
+            floor = as_of - np.maximum(unread_since(policy, 0), 2 * least)
             times = self.time[:, here].ravel()
             before, _ = history.bracket(np.arange(times.size), times, int(policy.clock_slack * 1000))
             before = before.reshape(shape)

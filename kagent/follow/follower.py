@@ -121,6 +121,13 @@ class Follower:
         with self._lock:
             self._latched, self._asked, self._forgiven = False, (), self.clock()
 
+    def check_group(self, group: str | None) -> None:
+        """Raises InputError where the consumer is of another group than the follower."""
+        if group != self.rules.group:
+            raise InputError(
+                f"the consumer is in the group {shown(str(group))}, its follower in {shown(self.rules.group)}"
+            )
+
     def learned(self, snapshot: Snapshot) -> None:
         """The cache: one assignment of a reference, so an assignor in another thread sees all or nothing."""
         self.snapshot = snapshot

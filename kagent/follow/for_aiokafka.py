@@ -71,6 +71,7 @@ class AiokafkaFollower(Follower):
     @asynccontextmanager
     async def of(self, consumer: Any) -> AsyncIterator[None]:
         """While the block runs, recommendations are read for this consumer; start the consumer inside."""
+        self.check_group(getattr(consumer, "_group_id", self.rules.group))
         self.client = AiokafkaClient(consumer, asyncio.get_running_loop())
         self.reader.start()
         try:

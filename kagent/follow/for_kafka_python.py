@@ -65,6 +65,7 @@ class KafkaPythonFollower(Follower):
     @contextmanager
     def of(self, consumer: Any) -> Iterator[None]:
         """While the block runs, recommendations are read for this consumer; poll inside."""
+        self.check_group(consumer.config.get("group_id"))
         self.client = KafkaPythonClient(consumer)
         self.reader.start()
         try:

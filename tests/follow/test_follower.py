@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -297,3 +297,16 @@ def test_kagent_knows_a_following_group_by_its_protocol(make: Callable[..., Any]
         make("nowhere:1", "billing", strategy="cooperative-sticky")
     with pytest.raises(InputError, match="LagCache"):
         make("nowhere:1", "billing", strategy="lag")
+
+
+def test_a_consumer_of_another_group_is_refused() -> None:
+    one = kafka_python_follower("nowhere:1", "billing")
+
+    class Consumer:
+        config: ClassVar[dict[str, str]] = {"group_id": "shipping"}
+
+    with (
+        pytest.raises(InputError, match="in the group shipping, its follower in billing"),
+        one.of(Consumer()),
+    ):
+        pass

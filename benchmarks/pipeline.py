@@ -2,8 +2,10 @@
 
 A backlog of real offset records is made on the embedded broker: every record is a commit that its coordinator took. Then,
 in processes of their own with 1 and 2 cores: the first query of the JVM (cold, from process start) and the following ones
-(warm), each from an empty checkpoint. With ``--kminion PATH`` KMinion reads the same topic on the same broker in the same
-run, from process start to its own readiness. ``--steady SECONDS`` measures commit → event while commits go on.
+(warm), each from an empty checkpoint. CPU and memory are those of the whole process tree. With ``--kminion BINARY`` and
+``--burrow BINARY`` (`go build` of either) these read the same topic on the same broker in the same run, from process start:
+KMinion to its own readiness, Burrow until it tells the last group's last commit. ``--steady SECONDS`` measures commit →
+event while commits go on.
 
 Cost grows with distinct keys, not with commits: ``--double`` makes a second backlog with twice the commits on the same
 keys, and a third with twice the keys.
@@ -21,6 +23,7 @@ import threading
 import time
 import urllib.request
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from statistics import quantiles
 from typing import Any
@@ -39,8 +42,11 @@ IN_FLIGHT = 200
 SOURCE = "__consumer_offsets"
 
 RUN = """
-import json, sys, time, tempfile, logging
+import json, sys, time, tempfile, logging, psutil
 began = time.time()
+def cpu():
+    tree = [psutil.Process(), *psutil.Process().children(recursive=True)]
+    return sum(t.user + t.system for t in (p.cpu_times() for p in tree))
 from kagent.pipeline.run import Pipeline
 from kagent.pipeline.session import session
 from kagent.settings import load
@@ -51,12 +57,12 @@ for n in range(rounds):
     folder, seen = tempfile.mkdtemp(), []
     pipeline = Pipeline(settings, "main", settings.clusters["main"], available_now=True, checkpoint=folder, on_batch=seen.append)
     source = pipeline.prepared()
-    start = time.time()
+    start, used = time.time(), 0 if n == 0 else cpu()
     pipeline.run_on(spark, source)
     took = time.time() - (began if n == 0 else start)
     rows = sum(p["numInputRows"] for p in seen)
     kept = sum((p["observedMetrics"]["kagent"]["records"] or 0) for p in seen)
-    print(json.dumps({"round": n, "seconds": took, "rows": rows, "kept": kept, "batches": len(seen)}), flush=True)
+    print(json.dumps({"round": n, "seconds": took, "rows": rows, "kept": kept, "batches": len(seen), "cpu": cpu() - used}), flush=True)
 spark.stop()
 """
 
@@ -70,6 +76,7 @@ def main() -> int:
     parser.add_argument("--cores", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--kminion", type=Path, help="A KMinion binary to run beside.")
+    parser.add_argument("--burrow", type=Path, help="A Burrow binary to run beside.")
     parser.add_argument("--steady", type=float, default=0, help="Seconds of steady commits.")
     parser.add_argument("--rate", type=int, default=50_000, help="Commits a second in the steady state.")
     parser.add_argument("--double", action="store_true")
@@ -86,6 +93,8 @@ def main() -> int:
                 catch_up(running.bootstrap, cores, args.rounds)
             if args.kminion:
                 kminion(args.kminion, running.bootstrap, Path(folder), made)
+            if args.burrow:
+                burrow(args.burrow, running.bootstrap, Path(folder), made, keys)
     if args.steady:
         with tempfile.TemporaryDirectory() as folder, broker(Path(folder)) as running:
             steady(running.bootstrap, args.steady, args.rate, args.keys)
@@ -136,7 +145,7 @@ def catch_up(bootstrap: str, cores: int, rounds: int) -> None:
             kind = "cold, from process start" if found["round"] == 0 else "warm"
             print(
                 f"  {cores} core(s), {kind:24} {found['rows'] / found['seconds']:>10,.0f} records/s "
-                f"({found['seconds']:.1f} s, {found['batches']} batches, collapse {found['rows'] / max(1, found['kept']):.1f}:1)",
+                f"({found['seconds']:.1f} s, {found['cpu']:.1f} CPU s, {found['batches']} batches, collapse {found['rows'] / max(1, found['kept']):.1f}:1)",
                 flush=True,
             )
         process.wait()
@@ -175,33 +184,88 @@ def _memory(process: psutil.Process) -> int:
 
 def kminion(binary: Path, bootstrap: str, folder: Path, records: int) -> None:
     """KMinion from process start until it says that it has caught up."""
-    port = free_port()
-    config = folder / "kminion.yaml"
+    port, config = free_port(), folder / "kminion.yaml"
     config.write_text(
-        f"kafka:\n  brokers: ['{bootstrap}']\nexporter:\n  port: {port}\nminion:\n  consumerGroups:\n    scrapeMode: offsetsTopic\n"
+        f"kafka: {{brokers: ['{bootstrap}']}}\nexporter: {{port: {port}}}\n"
+        "minion: {consumerGroups: {scrapeMode: offsetsTopic}}\n"
     )
     env = {**os.environ, "CONFIG_FILEPATH": str(config)}
+    peer("KMinion", [str(binary)], env, records, lambda: _asked(f"http://127.0.0.1:{port}/ready") is not None)
+
+
+def burrow(binary: Path, bootstrap: str, folder: Path, records: int, keys: int) -> None:
+    """Burrow from process start until it tells what the group that committed last has committed."""
+    port, home = free_port(), folder / "burrow"
+    home.mkdir(exist_ok=True)
+    (home / "burrow.toml").write_text(f"""
+[general]
+pidfile="{home}/burrow.pid"
+[logging]
+level="error"
+[client-profile.p]
+kafka-version="2.0.0"
+client-id="burrow"
+[cluster.local]
+class-name="kafka"
+client-profile="p"
+servers=["{bootstrap}"]
+topic-refresh=60
+offset-refresh=1
+[consumer.local]
+class-name="kafka"
+cluster="local"
+client-profile="p"
+servers=["{bootstrap}"]
+offsets-topic="__consumer_offsets"
+start-latest=false
+[storage.default]
+class-name="inmemory"
+workers=20
+intervals=15
+expire-group=604800
+min-distance=0
+[httpserver.default]
+address="127.0.0.1:{port}"
+""")
+    groups = max(1, keys // PARTITIONS)
+    request = records // PARTITIONS - 1
+    group, offset = f"group-{request % groups:05d}", request // groups + 1
+    url = f"http://127.0.0.1:{port}/v3/kafka/local/consumer/{group}"
+
+    def reached() -> bool:
+        found = json.loads(_asked(url) or b"{}").get("topics") or {}
+        newest = [p["offsets"][-1] for p in found.get("load", ()) if p["offsets"]]
+        return len(newest) == PARTITIONS and all(n and n["offset"] >= offset for n in newest)
+
+    peer("Burrow", [str(binary), "--config-dir", str(home)], dict(os.environ), records, reached)
+
+
+def peer(name: str, argv: list[str], env: dict[str, str], records: int, ready: Callable[[], bool]) -> None:
+    """Run it from process start until it is ready."""
     began = time.time()
-    with subprocess.Popen(
-        [str(binary)], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as process:
-        while time.time() - began < 300 and not _ready(port):
+    with subprocess.Popen(argv, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        while not ready():
+            if process.poll() is not None or time.time() - began > 300:
+                print(f"  {name} did not catch up", flush=True)
+                process.kill()
+                return
             time.sleep(0.05)
-        took = time.time() - began
-        memory = psutil.Process(process.pid).memory_info().rss
+        took, known = time.time() - began, psutil.Process(process.pid)
+        memory, cpu = known.memory_info().rss, sum(known.cpu_times()[:2])
         process.terminate()
     print(
-        f"  KMinion, from process start       {records / took:>10,.0f} records/s ({took:.1f} s, {memory / 2**20:,.0f} MB)",
+        f"  {name:8}, from process start       {records / took:>10,.0f} records/s ({took:.1f} s, {cpu:.1f} CPU s, {memory / 2**20:,.0f} MB)",
         flush=True,
     )
 
 
-def _ready(port: int) -> bool:
+def _asked(url: str) -> bytes | None:
+    """The answer, if it is one."""
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/ready", timeout=1) as answer:
-            return bool(answer.status == 200)
+        with urllib.request.urlopen(url, timeout=2) as answer:
+            return bytes(answer.read()) if answer.status == 200 else None
     except OSError:
-        return False
+        return None
 
 
 def steady(bootstrap: str, seconds: float, rate: int, keys: int) -> None:

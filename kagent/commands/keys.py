@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import click
@@ -10,28 +9,13 @@ import orjson
 
 from kagent.commands.common import chosen
 from kagent.commands.output import print_table
+from kagent.commands.spans import SPAN
 from kagent.names import shown
-
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-
-
-class Duration(click.ParamType):
-    """A number with s, m, h or d."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        if isinstance(value, int | float):
-            return float(value)
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", str(value))
-        if match is None or not float(match[1]):
-            self.fail(f"{value!r} is no duration: write 90s, 10m, 6h or 7d", param, ctx)
-        return float(match[1]) * UNITS[match[2]]
 
 
 @click.command()
 @click.argument("topic")
-@click.option("--last", type=Duration(), default="1h", show_default=True, help="How far to look back.")
+@click.option("--last", type=SPAN, default="1h", show_default=True, help="How far to look back.")
 @click.option(
     "--sample",
     "most",

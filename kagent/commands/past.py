@@ -1,17 +1,22 @@
-"""What the commands that look at the past share: the range of time, the policies, the rows."""
+"""What the commands that look at the past share: their options, the range of time, the policies, the rows."""
 
 from __future__ import annotations
 
+import functools
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
 import yaml
 
 from kagent.advice.policy import Policies
+from kagent.commands.common import effective
 from kagent.errors import InputError, SettingsError
 from kagent.settings import GroupSettings, Settings
 
@@ -21,6 +26,82 @@ if TYPE_CHECKING:
     from kagent.pipeline.backtest import Range
 
 UNITS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What a command was asked to look at: a history, or a dump and log ends beside it. ``group``: a glob, None: all."""
+
+    settings: Settings
+    cluster: str
+    within: Range
+    group: str | None
+    path: str | None
+    dump: str | None
+    ends: str | None
+    master: str
+
+    @contextmanager
+    def rows(self) -> Iterator[DataFrame]:
+        """The rows, on a Spark session that ends with them. Raises InputError or SettingsError."""
+        from kagent.pipeline.backtest import of_dump, of_history
+        from kagent.pipeline.keeper import place_of
+
+        with started(self.settings, self.master) as spark:
+            if self.dump:
+                yield of_dump(spark, self.dump, self.ends, self.cluster)
+            else:
+                yield of_history(spark, place_of(self.settings, self.path), self.cluster, self.within)
+
+
+@contextmanager
+def started(settings: Settings, master: str) -> Iterator[SparkSession]:
+    """A Spark session of the command's own."""
+    from kagent.pipeline.service import ending
+    from kagent.pipeline.session import session
+
+    with ending(session(settings.pipeline, master, delta=True)) as spark:
+        yield spark
+
+
+def options(tick: float) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The options that say which past, given to the command as one :class:`Past`, its first argument."""
+    asked = (
+        click.option(
+            "--from", "start", default="7d", show_default=True, help="Begin: 7d, 12h, or an ISO time (UTC)."
+        ),
+        click.option("--to", "end", default="now", show_default=True, help="End."),
+        click.option("--group", help="Only groups that match this glob."),
+        click.option("--path", help="Folder or URL of the history."),
+        click.option(
+            "--dump", help="A raw dump of __consumer_offsets (Parquet or JSON lines) instead of a history."
+        ),
+        click.option("--ends", help="Log ends beside the dump: topic, partition, time, log_end."),
+        click.option(
+            "--tick",
+            type=click.FloatRange(min=1),
+            default=tick,
+            show_default=True,
+            help="Seconds between judgements.",
+        ),
+        click.option("--master", default="local[*]", show_default=True, help="Spark's master."),
+    )
+
+    def given(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        @click.pass_context
+        def run(ctx: click.Context, /, start: str, end: str, tick: float, **more: Any) -> None:
+            settings = effective(ctx)
+            name = cluster_name(settings, (ctx.find_root().obj or {}).get("cluster"))
+            about = {field: more.pop(field) for field in ("group", "path", "dump", "ends", "master")}
+            command(Past(settings, name, between(start, end, tick), **about), **more)
+
+        made: Callable[..., None] = run
+        for option in reversed(asked):
+            made = option(made)
+        return made
+
+    return given
 
 
 def moment(said: str, now: int | None = None) -> int:
@@ -74,24 +155,6 @@ def _policies(path: Path) -> Policies:
         return Policies(raw.get("policy", {}), groups, raw.get("ignore", []))
     except (SettingsError, TypeError, ValueError) as error:
         raise InputError(f"The policy file {path}: {str(error).splitlines()[0]}") from error
-
-
-def rows_of(
-    spark: SparkSession,
-    settings: Settings,
-    cluster: str,
-    path: str | None,
-    dump: str | None,
-    ends: str | None,
-    within: Range,
-) -> DataFrame:
-    """The rows of a dump, or of the history. Raises InputError or SettingsError."""
-    from kagent.pipeline.backtest import of_dump, of_history
-    from kagent.pipeline.keeper import place_of
-
-    if dump:
-        return of_dump(spark, dump, ends, cluster)
-    return of_history(spark, place_of(settings, path), cluster, within)
 
 
 def cluster_name(settings: Settings, asked: str | None) -> str:

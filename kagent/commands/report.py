@@ -9,75 +9,41 @@ import click
 import orjson
 
 from kagent.commands import past
-from kagent.commands.common import effective
 from kagent.errors import InputError
 
 
 @click.command()
-@click.option(
-    "--from", "start", default="7d", show_default=True, help="Begin: 7d, 12h, or an ISO time (UTC)."
-)
-@click.option("--to", "end", default="now", show_default=True, help="End.")
-@click.option("--group", help="Only groups that match this glob.")
+@past.options(tick=10.0)
 @click.option(
     "--top", type=click.IntRange(1, 100), default=10, show_default=True, help="At most so many groups."
 )
-@click.option("--path", help="Folder or URL of the history.")
-@click.option("--dump", help="A raw dump of __consumer_offsets instead of a history.")
-@click.option("--ends", help="Log ends beside the dump: topic, partition, time, log_end.")
 @click.option(
     "--keys", type=click.Path(dir_okay=False), help="What `kagent keys --json` wrote, to show with the group."
 )
 @click.option(
-    "--tick",
-    type=click.FloatRange(min=1),
-    default=10.0,
-    show_default=True,
-    help="Seconds between judgements.",
-)
-@click.option("--master", default="local[*]", show_default=True, help="Spark's master.")
-@click.option(
     "-o", "--output", type=click.Path(dir_okay=False), default="kagent-report.html", show_default=True
 )
-@click.pass_context
-def command(
-    ctx: click.Context,
-    start: str,
-    end: str,
-    group: str | None,
-    top: int,
-    path: str | None,
-    dump: str | None,
-    ends: str | None,
-    keys: str | None,
-    tick: float,
-    master: str,
-    output: str,
-) -> None:
+def command(asked: past.Past, top: int, keys: str | None, output: str) -> None:
     """Write the report."""
-    settings = effective(ctx)
-    within, hot = past.between(start, end, tick), _keys(keys)
+    hot, within, policies = _keys(keys), asked.within, past.policies(asked.settings, ())
     from kagent.pipeline.backtest import backtest
     from kagent.pipeline.report import BUCKETS, cells, page, section
-    from kagent.pipeline.service import ending
-    from kagent.pipeline.session import session
 
-    name = past.cluster_name(settings, (ctx.find_root().obj or {}).get("cluster"))
-    policies = past.policies(settings, ())
-    with ending(session(settings.pipeline, master, delta=True)) as spark:
-        rows = past.rows_of(spark, settings, name, path, dump, ends, within)
+    with asked.rows() as rows:
         every = max(within.tick, (within.end - within.start) // (2 * BUCKETS))
-        found = backtest(rows, policies, within, group, every)[:top]
+        found = backtest(rows, policies, within, asked.group, every)[:top]
         heat = cells(rows, within, [row["group"] for row in found])
     made = [
         section(row, heat.get(row["group"], []), policies["settings"](row["group"]).threshold, within, hot)
         for row in found
     ]
     try:
-        Path(output).write_text(page(group or f"Cluster {name}", within, made), encoding="utf-8")
+        Path(output).write_text(
+            page(asked.group or f"Cluster {asked.cluster}", within, made), encoding="utf-8"
+        )
     except OSError as error:
         raise InputError(f"{output} cannot be written ({error.strerror}).") from error
-    click.echo(f"{output}: {len(made)} groups.")
+    click.echo(f"{output}: {len(made)} group{'' if len(made) == 1 else 's'}.")
 
 
 def _keys(path: str | None) -> dict[str, Any] | None:

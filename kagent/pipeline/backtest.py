@@ -55,13 +55,16 @@ class Range:
 
 
 def of_history(spark: SparkSession, history: History, cluster: str, within: Range) -> DataFrame:
-    """The rows of a history that bear on the range. Raises InputError where the history cannot be read or is empty."""
-    from pyspark.errors import AnalysisException
+    """The rows of a history that bear on the range. Raises InputError where there is none or it cannot be read."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import AnalysisException, PySparkException
 
     try:
         found = {n: spark.read.format("delta").load(history.table(n)) for n in ("lag", "ends", "changes")}
     except AnalysisException as error:
         raise InputError(f"There is no history at {history.place}.") from error
+    except (PySparkException, Py4JJavaError) as error:
+        raise InputError(f"The history at {history.place} cannot be read.") from error
     since = f"cluster = '{cluster}' AND unix_millis(time) <= {within.end}"
     recent = f"{since} AND day >= to_date(timestamp_millis({within.start - WARM_UP})) AND unix_millis(time) >= {within.start - WARM_UP}"
     lag = found["lag"].where(recent).dropDuplicates(["source", "source_offset"])

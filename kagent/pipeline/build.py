@@ -80,7 +80,7 @@ def messages(table: pa.Table, target: Target, now_ms: int) -> Iterator[Message]:
                 continue
             record = error.record  # its group must be marked: what is known of it may no longer hold
         group = groups.setdefault(record.group, _Group(int(partition[at])))
-        group.records.append(MembershipRecord(int(offset[at]), int(time[at]), record.to_json()))
+        group.records.append(MembershipRecord(int(offset[at]), int(time[at]), record.slim().to_json()))
     for name, group in groups.items():
         if not target.is_own(name):
             yield from _events(name, group, target, now_ms)

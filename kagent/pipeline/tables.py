@@ -8,7 +8,7 @@ milliseconds. A row that came from a record of ``__consumer_offsets`` names it b
 |---|---|---|
 | lag | the last commit of a partition within a write | time, group, topic, topic_id, partition, committed (null: removed), log_start, log_end, lag, sampled_at, source, source_offset |
 | ends | a partition's log, whenever it changed | time, topic, topic_id, partition, log_start, log_end, stable_end |
-| changes | one membership record | time, group, source, source_offset, record (JSON, as `kagent decode` prints it) |
+| changes | one membership record | time, group, source, source_offset, record (JSON, as `kagent decode` prints it, without the hex of blobs that are decoded beside it) |
 | recommendations | one message on the recommendation topic | time, key, id, group, status, verdict, severity, skew, message (JSON, whole) |
 """
 

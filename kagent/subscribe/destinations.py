@@ -21,17 +21,21 @@ def checked_url(url: str, insecure: bool = False) -> str:
 
     The message never repeats the URL: it may hold a token.
     """
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or any(c.isspace() for c in url):
+    try:
+        parts = urlsplit(url)
+        whole = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        whole = False
+    if not whole or parts.scheme not in ("http", "https") or not url.isprintable() or " " in url:
         raise ValueError("must be an http:// or https:// URL with a host")
     if parts.scheme == "http" and not insecure and not _local(parts.hostname):
         raise ValueError("plain http leaves this machine unprotected: use https, or set insecure: true")
     return url
 
 
-def _local(host: str) -> bool:
+def _local(host: str | None) -> bool:
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return ipaddress.ip_address(host or "").is_loopback
     except ValueError:
         return host == "localhost"
 
@@ -75,7 +79,15 @@ class Destination(Part):
     retry_most: float = Field(60.0, gt=0, description="The longest pause between attempts, in seconds.")
 
 
-class Alertmanager(Destination):
+class HttpDestination(Destination):
+    """One that is reached by HTTP; its certificate is verified."""
+
+    ca_file: Path | None = Field(
+        None, description="PEM of its authority, if this machine does not trust it already."
+    )
+
+
+class Alertmanager(HttpDestination):
     """Prometheus Alertmanager, API v2."""
 
     type: Literal["alertmanager"]
@@ -90,7 +102,7 @@ class Alertmanager(Destination):
         return self
 
 
-class PagerDuty(Destination):
+class PagerDuty(HttpDestination):
     """PagerDuty Events v2."""
 
     type: Literal["pagerduty"]
@@ -105,7 +117,7 @@ class PagerDuty(Destination):
         return self
 
 
-class Webhook(Destination):
+class Webhook(HttpDestination):
     """Any HTTP receiver, with a template for the body and a signature."""
 
     type: Literal["webhook"]

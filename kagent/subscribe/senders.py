@@ -24,6 +24,7 @@ from kagent.subscribe.destinations import (
     Alertmanager,
     Apprise,
     Destination,
+    HttpDestination,
     PagerDuty,
     Webhook,
     checked_url,
@@ -34,6 +35,8 @@ from kagent.subscribe.position import Event, Told
 
 REFUSED = {400, 413, 422}
 """The request itself is at fault: repeating it cannot help."""
+OTHER_HOST = {62, 64}
+"""OpenSSL's verification codes for a name and for an address that does not match."""
 PAGERDUTY = {Severity.PAGE: "critical", Severity.TICKET: "warning", Severity.INFO: "info"}
 
 
@@ -92,8 +95,15 @@ def summary(rec: Recommendation) -> str:
 class Http:
     """Posts; TLS is verified, redirects are not followed, nothing of the URL reaches an error's text."""
 
-    def __init__(self, timeout: float) -> None:
-        self.timeout, self.tls = timeout, ssl.create_default_context()
+    def __init__(self, about: HttpDestination) -> None:
+        self.timeout, self.tls = about.timeout, ssl.create_default_context()
+        if about.ca_file:
+            try:
+                self.tls.load_verify_locations(about.ca_file)
+            except OSError as error:  # ssl's errors too
+                raise SettingsError(
+                    f"The file {about.ca_file} cannot be used as authority ({error})."
+                ) from error
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> None:
         """Raises Refused or Failed."""
@@ -103,18 +113,30 @@ class Http:
                     url, content=body, headers={"User-Agent": f"kagent/{__version__}", **headers}
                 )
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise Failed(type(error).__name__) from None
+            raise Failed(_why(error)) from None
         if answer.status_code in REFUSED:
             raise Refused(f"HTTP {answer.status_code}")
         if not answer.is_success:
             raise Failed(f"HTTP {answer.status_code}")
 
 
+def _why(error: BaseException) -> str:
+    """What went wrong on the way, without the URL."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            if cause.verify_code in OTHER_HOST:
+                return "its certificate is for another host"
+            return "its certificate is not signed by anybody trusted here; if it should be, name the authority as ca_file"
+        cause = cause.__cause__ or cause.__context__
+    return type(error).__name__
+
+
 class ToAlertmanager:
     """``POST /api/v2/alerts``. The labels hold over an incident's whole life: they are its identity there."""
 
     def __init__(self, about: Alertmanager, clock: Callable[[], float] = time.time) -> None:
-        self.about, self.clock, self.http = about, clock, Http(about.timeout)
+        self.about, self.clock, self.http = about, clock, Http(about)
 
     async def send(self, event: Event, told: Told) -> None:
         """Also used to repeat what is open."""
@@ -160,7 +182,7 @@ class ToPagerDuty:
     """Events v2; the incident's id is the dedup key, so a repetition opens nothing twice."""
 
     def __init__(self, about: PagerDuty) -> None:
-        self.about, self.http = about, Http(about.timeout)
+        self.about, self.http = about, Http(about)
 
     async def send(self, event: Event, told: Told) -> None:
         """Trigger, or resolve."""
@@ -193,7 +215,7 @@ class ToWebhook:
     """The template's text, signed: ``X-Kagent-Signature: t=<unix seconds>,v1=<hex of HMAC-SHA256 over "t.body">``."""
 
     def __init__(self, about: Webhook, clock: Callable[[], float] = time.time) -> None:
-        self.about, self.clock, self.http = about, clock, Http(about.timeout)
+        self.about, self.clock, self.http = about, clock, Http(about)
         html = about.content_type.startswith("text/html")
         environment = ImmutableSandboxedEnvironment(autoescape=html, undefined=StrictUndefined)
         try:
@@ -252,6 +274,8 @@ class ToApprise:
         service = apprise.Apprise()
         if not service.add(secret(self.about.url, self.about.url_file) or ""):
             raise Failed("apprise does not know its URL")
+        if not all(target.verify_certificate for target in service):
+            raise Failed("its URL switches the verification of certificates off")
         kinds = {"open": apprise.NotifyType.WARNING, "change": apprise.NotifyType.INFO}
         kind = kinds.get(event, apprise.NotifyType.SUCCESS)
         lines = "\n".join(shown(line, 2000) for line in story(rec))

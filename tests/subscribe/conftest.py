@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shutil
+import ssl
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -139,8 +141,9 @@ class Receiver:
         return [body["event"] for body in self.bodies() if body["group"] == group]
 
 
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
+@contextmanager
+def listening(certificate: Path | None = None) -> Iterator[Receiver]:
+    """A local server, by TLS with a certificate."""
     about = Receiver()
 
     class Handler(BaseHTTPRequestHandler):
@@ -156,13 +159,32 @@ def receiver() -> Iterator[Receiver]:
             """Quiet."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    about.url = f"http://127.0.0.1:{server.server_port}/hook"
+    if certificate:
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(certificate)
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    about.url = f"{'https' if certificate else 'http'}://127.0.0.1:{server.server_port}/hook"
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    yield about
-    server.shutdown()
-    server.server_close()
-    thread.join(10)
+    try:
+        yield about
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(10)
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with listening() as about:
+        yield about
+
+
+@pytest.fixture
+def by_tls() -> Iterator[Callable[[Path], Receiver]]:
+    """Starts local servers by TLS."""
+    with ExitStack() as stack:
+        yield lambda certificate: stack.enter_context(listening(certificate))
 
 
 @pytest.fixture

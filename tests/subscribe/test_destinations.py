@@ -18,7 +18,7 @@ from kagent.settings import load
 from kagent.subscribe.bridge import Desk
 from kagent.subscribe.destinations import AlertSettings, Wants
 from kagent.subscribe.position import Told
-from kagent.subscribe.senders import Refused, ToWebhook, sender
+from kagent.subscribe.senders import Failed, Refused, ToWebhook, sender
 
 EVIL = "<script>alert(1)</script>\x1b[2J"
 
@@ -52,6 +52,10 @@ def test_filters(rec: Any, wants: dict[str, Any], taken: list[str]) -> None:
         {"type": "webhook", "url": "http://example.com/TOKEN"},
         {"type": "webhook", "url": "ftp://example.com/TOKEN"},
         {"type": "webhook", "url": "https:///TOKEN"},
+        {"type": "webhook", "url": "https://example.com:99999/TOKEN"},
+        {"type": "webhook", "url": "https://[::1/TOKEN"},
+        {"type": "webhook", "url": "https://example.com/TOKEN\r\nX-Other: 1"},
+        {"type": "webhook", "url": "file:///etc/TOKEN"},
         {"type": "webhook"},
         {"type": "alertmanager", "url": "alertmanager:9093/TOKEN"},
         {"type": "pagerduty"},
@@ -216,6 +220,59 @@ def test_apprise_reaches_what_it_knows(receiver: Any, rec: Any) -> None:
 
     (body,) = receiver.bodies()
     assert "\x1b" not in body["title"] + body["message"]
+
+
+CERTIFICATES = Path(__file__).parent / "data"
+
+
+@pytest.mark.parametrize("kind", ["webhook", "alertmanager", "pagerduty"])
+def test_a_certificate_is_trusted_only_with_its_authority(by_tls: Any, rec: Any, kind: str) -> None:
+    server = by_tls(CERTIFICATES / "here.pem")
+    said = {
+        "type": kind,
+        "url": f"{server.url}/TOKEN",
+        **({"routing_key": "R"} if kind == "pagerduty" else {}),
+    }
+
+    with pytest.raises(Failed) as refused:
+        asyncio.run(sender(destination(**said)).send("open", Told.of(rec(), None)))
+    assert "not signed by anybody trusted here" in str(refused.value)
+    assert "TOKEN" not in str(refused.value)
+    assert server.received == []
+
+    asyncio.run(
+        sender(destination(**said, ca_file=str(CERTIFICATES / "ca.pem"))).send("open", Told.of(rec(), None))
+    )
+    assert len(server.received) == 1
+
+
+def test_a_certificate_for_another_host_is_refused_though_its_authority_is_trusted(
+    by_tls: Any, rec: Any
+) -> None:
+    server = by_tls(CERTIFICATES / "elsewhere.pem")
+    about = destination(type="webhook", url=server.url, ca_file=str(CERTIFICATES / "ca.pem"))
+
+    with pytest.raises(Failed, match="its certificate is for another host"):
+        asyncio.run(sender(about).send("open", Told.of(rec(), None)))
+    assert server.received == []
+
+
+@pytest.mark.parametrize("content", [None, "not a certificate"])
+def test_an_authority_that_cannot_be_used_is_one_sentence(tmp_path: Path, content: str | None) -> None:
+    file = tmp_path / "ca.pem"
+    if content:
+        file.write_text(content)
+
+    with pytest.raises(SettingsError, match=r"ca\.pem cannot be used as authority"):
+        sender(destination(type="webhook", url="https://localhost/", ca_file=str(file)))
+
+
+@pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
+def test_apprise_may_not_leave_certificates_unverified(receiver: Any, rec: Any) -> None:
+    about = destination(type="apprise", url=receiver.url.replace("http://", "jsons://") + "?verify=no")
+
+    with pytest.raises(Failed, match="switches the verification"):
+        asyncio.run(sender(about).send("open", Told.of(rec(), None)))
 
 
 def test_a_wrong_name_in_the_settings_is_refused() -> None:

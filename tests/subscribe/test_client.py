@@ -8,6 +8,7 @@ import os
 import pty
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing, suppress
 from pathlib import Path
@@ -20,7 +21,9 @@ import kagent
 from kagent.advice.recommendation import Recommendation, State, to_bytes
 from kagent.errors import KafkaError
 from kagent.kafka.admin import Admin
-from kagent.kafka.broker import Broker, free_port
+from kagent.kafka.broker import Broker, die_with_parent, free_port
+from kagent.kafka.jars import broker_jars
+from kagent.kafka.java import java
 from kagent.kafka.topics import ensure
 from kagent.settings import Cluster, Topics
 
@@ -28,6 +31,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 TOPIC = "kagent-recommendations"
 PATIENCE = 180.0
+DOCS = Path(__file__).parents[2] / "docs" / "subscribe.md"
 
 
 class Home:
@@ -161,6 +165,40 @@ def test_watch_is_lines_in_a_pipe_and_a_table_on_a_terminal(home: Home, rec: Any
     assert "BEST ACTION" in terminal
     assert "\x1b[1;31m" in terminal
     assert "\x1b[2J" not in terminal
+
+
+def test_the_java_example_of_the_docs_runs_as_it_stands(home: Home, rec: Any, tmp_path: Path) -> None:
+    modules = subprocess.run([java(), "--list-modules"], capture_output=True, text=True, check=True).stdout
+    if "jdk.compiler@" not in modules:
+        pytest.skip("this Java is a runtime without a compiler")
+    home.publish(rec("d-java", reason="one is late"), rec("d-late", status="resolved", valid_until=1))
+    home.send("main/d-gone", None)
+    source = tmp_path / "Subscriber.java"
+    source.write_text(DOCS.read_text().split("```java\n")[1].split("```")[0])
+    path = os.pathsep.join(map(str, broker_jars()))
+
+    with subprocess.Popen(
+        [java(), "-cp", path, str(source), home.bootstrap],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        preexec_fn=die_with_parent,
+    ) as process:
+        timer = threading.Timer(PATIENCE, process.kill)
+        timer.start()
+        assert process.stdout is not None
+        said: set[str] = set()
+        for line in process.stdout:
+            said |= {line.strip()} if line.startswith("d-") else set()
+            if len(said) == 2:
+                break
+        process.kill()
+        timer.cancel()
+
+    assert said == {
+        "d-java open rebalance: one is late",
+        "d-late resolved rebalance: d-late: one member is far behind. (do not act on it any more)",
+    }
 
 
 def on_a_terminal(command: list[str]) -> str:

@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -57,6 +58,11 @@ def _muted_until(value: bytes | None) -> float:
         return FOREVER
 
 
+def said(error: Exception) -> str:
+    """An error in words; some have none of their own."""
+    return str(error) or type(error).__name__
+
+
 class Reader:
     """``publish`` gets each snapshot, ``tick`` is called about twice a second; both in the reader's thread."""
 
@@ -72,63 +78,69 @@ class Reader:
         self.source, self.topics = source, topics or Topics()
         self.key = group_key(cluster, group).encode(errors="surrogatepass")
         self.publish, self.tick = publish, tick
-        self._done = threading.Event()
         self._thread: threading.Thread | None = None
+        self._stop: Callable[[], object] | None = None
 
     def start(self) -> None:
         """Begin to read."""
-        self._done.clear()
-        self._thread = threading.Thread(target=self._run, name="kagent-follow", daemon=True)
+        begun = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(begun,), name="kagent-follow", daemon=True)
         self._thread.start()
+        begun.wait()
 
     def stop(self, within: float = ANSWER_WITHIN) -> None:
         """End, waiting for the thread."""
-        self._done.set()
-        if self._thread is not None:
-            self._thread.join(within)
+        if self._stop is None or self._thread is None:
+            return
+        with suppress(RuntimeError):  # the loop has ended by itself
+            self._stop()
+        self._thread.join(within)
 
-    def _run(self) -> None:
-        asyncio.run(self._keep_reading())
+    def _run(self, begun: threading.Event) -> None:
+        with suppress(asyncio.CancelledError):
+            asyncio.run(self._keep_reading(begun))
 
-    async def _keep_reading(self) -> None:
+    async def _keep_reading(self, begun: threading.Event) -> None:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        self._stop = lambda: loop.call_soon_threadsafe(task.cancel)
+        begun.set()
         failures = 0
-        while not self._done.is_set():
+        while True:
             began = time.monotonic()
             try:
                 await self._read()
             except Exception as error:
                 failures = 1 if time.monotonic() - began > 60 else failures + 1
-                log.warning("kagent's topics on %s cannot be read: %s", self.source.bootstrap, error)
+                log.warning("kagent's topics on %s cannot be read: %s", self.source.bootstrap, said(error))
                 await self._pause(backoff(failures))
 
     async def _pause(self, seconds: float) -> None:
         until = time.monotonic() + seconds
-        while not self._done.is_set() and time.monotonic() < until:
+        while time.monotonic() < until:
             await asyncio.sleep(POLL_MS / 1000)
             self.tick()
 
     async def _read(self) -> None:
-        """Read both topics from their beginning, and on, until stopped. Raises whatever goes wrong."""
+        """Read both topics from their beginning, and on. Raises whatever goes wrong."""
         consumer = AIOKafkaConsumer(
             **aiokafka(self.source, enable_auto_commit=False, auto_offset_reset="earliest")
         )
         try:
             await asyncio.wait_for(consumer.start(), ANSWER_WITHIN)
-            assigned = await asyncio.wait_for(self._all_partitions(consumer), ANSWER_WITHIN)
+            # Of all topics: asking for one that is not there could create it.
+            known = await asyncio.wait_for(consumer._client.fetch_all_metadata(), ANSWER_WITHIN)
+            assigned = self._partitions(known)
             consumer.assign(assigned)
             await asyncio.wait_for(consumer.seek_to_beginning(*assigned), ANSWER_WITHIN)
             await self._tail(consumer, assigned)
         finally:
             await consumer.stop()
 
-    async def _all_partitions(self, consumer: AIOKafkaConsumer) -> list[TopicPartition]:
-        topics = [self.topics.recommendations, self.topics.mutes]
-        client = consumer._client  # the consumer itself knows only topics that it is subscribed to
-        client.set_topics(topics)
-        await client.force_metadata_update()
+    def _partitions(self, known: Any) -> list[TopicPartition]:
         found: list[TopicPartition] = []
-        for topic in topics:
-            partitions = client.cluster.partitions_for_topic(topic) or set()
+        for topic in (self.topics.recommendations, self.topics.mutes):
+            partitions = known.partitions_for_topic(topic) or set()
             if not partitions:
                 raise KafkaError(f"the topic {topic} does not exist or may not be read; run `kagent topics`")
             found += [TopicPartition(topic, partition) for partition in sorted(partitions)]
@@ -136,7 +148,7 @@ class Reader:
 
     async def _tail(self, consumer: AIOKafkaConsumer, assigned: list[TopicPartition]) -> None:
         found, confirmed, at_end = Snapshot(0.0), 0.0, False
-        while not self._done.is_set():
+        while True:
             batches = await consumer.getmany(timeout_ms=POLL_MS)
             fresh = [r for records in batches.values() for r in records if r.key == self.key]
             for record in fresh:
@@ -152,7 +164,8 @@ class Reader:
             self.tick()
 
     async def _at_end(self, consumer: AIOKafkaConsumer, assigned: list[TopicPartition]) -> bool:
-        if await self._all_partitions(consumer) != assigned:
+        await consumer._client.force_metadata_update()
+        if self._partitions(consumer._client.cluster) != assigned:
             raise KafkaError("the number of their partitions has changed")
         ends: dict[TopicPartition, Any] = await consumer.end_offsets(assigned)
         positions = {tp: await consumer.position(tp) for tp in assigned}

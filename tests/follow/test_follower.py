@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kagent.advice.recommendation import Recommendation
 from kagent.errors import InputError
 from kagent.follow import Asking, Reason, aiokafka_follower, kafka_python_follower, said
 from kagent.follow.asking import DAY
 from kagent.follow.follower import SWITCH, Follower
-from kagent.follow.values import Snapshot
+from kagent.follow.values import Followed, Snapshot
 from kagent.strategies.plugins.engine import Joined
 
 NOW = 1_000_000.0
@@ -35,14 +38,20 @@ def _audit(event: str, arguments: Any) -> None:
 sys.addaudithook(_audit)
 
 
-@pytest.fixture
-def untouched() -> Iterator[None]:
-    """No file, socket or process is touched meanwhile."""
+@contextlib.contextmanager
+def nothing_touched() -> Iterator[None]:
     global touched
     touched = []
     yield
     seen, touched = touched, None
     assert seen == []
+
+
+@pytest.fixture
+def untouched() -> Iterator[None]:
+    """No file, socket or process is touched meanwhile."""
+    with nothing_touched():
+        yield
 
 
 class Alone:
@@ -310,3 +319,44 @@ def test_a_consumer_of_another_group_is_refused() -> None:
         one.of(Consumer()),
     ):
         pass
+
+
+WARM = {
+    name: Follower("nowhere:1", "billing", strategy=name)
+    for name in ("sticky", "range", "roundrobin", "fair")
+}
+BLOBS = st.builds(
+    said.joining,
+    st.sampled_from(["a", "b", "c", None]),
+    st.lists(st.tuples(st.sampled_from(["t", "u", "v"]), st.integers(0, 5) | st.just(2**31 - 1)), max_size=8),
+    st.none() | st.integers(0, 3) | st.just(2**31 - 1),
+    st.sampled_from([None, Followed("0" * 16, "1" * 16)]),
+    st.lists(st.integers(0, 2**52), max_size=8),
+)
+MEMBERS = st.lists(
+    st.tuples(st.sampled_from([("t",), ("u",), ("t", "u"), ("t", "t"), ()]), st.binary(max_size=20) | BLOBS),
+    min_size=1,
+    max_size=4,
+)
+
+
+@settings(max_examples=100)
+@given(
+    members=MEMBERS,
+    counts=st.fixed_dictionaries({"t": st.integers(0, 4), "u": st.integers(0, 2)}),
+    strategy=st.sampled_from(["sticky", "range", "roundrobin", "fair"]),
+)
+def test_whatever_the_members_say_every_partition_is_given_once(
+    members: Any, counts: dict[str, int], strategy: str
+) -> None:
+    one = WARM[strategy]
+    group = [Joined(f"m{at}", topics, data) for at, (topics, data) in enumerate(members)]
+    with nothing_touched():
+        placed, _ = one.place(counts, group)
+    wanted = {topic for topics, _ in members for topic in topics}
+    assert set(placed) == {member.member_id for member in group}
+    assert sorted(pair for held in placed.values() for pair in held) == sorted(
+        (topic, number) for topic in wanted for number in range(counts[topic])
+    )
+    topics = {member.member_id: member.topics for member in group}
+    assert all(topic in topics[member] for member, held in placed.items() for topic, _ in held)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 
 from kagent.advice.recommendation import Recommendation, State, to_bytes
 from kagent.follow import hosts
-from kagent.follow.reader import FOREVER, LARGEST, keep
+from kagent.follow.reader import FOREVER, LARGEST, Reader, keep
 from kagent.follow.values import Snapshot
-from kagent.settings import Topics
+from kagent.kafka.broker import free_port
+from kagent.settings import Cluster, Topics
 
 TOPICS = Topics()
 NONE = Snapshot(5.0)
@@ -63,3 +65,20 @@ def test_addresses_are_written_as_a_broker_does() -> None:
     assert doctest.testmod(hosts).failed == 0
     assert hosts.java_host("fe80::1%eth0") == "fe80:0:0:0:0:0:0:1"
     assert hosts.java_host("somewhere") == "somewhere"
+
+
+def test_a_cluster_that_is_away_leaves_the_cache_empty_and_stopping_takes_no_time(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    published: list[Snapshot] = []
+    ticked = threading.Event()
+    away = Cluster(bootstrap=f"127.0.0.1:{free_port()}")
+    reader = Reader(away, "main", "billing", published.append, ticked.set)
+    reader.start()
+    assert ticked.wait(60)
+    reader.stop(within=60)
+    assert reader._thread is not None
+    assert not reader._thread.is_alive()
+    assert published == []
+    assert "kagent's topics on 127.0.0.1" in caplog.text
+    reader.stop()

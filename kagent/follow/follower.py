@@ -31,6 +31,7 @@ from kagent.follow.values import (
     member_name,
     once,
 )
+from kagent.groups.library import FOLLOWING
 from kagent.names import shown
 from kagent.settings import Cluster, Topics
 from kagent.strategies.plugins import userdata
@@ -109,7 +110,7 @@ class Follower:
     def protocol(self) -> str:
         """The name under which all members of the group join; kagent knows a following group by it."""
         name = self.builtin.strategy.name
-        return "kagent-follow" if name == "sticky" else f"kagent-follow-{name}"
+        return FOLLOWING if name == "sticky" else f"{FOLLOWING}-{name}"
 
     @property
     def latched(self) -> bool:

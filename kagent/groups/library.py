@@ -6,6 +6,7 @@ Seen on brokers (subscription version · user data · rack):
     librdkafka                1–3 · empty (sticky: the assignor's) · empty if unset
     aiokafka, kafka-python    0   · empty (sticky: the assignor's)
     Faust                     the protocol is named ``faust``
+    kagent.follow             the protocol is named ``kagent-follow…``; aiokafka and kafka-python only
 
 A guess decides only which advice is worded how.
 """
@@ -19,6 +20,7 @@ from kagent.offsets import DecodeError
 from kagent.offsets.blobs import cooperative_user_data, sticky_user_data
 
 Blob = Mapping[str, Any]
+FOLLOWING = "kagent-follow"
 GENERATION = 8
 """Hex digits of the cooperative assignor's user data: one int32."""
 
@@ -27,6 +29,8 @@ def library_of(protocol: str | None, subscription: Blob) -> str | None:
     """``java``, ``librdkafka``, ``python``, ``faust``, or None where it cannot be told."""
     if protocol == "faust":
         return "faust"
+    if protocol is not None and protocol.startswith(FOLLOWING):
+        return "python"
     if not subscription:
         return None
     data = subscription["userData"]

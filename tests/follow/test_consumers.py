@@ -78,15 +78,30 @@ class Watch:
 
     def __init__(self) -> None:
         self.generations: dict[int, Told] = {}
+        self.readers: dict[tuple[int, int], set[str]] = {}
+        """(generation, partition) → who read records of it while it was in that generation."""
+        self.read: set[tuple[int, int]] = set()
+        """(partition, offset) of every record that was read."""
 
     def told(self, generation: int, name: str, partitions: set[int]) -> None:
         self.generations.setdefault(generation, {})[name] = partitions
+
+    def got(self, name: str, batches: Mapping[Any, Any]) -> None:
+        generation = max((g for g, told in list(self.generations.items()) if name in told), default=0)
+        for tp, records in batches.items():
+            self.readers.setdefault((generation, tp.partition), set()).add(name)
+            self.read.update((tp.partition, record.offset) for record in records)
+
+    def all_read(self) -> bool:
+        """Whether every record that was written was read by somebody."""
+        return len(self.read) == sum(LAGS)
 
     def check(self) -> None:
         """In no generation do two members have one partition, and where all told theirs, all partitions are there."""
         for generation, told in self.generations.items():
             given = [p for partitions in told.values() for p in partitions]
             assert len(given) == len(set(given)), (generation, told)
+        assert all(len(names) == 1 for names in self.readers.values()), self.readers
         fullest = max(len(told) for told in self.generations.values())
         for generation, told in self.generations.items():
             if len(told) == fullest:
@@ -94,7 +109,7 @@ class Watch:
 
     @property
     def last(self) -> tuple[int, Told]:
-        generation = max(self.generations)
+        generation = max(list(self.generations))
         return generation, self.generations[generation]
 
 
@@ -162,7 +177,7 @@ async def asynchronous(
 
     async def poll() -> None:
         while True:
-            await consumer.getmany(timeout_ms=100)
+            watch.got(name, await consumer.getmany(timeout_ms=100))
 
     async with follower.of(consumer):
         await consumer.start()
@@ -211,6 +226,7 @@ async def test_an_aiokafka_group_follows_its_plan_and_keeps_it(
         async with asynchronous(estate, watch, 2, instance=instance, apply=True):
             await until("three share", lambda: len(watch.last[1]) == 3)
             assert [len(held) for held in watch.last[1].values()] == [2, 2, 2]
+            await until("all is read", watch.all_read)
     watch.check()
 
 
@@ -351,7 +367,7 @@ class Polling(SyncListener):
         try:
             with self.follower.of(self.consumer):
                 while not self._done.is_set():
-                    self.consumer.poll(timeout_ms=50)
+                    self.watch.got(self.name, self.consumer.poll(timeout_ms=50))
         except Exception as error:
             self.failure = error
         finally:
@@ -381,6 +397,7 @@ async def test_a_kafka_python_group_follows_its_plan_and_keeps_it(estate: Estate
         members.append(Polling(estate, watch, 2))
         await until("three share", lambda: len(watch.last[1]) == 3)
         assert [len(held) for held in watch.last[1].values()] == [2, 2, 2]
+        await until("all is read", watch.all_read)
     finally:
         for member in members:
             member.close()

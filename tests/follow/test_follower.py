@@ -18,6 +18,7 @@ from kagent.follow import Asking, Reason, aiokafka_follower, kafka_python_follow
 from kagent.follow.asking import DAY
 from kagent.follow.follower import SWITCH, Follower
 from kagent.follow.values import Followed, Snapshot
+from kagent.groups.library import library_of, user_data_of
 from kagent.strategies.plugins.engine import Joined
 
 NOW = 1_000_000.0
@@ -296,6 +297,13 @@ def test_a_member_says_its_name_as_the_worker_has_it(
     heard = said.read_joining(one.user_data())
     assert heard is not None
     assert heard.name == (instance or "a/broker-sees-this")
+
+
+def test_kagent_knows_a_followers_client_whatever_its_client_id() -> None:
+    one = follower(strategy="range")
+    subscription = {"version": 0, "userData": one.user_data().hex()}
+    assert library_of(one.protocol, subscription) == "python"
+    assert user_data_of(one.protocol, subscription) is None
 
 
 @pytest.mark.parametrize("make", [aiokafka_follower, kafka_python_follower])

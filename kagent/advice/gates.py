@@ -74,9 +74,10 @@ def why_not(look: Look, lead: Finding, streak: Streak | None) -> str | None:
 
 
 def _gap(look: Look, lead: Finding) -> float:
-    """The usual gap between commits of the partitions concerned, in ms: no sooner does a second answer tell anything new."""
+    """The usual gap between commits of the partitions concerned, in ms: no sooner does a second answer tell anything new of
+    how work is spread. What stands still has been seen over several gaps already; there the next look is enough."""
     rows = list(lead.rows)
-    return float(look.lags.cadence[rows].max()) if rows else 0.0
+    return float(look.lags.cadence[rows].max()) if rows and lead.kind == "spread" else 0.0
 
 
 def learning(look: Look) -> bool:

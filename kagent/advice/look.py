@@ -19,6 +19,8 @@ from kagent.advice.state import JudgeState
 
 MOMENT = 30_000
 PACED_FOR = 600_000
+OVERDUE = 1.5
+"""Usual gaps between commits after which one is overdue, or was made again without moving."""
 BY_MEMBER = frozenset(
     {
         GroupKind.CLASSIC,
@@ -137,7 +139,7 @@ class Look:
     @cached_property
     def pinned(self) -> Flags:
         """Partitions that stand still, if only for a little while: no matter of the spread, and never to be moved."""
-        return np.asarray(self.waiting > np.maximum(3 * self.lags.cadence, MOMENT))
+        return np.asarray(self.waiting > np.maximum(OVERDUE * self.lags.cadence, MOMENT))
 
     @cached_property
     def paced(self) -> Flags:

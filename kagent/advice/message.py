@@ -78,12 +78,22 @@ def _decided(look: Look, finding: Finding, relief: Relief | None) -> Finding:
         return finding
     helped = relief.gain >= look.policy.min_gain and relief.plan.skew_after < look.policy.threshold
     worth = relief.gain >= max(look.policy.min_gain, WORTH_MOVING)
-    if helped or worth or (relief.gain >= look.policy.min_gain and not _one_bound(relief)):
+    bounded = relief.gain < look.policy.min_gain or _one_bound(relief)
+    if helped or worth or not bounded or _drains_sooner(relief, max(look.policy.min_gain, WORTH_MOVING)):
         return finding
     rows = _largest(look, relief, finding)
     share = float(look.load.size[rows[0]] / max(look.load.size.sum(), 1e-9)) if rows else 0.0
     evidence = {**finding.evidence, "share_of_work": round(share, 3)}
     return Finding(Verdict.HOT_PARTITION, finding.members, rows, finding.behind, evidence)
+
+
+def _drains_sooner(relief: Relief, share: float) -> bool:
+    """Whether the plan ends the backlog that would never end, or much sooner: what arrives is relieved too, and a single
+    partition's backlog is no bound if its new holder can keep up with it."""
+    now, after = relief.plan.drain_now, relief.plan.drain_after
+    if now is None or after is None or not np.isfinite(after.max()):
+        return False
+    return bool(after.max() <= (1 - share) * now.max())
 
 
 def _one_bound(relief: Relief) -> bool:

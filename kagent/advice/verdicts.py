@@ -253,14 +253,24 @@ def slowness(look: Look, member: int) -> float | None:
             r for at in range(len(names)) if at != member and (r := _keeps_up(look, at, member)) is not None
         ]
         return own_rate / float(np.median(others)) if others else None
-    others = [
-        known.value
-        for at, name in enumerate(names)
-        if at != member and (known := speed.get(name)) is not None
-    ]
-    if others:
-        return own.value / float(np.median(others))
-    return None
+    shown = [_shown_speed(look, at) for at in range(len(names)) if at != member]
+    others = [value for value in shown if value is not None]
+    return own.value / float(np.median(others)) if others else None
+
+
+def _shown_speed(look: Look, member: int) -> float | None:
+    """A member's speed, or where it was never busy the work that arrives and that it keeps up with: it is no slower."""
+    known = look.rates.speed.get(look.names[member])
+    if known is not None:
+        return known.value
+    lags, cost = look.lags, look.rates.cost
+    mine = (lags.owner == member) & (lags.inflow > 0)
+    topics = [lags.topics[code] for code in lags.topic[mine].tolist()]
+    if not topics or any(t not in cost for t in topics):
+        return None
+    return float(
+        sum(flow * cost[t].value for flow, t in zip(lags.inflow[mine].tolist(), topics, strict=True))
+    )
 
 
 def _busy_rate(look: Look, member: int) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from kagent.advice.message import tell
@@ -105,3 +106,79 @@ def test_costs_of_topics_are_told_apart_and_speeds_follow() -> None:
 
 def test_what_rests_on_too_few_intervals_is_unknown() -> None:
     assert fit({"a": Busy(100, 1, {"t": 100.0})}).cost == {}
+
+
+def test_several_slow_members_are_slow_beside_those_that_keep_up_with_more(group: Make) -> None:
+    slow = {**LATE, "rate": 300}
+    parts = {"t": [*4 * [slow], *4 * [{**FINE, "rate": 300}]]}
+    quiet = {"t": [*4 * [slow], *4 * [{**FINE, "rate": 20}]]}
+
+    # The others read 600 records a second each and were never behind; or they have shown no more than these two.
+    assert leading(group(parts, FOUR).look(busy=busy(m0=200, m1=200))) == "slow_member"
+    assert leading(group(quiet, FOUR).look(busy=busy(m0=200, m1=200))) == "rebalance"
+
+
+def test_what_stands_at_the_last_stable_offset_is_a_transaction_and_what_stands_before_it_a_record(
+    group: Make,
+) -> None:
+    def stands(stable: int) -> str:
+        part = {"end": 10_000_000, "rate": 100, "committed": 9_900_000, "moved": 900, "stable": stable}
+        return leading(group({"t": [part, *7 * [FINE]]}, FOUR).look())
+
+    assert stands(9_900_000) == "blocked_by_transaction"
+    assert stands(10_000_000) == "stalled"
+
+
+def test_a_partition_with_most_of_the_backlog_is_hot_only_if_no_member_could_keep_up_with_it(
+    group: Make,
+) -> None:
+    def skewed(inflow: int) -> str:
+        first = {**LATE, "rate": inflow, "lag": 80_000}
+        second = {**LATE, "rate": 600, "lag": 16_000}
+        return leading(
+            group({"t": [first, second, *6 * [FINE]]}, FOUR).look(busy=busy(m0=1000, m1=1000, m2=1000))
+        )
+
+    assert skewed(600) == "rebalance"
+    assert skewed(1100) == "hot_partition"
+
+
+def test_members_that_come_back_again_and_again_are_a_storm_and_everybody_in_turn_a_deployment(
+    group: Make,
+) -> None:
+    made = group({"t": 8 * [FINE]}, FOUR)
+    now = made.observe().now
+    turns = tuple((now - 500_000 + n * 60_000, n) for n in range(9))
+    restless: dict[str, Any] = {"generations": turns, "restless_since": now - 500_000, "names": tuple(FOUR)}
+
+    assert leading(made.look(**restless, comings={"m1": 4})) == "unstable"
+    assert leading(made.look(**restless, comings=dict.fromkeys(FOUR, 1))) == "balanced"
+
+
+def test_what_retention_took_leads_before_the_lag_that_led_to_it(group: Make) -> None:
+    behind = {**LATE, "lag": 400_000}
+    taken = {**behind, "start": 9_800_000}
+
+    assert leading(group({"t": 8 * [taken]}, FOUR).look()) == "lost_data"
+    assert leading(group({"t": [behind, *7 * [FINE]]}, FOUR).look()) == "hot_partition"
+
+
+def test_members_without_a_partition_are_idle_after_a_day_and_no_matter_of_the_spread(group: Make) -> None:
+    made = group({"t": [FINE]}, {"m0": {"t": [0]}, "m1": {}})
+    now = made.observe().now
+
+    assert leading(made.look(generation_at=now - 90_000_000)) == "idle_members"
+    assert leading(made.look(generation_at=now - 80_000_000)) == "balanced"
+
+
+def test_a_commit_made_again_without_moving_is_no_matter_of_the_spread(group: Make) -> None:
+    rare = {"rate": 100, "age": 10, "end": 10_000_000}
+    stands, moves = {**rare, "lag": 60_000, "moved": 610}, {**rare, "lag": 0}
+    made = group({"t": [stands, *7 * [moves]]}, FOUR)
+    seen = made.observe()
+    commits = {"t": replace(seen.commits["t"], gaps=[300_000] * 5)}
+    look = replace(made.look(), seen=replace(seen, commits=commits))
+
+    assert look.pinned.tolist() == [True, *7 * [False]]
+    assert not look.stopped.any()
+    assert leading(look) == "balanced"

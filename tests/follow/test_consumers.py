@@ -19,6 +19,8 @@ from kafka import KafkaConsumer
 
 from kagent.advice.recommendation import Recommendation, to_bytes
 from kagent.follow import Follower, Reason, aiokafka_follower, kafka_python_follower
+from kagent.follow.follower import SWITCH
+from kagent.kafka.broker import Broker
 from kagent.keys import group_key
 from kagent.settings import Topics
 
@@ -35,24 +37,27 @@ Told = dict[str, set[int]]
 class Estate:
     """Topics and a group of their own on the shared broker, and the hand that writes to them."""
 
-    def __init__(self, broker: str) -> None:
+    def __init__(self, broker: str, home: str | None = None) -> None:
+        """``home``: the cluster with kagent's topics, if it is another."""
         run = uuid.uuid4().hex[:8]
+        self.home = home or broker
         self.bootstrap, self.topic, self.group = broker, f"orders-{run}", f"billing-{run}"
         self.topics = Topics(prefix=f"k{run}-")
-        self.producer = Producer({"bootstrap.servers": broker, "log_level": 0})
-        admin = AdminClient({"bootstrap.servers": broker, "log_level": 0})
+        self.producer = Producer({"bootstrap.servers": self.home, "log_level": 0})
         kept = {"cleanup.policy": "compact"}
-        wanted = [
-            NewTopic(self.topic, PARTITIONS, 1),
+        ours = [
             NewTopic(self.topics.recommendations, 2, 1, config=kept),
             NewTopic(self.topics.mutes, 1, 1, config=kept),
         ]
-        for future in admin.create_topics(wanted).values():
-            future.result(60)
+        for bootstrap, wanted in ((self.home, ours), (broker, [NewTopic(self.topic, PARTITIONS, 1)])):
+            admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+            for future in admin.create_topics(wanted).values():
+                future.result(60)
+        orders = Producer({"bootstrap.servers": broker, "log_level": 0})
         for partition, count in enumerate(LAGS):
             for _ in range(count):
-                self.producer.produce(self.topic, b"x", partition=partition)
-        assert self.producer.flush(60) == 0
+                orders.produce(self.topic, b"x", partition=partition)
+        assert orders.flush(60) == 0
 
     def write(self, topic: str, value: bytes | None, **more: Any) -> None:
         self.producer.produce(topic, value, **more)
@@ -160,7 +165,7 @@ async def asynchronous(
     estate: Estate, watch: Watch, at: int, *, instance: bool, **options: Any
 ) -> AsyncIterator[Follower]:
     """A member that polls all the time; its name is ``s<at>`` or ``c<at>/127.0.0.1``."""
-    follower = aiokafka_follower(estate.bootstrap, estate.group, **estate.options(**options))
+    follower = aiokafka_follower(estate.home, estate.group, **estate.options(**options))
     consumer = AIOKafkaConsumer(
         bootstrap_servers=estate.bootstrap,
         group_id=estate.group,
@@ -334,11 +339,37 @@ async def test_consumers_run_where_kagents_topics_cannot_be_reached(estate: Esta
     watch.check()
 
 
+async def test_a_plan_in_the_cache_is_worth_nothing_once_the_topics_are_away(
+    broker: str, own_broker: Callable[..., Broker], advise: Advise, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch, away = Watch(), own_broker()
+    estate = Estate(broker, away.bootstrap)
+    monkeypatch.setenv(SWITCH, "dry")
+    options = {"instance": True, "apply": True, "max_age": 8.0}
+    async with (
+        asynchronous(estate, watch, 0, **options) as one,
+        asynchronous(estate, watch, 1, **options) as two,
+    ):
+        await until("both are there", lambda: halved(watch))
+        after = dict(zip(sorted(watch.last[1]), EVEN, strict=True))
+        estate.advise(plan(estate, advise, watch, after))
+        leader = one if one._leads is not None else two
+        await until("it was read", lambda: leader.snapshot and leader.snapshot.recommendation)
+        away.kill()
+        await until("it is old", lambda: leader.snapshot and time.time() - leader.snapshot.read_at > 8)
+        monkeypatch.delenv(SWITCH)
+        await joined_again(leader, watch)
+        assert leader.counts[Reason.STALE] == 1
+        assert leader.counts["asked"] == 0
+        assert halved(watch)
+    watch.check()
+
+
 class Polling(SyncListener):
     """A kafka-python consumer that polls in a thread until it is closed."""
 
     def __init__(self, estate: Estate, watch: Watch, at: int) -> None:
-        self.follower = kafka_python_follower(estate.bootstrap, estate.group, **estate.options(apply=True))
+        self.follower = kafka_python_follower(estate.home, estate.group, **estate.options(apply=True))
         self.consumer = KafkaConsumer(
             bootstrap_servers=estate.bootstrap,
             group_id=estate.group,

@@ -433,3 +433,18 @@ async def test_a_kafka_python_group_follows_its_plan_and_keeps_it(estate: Estate
         for member in members:
             member.close()
     watch.check()
+
+
+async def test_members_of_both_libraries_follow_one_plan(estate: Estate, advise: Advise) -> None:
+    watch = Watch()
+    async with asynchronous(estate, watch, 0, instance=False, apply=True) as one:
+        other = Polling(estate, watch, 1)
+        try:
+            await until("both are there", lambda: halved(watch))
+            after = dict(zip(sorted(watch.last[1]), EVEN, strict=True))
+            estate.advise(plan(estate, advise, watch, after))
+            await until("the plan is in effect", lambda: watch.last[1] == after)
+            assert one.counts["asked"] + other.follower.counts["asked"] == 1
+        finally:
+            other.close()
+    watch.check()

@@ -52,10 +52,16 @@ def _deploy(world: World, event: Event) -> list[Event]:
     return out
 
 
-def _hang(world: World, event: Event) -> None:
+def _hang(world: World, event: Event) -> list[Event]:
+    """Members stay in the group and do nothing; ``for`` ends it (a static member that is restarted)."""
+    hung = bool(event.get("hung", True))
     for name in _members(event):
         if name in world.members:
-            world.members[name].hung = bool(event.get("hung", True))
+            world.members[name].hung = hung
+    if hung and "for" in event:
+        back = {"at": world.time + float(event["for"]), "do": "hang", "hung": False}
+        return [{**back, "member": event["member"]}]
+    return []
 
 
 def _speed(world: World, event: Event) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from kagent.advice.policy import make_policy
+from kagent.advice.simulator import checks
 from kagent.errors import InputError
+from kagent.strategies import STRATEGIES
 
 
 @dataclass(frozen=True)
@@ -91,32 +94,45 @@ def parse(raw: Any, where: str = "scenario") -> Scenario:
     if not isinstance(raw, Mapping):
         raise InputError(f"{where}: names and values are expected, such as `topics:`")
     values = dict(raw)
-    _known(values, Scenario, where)
     topics = values.pop("topics", None)
+    checks.known(values, Scenario, where, "topics")
     if not isinstance(topics, Mapping) or not topics:
         raise InputError(f"{where}: topics: at least one topic is needed, as name → fields")
-    made = []
-    for name, fields_ in topics.items():
-        _known(fields_ or {}, Topic, f"{where}: topics.{name}", "name")
-        made.append(Topic(name=str(name), **(fields_ or {})))
+    made = tuple(_topic(name, said, f"{where}: topics.{name}") for name, said in topics.items())
     values.setdefault("name", Path(where).stem)
-    values["expect"] = tuple(_listed(values.get("expect", ())))
-    values["events"] = tuple(sorted(values.get("events") or (), key=lambda e: float(e.get("at", 0))))
-    for at, event in enumerate(values["events"]):
-        if "do" not in event:
-            raise InputError(f"{where}: events[{at}]: `do` is missing")
-    scenario = Scenario(topics=tuple(made), **values)
-    if scenario.members < 1 or any(t.partitions < 1 for t in scenario.topics):
-        raise InputError(f"{where}: members and partitions must be at least 1")
-    return scenario
+    values["expect"] = tuple(_listed(values.get("expect")))
+    values["events"] = values.get("events") or ()
+    scenario = Scenario(topics=made, **{name: v for name, v in values.items() if v is not None})
+    _checked(scenario, where)
+    ordered = sorted(scenario.events, key=lambda e: float(e.get("at", 0)))
+    return replace(scenario, events=tuple(ordered), members=int(scenario.members))
 
 
-def _listed(value: Any) -> list[str]:
-    return [value] if isinstance(value, str) else list(value or ())
+def _topic(name: Any, said: Any, where: str) -> Topic:
+    if not isinstance(said or {}, Mapping):
+        raise InputError(f"{where}: fields are expected, such as `partitions: 12`")
+    checks.known(said or {}, Topic, where, "name")
+    made = Topic(name=str(name), **(said or {}))
+    checks.spread(made.spread, f"{where}.spread")
+    return replace(made, partitions=int(made.partitions))
 
 
-def _known(values: Mapping[str, Any], kind: type[Any], where: str, *given: str) -> None:
-    names = {f.name for f in fields(kind)} - set(given)
-    unknown = sorted(set(values) - names)
-    if unknown:
-        raise InputError(f"{where}: unknown {', '.join(unknown)}; there are: {', '.join(sorted(names))}")
+def _checked(scenario: Scenario, where: str) -> None:
+    sizes = {t.name: t.partitions for t in scenario.topics}
+    checks.expected(scenario.expect, where)
+    checks.one_of(scenario.kind, checks.KINDS, f"{where}: kind")
+    checks.one_of(scenario.assignor, checks.ASSIGNORS, f"{where}: assignor")
+    if not isinstance(scenario.follow, bool):
+        checks.one_of(scenario.follow, STRATEGIES, f"{where}: follow")
+    if scenario.assignment is not None:
+        checks.assignment(scenario.assignment, scenario.members, sizes, where)
+    checks.events(scenario.events, scenario.members, sizes, where)
+    if not isinstance(scenario.speeds, Mapping) or not isinstance(scenario.policy, Mapping):
+        raise InputError(f"{where}: speeds and policy: names and values are expected")
+    for member, speed in scenario.speeds.items():
+        checks.number(speed, f"{where}: speeds.{member}")
+    make_policy(scenario.policy)
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [] if value is None else [value]

@@ -32,12 +32,6 @@ class Member:
     member_id: str
     speed: float = 1.0
     hung: bool = False
-    away: bool = False
-    """A static member that is gone for a while: it keeps its partitions and nobody reads them."""
-
-    @property
-    def works(self) -> bool:
-        return not (self.hung or self.away)
 
 
 @dataclass(slots=True)
@@ -271,7 +265,7 @@ def _read(world: World, dt: float) -> None:
         return
     members = list(world.members.values())
     code = np.maximum(world.owner, 0)
-    speed = np.array([m.speed if m.works else 0.0 for m in members])
+    speed = np.array([0.0 if m.hung else m.speed for m in members])
     readable = np.minimum(np.floor(world.end - world.unseen), world.lso)
     reads = (world.owner >= 0) & ~world.held & ((world.cost > 0) | (speed[code] > 0))
     backlog = np.maximum(readable - world.position, 0.0) * reads
@@ -307,7 +301,7 @@ def _levelled(work: Floats, holds: Floats, budget: Floats) -> Floats:
 def _commit(world: World, dt: float) -> None:
     if world.resting or not world.members or world.time < world.stopped_until:
         return
-    works = np.array([m.works for m in world.members.values()])
+    works = np.array([not m.hung for m in world.members.values()])
     ready = (world.due <= world.time) & works
     if not ready.any():
         return

@@ -54,6 +54,7 @@ METRICS: Mapping[str, About] = {
         About("kagent_group_blind", "gauge", OWN, "1: the group cannot be judged now; nothing opens or resolves."),
         About("kagent_group_verdict", "gauge", (*OWN, "verdict"), "1 for the verdict of the last judgement."),
         About("kagent_open_incident", "gauge", (*OWN, "verdict", "severity"), "1 while an incident is open."),
+        About("kagent_incidents", "gauge", ("cluster", "what"), "Incidents of the groups that are known, since each was first seen, also before a restart: opened; followed, drained, group_changed, expired (how they ended); right (followed, and it helped)."),
         About("kagent_planner_gap", "gauge", OWN, "Skew after the open plan − the proven lower bound."),
         About("kagent_groups", "gauge", ("cluster",), "Groups this worker looks after."),
         About("kagent_progress_age_seconds", "gauge", ("cluster",), "Age of the pipeline's oldest progress."),
@@ -124,6 +125,8 @@ class WorkerView:
     dropped: Mapping[str, int] = field(default_factory=dict)
     over_limit: int = 0
     delays: Mapping[Stage, Histogram] = field(default_factory=dict)
+    track: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """(cluster, what came of an incident) → how often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +185,8 @@ def collect(view: WorkerView, limits: Limits) -> Iterator[Metric]:
     families.add("kagent_series_left_out", [], left)
     families.add("kagent_groups_left_out", [], max(0, len(ranked) - limits.groups))
     families.add("kagent_events_over_limit_total", [], view.over_limit)
+    for (cluster, what), count in sorted(view.track.items()):
+        families.add("kagent_incidents", [shown(cluster), what], count)
     for reason, count in view.dropped.items():
         families.add("kagent_candidates_dropped_total", [reason], count)
     yield from families.made.values()

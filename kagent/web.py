@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -36,6 +37,11 @@ async def view(desk: Desk, ready: bool, only: str | None = None) -> WorkerView:
             found.append(_group(desk, partition, entry, now))
             if len(found) % 20 == 0:
                 await asyncio.sleep(0)
+    track: Counter[tuple[str, str]] = Counter()
+    for entry in (e for entries in list(desk.index.partitions.values()) for e in entries.values()):
+        track.update(
+            {(entry.cluster, what): n for what, n in entry.judged.track.items()} if entry.judged else {}
+        )
     oldest: dict[str, int] = {}
     for coverage in desk.coverage.values():
         for cluster in desk.settings.clusters:
@@ -52,6 +58,7 @@ async def view(desk: Desk, ready: bool, only: str | None = None) -> WorkerView:
         dropped=dict(desk.dropped),
         over_limit=desk.counts["groups_over_limit"],
         delays=desk.delays.stages,
+        track=track,
     )
 
 

@@ -45,7 +45,16 @@ def bare(name: str) -> str:
 
 def test_every_metric_of_the_table_is_shown_with_its_labels_and_no_other() -> None:
     view = WorkerView(
-        [group("g")], {"main": 2.0}, 3.0, True, 7, 1, {"unconfirmed": 2}, 5, {"event": Histogram()}
+        [group("g")],
+        {"main": 2.0},
+        3.0,
+        True,
+        7,
+        1,
+        {"unconfirmed": 2},
+        5,
+        {"event": Histogram()},
+        {("main", "opened"): 3},
     )
     found = samples(view)
 

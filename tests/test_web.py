@@ -256,6 +256,8 @@ async def test_the_worker_tells_the_story_of_a_group_with_its_past(serve: Any, t
             JudgeState(first_seen=NOW - 7_200_000, cooldown_until=NOW + 600_000, track={"opened": 2}),
         )
     client = await serve(worker)
+    metrics = await (await client.get("/metrics")).text()
+    assert 'kagent_incidents{cluster="main",what="opened"} 4.0' in metrics
 
     code, output = await explained(client, tmp_path, "plain", "--json")
 

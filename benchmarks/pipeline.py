@@ -1,7 +1,7 @@
 """How fast the pipeline catches up, and how late an event is: `python benchmarks/pipeline.py [--records 5000000]`.
 
-A backlog of real offset records is made on the embedded broker: every record is a commit that its coordinator took. Then,
-in processes of their own with 1 and 2 cores: the first query of the JVM (cold, from process start) and the following ones
+A backlog of offset records is made on the embedded broker, byte for byte as its coordinator writes them. Then, in
+processes of their own with 1 and 2 cores: the first query of the JVM (cold, from process start) and the following ones
 (warm), each from an empty checkpoint. CPU and memory are those of the whole process tree. With ``--kminion BINARY`` and
 ``--burrow BINARY`` (`go build` of either) these read the same topic on the same broker in the same run, from process start:
 KMinion to its own readiness, Burrow until it tells the last group's last commit. ``--steady SECONDS`` measures commit →
@@ -16,29 +16,29 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import struct
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 import urllib.request
-from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from statistics import quantiles
-from typing import Any
 
 import psutil
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kagent.events import GroupEvent, decode
 from kagent.kafka.admin import Admin
 from kagent.kafka.broker import Broker, free_port
+from kagent.keys import source_partition
 from kagent.settings import Cluster
 
 PARTITIONS = 100
-IN_FLIGHT = 200
+SOURCES = 8
 SOURCE = "__consumer_offsets"
 
 RUN = """
@@ -86,6 +86,7 @@ def main() -> int:
         backlogs += [(2 * args.records, args.keys), (args.records, 2 * args.keys)]
     for records, keys in backlogs:
         with tempfile.TemporaryDirectory() as folder, broker(Path(folder)) as running:
+            prepare(running.bootstrap)
             began = time.time()
             made = fill(running.bootstrap, records, keys)
             print(f"\nbacklog: {made:,} commits of {keys:,} keys in {time.time() - began:.0f} s", flush=True)
@@ -102,35 +103,55 @@ def main() -> int:
 
 
 def broker(folder: Path) -> Broker:
-    return Broker(folder / "broker", extra={"offsets.topic.num.partitions": "8"}, heap="1g")
+    return Broker(folder / "broker", extra={"offsets.topic.num.partitions": str(SOURCES)}, heap="1g")
 
 
 def fill(
     bootstrap: str, records: int, keys: int, rate: float | None = None, until: threading.Event | None = None
 ) -> int:
-    """Commit so many offsets, the groups in turn, 100 partitions a request; at most ``rate`` a second."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    if "load" not in admin.list_topics(timeout=20).topics:
-        admin.create_topics([NewTopic("load", PARTITIONS, 1)])["load"].result(20)
-        time.sleep(1)
-    groups = [f"group-{n:05d}" for n in range(max(1, keys // PARTITIONS))]
-    pending: deque[Any] = deque()
+    """Write so many commits, the groups in turn, 100 partitions at once; at most ``rate`` a second.
+
+    They are byte for byte what the coordinator writes for a commit request, in batches of its size, where it would.
+    """
+    producer = Producer({
+        "bootstrap.servers": bootstrap,
+        "client.id": "__admin_client",  # the one that brokers let write to internal topics
+        "batch.num.messages": PARTITIONS,
+        "linger.ms": 5,
+        "queue.buffering.max.messages": 200_000,
+        "log_level": 0,
+    })  # fmt: skip
+    groups = [_keys(f"group-{n:05d}") for n in range(max(1, keys // PARTITIONS))]
     made, began = 0, time.time()
     while made < records and not (until and until.is_set()):
+        at, names = groups[(made // PARTITIONS) % len(groups)]
         offset = made // (len(groups) * PARTITIONS) + 1
-        group = groups[(made // PARTITIONS) % len(groups)]
-        asked = ConsumerGroupTopicPartitions(
-            group, [TopicPartition("load", p, offset) for p in range(PARTITIONS)]
-        )
-        pending.append(admin.alter_consumer_group_offsets([asked])[group])
+        value = struct.pack(">hqihq", 3, offset, -1, 0, int(time.time() * 1000))
+        for name in names:
+            producer.produce(SOURCE, value, key=name, partition=at)
         made += PARTITIONS
-        if len(pending) >= IN_FLIGHT:
-            pending.popleft().result(30)
+        while producer.poll(0) or len(producer) > 150_000:
+            producer.poll(0.01)
         if rate:
             time.sleep(max(0.0, began + made / rate - time.time()))
-    for future in pending:
-        future.result(30)
+    assert producer.flush(60) == 0
     return made
+
+
+def _keys(group: str) -> tuple[int, list[bytes]]:
+    """The group's partition of the offsets topic, and its keys."""
+    name = group.encode()
+    head = struct.pack(f">hh{len(name)}sh4s", 1, len(name), name, 4, b"load")
+    return source_partition(group, SOURCES), [head + struct.pack(">i", p) for p in range(PARTITIONS)]
+
+
+def prepare(bootstrap: str) -> None:
+    """The topic that is committed on, and one commit by the coordinator, which makes the offsets topic."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic("load", PARTITIONS, 1)])["load"].result(60)
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "first"})
+    consumer.commit(offsets=[TopicPartition("load", 0, 1)], asynchronous=False)
+    consumer.close()
 
 
 def catch_up(bootstrap: str, cores: int, rounds: int) -> None:
@@ -270,6 +291,7 @@ def _asked(url: str) -> bytes | None:
 
 def steady(bootstrap: str, seconds: float, rate: int, keys: int) -> None:
     """Commits at a rate, the pipeline beside them, and how old a commit is when its event can be read."""
+    prepare(bootstrap)
     fill(bootstrap, keys, keys)
     stop = threading.Event()
     argv = [
@@ -328,7 +350,7 @@ def _delays(bootstrap: str, seconds: float) -> list[float]:
             continue
         event = decode(message.value())
         if isinstance(event, GroupEvent) and event.offsets and time.time() - began > seconds / 4:
-            delays.append(time.time() - max(o.time[-1] for o in event.offsets) / 1000)
+            delays.append(time.time() - min(min(o.time) for o in event.offsets) / 1000)
     reader.close()
     return delays
 

@@ -7,8 +7,8 @@ processes of their own with 1 and 2 cores: the first query of the JVM (cold, fro
 KMinion to its own readiness, Burrow until it tells the last group's last commit. ``--steady SECONDS`` measures commit →
 event while commits go on.
 
-Cost grows with distinct keys, not with commits: ``--double`` makes a second backlog with twice the commits on the same
-keys, and a third with twice the keys.
+``--double`` makes a second backlog with twice the commits on the same keys, and a third with twice the keys. ``--task`` does
+that without broker and Spark, in CPU seconds of what one task's Python does: what a record costs, and what a key.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import quantiles
 
+import numpy as np
 import psutil
+import pyarrow as pa
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -35,10 +37,13 @@ from kagent.events import GroupEvent, decode
 from kagent.kafka.admin import Admin
 from kagent.kafka.broker import Broker, free_port
 from kagent.keys import source_partition
+from kagent.pipeline.build import Target
+from kagent.pipeline.stream import per_task
 from kagent.settings import Cluster
 
 PARTITIONS = 100
 SOURCES = 8
+ARROW_ROWS = 50_000
 SOURCE = "__consumer_offsets"
 
 RUN = """
@@ -80,7 +85,12 @@ def main() -> int:
     parser.add_argument("--steady", type=float, default=0, help="Seconds of steady commits.")
     parser.add_argument("--rate", type=int, default=50_000, help="Commits a second in the steady state.")
     parser.add_argument("--double", action="store_true")
+    parser.add_argument("--task", action="store_true", help="Only the Python of one task, in CPU seconds.")
     args = parser.parse_args()
+    if args.task:
+        for records, keys in ((1_000_000, 50_000), (2_000_000, 50_000), (1_000_000, 100_000)):
+            task(records, keys)
+        return 0
     backlogs = [(args.records, args.keys)]
     if args.double:
         backlogs += [(2 * args.records, args.keys), (args.records, 2 * args.keys)]
@@ -143,6 +153,34 @@ def _keys(group: str) -> tuple[int, list[bytes]]:
     name = group.encode()
     head = struct.pack(f">hh{len(name)}sh4s", 1, len(name), name, 4, b"load")
     return source_partition(group, SOURCES), [head + struct.pack(">i", p) for p in range(PARTITIONS)]
+
+
+def task(records: int, keys: int, rounds: int = 5) -> None:
+    """Collapse, decode and build on batches as Spark hands them over; the best of the rounds."""
+    names = [name for n in range(keys // PARTITIONS) for name in _keys(f"group-{n:05d}")[1]]
+    batches = []
+    for first in range(0, records, ARROW_ROWS):
+        offsets = np.arange(first, min(first + ARROW_ROWS, records))
+        values = [struct.pack(">hqihq", 3, n, -1, 0, 1_760_000_000_000) for n in offsets.tolist()]
+        columns = {
+            "key": pa.array([names[n % keys] for n in offsets.tolist()], pa.binary()),
+            "value": pa.array(values, pa.binary()),
+            "partition": pa.array(np.zeros(len(offsets), np.int32)),
+            "offset": pa.array(offsets),
+            "time": pa.array(np.full(len(offsets), 1_760_000_000_000)),
+        }
+        batches.append(pa.RecordBatch.from_pydict(columns))
+    run, spent = per_task(Target("main", "events", "letters", "kagent")), []
+    for _ in range(rounds):
+        began = time.process_time()
+        size = sum(sum(len(v) for v in batch["value"].to_pylist()) for batch in run(iter(batches)))
+        spent.append(time.process_time() - began)
+    best = min(spent)
+    print(
+        f"  {records:>9,} commits of {keys:>7,} keys: {best:.2f} CPU s ({records / best:,.0f} commits/s a core), "
+        f"{size / 2**20:.1f} MB of events",
+        flush=True,
+    )
 
 
 def prepare(bootstrap: str) -> None:

@@ -18,7 +18,7 @@ from kafka import ConsumerRebalanceListener as SyncListener
 from kafka import KafkaConsumer
 
 from kagent.advice.recommendation import Recommendation, to_bytes
-from kagent.follow import Follower, Reason, aiokafka_follower, kafka_python_follower
+from kagent.follow import Asking, Follower, Reason, aiokafka_follower, kafka_python_follower
 from kagent.follow.follower import SWITCH
 from kagent.kafka.broker import Broker
 from kagent.keys import group_key
@@ -70,7 +70,8 @@ class Estate:
         self.write(self.topics.mutes, value, key=group_key("main", self.group))
 
     def options(self, **more: Any) -> dict[str, Any]:
-        return {"prefix": self.topics.prefix, "strategy": "range"} | more
+        often = Asking(cooldown=3, per_day=8)
+        return {"prefix": self.topics.prefix, "strategy": "range", "asking": often} | more
 
 
 @pytest.fixture
@@ -141,12 +142,34 @@ def plan(estate: Estate, advise: Advise, watch: Watch, after: Told, **said: Any)
     return to_bytes(advise(pairs(estate, before), pairs(estate, after), **usual))
 
 
+def timeless(estate: Estate) -> dict[str, Any]:
+    """A basis without a generation: a client may join again by itself, and nothing else changes."""
+    return {"generation": None, "digest": "d", "partitions": {estate.topic: PARTITIONS}}
+
+
 async def until(what: str, check: Callable[[], Any]) -> Any:
     end = time.monotonic() + DEADLINE
     while not (found := check()):
         assert time.monotonic() < end, what
         await asyncio.sleep(0.05)
     return found
+
+
+async def followed(estate: Estate, advise: Advise, watch: Watch, after: Told) -> None:
+    """Advise until the group has it: a client may join again by itself meanwhile, and the advice is then of the past."""
+    advised = -1
+
+    def check() -> bool:
+        nonlocal advised
+        generation, told = watch.last
+        if told == after:
+            return True
+        if generation != advised and len(told) == len(after):
+            advised = generation
+            estate.advise(plan(estate, advise, watch, after))
+        return False
+
+    await until("the plan is in effect", check)
 
 
 class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
@@ -216,17 +239,16 @@ async def test_an_aiokafka_group_follows_its_plan_and_keeps_it(
             [f"s{at}" for at in range(2)] if instance else [f"c{at}/127.0.0.1" for at in range(2)]
         )
         after = dict(zip(names, EVEN, strict=True))
-        estate.advise(plan(estate, advise, watch, after))
-        await until("the plan is in effect", lambda: watch.last[1] == after)
+        await followed(estate, advise, watch, after)
         assert skew(after) < 1.2 < 1.9 < skew(before)
-        assert one.counts["asked"] + two.counts["asked"] == 1
+        assert one.counts["asked"] + two.counts["asked"] >= 1
 
         estate.advise(None)
-        leader = one if one.counts["asked"] else two
+        leader = await leading(one, two)
         await until("it is no longer open", lambda: leader.snapshot and not leader.snapshot.recommendation)
         await joined_again(leader, watch)
         assert watch.last[1] == after
-        assert one.counts[Reason.KEPT] + two.counts[Reason.KEPT] == 1
+        assert one.counts[Reason.KEPT] + two.counts[Reason.KEPT] >= 1
 
         async with asynchronous(estate, watch, 2, instance=instance, apply=True):
             await until("three share", lambda: len(watch.last[1]) == 3)
@@ -241,11 +263,26 @@ def read(follower: Follower) -> Any:
     return cache and (cache.recommendation, cache.unreadable)
 
 
+async def leading(*followers: Follower) -> Any:
+    """The one whose member leads the group now."""
+    return await until("somebody leads", lambda: next((f for f in followers if f._leads is not None), None))
+
+
 async def joined_again(leader: Follower, watch: Watch) -> None:
+    """Have the group rebalance; asked again where the request met a rebalance that was already under way."""
     generation, told = watch.last
-    assert leader.client is not None
-    leader.client.rejoin()
-    await until("they joined again", lambda: watch.last[0] > generation and len(watch.last[1]) == len(told))
+    asked = 0.0
+
+    def check() -> bool:
+        nonlocal asked
+        if watch.last[0] > generation and len(watch.last[1]) == len(told):
+            return True
+        if time.monotonic() - asked > 10 and leader.client is not None:
+            asked = time.monotonic()
+            leader.client.rejoin()
+        return False
+
+    await until("they joined again", check)
 
 
 async def test_what_is_not_about_the_group_now_moves_nothing(estate: Estate, advise: Advise) -> None:
@@ -264,10 +301,11 @@ async def test_what_is_not_about_the_group_now_moves_nothing(estate: Estate, adv
 
         def spoiled(first: list[int]) -> bytes:
             return good(
+                basis=timeless(estate),
                 assignment={
                     names[0]: [(estate.topic, p) for p in first],
                     names[1]: [(estate.topic, 1), (estate.topic, 2)],
-                }
+                },
             )
 
         old = {"generation": 1, "digest": "d", "partitions": {estate.topic: PARTITIONS}}
@@ -280,13 +318,13 @@ async def test_what_is_not_about_the_group_now_moves_nothing(estate: Estate, adv
             (lambda: b'{"type":"recommendation"', Reason.UNREADABLE),
             (lambda: good(valid_until=int((time.time() - 3600) * 1000)), Reason.EXPIRED),
         ]
-        leader = one if one._leads is not None else two
+        leader = await leading(one, two)
         for write, reason in cases:
             before = read(leader)
             estate.advise(write())
             await until("it was read", lambda before=before: read(leader) != before)
             await joined_again(leader, watch)
-            assert leader.counts[reason] == 1, reason
+            assert leader.counts[reason] >= 1, reason
             assert halved(watch)
 
         estate.mute(b'{"until": 99999999999999}')
@@ -295,13 +333,12 @@ async def test_what_is_not_about_the_group_now_moves_nothing(estate: Estate, adv
         estate.advise(good())
         await until("it was read", lambda: read(leader) != before)
         await joined_again(leader, watch)
-        assert leader.counts[Reason.MUTED] == 1
+        assert leader.counts[Reason.MUTED] >= 1
         assert leader.counts["asked"] == 0
         assert halved(watch)
 
         estate.mute(None)
-        estate.advise(good())
-        await until("the plan is in effect", lambda: watch.last[1] == after)
+        await followed(estate, advise, watch, after)
     watch.check()
 
 
@@ -316,9 +353,9 @@ async def test_a_dry_run_says_what_it_would_do_and_moves_nothing(
     ):
         await until("both are there", lambda: halved(watch))
         after = dict(zip(sorted(watch.last[1]), EVEN, strict=True))
-        estate.advise(plan(estate, advise, watch, after))
+        estate.advise(plan(estate, advise, watch, after, basis=timeless(estate)))
         await until("it says so", lambda: "but for the dry run, the group would be asked" in caplog.text)
-        leader = one if one._leads is not None else two
+        leader = await leading(one, two)
         await joined_again(leader, watch)
         assert "assigned by range; but for the dry run, the open recommendation is followed" in caplog.text
         assert halved(watch)
@@ -352,14 +389,14 @@ async def test_a_plan_in_the_cache_is_worth_nothing_once_the_topics_are_away(
     ):
         await until("both are there", lambda: halved(watch))
         after = dict(zip(sorted(watch.last[1]), EVEN, strict=True))
-        estate.advise(plan(estate, advise, watch, after))
-        leader = one if one._leads is not None else two
+        estate.advise(plan(estate, advise, watch, after, basis=timeless(estate)))
+        leader = await leading(one, two)
         await until("it was read", lambda: leader.snapshot and leader.snapshot.recommendation)
         away.kill()
         await until("it is old", lambda: leader.snapshot and time.time() - leader.snapshot.read_at > 8)
         monkeypatch.delenv(SWITCH)
         await joined_again(leader, watch)
-        assert leader.counts[Reason.STALE] == 1
+        assert leader.counts[Reason.STALE] >= 1
         assert leader.counts["asked"] == 0
         assert halved(watch)
     watch.check()
@@ -419,10 +456,9 @@ async def test_a_kafka_python_group_follows_its_plan_and_keeps_it(estate: Estate
         await until("both are there", lambda: halved(watch))
         before = watch.last[1]
         after = dict(zip(sorted(before), EVEN, strict=True))
-        estate.advise(plan(estate, advise, watch, after))
-        await until("the plan is in effect", lambda: watch.last[1] == after)
+        await followed(estate, advise, watch, after)
         assert skew(after) < 1.2 < 1.9 < skew(before)
-        leader = next(one.follower for one in members if one.follower.counts["asked"])
+        leader = await leading(*(one.follower for one in members))
         await joined_again(leader, watch)
         assert watch.last[1] == after
         members.append(Polling(estate, watch, 2))
@@ -442,9 +478,8 @@ async def test_members_of_both_libraries_follow_one_plan(estate: Estate, advise:
         try:
             await until("both are there", lambda: halved(watch))
             after = dict(zip(sorted(watch.last[1]), EVEN, strict=True))
-            estate.advise(plan(estate, advise, watch, after))
-            await until("the plan is in effect", lambda: watch.last[1] == after)
-            assert one.counts["asked"] + other.follower.counts["asked"] == 1
+            await followed(estate, advise, watch, after)
+            assert one.counts["asked"] + other.follower.counts["asked"] >= 1
         finally:
             other.close()
     watch.check()

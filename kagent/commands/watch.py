@@ -17,7 +17,7 @@ from kagent.names import shown
 from kagent.settings import Cluster
 from kagent.subscribe.board import Board, colour
 from kagent.subscribe.client import Message, current, recommendations
-from kagent.subscribe.lines import headline, state_line, story
+from kagent.subscribe.lines import headline, is_old, state_line, story
 
 Show = Callable[[Message], None]
 LONGEST = 4000
@@ -54,11 +54,11 @@ def _json(message: Message) -> None:
 
 
 def _lines(console: Console) -> Show:
-    last: dict[str, tuple[str, str | None]] = {}
+    last: dict[str, tuple[str, str | None, bool]] = {}
 
     def show(message: Message) -> None:
         if isinstance(message, State):
-            said = (message.status, message.reason)
+            said = (message.status, message.reason, is_old(message, _now()))
             if last.get(message.cluster) != said:
                 last[message.cluster] = said
                 console.print(Text(state_line(message, _now())))

@@ -13,7 +13,7 @@ from rich.text import Text
 from kagent.advice.recommendation import Recommendation, Severity, State, Status
 from kagent.keys import group_key
 from kagent.names import shown
-from kagent.subscribe.lines import age, best, headline, number, state_line
+from kagent.subscribe.lines import age, best, headline, is_old, number, state_line
 
 COLOURS = {Severity.PAGE: "bold red", Severity.TICKET: "yellow", Severity.INFO: "cyan"}
 ORDER = {Severity.PAGE: 0, Severity.TICKET: 1, Severity.INFO: 2}
@@ -93,8 +93,8 @@ class Board:
 
 
 def _state(state: State, now: int) -> Text:
-    said = state_line(state, now)
-    return Text(said, style="green" if state.status == "watching" and "silent" not in said else "bold red")
+    well = state.status == "watching" and not is_old(state, now)
+    return Text(state_line(state, now), style="green" if well else "bold red")
 
 
 def _skew(rec: Recommendation) -> str:

@@ -25,7 +25,7 @@ from kagent.names import shown
 from kagent.settings import Cluster, Settings
 from kagent.subscribe.client import Message, parsed, standing
 from kagent.subscribe.destinations import Alertmanager, Destination, Wants
-from kagent.subscribe.lines import SILENT_MS
+from kagent.subscribe.lines import is_old
 from kagent.subscribe.position import Event, Positions, Told, of_destination
 from kagent.subscribe.senders import Failed, Refused, Sender, sender
 from kagent.supervise import backoff
@@ -204,7 +204,7 @@ class Bridge:
 
     def _silent(self, cluster: str) -> bool:
         state = self.states.get(cluster)
-        return state is None or state.status == "blind" or self.clock() * 1000 - state.time > SILENT_MS
+        return state is None or state.status == "blind" or is_old(state, int(self.clock() * 1000))
 
     async def _read(self) -> None:
         """The topic, for ever: a broker that is away is waited for, and what came meanwhile is caught up with."""

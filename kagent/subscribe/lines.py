@@ -81,9 +81,14 @@ def _outcome(rec: Recommendation) -> list[str]:
     return [drain, f"  skew: predicted {number(out.predicted_skew)}, measured {number(out.measured_skew)}"]
 
 
+def is_old(state: State, now: int) -> bool:
+    """Whether the state is so old that kagent must be silent."""
+    return now - state.time > SILENT_MS
+
+
 def state_line(state: State, now: int | None = None) -> str:
     """The state of a cluster: whether silence means health. With ``now`` (ms) it says if the state itself is old."""
-    if now is not None and now - state.time > SILENT_MS:
+    if now is not None and is_old(state, now):
         return f"{shown(state.cluster)}: kagent is silent since {age(now - state.time)}; what is open may be out of date"
     said = f": {state.reason}" if state.reason else ""
     counts = f"{state.judged} groups judged, {state.open} open, {state.blind} blind, {state.ignored} ignored"

@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from kagent.advice.recommendation import State
+from kagent.commands.watch import _lines
 from kagent.names import shown
 from kagent.subscribe.board import Board
 from kagent.subscribe.lines import headline, story
@@ -113,3 +114,13 @@ def test_silence_is_not_taken_for_health(rec: Any) -> None:
 
     board.take(state(status="blind", reason="the pipeline stopped"))
     assert "main is blind: the pipeline stopped" in screen(board)
+
+
+def test_lines_tell_that_kagent_is_back(capsys: pytest.CaptureFixture[str]) -> None:
+    show = _lines(Console(width=300))
+    for message in (state(time=now() - 10 * MINUTE), state(), state(), state(status="blind", reason="why")):
+        show(message)
+
+    said = capsys.readouterr().out.splitlines()
+    assert ["silent" in said[0], "is watching" in said[1], "is blind: why" in said[2]] == [True, True, True]
+    assert len(said) == 3

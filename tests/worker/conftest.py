@@ -16,10 +16,11 @@ from typing import Any
 import orjson
 import pytest
 import yaml
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kagent.advice.recommendation import Recommendation, State
+from kagent.errors import KafkaError
 from kagent.kafka.admin import Admin
 from kagent.kafka.broker import Broker, die_with_parent, free_port
 from kagent.kafka.topics import ensure
@@ -148,14 +149,23 @@ class Kagent:
             )
 
     def eventually(self, what: str, check: Callable[[], Any], deadline: float = 180.0) -> Any:
-        """Wait until ``check`` returns something true; fail with what it last returned and the ends of the logs."""
+        """Wait until ``check`` returns something true; fail with what it last returned and the ends of the logs.
+
+        A broker that does not answer yet is one more thing to wait for.
+        """
         until = time.monotonic() + deadline
         while True:
-            found = check()
+            try:
+                found = check()
+            except (KafkaError, KafkaException) as error:
+                found = None
+                last = error
+            else:
+                last = found
             if found:
                 return found
             if time.monotonic() > until:
-                pytest.fail(f"not within {deadline:.0f} s: {what} (last seen: {found!r})\n{self.ends()}")
+                pytest.fail(f"not within {deadline:.0f} s: {what} (last seen: {last!r})\n{self.ends()}")
             dead = [name for name in ("pipeline", "worker") if self.ended(name)]
             if dead:
                 pytest.fail(f"while waiting ({what}) these ended: {', '.join(dead)}\n{self.ends()}")
@@ -275,7 +285,12 @@ class Kagent:
         config = {"bootstrap.servers": self.broker.bootstrap, "group.id": group, "enable.auto.commit": False}
         consumer = Consumer(config)
         parts = [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
-        consumer.commit(offsets=parts, asynchronous=False)
+
+        def taken() -> bool:
+            consumer.commit(offsets=parts, asynchronous=False)
+            return True
+
+        self.eventually("the commit is taken", taken)
         consumer.close()
 
 

@@ -105,7 +105,7 @@ def test_the_service_waits_for_a_new_cluster_and_outlives_its_broker(
     commit(broker.bootstrap, "g", 3)
     run.start("--available-now")
     assert run.process is not None
-    assert run.process.wait(60) == 0
+    assert run.process.wait(180) == 0
     told.until(lambda events: events.get("g") == 3)
     assert told.duplicates == 0
 
@@ -115,7 +115,7 @@ def test_mistakes_are_one_sentence(service: Callable[[str], Service], tmp_path: 
 
     run.start("--available-now")
     assert run.process is not None
-    code = run.process.wait(60)
+    code = run.process.wait(180)
 
     said = run.log.read_text().strip().splitlines()
     assert code == 2

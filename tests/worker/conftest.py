@@ -114,7 +114,7 @@ class Kagent:
         """SIGTERM; the exit code."""
         process = self.processes.pop(name)
         process.terminate()
-        return process.wait(60)
+        return process.wait(120)
 
     def member(self, group: str, place: int, topics: list[str], **said: Any) -> str:
         """A consumer process of aiokafka: ``start`` (what each place holds), ``cost`` and ``commit`` in seconds."""
@@ -292,6 +292,12 @@ class Kagent:
 
         self.eventually("the commit is taken", taken)
         consumer.close()
+
+
+@pytest.fixture(scope="module")
+def policy() -> dict[str, Any]:
+    """Waits that are short enough for a test; an incident closes only after a minute, so that no starved moment does it."""
+    return {**POLICY, "hold": 60}
 
 
 def message_of(record: tuple[bytes | None, bytes | None]) -> Message | None:

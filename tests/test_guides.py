@@ -17,7 +17,7 @@ import yaml
 from kagent.advice.policy import Policy, make_policy
 from kagent.cli import root
 from kagent.kafka.admin import Admin
-from kagent.kafka.topics import ensure
+from kagent.kafka.topics import ensure, positions, wanted
 from kagent.settings import Cluster, Settings, Topics, load
 
 ROOT = Path(__file__).parents[1]
@@ -63,7 +63,8 @@ def test_every_target_is_in_the_makefile(target: str) -> None:
 @pytest.mark.kafka
 @pytest.mark.parametrize("arguments", [a for a in KAGENT if ends(a)], ids=" ".join)
 def test_every_command_that_ends_works_on_a_real_broker(arguments: list[str], broker: str) -> None:
-    ensure(Admin(Cluster(bootstrap=broker)), Topics())
+    topics = Topics()
+    ensure(Admin(Cluster(bootstrap=broker)), topics, needed=[*wanted(topics), positions(topics)])
     environment = {"KAGENT_BOOTSTRAP": broker, "PATH": "/usr/bin:/bin", "HOME": str(Path.home())}
     command = [sys.executable, "-m", "kagent", *arguments]
     answer = subprocess.run(

@@ -35,6 +35,7 @@ def test_there_are_enough_of_them() -> None:
     assert len({s.name for s in made}) == len(made)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["auto-commit", "connect", "hourly-batch", "bursts", "transactional", "idle-topic"]
 )
@@ -59,6 +60,7 @@ def test_the_same_seed_gives_the_same_ids() -> None:
     assert [m.id for m in run(made, 3).messages] == [m.id for m in run(made, 3).messages]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["bursts", "transactional", "hourly-batch-leaves", "recreated", "slow-member"]
 )
@@ -70,6 +72,7 @@ def test_seeds_side_by_side_are_judged_as_each_of_them_alone_at_every_tick(name:
     assert together == [run_many(made, (seed,), sieve=False)[0] for seed in (5, 6)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["static-skew", "poison-record", "rebalance-storm", "stuck-connect"])
 def test_what_opens_at_every_tick_opens_in_the_screening_too(name: str) -> None:
     made = load(scenario(name))

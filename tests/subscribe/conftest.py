@@ -164,7 +164,7 @@ def listening(certificate: Path | None = None) -> Iterator[Receiver]:
         tls.load_cert_chain(certificate)
         server.socket = tls.wrap_socket(server.socket, server_side=True)
     about.url = f"{'https' if certificate else 'http'}://127.0.0.1:{server.server_port}/hook"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield about

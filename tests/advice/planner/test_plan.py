@@ -238,6 +238,7 @@ def test_what_cannot_be_is_named(wrong: dict[str, object], says: str) -> None:
     assert says in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_group_between_small_and_large_comes_within_the_tolerance_too() -> None:
     """A few heavy partitions a member: one pass leaves it above the target, exchanges do not."""
     rng = np.random.default_rng(0)

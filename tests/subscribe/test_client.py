@@ -171,8 +171,10 @@ def test_the_java_example_of_the_docs_runs_as_it_stands(home: Home, rec: Any, tm
     modules = subprocess.run([java(), "--list-modules"], capture_output=True, text=True, check=True).stdout
     if "jdk.compiler@" not in modules:
         pytest.skip("this Java is a runtime without a compiler")
-    home.publish(rec("d-java", reason="one is late"), rec("d-late", status="resolved", valid_until=1))
+    home.publish(rec("d-java", reason="one is late"))
+    home.send("main/d-unreadable", b"{not json")
     home.send("main/d-gone", None)
+    home.publish(rec("d-late", status="resolved", valid_until=1))
     source = tmp_path / "Subscriber.java"
     source.write_text(DOCS.read_text().split("```java\n")[1].split("```")[0])
     path = os.pathsep.join(map(str, broker_jars()))

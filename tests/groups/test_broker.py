@@ -26,7 +26,7 @@ from kagent.settings import Cluster
 pytestmark = pytest.mark.kafka
 SOURCE = "__consumer_offsets"
 PARTITIONS = 6
-DEADLINE = 30.0
+DEADLINE = 180.0
 T = TypeVar("T")
 Log = list[tuple[int, int, int, bytes, bytes | None]]
 

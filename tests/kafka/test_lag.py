@@ -162,7 +162,7 @@ def test_the_first_question_to_a_new_cluster_does_not_break_the_client(
 ) -> None:
     command = [sys.executable, "-m", "kagent", "--bootstrap", own_broker().bootstrap, "lag", "lag-nobody"]
 
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
 
     assert (answer.returncode, answer.stderr) == (
         2,

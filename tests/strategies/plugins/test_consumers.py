@@ -26,7 +26,7 @@ from kagent.strategies.plugins import (
 
 pytestmark = pytest.mark.kafka
 
-DEADLINE = 40.0
+DEADLINE = 180.0
 Held = list[set[int]]
 
 
@@ -63,7 +63,7 @@ async def asynchronous(broker: str, topic: str, group: str, assignor: Any) -> As
         group_id=group,
         partition_assignment_strategy=[assignor],
         heartbeat_interval_ms=200,
-        session_timeout_ms=6000,
+        session_timeout_ms=30_000,
         auto_offset_reset="earliest",
     )
     await consumer.start()
@@ -141,7 +141,7 @@ class Polling:
             group_id=group,
             partition_assignment_strategy=list(assignors),
             heartbeat_interval_ms=200,
-            session_timeout_ms=6000,
+            session_timeout_ms=30_000,
             auto_offset_reset="earliest",
         )
         self.held: set[int] = set()

@@ -50,11 +50,9 @@ class Processes:
         for name, process in self.running.items():
             code = process.poll()
             if code is not None:
-                lines = [
-                    line for line in self.log(name).read_text(errors="replace").splitlines() if line.strip()
-                ]
-                last = lines[-1].strip().rstrip(".") if lines else "it said nothing"
-                raise SetupError(f"{name} ended with exit code {code}: {last} (log: {self.log(name)}).")
+                raise SetupError(
+                    f"{name} {_ended(code)}{_last_words(self.log(name))} (log: {self.log(name)})."
+                )
 
     def stop(self) -> None:
         """SIGTERM to all, and SIGKILL to the group of each that does not go."""
@@ -69,6 +67,20 @@ class Processes:
             except subprocess.TimeoutExpired:
                 _kill_group(process)
         self.running.clear()
+
+
+def _ended(code: int) -> str:
+    if code >= 0:
+        return f"ended with exit code {code}"
+    return f"was killed by {signal.Signals(-code).name}"
+
+
+def _last_words(log: Path) -> str:
+    """The last line that says something; frames of tables do not."""
+    for line in reversed(log.read_text(errors="replace").splitlines()):
+        if any(letter.isalnum() for letter in line):
+            return f"; it said last: {line.strip().rstrip('.')}"
+    return "; it said nothing"
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:

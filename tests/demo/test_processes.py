@@ -69,6 +69,15 @@ def test_one_that_ends_by_itself_is_told_of_with_its_last_line_and_its_log(proce
     with pytest.raises(SetupError) as told:
         processes.check()
 
-    assert str(told.value) == (
-        f"worker ended with exit code 1: the disk is full (log: {processes.log('worker')})."
-    )
+    log = processes.log("worker")
+    assert str(told.value) == f"worker ended with exit code 1; it said last: the disk is full (log: {log})."
+
+
+def test_one_that_is_killed_is_told_of_by_signal_and_what_is_no_word_is_passed_over(
+    processes: Processes,
+) -> None:
+    processes.start("worker", "-c", "import os; print('ready\\n+----+', flush=True); os.kill(os.getpid(), 9)")
+    processes.running["worker"].wait(20)
+
+    with pytest.raises(SetupError, match=r"^worker was killed by SIGKILL; it said last: ready \(log: "):
+        processes.check()

@@ -146,7 +146,7 @@ def test_a_demo_that_is_killed_leaves_nothing_running(run: Run) -> None:
 @pytest.mark.parametrize(
     ("mark", "sentence"),
     [
-        ('"client_id":"hot-1"', r"hot-1 ended with exit code -9.*\(log:\s+(\S+)\)"),
+        ('"client_id":"hot-1"', r"hot-1 was killed by SIGKILL.*\(log:\s+(\S+)\)"),
         ("kafka.Kafka", r"the broker ended by itself\s+\(log:\s+(\S+)\)"),
     ],
     ids=["consumer", "broker"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import sys
 from typing import Any
 
@@ -81,6 +82,11 @@ def root(
 def main(args: list[str] | None = None) -> Any:
     """Run the command line; a KagentError becomes one sentence on stderr and exit code 2."""
     argv = sys.argv[1:] if args is None else args
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(
+                errors="backslashreplace"
+            )  # names are anybody's text, terminals are not all UTF-8
     try:
         return root.main(args=argv, prog_name="kagent", standalone_mode=False)
     except click.exceptions.Abort:

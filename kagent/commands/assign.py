@@ -8,7 +8,7 @@ from typing import IO, Any
 
 import click
 
-from kagent.commands import output
+from kagent.commands import lines, output
 from kagent.commands.common import live
 from kagent.errors import InputError
 from kagent.names import shown
@@ -44,7 +44,7 @@ def command(
         )
     failed = False
     strategy = strategy or (ALL if group else None)
-    for where, read in [live(ctx, group)] if group else _lines(file):
+    for where, read in [live(ctx, group)] if group else lines.objects(file):
         answer = _answer(where, read, strategy)
         failed = failed or bool(answer["error"])
         if as_json:
@@ -55,27 +55,18 @@ def command(
         ctx.exit(2)
 
 
-def _lines(file: IO[bytes]) -> Iterator[tuple[str, Any]]:
-    for number, raw in enumerate(file, 1):
-        if not raw.strip():
-            continue
-        where = f"line {number}"
-        try:
-            line = json.loads(raw)
-        except json.JSONDecodeError as error:
-            yield where, InputError(f"not JSON at column {error.colno}: {error.msg}")
-        except (UnicodeDecodeError, RecursionError, ValueError) as error:
-            yield where, InputError(f"not JSON: {error}")
-        else:
-            yield where, line if isinstance(line, dict) else InputError("a scenario is a JSON object")
-
-
 def _answer(where: str, read: Any, strategy: str | None) -> dict[str, Any]:
     """id, scenario and per strategy an Assignment or an error; ``error`` is the first error."""
     if isinstance(read, InputError):
         return {"id": None, "strategies": {}, "error": _error(where, read)}
-    answer: dict[str, Any] = {"id": read.get("id"), "strategies": {}, "error": None, "all": strategy == ALL}
+    answer: dict[str, Any] = {
+        "id": lines.ident(read),
+        "strategies": {},
+        "error": None,
+        "all": strategy == ALL,
+    }
     try:
+        lines.refuse_ident(read)
         scenario = _scenario(read)
         names = _names(read, strategy)
     except InputError as error:

@@ -12,6 +12,7 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaExcepti
 from confluent_kafka import KafkaError as Code
 
 from kagent.commands.common import chosen
+from kagent.commands.lines import lines
 from kagent.errors import KafkaError
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import confluent
@@ -53,10 +54,15 @@ def command(
         _, _, cluster = chosen(ctx)
         found = _live(cluster, from_beginning)
     else:
-        found = (answer(line, kind) for line in file if line.strip())
+        found = (_answer(number, line, kind) for number, line in lines(file))
     for item in found:
         if not groups or _group(item) in groups:
             click.echo(_line(item))
+
+
+def _answer(number: int, line: bytes, kind: str) -> dict[str, Any]:
+    told = answer(line, kind)
+    return {**told, "error": f"line {number}: {told['error']}"} if "error" in told else told
 
 
 def _line(item: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import IO, Any
 
 import click
 
-from kagent.commands import output
+from kagent.commands import lines, output
 from kagent.errors import InputError
 from kagent.names import shown
 from kagent.strategies.partitioner import POSITIVE, key_skew, murmur2
@@ -45,27 +45,21 @@ def _placed(key: bytes, partitions: int) -> dict[str, int]:
     return {"murmur2": hashed, "partition": (hashed & POSITIVE) % partitions}
 
 
-def _answer_lines(lines: IO[bytes], partitions: int | None) -> bool:
+def _answer_lines(file: IO[bytes], partitions: int | None) -> bool:
     failed = False
-    for number, raw in enumerate(lines, 1):
-        if not raw.strip():
-            continue
+    for where, read in lines.objects(file):
         try:
-            answer: dict[str, Any] = _placed(*_key_and_count(raw, partitions))
+            answer: dict[str, Any] = _placed(*_key_and_count(read, partitions))
         except InputError as error:
             failed = True
-            answer = {"error": {"class": "InputError", "message": f"line {number}: {error}"}}
+            answer = {"error": {"class": "InputError", "message": f"{where}: {error}"}}
         click.echo(json.dumps(answer))
     return failed
 
 
-def _key_and_count(raw: bytes, partitions: int | None) -> tuple[bytes, int]:
-    try:
-        line = json.loads(raw)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"not JSON: {error}") from None
-    if not isinstance(line, dict):
-        raise InputError("a JSON object is expected")
+def _key_and_count(line: dict[str, Any] | InputError, partitions: int | None) -> tuple[bytes, int]:
+    if isinstance(line, InputError):
+        raise line
     try:
         key = bytes.fromhex(line["key_hex"])
     except (KeyError, TypeError, ValueError):

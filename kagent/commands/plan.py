@@ -15,7 +15,7 @@ import numpy as np
 from kagent.advice.planner import Plan, plan
 from kagent.advice.planner.alternatives import Alternative, alternatives
 from kagent.advice.planner.reading import problem_of
-from kagent.commands import common, output
+from kagent.commands import common, lines, output
 from kagent.errors import InputError, KagentError
 from kagent.names import shown
 
@@ -50,9 +50,11 @@ def command(
     The format of a line is in docs/planner.md. A line that cannot be read gets an error, the others their answer;
     the exit code is then 2.
     """
+    if math.isnan(tolerance):
+        raise InputError("--tolerance: a number is expected")
     failed = False
-    for where, read in [common.live(ctx, group)] if group is not None else _lines(file):
-        ident = read.get("id") if isinstance(read, dict) else None
+    for where, read in [common.live(ctx, group)] if group is not None else lines.objects(file):
+        ident = lines.ident(read)
         try:
             told, others = _planned(read, tolerance, max_moves)
         except KagentError as error:
@@ -72,24 +74,16 @@ def command(
         ctx.exit(2)
 
 
-def _lines(file: IO[bytes]) -> Iterator[tuple[str, Any]]:
-    """Where each line is, and the object on it or the error that it is none."""
-    for number, raw in enumerate(file, 1):
-        if raw.strip():
-            try:
-                yield f"line {number}", json.loads(raw)
-            except json.JSONDecodeError as error:
-                yield f"line {number}", InputError(f"not JSON at column {error.colno}: {error.msg}")
-            except (ValueError, RecursionError) as error:
-                yield f"line {number}", InputError(f"not JSON: {error}")
-
-
 def _planned(read: Any, tolerance: float, max_moves: int | None) -> tuple[Plan, tuple[Alternative, ...]]:
     if isinstance(read, InputError):
         raise read
+    lines.refuse_ident(read)
     problem, scenario, kind = problem_of(read)
+    assumed = read.get("assumed") or []  # what a live group's coordinator does not tell
+    if not isinstance(assumed, list):
+        raise InputError("assumed: a list of sentences is expected")
     told = plan(problem, tolerance, max_moves)
-    if assumed := read.get("assumed"):  # what a live group's coordinator does not tell
+    if assumed:
         told = replace(told, notes=(*told.notes, *map(str, assumed)))
     return told, alternatives(told, scenario, kind)
 

@@ -21,9 +21,9 @@ def answer(line: bytes | str, kind: str = "record") -> dict[str, Any]:
     try:
         found = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        return {"error": f"the line is not JSON ({error})"}
+        return {"error": f"not JSON at column {error.colno}: {error.msg}"}
     if not isinstance(found, dict):
-        return {"error": "the line is not a JSON object"}
+        return {"error": "a JSON object is expected"}
     try:
         return READERS[kind](found)
     except DecodeError as error:

@@ -53,13 +53,18 @@ def _in_turns(lag: Ints, users: Ints) -> Ints:
     if len(users) == 1:
         return np.repeat(users, len(lag))
     behind = int(np.searchsorted(-lag, 0))  # from here on nobody's lag grows, so the turns repeat
-    if len(users) < FEW:
+    if len(users) < FEW or _beyond(lag):
         takers = users[_by_heap(lag[:behind].tolist(), len(users))]
     else:
         takers = users[_by_sorting(lag[:behind], len(users))]
     if behind == len(lag):
         return takers
     return np.concatenate((takers, _idle(takers, lag[:behind], users, len(lag) - behind)))
+
+
+def _beyond(lag: Ints) -> bool:
+    """Whether sums of these may not fit in 64 bits; Java's would wrap there, and the busiest member seem idle."""
+    return float(lag.sum(dtype=np.float64)) >= 2.0**62
 
 
 def _by_sorting(lag: Ints, count: int) -> Ints:
@@ -86,7 +91,7 @@ def _by_heap(lag: list[int], count: int) -> Ints:
 def _idle(takers: Ints, lag: Ints, users: Ints, count: int) -> Ints:
     """Takers of ``count`` partitions without lag, after those that have some."""
     size = int(users.max()) + 1
-    has = np.zeros(size, np.int64)
+    has = np.zeros(size, object if _beyond(lag) else np.int64)
     np.add.at(has, takers, lag)
     partitions = np.bincount(takers, minlength=size)
     order = np.argsort(has[users], kind="stable")

@@ -11,8 +11,7 @@ Only ``members`` and one of ``partitions_per_topic`` and ``lags`` must be there.
 
 from __future__ import annotations
 
-import base64
-import binascii
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +20,9 @@ from kagent.names import shown
 from kagent.strategies.scenario import Member, Scenario
 
 MOST = 2**31 - 1
+TOPIC_ID = re.compile("[A-Za-z0-9_-]{22}")
+NO_ID = "A" * 22
+"""What a cluster without topic ids (before 2.8) says of every topic."""
 Pairs = list[tuple[str, int]]
 
 
@@ -79,7 +81,9 @@ def _topics(raw: Mapping[str, Any], where: str) -> tuple[str, ...]:
 
 
 def _pairs(raw: Mapping[str, Any], name: str, where: str) -> Pairs:
-    pairs = raw.get(name) or []
+    pairs = raw.get(name)
+    if pairs is None:
+        return []
     if not isinstance(pairs, list):
         raise InputError(f"{where}.{name}: a list of [topic, partition] is expected")
     for at, pair in enumerate(pairs):
@@ -93,7 +97,7 @@ def _pairs(raw: Mapping[str, Any], name: str, where: str) -> Pairs:
 def _counts(line: Mapping[str, Any], lags: Mapping[str, Sequence[int]]) -> dict[str, int]:
     counts = line.get("partitions_per_topic")
     if counts is None:
-        if "lags" not in line:
+        if line.get("lags") is None:
             raise InputError("partitions_per_topic: it is missing, and so are lags")
         return {topic: len(values) for topic, values in lags.items()}
     if not isinstance(counts, Mapping):
@@ -105,9 +109,7 @@ def _counts(line: Mapping[str, Any], lags: Mapping[str, Sequence[int]]) -> dict[
 
 
 def _lags(line: Mapping[str, Any]) -> dict[str, list[int]]:
-    lags = line.get("lags") or {}
-    if not isinstance(lags, Mapping):
-        raise InputError("lags: a JSON object of topic and [[partition, lag], …] is expected")
+    lags = _object(line, "lags", "a JSON object of topic and [[partition, lag], …]")
     return {topic: _topic_lags(topic, pairs) for topic, pairs in lags.items()}
 
 
@@ -132,9 +134,7 @@ def _topic_lags(topic: str, pairs: Any) -> list[int]:
 
 
 def _racks(line: Mapping[str, Any], counts: Mapping[str, int]) -> dict[str, list[list[str]]]:
-    racks = line.get("replica_racks") or {}
-    if not isinstance(racks, Mapping):
-        raise InputError("replica_racks: a JSON object of topic and lists of racks is expected")
+    racks = _object(line, "replica_racks", "a JSON object of topic and lists of racks")
     for topic, partitions in racks.items():
         where = f'replica_racks["{shown(topic)}"]'
         if not isinstance(partitions, list) or len(partitions) != counts.get(topic, 0):
@@ -148,17 +148,26 @@ def _racks(line: Mapping[str, Any], counts: Mapping[str, int]) -> dict[str, list
 
 
 def _topic_ids(line: Mapping[str, Any]) -> dict[str, str]:
-    ids = line.get("topic_ids") or {}
-    if not isinstance(ids, Mapping):
-        raise InputError("topic_ids: a JSON object of topic and id is expected")
+    ids = _object(line, "topic_ids", "a JSON object of topic and id")
+    topics: dict[str, str] = {}
     for topic, value in ids.items():
-        try:
-            right = isinstance(value, str) and len(base64.urlsafe_b64decode(value + "==")) == 16
-        except (binascii.Error, ValueError):
-            right = False
-        if not right:
-            raise InputError(f'topic_ids["{shown(topic)}"]: an id of 22 base64 characters is expected')
-    return dict(ids)
+        where = f'topic_ids["{shown(topic)}"]'
+        if not isinstance(value, str) or not TOPIC_ID.fullmatch(value):
+            raise InputError(f"{where}: an id of 22 base64 characters is expected")
+        first = topics.setdefault(value, topic)
+        if first != topic and value != NO_ID:
+            raise InputError(f'{where}: it is the id of "{shown(first)}" too')
+    return {topic: value for topic, value in ids.items() if value != NO_ID}
+
+
+def _object(line: Mapping[str, Any], name: str, what: str) -> Mapping[str, Any]:
+    """The object in this field; an empty one where the field is missing or null."""
+    value = line.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InputError(f"{name}: {what} is expected")
+    return value
 
 
 def _list(line: Mapping[str, Any], name: str) -> list[Any]:

@@ -31,7 +31,7 @@ B1 = "B1: Kafka's own code fails here with a NullPointerException; the former ow
 B2 = "B2: Kafka's own code gives partitions back to a former owner that is no longer subscribed; it was passed over"
 B3 = "B3: Kafka's own code gives partitions to members with an empty subscription; they got none"
 B4 = "B4: {} claims were compared with a generation field that is absent or another; the outcome is Kafka's own"
-B5 = "B5: {} claims of partitions that no longer exist were dropped; Kafka's own code keeps them or fails"
+B5 = "B5: {} claims of partitions that no longer exist were dropped; Kafka's own code can keep them, or fail"
 
 
 def eager(scenario: Scenario) -> Assignment:

@@ -59,7 +59,7 @@ def test_a_bad_line_gets_an_error_with_its_number_and_the_others_their_answer() 
     says = [answer["error"]["message"] for answer in given if answer["error"]]
     assert says[0].startswith("line 2: not JSON at column 2")
     assert says[1].startswith('line 4: members[2].id: "a" is a member twice')
-    assert says[2] == "line 5: a scenario is a JSON object"
+    assert says[2] == "line 5: a JSON object is expected"
     assert says[3].startswith('line 6: strategy: "best" is not known')
     assert {answer["error"]["class"] for answer in given if answer["error"]} == {"InputError"}
 

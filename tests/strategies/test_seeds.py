@@ -164,3 +164,13 @@ def test_constrained_kip_2100_members_of_2100_partitions_get_one_each() -> None:
     )
     for strategy in ("constrained-cooperative-sticky", "cooperative-sticky"):
         assert assign(strategy, group).counts().tolist() == [1] * 2100
+
+
+@pytest.mark.parametrize("count", [3, 40])
+def test_lags_whose_sum_is_beyond_64_bits_go_to_whoever_has_least(count: int) -> None:
+    """Java's sums would wrap there, and the member with most lag seem to have none."""
+    members = [Member(f"m{at:02d}", ("t",)) for at in range(count)]
+    lags = [2**63 - 1] * (count - 1) + [2**40] * (count + 1) + [7, 0]
+    given = assign("lag", Scenario.of(members, {"t": len(lags)}, lags={"t": lags})).to_dict()
+    assert given[f"m{count - 1:02d}"] == [("t", count - 1), ("t", count), ("t", 2 * count)]
+    assert [member for member, rows in given.items() if ("t", 2 * count + 1) in rows] == ["m00"]

@@ -23,9 +23,10 @@ def lists(line: dict[str, Any]) -> dict[str, list[list[Any]]]:
     return {member: [list(row) for row in rows] for member, rows in given.items()}
 
 
-@pytest.mark.parametrize(
-    "line", [case for case in cases("golden_public.jsonl") if case.values[0]["strategy"] in STRATEGIES]
-)
+GOLDEN = [*cases("golden_public.jsonl"), *cases("golden_more.jsonl")]
+
+
+@pytest.mark.parametrize("line", [case for case in GOLDEN if case.values[0]["strategy"] in STRATEGIES])
 def test_gives_what_kafka_gives(line: dict[str, Any]) -> None:
     if line["anomalies"]:
         return  # tests/strategies/test_bugs.py says what happens instead

@@ -20,6 +20,9 @@ from kagent.errors import InputError
 from kagent.names import shown
 from kagent.strategies import Scenario
 
+HUGE = 1e100
+"""The greatest number that is taken; what is worked out from such numbers stays finite."""
+
 
 def problem_of(line: Mapping[str, Any]) -> tuple[Problem, Scenario, str | None]:
     """Problem, scenario and kind of group of one line; InputError names the field at fault."""
@@ -100,8 +103,11 @@ def _object(line: Mapping[str, Any], field: str) -> Mapping[str, Any]:
 def _number(value: Any, where: str, least: str) -> float:
     """A finite number, ``above 0`` or ``from 0 up``."""
     right = isinstance(value, int | float) and not isinstance(value, bool)
-    if not right or not (0 <= value < float("inf")) or (value == 0 and least == "above 0"):
-        raise InputError(f"{where}: {shown(str(value))} cannot be; a number {least} is expected")
+    lowest = 1 / HUGE if least == "above 0" else 0
+    if not right or not lowest <= value <= HUGE:
+        raise InputError(
+            f"{where}: {shown(str(value))} cannot be; a number {least}, at most {HUGE:g}, is expected"
+        )
     return float(value)
 
 
@@ -153,7 +159,7 @@ def _row(scenario: Scenario, topic: Any, partition: Any, where: str) -> int:
 
 def _pinned(line: Mapping[str, Any], scenario: Scenario) -> Flags | None:
     given = line.get("pinned")
-    if not given:
+    if given is None:
         return None
     if not isinstance(given, list):
         raise InputError("pinned: a list of [topic, partition] is expected")
@@ -168,7 +174,7 @@ def _pinned(line: Mapping[str, Any], scenario: Scenario) -> Flags | None:
 def _units(line: Mapping[str, Any], scenario: Scenario) -> Codes | None:
     """Partition p of co-partitioned topics gets one number: that of the longest topic's partition p."""
     given = line.get("units")
-    if not given:
+    if given is None:
         return None
     if not isinstance(given, list):
         raise InputError("units: a list of lists of topics is expected")

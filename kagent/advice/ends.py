@@ -204,6 +204,26 @@ class EndHistory:
         ages[:] = np.where(unread, (now - self._seen[place]) / 1000.0, 0.0)
         return np.maximum(ages, 0.0), unread & (first == 0)
 
+    def late(self, partitions: Longs, offsets: Longs, times: Longs) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        """How old the records at these offsets were at these times (ms), in s: as :meth:`age`, but estimated, as if logs had
+        grown evenly between two samples, and before the first one as they did since (flagged). 0 where in the future."""
+        late, beyond = np.zeros(len(partitions)), np.zeros(len(partitions), bool)
+        if not self._count:
+            return late, ~beyond
+        ends, seen = self._ends[: self._count, partitions], self._seen[: self._count]
+        after = (ends <= offsets).sum(axis=0)
+        beyond = after == 0
+        after, before = np.minimum(after, self._count - 1), np.maximum(after - 1, 0)
+        column = np.arange(len(partitions))
+        low, high = ends[before, column], ends[after, column]
+        share = np.clip((offsets - low) / np.maximum(high - low, 1), 0.0, 1.0)
+        written = seen[before] + share * (seen[after] - seen[before])
+        if beyond.any():
+            grown = np.maximum((ends[-1] - ends[0])[beyond], 1)
+            early = (ends[0] - offsets)[beyond] * ((seen[-1] - seen[0]) / grown)
+            written[beyond] -= np.minimum(early, OLDEST)
+        return np.maximum((times - written) / 1000.0, late), beyond
+
     def part(self, first: int, after: int) -> EndHistory:
         """The history of some of the partitions, in a view that shares this one's samples and takes no new ones."""
         made = EndHistory(0, self.topic_id)

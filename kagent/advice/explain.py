@@ -27,6 +27,7 @@ WHY_NOT = {
     "not_stable": "the group is rebalancing",
     "settling": "the last rebalance is too recent: lags are the pause's, not the assignment's",
     "one_commit": "it rests on a single commit of that member so far",
+    "level": "all partitions of the topic are equally late and do not get later: a delay on purpose looks like that",
     "may_drain": "it has not lasted long enough to tell it from a burst that drains by itself (`hold`)",
     "draining": "at the present speed it will have drained by itself within `hold`",
     "confirming": "the coordinator has borne it out once and is asked again one commit gap later",

@@ -69,7 +69,7 @@ def why_not(look: Look, lead: Finding, streak: Streak | None) -> str | None:
         return "min_behind"
     if streak is None or streak.count < policy.evaluations:
         return "evaluations"
-    held = _spread_only(look, streak) if lead.kind == "spread" else None
+    held = _spread_only(look, lead, streak) if lead.kind == "spread" else None
     return "confirming" if held is None and now - streak.asked < _gap(look, lead) else held
 
 
@@ -87,7 +87,7 @@ def learning(look: Look) -> bool:
     return young or commits < look.policy.learn_commits
 
 
-def _spread_only(look: Look, streak: Streak) -> str | None:
+def _spread_only(look: Look, lead: Finding, streak: Streak) -> str | None:
     policy, state = look.policy, look.state
     roster = look.roster
     if roster is None or roster.state not in GROUP_READY or roster.stale:
@@ -101,9 +101,19 @@ def _spread_only(look: Look, streak: Streak) -> str | None:
         return "may_drain"
     if drains_soon(look, streak):
         return "draining"
+    if all_alike(look, lead):
+        return "level"
     if rewound(look, streak):
         return "rewound"
     return None
+
+
+def all_alike(look: Look, lead: Finding) -> bool:
+    """Whether most of what the member has to do is late as everything of that topic is, and not ever later: nobody is worse
+    off than the others, and it may be meant to be."""
+    rows = list(lead.rows)
+    size = look.load.size[rows]
+    return bool(rows) and float(size[look.level[rows]].sum()) > 0.5 * float(size.sum())
 
 
 def shrinking(look: Look, streak: Streak) -> float | None:

@@ -129,6 +129,8 @@ def carried_on(look: Look, found: list[Finding]) -> Judgement:
         incident = replace(incident, sent_at=look.now)
     lead = _still(look, incident, found)
     if lead is None:
+        if _too_few_yet(look, incident):
+            return _kept(look, replace(incident, calm=0), messages)
         return _calm(look, incident, messages)
     incident = replace(incident, calm=0)
     return _goes_on(look, incident, lead, messages)
@@ -200,6 +202,13 @@ def _still(look: Look, incident: Incident, found: list[Finding]) -> Finding | No
         )
         return Finding(Verdict.REBALANCE, (load.greatest,), rows[:200], float(load.behind[load.greatest]))
     return None
+
+
+def _too_few_yet(look: Look, incident: Incident) -> bool:
+    """Whether a group that is too small is still behind: inflow that falls for a minute is no end of it."""
+    if incident.verdict != Verdict.UNDER_PROVISIONED or not look.by_member or look.load.greatest == NONE:
+        return False
+    return bool(look.load.behind[look.load.greatest] >= look.policy.min_behind / 2)
 
 
 def _calm(look: Look, incident: Incident, messages: list[Recommendation]) -> Judgement:

@@ -9,20 +9,26 @@ from typing import Any
 
 import numpy as np
 
-from kagent.advice.look import Look
+from kagent.advice.look import RISING, UNEVEN, UNEVEN_LEAST, Look
 from kagent.advice.observation import Observation
 from kagent.advice.policy import Policy
 from kagent.advice.rates import MIN_INTERVAL, Busy
 from kagent.advice.roster import Roster
-from kagent.advice.state import JudgeState
+from kagent.advice.state import JudgeState, Pace
 
 MOST_NAMES = 500
 MOST_STOPS = 100
 STOP_WORTH = 60_000
-EVEN = 0.25
-MOST_EVEN = 30.0
-LEAST_DRIFT = 15.0
-DRIFT = 0.01
+EVEN = 0.8
+"""So great a share of a topic's partitions that can tell must be equally late."""
+LEAST_LATE = 10.0
+TELLING = 5.0
+"""Records that must have come in the time by which a topic is late, for a partition to tell."""
+DRIFT, DRIFT_GUESSED, LEAST_DRIFT = 0.04, 0.1, 6.0
+"""A lateness that differs by less than this share of it, or so many seconds, is the same."""
+MOST_RISE = 2
+"""A single look counts for so many rises at most: somebody may have set another delay."""
+PACED_FOR, PACED_FOR_AFTER_RISES = 600_000, 6_000_000
 LOSS_TOLD = 3_600_000
 SINCE_LAST = 60.0
 """Seconds of inflow that may well have been read between two looks."""
@@ -132,23 +138,48 @@ def _bounded(busy: dict[str, Busy]) -> dict[str, Busy]:
 
 
 def _pace(look: Look, state: JudgeState) -> JudgeState:
-    """Topics all of whose partitions are equally late, and stay so: they are read with a delay, on purpose."""
+    """Topics all of whose partitions are equally late, and stay so: they are read with a delay, on purpose.
+
+    What counts is how late they are when they commit, and the commits' own time: a look in between sees them later by the
+    commit's age, and a group that does not commit at all is not late on purpose.
+    """
     lags = look.lags
-    paces: dict[str, tuple[int, float]] = {}
-    for code, topic in enumerate(lags.topics):
+    paces: dict[str, Pace] = {}
+    for code in np.unique(lags.topic[look.late > 0]).tolist():
         mine = look.relevant & (lags.topic == code) & (lags.inflow > 0)
-        if mine.sum() < 2 or not (lags.low[mine] > 0).all():
+        usual = float(np.median(look.late[mine & (look.late > 0)])) if (mine & (look.late > 0)).any() else 0.0
+        telling = mine & ((look.late > 0) | (lags.inflow * usual > TELLING + look.policy.allowed_lag))
+        away = np.abs(look.late[telling] - usual)
+        alike = away <= np.maximum(UNEVEN * usual, UNEVEN_LEAST) + 2 / lags.inflow[telling]
+        if usual < LEAST_LATE or alike.mean() < EVEN:
             continue
-        age = look.age[mine]
-        usual = float(np.median(age))
-        if usual < MOST_EVEN or np.abs(age - usual).max() > EVEN * usual:
-            continue
-        began, then = state.paces.get(topic, (look.now, usual))
-        drift = abs(usual - then)
-        steady = drift <= LEAST_DRIFT + DRIFT * (look.now - began) / 1000
-        paces[topic] = (began, then) if steady else (look.now, round(usual, 1))
-    paces = {t: (at, round(age, 1)) for t, (at, age) in paces.items()}
-    return state if paces == state.paces else replace(state, paces=paces)
+        topic, at = lags.topics[code], int(lags.time[telling].max())
+        share = DRIFT_GUESSED if look.guessed[telling].any() else DRIFT
+        cadence = float(lags.cadence[telling].max())
+        paces[topic] = _paced(state.paces.get(topic), usual, share, at, cadence)
+    if paces == state.paces:
+        return state
+    settled = {t for t, pace in paces.items() if pace.settled}
+    if settled - {t for t, pace in state.paces.items() if pace.settled}:
+        # Who waits on purpose was not busy, though there was a backlog at both ends.
+        state = replace(state, busy={}, marks={})
+    return replace(state, paces=paces)
+
+
+def _paced(known: Pace | None, usual: float, share: float, at: int, cadence: float) -> Pace:
+    """A topic's pace after a look that finds all its partitions ``usual`` seconds late at ``at``; ``share``: of it that means
+    nothing."""
+    if known is None:
+        return Pace(at, round(usual, 1))
+    drift = usual - known.age
+    limit = max(LEAST_DRIFT, share * known.age)
+    if abs(drift) > limit:
+        rises = known.rises + min(MOST_RISE, int(drift / limit)) if drift > 0 else 0
+        return Pace(at, round(usual, 1), rises)
+    patience = PACED_FOR if known.rises < RISING else PACED_FOR_AFTER_RISES
+    if not known.settled and at - known.began >= max(patience, 2 * cadence):
+        return replace(known, settled=True, rises=known.rises if known.rises < RISING else 0)
+    return known
 
 
 def _losses(look: Look, state: JudgeState) -> JudgeState:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,10 +16,15 @@ from kagent.advice.policy import Policy
 from kagent.advice.rates import Rates, fit
 from kagent.advice.recommendation import GroupKind
 from kagent.advice.roster import NOBODY, Roster, kind_of
-from kagent.advice.state import JudgeState
+from kagent.advice.state import JudgeState, Pace
 
 MOMENT = 30_000
-PACED_FOR = 600_000
+UNEVEN, UNEVEN_LEAST = 0.25, 5.0
+"""Partitions whose lateness differs by less than this share of it, or so many seconds, are equally late."""
+GAPS = 2.75
+"""Usual gaps between commits without progress that mean something: seen at two commits, and told before the fourth."""
+RISING = 3
+"""A topic that was ever later so often in a row is not late on purpose."""
 OVERDUE = 1.5
 """Usual gaps between commits after which one is overdue, or was made again without moving."""
 BY_MEMBER = frozenset(
@@ -33,7 +39,7 @@ BY_MEMBER = frozenset(
     }
 )
 """Kinds whose members hold partitions that can be told from the records; the others are judged by partition."""
-UNTAUGHT = frozenset({"kind", "lags", "_ages", "relevant", "standing", "waiting"})
+UNTAUGHT = frozenset({"kind", "lags", "_ages", "_late", "relevant", "standing", "waiting"})
 """What a look makes of the observation and the policy alone."""
 
 
@@ -116,7 +122,7 @@ class Look:
         """For how long a partition may make no progress before that means something, in ms: by the group's own habits."""
         floor = self.policy.stall_after * 1000
         learned = np.array([1.5 * self.state.stops.get(t, 0) for t in self.lags.topics] or [0.0])
-        return np.asarray(np.maximum(np.maximum(floor, 3 * self.lags.cadence), learned[self.lags.topic]))
+        return np.asarray(np.maximum(np.maximum(floor, GAPS * self.lags.cadence), learned[self.lags.topic]))
 
     @cached_property
     def standing(self) -> Floats:
@@ -142,11 +148,42 @@ class Look:
         return np.asarray(self.waiting > np.maximum(OVERDUE * self.lags.cadence, MOMENT))
 
     @cached_property
+    def _late(self) -> tuple[Floats, Flags]:
+        lags, late, beyond = self.lags, np.zeros(len(self.lags)), np.zeros(len(self.lags), bool)
+        behind = self.relevant & (lags.low > 0)
+        for code in np.unique(lags.topic[behind]).tolist():
+            at = np.flatnonzero(behind & (lags.topic == code))
+            base = np.maximum(lags.committed[at], lags.start[at])
+            ends = self.seen.ends[lags.topics[code]]
+            late[at], beyond[at] = ends.late(lags.partition[at], base, lags.time[at])
+        return late, beyond
+
+    @property
+    def late(self) -> Floats:
+        """Time lag of every partition at its commit's own time, in s: what a reader that is never busy keeps small, or, if
+        it leaves records alone for a while, the same. Estimated between samples; 0 where nothing was unread."""
+        return self._late[0]
+
+    @property
+    def guessed(self) -> Flags:
+        """Where the lateness is older than the history of log ends."""
+        return self._late[1]
+
+    def _as_late_as_all(self, which: Mapping[str, Pace]) -> Flags:
+        """Partitions of these topics that are no later than all of them are."""
+        most = np.array([which[t].age if t in which else -1.0 for t in self.lags.topics] or [-1.0])
+        most = np.where(most < 0, most, most * (1 + UNEVEN) + UNEVEN_LEAST)
+        return np.asarray(self.late <= most[self.lags.topic])
+
+    @cached_property
     def paced(self) -> Flags:
         """Partitions of topics that are read with a constant delay: late, but on purpose."""
-        since = {t: self.now - at for t, (at, _) in self.state.paces.items()}
-        slow = np.array([since.get(t, 0) >= PACED_FOR for t in self.lags.topics] or [False])
-        return np.asarray(slow[self.lags.topic])
+        return self._as_late_as_all({t: pace for t, pace in self.state.paces.items() if pace.settled})
+
+    @cached_property
+    def level(self) -> Flags:
+        """Partitions of topics that are late all alike and have not become ever later: perhaps on purpose."""
+        return self._as_late_as_all({t: pace for t, pace in self.state.paces.items() if pace.rises < RISING})
 
     @cached_property
     def aside(self) -> Flags:

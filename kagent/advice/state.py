@@ -63,6 +63,18 @@ class Incident:
 
 
 @dataclass(frozen=True, slots=True)
+class Pace:
+    """How a topic is late whose partitions are all equally late. ``age``: in s, when they were committed; ``began``: time of
+    the commit since which it is that (ms); ``rises``: how often it rose since it last fell or settled; ``settled``: it has
+    been that for so long that it is meant to be."""
+
+    began: int
+    age: float
+    rises: int = 0
+    settled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class JudgeState:
     """One group's memory. ``generations``: (time, generation) of the changes within the storm window; ``seen``: member
     name → times it came back after leaving; ``marks``: member → (time, lag, records committed by topic) where an interval
@@ -88,8 +100,8 @@ class JudgeState:
     longest_absence: int = 0
     stops: Mapping[str, int] = field(default_factory=dict)
     stopped: Mapping[str, int] = field(default_factory=dict)
-    paces: Mapping[str, tuple[int, float]] = field(default_factory=dict)
-    """Topic → (time, age in s) since when it keeps the same distance behind."""
+    paces: Mapping[str, Pace] = field(default_factory=dict)
+    """Topic → how late it is, where all its partitions are equally late."""
     trail: Mapping[str, int] = field(default_factory=dict)
     """<topic>/<partition> → committed at the last look, where there is a backlog and log starts move."""
     lost: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -116,9 +128,12 @@ class JudgeState:
                 name: Busy(seconds, intervals, records)
                 for name, (seconds, intervals, records) in values["busy"].items()
             }
-        for name in ("paces", "lost"):
-            if name in values:
-                values[name] = {topic: (at, what) for topic, (at, what) in values[name].items()}
+        if "lost" in values:
+            values["lost"] = {place: (at, records) for place, (at, records) in values["lost"].items()}
+        if "paces" in values:  # an older kagent wrote lists of two numbers; they are soon learned again
+            values["paces"] = {
+                topic: _made(Pace, row) for topic, row in values["paces"].items() if isinstance(row, Mapping)
+            }
         if "marks" in values:
             values["marks"] = {name: (t, lag, recs) for name, (t, lag, recs) in values["marks"].items()}
         for name in ("generations", "names"):

@@ -296,10 +296,41 @@ def _keeps_up(look: Look, other: int, member: int) -> float | None:
 def needed_members(look: Look) -> int | None:
     """How many members of usual speed the group's inflow takes, at most as many as it has partitions; None if unknown."""
     load = look.load
-    if load.unit != "seconds" or not np.isfinite(load.pressure).any():
+    if load.unit == "seconds" and np.isfinite(load.pressure).any():
+        arriving: float | None = float(np.nansum(load.pressure * look.rates.speeds(look.names)))
+    else:
+        arriving = _arriving(look)
+    if arriving is None:
         return None
-    arriving = float(np.nansum(load.pressure * look.rates.speeds(look.names)))
     return int(min(np.ceil(arriving), max(1, int((look.lags.owner != NOBODY).sum()))))
+
+
+def _arriving(look: Look) -> float | None:
+    """Members' worth of work that arrives, where the costs of the topics cannot be told apart: of every topic that is late
+    more arrives at each member than it has done of it while it was busy, whatever a record costs. None if that is not so. A
+    topic that is perhaps late on purpose has no say against it."""
+    lags, total = look.lags, 0.0
+    use = lags.counted & ~look.aside & (lags.inflow > 0)
+    for member in np.unique(lags.owner[use]).tolist():
+        busy, mine = look.state.busy.get(look.names[member]), use & (lags.owner == member)
+        if busy is None or busy.intervals < SLOW_INTERVALS or busy.seconds <= 0:
+            return None
+        late = {
+            lags.topics[code]: not look.level[lags.topic == code].any()
+            for code in lags.topic[mine & (lags.low > 0)].tolist()
+        }
+        flow = {
+            lags.topics[code]: float(lags.inflow[mine & (lags.topic == code)].sum())
+            for code in np.unique(lags.topic[mine]).tolist()
+        }
+        more = {t: flow[t] * busy.seconds > busy.records.get(t, 0.0) for t in late}
+        if not any(more.values()) or any(sure and not more[t] for t, sure in late.items()):
+            return None
+        done = sum(busy.records.get(t, 0.0) for t in flow)
+        if done <= 0:
+            return None
+        total += sum(flow.values()) * busy.seconds / done
+    return total
 
 
 def _no_members(look: Look) -> Iterator[Finding]:

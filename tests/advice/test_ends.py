@@ -98,3 +98,16 @@ def test_the_row_keeps_what_matters_and_stays_small() -> None:
     for at in range(200):
         wide.add(at * 60_000, at * 60_000, np.zeros(10_000), np.full(10_000, 10**9 + at))
     assert len(orjson.dumps(wide.to_row())) < 900_000
+
+
+def test_how_late_a_record_was_lies_between_the_samples_and_before_the_first_one_is_guessed() -> None:
+    history = EndHistory(2)
+    for at in range(4):
+        history.add(at * 30_000, at * 30_000, [0, 0], [1000 + 300 * at, 50 * at])
+
+    late, guessed = history.late(
+        np.array([0, 0, 1]), np.array([1150, 800, 150]), np.array([90_000, 90_000, 90_000])
+    )
+
+    assert late.tolist() == [75.0, 110.0, 0.0]
+    assert guessed.tolist() == [False, True, False]

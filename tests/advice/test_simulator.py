@@ -54,6 +54,29 @@ def test_sick_groups_are_called_what_they_are_within_ten_minutes(name: str) -> N
     assert report.flaps == 0
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("delay", "commit"), [(20, 60), (120, 20), (900, 5)])
+def test_a_topic_that_is_late_on_purpose_is_not_spoken_of(delay: float, commit: float) -> None:
+    made = load(scenario("short-delay"))
+    topics = tuple(replace(t, delay=delay if t.delay else 0.0, noise=0.4) for t in made.topics)
+
+    assert run(replace(made, topics=topics, commit=commit, hours=1.0), seed=13).messages == ()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["too-few", "too-few-two-topics"])
+def test_what_is_slowly_too_much_is_told_although_another_topic_is_late_on_purpose(name: str) -> None:
+    made = load(scenario(name))
+    few = tuple(
+        replace(t, noise=0.05, cost=t.cost * (0.7 if name == "too-few" else 0.84)) for t in made.topics
+    )
+    later = replace(few[0], name="later", partitions=4, inflow=50.0, cost=0.0001, delay=120.0)
+
+    report = run(replace(made, topics=(*few, later), hours=1.0), seed=14)
+
+    assert [o.verdicts[0] for o in report.openings] == ["under_provisioned"]
+
+
 def test_the_same_seed_gives_the_same_ids() -> None:
     made = replace(load(scenario("hot-key")), hours=0.3)
 

@@ -141,6 +141,8 @@ def _recreate(world: World, event: Event) -> None:
     rows = world.rows(event["topic"])
     for column in (world.start, world.end, world.position, world.before):
         column[:, rows] = 0.0
+    for _, end in world.past:
+        end[:, rows] = 0.0
     world.ids[event["topic"]] = f"id-{event['topic']}-{int(world.time)}"
     w.assign(world)
 

@@ -7,6 +7,7 @@ and positions are each seed's own, and do not depend on which seeds run beside i
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -73,6 +74,8 @@ class World:
     unseen: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     """Records at the log's end that are left alone for now."""
     noise_until: float = -1.0
+    past: deque[tuple[float, Floats]] = field(default_factory=deque)
+    """Log ends at every step, as far back as the longest delay of a topic reaches."""
 
     @property
     def topics(self) -> tuple[Topic, ...]:
@@ -236,11 +239,28 @@ def _arrive(world: World, dt: float) -> None:
         _weather(world, dt)
     # A log grows by whole records; what is left over arrives with the next step.
     world.end = world.end + world.flow * dt
+    _remember(world, dt)
     for topic in world.topics:
         # Transaction markers: offsets that no reader ever sees as records.
         due = topic.markers and (world.time + dt) // topic.markers > world.time // topic.markers
         if due:
             world.end[:, slice(*world.span(topic.name))] += 1.0
+
+
+def _remember(world: World, dt: float) -> None:
+    longest = max(t.delay for t in world.topics)
+    if not longest:
+        return
+    world.past.append((world.time + dt, world.end))
+    while len(world.past) > 1 and world.past[1][0] <= world.time + dt - longest:
+        world.past.popleft()
+
+
+def _ended(world: World, delay: float) -> Floats:
+    """Log ends so many seconds before the newest ones; before the scenario began they grew as usual."""
+    now = world.past[-1][0]
+    before = [end for time, end in world.past if time <= now - delay]
+    return before[-1] if before else world.past[0][1] - world.usual * (world.past[0][0] - now + delay)
 
 
 def _weather(world: World, dt: float) -> None:
@@ -253,8 +273,7 @@ def _weather(world: World, dt: float) -> None:
     world.wave = inflow * (1 + daily * np.sin(2 * np.pi * world.time / 86_400)) * world.factor
     world.usual = world.wave[topic] * world.weight
     world.flow = world.usual * np.maximum(0.0, 1 + sigma * noise)
-    delay = np.array([max(t.delay, min(WAKE, dt)) for t in topics])
-    world.unseen = world.usual * delay[topic]
+    world.unseen = world.usual * min(WAKE, dt)
     world.noise_until = world.time + 60
 
 
@@ -267,6 +286,10 @@ def _read(world: World, dt: float) -> None:
     code = np.maximum(world.owner, 0)
     speed = np.array([0.0 if m.hung else m.speed for m in members])
     readable = np.minimum(np.floor(world.end - world.unseen), world.lso)
+    for topic in world.topics:
+        if topic.delay:
+            here = slice(*world.span(topic.name))
+            readable[:, here] = np.minimum(readable[:, here], np.floor(_ended(world, topic.delay)[:, here]))
     reads = (world.owner >= 0) & ~world.held & ((world.cost > 0) | (speed[code] > 0))
     backlog = np.maximum(readable - world.position, 0.0) * reads
     holds = (world.owner[:, None] == np.arange(len(members))).astype(float)

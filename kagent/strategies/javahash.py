@@ -54,28 +54,22 @@ def string_ranks(names: Sequence[str]) -> Ints:
 def string_hashes(names: Sequence[str]) -> Hashes:
     """``String.hashCode`` of each name, as unsigned 32 bits."""
     hashes = np.zeros(len(names), np.uint32)
-    by_length: dict[int, tuple[list[int], list[bytes]]] = {}
-    for at, name in enumerate(names):
-        units = name.encode("utf-16-le", "surrogatepass")
-        places, encoded = by_length.setdefault(len(units) // 2, ([], []))
-        places.append(at)
-        encoded.append(units)
-    for length, (places, encoded) in by_length.items():
-        units_of = np.frombuffer(b"".join(encoded), "<u2").reshape(len(places), length).astype(np.uint32)
-        powers = np.multiply.accumulate(np.array([1] + [31] * (length - 1), np.uint32))[::-1] if length else 0
-        hashes[places] = (units_of * powers).sum(axis=1, dtype=np.uint32)
+    units = np.frombuffer("".join(names).encode("utf-16-le", "surrogatepass"), "<u2").astype(np.uint32)
+    lengths = np.fromiter(map(len, names), np.int64, len(names))
+    if int(lengths.sum()) != len(units):  # some are beyond U+FFFF and take two units
+        lengths = np.array([len(name.encode("utf-16-le", "surrogatepass")) // 2 for name in names])
+    starts = np.cumsum(lengths) - lengths
+    for length in np.unique(lengths[lengths > 0]).tolist():
+        rows = np.flatnonzero(lengths == length)
+        powers = np.multiply.accumulate(np.array([1] + [31] * (length - 1), np.uint32))[::-1]
+        of_row = units[starts[rows, None] + np.arange(length)] if len(rows) < len(names) else units
+        hashes[rows] = (of_row.reshape(-1, length) * powers).sum(axis=1, dtype=np.uint32)
     return hashes
 
 
 def partition_hash(topic_hash: int, partition: int) -> int:
     """``TopicPartition.hashCode``."""
     return (31 * (31 + partition) + topic_hash) & 0xFFFFFFFF
-
-
-def uuid_hash(most: int, least: int) -> int:
-    """``Uuid.hashCode`` of the two signed halves."""
-    mixed = (most ^ least) & 0xFFFFFFFFFFFFFFFF
-    return (mixed >> 32) ^ (mixed & 0xFFFFFFFF)
 
 
 def capacity_for(expected: int) -> int:

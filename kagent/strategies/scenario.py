@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from kagent.strategies.layout import Layout
 
 Lags = Mapping[str, npt.ArrayLike]
 Owned = Assignment | Mapping[str, Sequence[tuple[str, int]]]
+_ID = attrgetter("id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ class Scenario:
     @property
     def member_ids(self) -> tuple[str, ...]:
         """The members' ids; a member's code is its place here."""
-        return tuple(member.id for member in self.members)
+        return tuple(map(_ID, self.members))
 
     def lag(self) -> npt.NDArray[np.int64]:
         """Lag of every partition of ``layout`` (by its global number); unknown lag counts as none."""

@@ -8,7 +8,7 @@ import hashlib
 import numpy as np
 import numpy.typing as npt
 
-from kagent.strategies.javahash import Hashes, uuid_hash
+from kagent.strategies.javahash import Hashes
 from kagent.strategies.scenario import Scenario
 
 Ints = npt.NDArray[np.int64]
@@ -18,13 +18,14 @@ MADE_UP = "the ids of {} topics are not known and were made from their names: ti
 
 def halves(scenario: Scenario, topics: Ints) -> list[tuple[int, int]]:
     """(most, least) significant half of each topic's id, signed; made from the name where the id is not known."""
-    names = [scenario.layout.topics[code] for code in topics.tolist()]
-    return [_halves(scenario.topic_ids.get(name), name) for name in names]
+    return [(most, least) for most, least in _ids(scenario, topics).view(">i8").tolist()]
 
 
 def hashes(scenario: Scenario, topics: Ints) -> Hashes:
     """``Uuid.hashCode`` of each topic's id."""
-    return np.array([uuid_hash(most, least) for most, least in halves(scenario, topics)], np.uint32)
+    words = _ids(scenario, topics).view(">u4").astype(np.uint32)
+    mixed: Hashes = np.bitwise_xor.reduce(words, axis=1, dtype=np.uint32)
+    return mixed
 
 
 def notes(scenario: Scenario) -> tuple[str, ...]:
@@ -34,9 +35,16 @@ def notes(scenario: Scenario) -> tuple[str, ...]:
     return (MADE_UP.format(unknown),) if unknown else ()
 
 
-def _halves(topic_id: str | None, name: str) -> tuple[int, int]:
-    if topic_id is None:
-        raw = hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()[:16]
-    else:
-        raw = base64.urlsafe_b64decode(topic_id + "==")
-    return int.from_bytes(raw[:8], "big", signed=True), int.from_bytes(raw[8:], "big", signed=True)
+def _ids(scenario: Scenario, topics: Ints) -> npt.NDArray[np.uint8]:
+    """The bytes of each topic's id. Shape (n, 16)."""
+    names = [scenario.layout.topics[code] for code in topics.tolist()]
+    known = scenario.topic_ids
+    texts = [known[name] if name in known else _made_up(name) for name in names]
+    # 22 characters are 132 bits: two more of them make whole bytes of each, of which 16 count.
+    raw = np.frombuffer(base64.urlsafe_b64decode("".join([text + "AA" for text in texts])), np.uint8)
+    return np.ascontiguousarray(raw.reshape(-1, 18)[:, :16])
+
+
+def _made_up(name: str) -> str:
+    raw = hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()[:16]
+    return base64.urlsafe_b64encode(raw).decode()[:22]

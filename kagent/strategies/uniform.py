@@ -53,14 +53,12 @@ def _quotas(held: Ints, order: Ints, total: int) -> Ints:
     count = len(order)
     low, extra = divmod(total, count)
     quotas = np.full(count, low, np.int64)
-    sizes = held[order].tolist()
-    for at, (member, size) in enumerate(zip(order.tolist(), sizes, strict=True)):
-        if not extra:
-            break
-        if size <= low and count - at > extra:
-            continue  # it has room left and there are others to take the extra one
-        quotas[member] += 1
-        extra -= 1
+    if extra:
+        takes = held[order] > low
+        left = extra - (np.cumsum(takes) - takes)
+        # The others have room left as it is, and leave the extra one until there are no more members than extra ones.
+        takes |= np.logical_or.accumulate(count - np.arange(count) <= left)
+        quotas[order[np.flatnonzero(takes)[:extra]]] += 1
     return quotas
 
 

@@ -59,7 +59,7 @@ def string_hashes(names: Sequence[str]) -> Hashes:
     if int(lengths.sum()) != len(units):  # some are beyond U+FFFF and take two units
         lengths = np.array([len(name.encode("utf-16-le", "surrogatepass")) // 2 for name in names])
     starts = np.cumsum(lengths) - lengths
-    for length in np.unique(lengths[lengths > 0]).tolist():
+    for length in (np.flatnonzero(np.bincount(lengths)[1:]) + 1).tolist():
         rows = np.flatnonzero(lengths == length)
         powers = np.multiply.accumulate(np.array([1] + [31] * (length - 1), np.uint32))[::-1]
         of_row = units[starts[rows, None] + np.arange(length)] if len(rows) < len(names) else units

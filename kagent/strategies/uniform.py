@@ -26,7 +26,8 @@ def assign(scenario: Scenario) -> Assignment:
     layout = scenario.layout
     rows = held_rows(scenario)
     member, topic, partition = rows.member, rows.topic, rows.partition
-    order = order_of_puts(string_hashes(scenario.member_ids))
+    ids = scenario.member_ids
+    order = order_of_puts(string_hashes(ids))
     held = np.bincount(member, minlength=len(order))
     quotas = _quotas(held, order, layout.considered_total)
     new_topic, new_partition = _free(scenario, order, rows.number)
@@ -39,7 +40,7 @@ def assign(scenario: Scenario) -> Assignment:
     lacking = order[quotas[order] > held[order]]
     taker = np.repeat(lacking, (quotas - held)[lacking])[: len(new_topic)]
     return Assignment(
-        scenario.member_ids,
+        ids,
         layout.topics,
         np.concatenate((topic, new_topic)),
         np.concatenate((partition, new_partition)),

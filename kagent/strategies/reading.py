@@ -6,13 +6,15 @@
      "replica_racks": {topic: [[rack, …], …]}, "topic_ids": {topic: id}}
 
 Only ``members`` and one of ``partitions_per_topic`` and ``lags`` must be there. ``topic_ids`` and
-``user_data`` are Kafka's own: see ``docs/strategies.md``. An error names the field at fault.
+``user_data`` are Kafka's own: see ``docs/strategies.md``. Where no member has ``user_data``, not even null, ``sticky``
+is told what is owned. An error names the field at fault.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kagent.errors import InputError
@@ -33,19 +35,20 @@ def scenario_of(line: Mapping[str, Any]) -> Scenario:
     lags = _lags(line)
     counts = _counts(line, lags)
     listed = _list(line, "members")
+    told = any(isinstance(raw, Mapping) and "user_data" in raw for raw in listed)
     members: list[Member] = []
     owned: dict[str, Pairs] = {}
     remembered: dict[str, Pairs] = {}
     for at, raw in enumerate(listed):
         member, has, knew = _member(raw, f"members[{at}]")
-        members.append(member)
+        members.append(member if told else replace(member, remembered_generation=member.generation))
         owned.setdefault(member.id, has)
         remembered.setdefault(member.id, knew)
     return Scenario.of(
         members,
         counts,
         owned=owned,
-        remembered=remembered,
+        remembered=remembered if told else None,
         lags=lags,
         replica_racks=_racks(line, counts),
         topic_ids=_topic_ids(line),

@@ -119,3 +119,17 @@ def test_an_assignment_goes_to_dicts_and_back() -> None:
     lists = {"a": [("t", 3), ("u", 1)], "b": [], "c": [("t", 0)]}
     assert Assignment.from_dict(lists).to_dict() == lists
     assert Assignment.from_dict({}).to_dict() == {}
+
+
+def test_without_user_data_on_the_line_sticky_is_told_what_is_owned() -> None:
+    line: dict[str, Any] = {
+        "partitions_per_topic": {"t": 4},
+        "members": [
+            {"id": "a", "topics": ["t"], "owned": [["t", 3], ["t", 2]], "generation": 7},
+            {"id": "b", "topics": ["t"], "owned": [["t", 2], ["t", 1], ["t", 0]], "generation": 6},
+        ],
+    }
+    kept = {"a": {("t", 2), ("t", 3)}, "b": {("t", 0), ("t", 1)}}
+    assert {m: set(rows) for m, rows in assign("sticky", Scenario.from_json(line)).to_dict().items()} == kept
+    line["members"][1]["user_data"] = None
+    assert not len(Scenario.from_json(line).remembered)

@@ -27,10 +27,20 @@ MOST_PARTITIONS = 20_000_000
     "--strategy", metavar="NAME", help=f"One of {', '.join(STRATEGIES)}, or all. Else the line's own."
 )
 @click.option("--group", metavar="NAME", help="Take the scenario from this live group instead.")
+@click.option(
+    "--balance",
+    type=click.FloatRange(0, 1),
+    help="What lag-global evens out: 0 counts, 1 lag, in between both. [default: 0.5]",
+)
 @click.option("--json", "as_json", is_flag=True, help="One line of JSON per scenario.")
 @click.pass_context
 def command(
-    ctx: click.Context, file: IO[bytes], strategy: str | None, group: str | None, as_json: bool
+    ctx: click.Context,
+    file: IO[bytes],
+    strategy: str | None,
+    group: str | None,
+    balance: float | None,
+    as_json: bool,
 ) -> None:
     """Compute assignments for the scenarios in FILE (JSON lines; standard input by default).
 
@@ -45,7 +55,7 @@ def command(
     failed = False
     strategy = strategy or (ALL if group else None)
     for where, read in [live(ctx, group)] if group else lines.objects(file):
-        answer = _answer(where, read, strategy)
+        answer = _answer(where, read, strategy, balance)
         failed = failed or bool(answer["error"])
         if as_json:
             click.echo(json.dumps(_plain(answer)))
@@ -55,7 +65,7 @@ def command(
         ctx.exit(2)
 
 
-def _answer(where: str, read: Any, strategy: str | None) -> dict[str, Any]:
+def _answer(where: str, read: Any, strategy: str | None, balance: float | None) -> dict[str, Any]:
     """id, scenario and per strategy an Assignment or an error; ``error`` is the first error."""
     if isinstance(read, InputError):
         return {"id": None, "strategies": {}, "error": _error(where, read)}
@@ -76,7 +86,8 @@ def _answer(where: str, read: Any, strategy: str | None) -> dict[str, Any]:
         try:
             if not STRATEGIES[name].settles_claims:
                 refuse_contradiction(scenario)
-            answer["strategies"][name] = assign(name, scenario)
+            knob = {} if balance is None or name != "lag-global" else {"balance": balance}
+            answer["strategies"][name] = assign(name, scenario, **knob)
         except InputError as error:
             answer["strategies"][name] = _error(where, error)
             if strategy != ALL:

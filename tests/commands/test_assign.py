@@ -47,6 +47,22 @@ def test_every_line_of_a_file_is_answered_under_its_own_strategy(name: str) -> N
             assert answer["assignment"] == line["expected"]
 
 
+def test_lag_global_has_its_knob() -> None:
+    lags = {"t": [[0, 9], [1, 1], [2, 1], [3, 1]]}
+    line = json.loads(GOOD) | {"partitions_per_topic": {"t": 4}, "lags": lags}
+
+    def sizes(balance: str) -> list[int]:
+        result = run(
+            "assign", "--json", "--strategy", "lag-global", "--balance", balance, text=json.dumps(line)
+        )
+        return sorted(map(len, answers(result)[0]["assignment"].values()))
+
+    assert sizes("0") == [2, 2]
+    assert sizes("1") == [1, 3]
+    assert run("assign", "--balance", "2", text=GOOD).exit_code == 2
+    assert run("assign", "--balance", "nan", "--strategy", "lag-global", text=GOOD).exit_code == 2
+
+
 def test_a_bad_line_gets_an_error_with_its_number_and_the_others_their_answer() -> None:
     twice = json.loads(GOOD)
     twice["members"].append(twice["members"][0])

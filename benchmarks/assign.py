@@ -208,7 +208,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3.0, help="time per measurement")
     asked = parser.parse_args()
     names = asked.strategy or list(STRATEGIES)
-    print(f"{'case':22}{'strategy':20}{'phase':7}{'Java ms':>10}{'kagent ms':>11}{'ratio':>8}", end="")
+    print(f"{'case':22}{'strategy':20}{'phase':7}{'Java ms':>11}{'kagent ms':>11}{'ratio':>10}", end="")
     print(f"{'scenario':>10}{'Java MB':>9}{'kagent MB':>11}")
     with tempfile.TemporaryDirectory() as folder:
         kafka = compiled(Path(folder), "KafkaPeer", resolve(KAFKA))
@@ -228,10 +228,10 @@ def report(case: Case, mine: list[dict[str, Any]], java_lines: list[dict[str, An
         other = next((line for line in java_lines if line["phase"] == row["phase"]), None)
         print(f"{case.name:22}{row['strategy']:20}{row['phase']:7}", end="")
         if other is None:
-            print(f"{'-':>10}{row['ms']:11.2f}{'-':>8}{row['building']:10.1f}{'-':>9}{row['mb']:11.1f}")
+            print(f"{'-':>11}{row['ms']:11.2f}{'-':>10}{row['building']:10.1f}{'-':>9}{row['mb']:11.1f}")
             continue
         same = " " if other["digest"] == row["digest"] else "≠"
-        print(f"{other['ms']:10.2f}{row['ms']:11.2f}{other['ms'] / row['ms']:8.2f}", end="")
+        print(f"{other['ms']:11.2f}{row['ms']:11.2f}{other['ms'] / row['ms']:10.2f}", end="")
         print(f"{row['building']:10.1f}{other['mb']:9.1f}{row['mb']:11.1f} {same}", flush=True)
 
 

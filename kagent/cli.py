@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import io
+import os
 import sys
 from typing import Any
 
@@ -11,6 +13,9 @@ import click
 
 from kagent import __version__
 from kagent.errors import KagentError
+
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+"""What the disk under our output says when it takes no more."""
 
 # name → (module under kagent.commands, one line of help). The click command in it is called `command`.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -82,6 +87,8 @@ def root(
 def main(args: list[str] | None = None) -> Any:
     """Run the command line; a KagentError becomes one sentence on stderr and exit code 2."""
     argv = sys.argv[1:] if args is None else args
+    if sys.stdin is None:  # closed by whoever started us: there is nothing to read
+        sys.stdin = io.TextIOWrapper(io.BytesIO())
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(
@@ -104,6 +111,12 @@ def main(args: list[str] | None = None) -> Any:
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output went away (`| head`)
         sys.exit(0)
+    except OSError as error:
+        if error.errno not in FULL or "--verbose" in argv:
+            raise
+        click.echo(f"kagent: what is said cannot be written ({error.strerror}).", err=True)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # else Python tries once more on its way out
+        sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-from kagent.cli import root
+from kagent.cli import main, root
 from kagent.commands.lines import ident, objects
 from kagent.errors import InputError
 
@@ -92,6 +96,27 @@ def test_a_line_that_cannot_be_decoded_is_said_by_its_number() -> None:
         "line 1: the line has no value_hex",
         "line 3: not JSON at column 19: unexpected end of data",
     ]
+
+
+def test_a_closed_input_is_an_empty_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    main(["assign", "--json"])
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no disk that is always full")
+def test_a_full_disk_under_the_output_is_said_in_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(os, "dup2", lambda *_: None)  # the descriptor is pytest's own here
+    with suppress(OSError), Path("/dev/full").open("w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        with pytest.raises(SystemExit) as ended:
+            main(["partition", "--partitions", "3", "--json", "key"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith("kagent: what is said cannot be written")
 
 
 def run(command: str, text: bytes) -> Result:

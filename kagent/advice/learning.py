@@ -24,7 +24,7 @@ EVEN = 0.8
 LEAST_LATE = 10.0
 TELLING = 5.0
 """Records that must have come in the time by which a topic is late, for a partition to tell."""
-DRIFT, DRIFT_GUESSED, LEAST_DRIFT = 0.04, 0.1, 6.0
+DRIFT, DRIFT_GUESSED, LEAST_DRIFT = 0.04, 0.07, 6.0
 """A lateness that differs by less than this share of it, or so many seconds, is the same."""
 MOST_RISE = 2
 """A single look counts for so many rises at most: somebody may have set another delay."""
@@ -214,11 +214,12 @@ def _stops(look: Look, state: JudgeState) -> JudgeState:
     stopped: dict[str, int] = {}
     for at in np.flatnonzero(long).tolist()[:MOST_STOPS]:
         stopped[f"{lags.name(at)[0]}/{int(lags.partition[at])}"] = int(look.waiting[at])
-    stops = dict(state.stops)
+    stops, resumed = dict(state.stops), dict(state.resumed)
     for place, waited in state.stopped.items():
         topic = place.rpartition("/")[0]
-        if place not in stopped and waited > stops.get(topic, 0):
-            stops[topic] = waited
+        if place not in stopped:
+            stops[topic] = max(waited, stops.get(topic, 0))
+            resumed[topic] = look.now
     if stopped == state.stopped and stops == state.stops:
         return state
-    return replace(state, stopped=stopped, stops=stops)
+    return replace(state, stopped=stopped, stops=stops, resumed=resumed)

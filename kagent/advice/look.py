@@ -125,6 +125,13 @@ class Look:
         return np.asarray(np.maximum(np.maximum(floor, GAPS * self.lags.cadence), learned[self.lags.topic]))
 
     @cached_property
+    def since(self) -> Floats:
+        """Since when each partition's topic has gone on without a pause, as far as was seen, in ms."""
+        rows, resumed = self.seen.commits, self.state.resumed
+        began = [max(rows[t].first if t in rows else self.now, resumed.get(t, 0)) for t in self.lags.topics]
+        return np.array(began or [0], np.float64)[self.lags.topic]
+
+    @cached_property
     def standing(self) -> Floats:
         """How long each partition with unread records has made no progress, in ms; 0 where nothing is unread."""
         lags = self.lags

@@ -69,7 +69,7 @@ class Policy:
     storm_window: float = 600.0
     deploy_silence: float = 900.0
     """Members that come and go in turn are a deployment: silent for so long."""
-    idle_after: float = 86_400.0
+    idle_after: float = 604_800.0
     """Members without a partition for so long are worth a remark."""
     absent_after: float = 3600.0
     """A group whose lag grows without members for so long is worth a remark."""

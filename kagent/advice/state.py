@@ -100,6 +100,8 @@ class JudgeState:
     longest_absence: int = 0
     stops: Mapping[str, int] = field(default_factory=dict)
     stopped: Mapping[str, int] = field(default_factory=dict)
+    resumed: Mapping[str, int] = field(default_factory=dict)
+    """Topic → time when it last went on after a standstill."""
     paces: Mapping[str, Pace] = field(default_factory=dict)
     """Topic → how late it is, where all its partitions are equally late."""
     trail: Mapping[str, int] = field(default_factory=dict)

@@ -22,11 +22,20 @@ from kagent.advice.recommendation import GroupKind, Verdict
 from kagent.advice.roster import NOBODY
 
 SLOW = 0.5
+SLOW_AT_MOST = 0.85
+"""Where only an upper bound of a member's relative speed is known, because the others have room: this is proof enough."""
+NO_LESS = 0.8
+KEEPS_UP = 10.0
+"""Seconds by which a member may be behind and keeps up all the same."""
 SLOW_INTERVALS = 3
-RECENT = 3
+RECENT = 2
 DAY = 86_400_000
-PATIENCE_WHOLE_GROUP = 3
 PATIENCE_AMBIGUOUS = 6
+PATIENCE_WHOLE_GROUP = ((3, 1, 200_000), (1, 3, 0))
+"""A group that went on without a pause for (first) times as long as it now stands is told (second) times the usual limit and
+(third) ms after it stopped."""
+PATIENCE_PAUSES = 9_000_000
+"""One that may be a job that works now and then, in ms: longer than an hour's, whose habit is known thereafter."""
 
 ORDER = (
     Verdict.LOST_DATA,
@@ -193,7 +202,7 @@ def _stuck(look: Look, members: list[int], stopped: Any, others_move: bool) -> I
         return
     lags = look.lags
     if not others_move:
-        late = stopped & (look.waiting > PATIENCE_WHOLE_GROUP * look.limit)
+        late = stopped & (look.waiting > _patience(look))
         members = [m for m in members if (late & (lags.owner == m)).any()]
         if not members:
             return
@@ -207,6 +216,19 @@ def _stuck(look: Look, members: list[int], stopped: Any, others_move: bool) -> I
         "unread": int(lags.shown[mine].sum()),
     }
     yield Finding(Verdict.STUCK_MEMBER, tuple(members), rows, float(look.age[mine].max()), evidence)
+
+
+def _patience(look: Look) -> Floats:
+    """For how long partitions of a group that stands as a whole may stand, in ms. Batch jobs and pauses on purpose look just
+    like it; but who went on for long without a pause has no such habit."""
+    stopped = look.stopped & (look.lags.moved > 0)
+    went_on = np.where(stopped, (look.lags.moved - look.since) / np.maximum(look.waiting, 1), 0).max(
+        initial=0.0
+    )
+    for times, limits, more in PATIENCE_WHOLE_GROUP:
+        if went_on >= times:
+            return np.asarray(limits * look.limit + more)
+    return np.asarray(np.maximum(3 * look.limit, PATIENCE_PAUSES))
 
 
 def _spread(look: Look) -> Iterator[Finding]:
@@ -231,7 +253,7 @@ def _spread(look: Look) -> Iterator[Finding]:
     if load.skew < policy.threshold:
         return
     slow = slowness(look, worst)
-    if slow is not None and slow < SLOW:
+    if slow is not None:
         intervals = int(look.state.busy[look.names[worst]].intervals)
         evidence = {"speed": round(slow, 3), "intervals": intervals}
         yield Finding(Verdict.SLOW_MEMBER, (worst,), rows, behind, evidence, ripe)
@@ -239,58 +261,57 @@ def _spread(look: Look) -> Iterator[Finding]:
 
 
 def slowness(look: Look, member: int) -> float | None:
-    """A member's speed over the usual speed of the others at the same topics; None until it is known.
-
-    Of those that were never busy the inflow counts, which they keep up with: they can do that at least.
-    """
-    names, speed = look.names, look.rates.speed
-    own = speed.get(names[member])
-    if own is None or own.intervals < SLOW_INTERVALS:
-        own_rate = _busy_rate(look, member)
-        if own_rate is None:
-            return None
-        others = [
-            r for at in range(len(names)) if at != member and (r := _keeps_up(look, at, member)) is not None
-        ]
-        return own_rate / float(np.median(others)) if others else None
-    shown = [_shown_speed(look, at) for at in range(len(names)) if at != member]
-    others = [value for value in shown if value is not None]
-    return own.value / float(np.median(others)) if others else None
-
-
-def _shown_speed(look: Look, member: int) -> float | None:
-    """A member's speed, or where it was never busy the work that arrives and that it keeps up with: it is no slower."""
-    known = look.rates.speed.get(look.names[member])
-    if known is not None:
-        return known.value
-    lags, cost = look.lags, look.rates.cost
-    mine = (lags.owner == member) & (lags.inflow > 0)
-    topics = [lags.topics[code] for code in lags.topic[mine].tolist()]
-    if not topics or any(t not in cost for t in topics):
+    """A member's speed over the others' at the same topics, where most of them are known to be much faster; else None. Of
+    those that were never busy is known what they keep up with: they can do that at least."""
+    done = _busy_rates(look, member)
+    if done is None:
         return None
-    return float(
-        sum(flow * cost[t].value for flow, t in zip(lags.inflow[mine].tolist(), topics, strict=True))
-    )
+    against = [
+        r
+        for at in range(len(look.names))
+        if at != member and (r := _against(look, member, done, at)) is not None
+    ]
+    faster = [ratio for ratio, sure in against if ratio < (SLOW if sure else SLOW_AT_MOST)]
+    return float(np.median(faster)) if 2 * len(faster) > len(against) else None
 
 
-def _busy_rate(look: Look, member: int) -> float | None:
+def _against(look: Look, member: int, done: dict[str, float], other: int) -> tuple[float, bool] | None:
+    """A member's speed over another's, and whether that is it, or at most about it; None if nothing can be said.
+
+    At most: the other does no less of any topic, and so many times what the member does of those with which it is late.
+    Whatever their records cost, it has the room for it.
+    """
+    known, names, lags = look.rates.speed, look.names, look.lags
+    if names[member] in known and names[other] in known:
+        return known[names[member]].value / max(known[names[other]].value, 1e-9), True
+    theirs = _busy_rates(look, other)
+    sure = theirs is not None and len(done) == 1
+    if theirs is None:
+        if look.load.behind[other] > KEEPS_UP:
+            return None
+        mine = lags.counted & (lags.owner == other)
+        theirs = {
+            lags.topics[code]: float(lags.inflow[mine & (lags.topic == code)].sum())
+            for code in np.unique(lags.topic[mine]).tolist()
+        }
+    if not set(done) <= set(theirs):
+        return None
+    behind = (lags.owner == member) & (lags.low > 0) & ~look.aside & ~look.level
+    behind &= look.late >= look.late[behind].max(initial=0.0) / 2
+    late = {lags.topics[code] for code in lags.topic[behind].tolist()} & set(done)
+    if not late:
+        return None
+    ratio = 1 / max(min(theirs[t] / done[t] for t in late), 1e-9)
+    no_less = all(theirs[t] >= NO_LESS * rate for t, rate in done.items())
+    return (ratio, sure) if no_less or ratio >= SLOW_AT_MOST else None
+
+
+def _busy_rates(look: Look, member: int) -> dict[str, float] | None:
+    """Records/s by topic that a member does when it is busy; None until known."""
     busy = look.state.busy.get(look.names[member])
     if busy is None or busy.intervals < SLOW_INTERVALS or busy.seconds <= 0:
         return None
-    return sum(busy.records.values()) / busy.seconds
-
-
-def _keeps_up(look: Look, other: int, member: int) -> float | None:
-    """Records/s that another member of the same topics is known to do."""
-    lags = look.lags
-    topics = set(lags.topic[lags.owner == member].tolist())
-    mine = lags.owner == other
-    if set(lags.topic[mine].tolist()) != topics:
-        return None
-    busy = _busy_rate(look, other)
-    if busy is None:
-        busy = float(lags.inflow[mine].sum())
-    return busy or None  # a member without inflow shows nothing of what it can do
+    return {t: n / busy.seconds for t, n in busy.records.items() if n > 0} or None
 
 
 def needed_members(look: Look) -> int | None:

@@ -44,7 +44,9 @@ def test_healthy_groups_stay_quiet_for_some_hours(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["static-skew", "poison-record", "too-few", "hanging-transaction"])
+@pytest.mark.parametrize(
+    "name", ["static-skew", "poison-record", "too-few", "hanging-transaction", "slow-two-topics"]
+)
 def test_sick_groups_are_called_what_they_are_within_ten_minutes(name: str) -> None:
     report = run(replace(load(scenario(name)), hours=1.2, follow=False), seed=12)
 
@@ -52,6 +54,21 @@ def test_sick_groups_are_called_what_they_are_within_ten_minutes(name: str) -> N
     assert report.detected is not None
     assert report.detected <= 600
     assert report.flaps == 0
+
+
+@pytest.mark.slow
+def test_a_group_that_never_paused_is_told_to_hang_within_ten_minutes() -> None:
+    report = run(replace(load(scenario("all-hang")), hours=1.7), seed=15)
+
+    assert report.right
+    assert report.detected is not None
+    assert report.detected <= 600
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["batch-at-once", "hourly-batch-uneven", "one-topic-pauses"])
+def test_a_job_that_rests_longer_than_it_works_is_not_called_stuck(name: str) -> None:
+    assert run(replace(load(scenario(name)), hours=2.2), seed=16).messages == ()
 
 
 @pytest.mark.slow

@@ -163,12 +163,12 @@ def test_what_retention_took_leads_before_the_lag_that_led_to_it(group: Make) ->
     assert leading(group({"t": [behind, *7 * [FINE]]}, FOUR).look()) == "hot_partition"
 
 
-def test_members_without_a_partition_are_idle_after_a_day_and_no_matter_of_the_spread(group: Make) -> None:
+def test_members_without_a_partition_are_idle_after_a_week_and_no_matter_of_the_spread(group: Make) -> None:
     made = group({"t": [FINE]}, {"m0": {"t": [0]}, "m1": {}})
     now = made.observe().now
 
-    assert leading(made.look(generation_at=now - 90_000_000)) == "idle_members"
-    assert leading(made.look(generation_at=now - 80_000_000)) == "balanced"
+    assert leading(made.look(generation_at=now - 610_000_000)) == "idle_members"
+    assert leading(made.look(generation_at=now - 600_000_000)) == "balanced"
 
 
 def test_a_commit_made_again_without_moving_is_no_matter_of_the_spread(group: Make) -> None:

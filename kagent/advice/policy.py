@@ -55,7 +55,7 @@ class Policy:
     hold: float = 300.0
     """What would drain by itself within this time is not spoken of."""
     stall_after: float = 300.0
-    """No progress for so long, or for three of the group's own commit gaps, is a standstill."""
+    """No progress for so long, or for 2.75 of the group's own commit gaps, is a standstill."""
     update_every: float = 300.0
     """An open incident is told again when it changed, at most this often."""
     rewrite_every: float = 86_400.0

@@ -78,10 +78,18 @@ def test_the_field_at_fault_is_named_and_the_next_line_answered(
         ({"costs": {"t": 10**400}}, 'line 1: costs["t"]'),
         ({"speeds": {"a": 1e-320}}, 'line 1: speeds["a"]: 1e-320 cannot be'),
         ({"pinned": False}, "line 1: pinned: a list"),
+        (
+            {
+                "lags": {"t": [[0, 9], [1, 9]], "u": [[0, 1]]},
+                "partitions_per_topic": None,
+                "units": [["t", "u"]],
+            },
+            "line 1: units[0]: no member subscribes to all of its topics",
+        ),
         ({"assumed": 5}, "line 1: assumed: a list"),
     ],
 )
-def test_a_plan_takes_no_number_that_its_sums_could_not_hold(change: dict[str, object], says: str) -> None:
+def test_a_plan_that_cannot_be_made_says_which_field_is_why(change: dict[str, object], says: str) -> None:
     result = run("plan", json.dumps({**json.loads(GOOD), **change}).encode())
     assert result.exit_code == 2
     assert json.loads(result.stdout)["error"]["message"].startswith(says)

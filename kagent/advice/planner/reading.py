@@ -191,6 +191,9 @@ def _units(line: Mapping[str, Any], scenario: Scenario) -> Codes | None:
                 raise InputError(f"units[{at}]: topic {_quoted(name)} is in units twice")
             taken.add(name)
         codes = [layout.code_of[name] for name in names]
+        held = [code for code in codes if layout.count[code]]
+        if held and not layout.subscribed_by_kind[:, held].all(axis=1).any():
+            raise InputError(f"units[{at}]: no member subscribes to all of its topics")
         longest = max(codes, key=lambda code: int(layout.count[code]), default=-1)
         for code in codes:
             start, count = int(layout.start[code]), int(layout.count[code])

@@ -45,7 +45,7 @@ def test_healthy_groups_stay_quiet_for_some_hours(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["static-skew", "poison-record", "too-few", "hanging-transaction", "slow-two-topics"]
+    "name", ["static-skew", "poison-record", "too-few", "hanging-transaction", "slow-beside-idle"]
 )
 def test_sick_groups_are_called_what_they_are_within_ten_minutes(name: str) -> None:
     report = run(replace(load(scenario(name)), hours=1.2, follow=False), seed=12)

@@ -5,6 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+GATHERED_ROWS = 50_000
+"""Rows gathered before they are collapsed: one of Spark's batches alone may hold each key once and teach nothing."""
+GATHERED_BYTES = 64 << 20
+"""Or so many bytes."""
 COMPACT_ROWS = 500_000
 """Rows held before the batches of a task are collapsed together: bounds memory by distinct keys, not by commits."""
 MOST_KEYS = 400_000
@@ -31,6 +35,8 @@ class Collapser:
     """Takes the batches of one task and gives what is left of them."""
 
     def __init__(self) -> None:
+        self._new: list[pa.RecordBatch] = []
+        self._new_rows = self._new_bytes = 0
         self._held: list[pa.Table] = []
         self._rows = 0
         self.rows_in = 0
@@ -38,12 +44,11 @@ class Collapser:
     def add(self, batch: pa.RecordBatch) -> None:
         """Take one batch in."""
         self.rows_in += batch.num_rows
-        table = latest(pa.Table.from_batches([batch]))
-        self._held.append(table)
-        self._rows += table.num_rows
-        if self._rows > COMPACT_ROWS:
-            whole = latest(pa.concat_tables(self._held))
-            self._held, self._rows = [whole], whole.num_rows
+        self._new.append(batch)
+        self._new_rows += batch.num_rows
+        self._new_bytes += batch.nbytes
+        if self._new_rows >= GATHERED_ROWS or self._new_bytes >= GATHERED_BYTES:
+            self._gather()
 
     @property
     def full(self) -> bool:
@@ -52,9 +57,21 @@ class Collapser:
 
     def take(self) -> pa.Table | None:
         """The latest row of each key so far, or None without any; begins anew."""
+        self._gather()
         table = self._table()
         self._held, self._rows = [], 0
         return table
+
+    def _gather(self) -> None:
+        if not self._new:
+            return
+        table = latest(pa.Table.from_batches(self._new))
+        self._new, self._new_rows, self._new_bytes = [], 0, 0
+        self._held.append(table)
+        self._rows += table.num_rows
+        if self._rows > COMPACT_ROWS:
+            whole = latest(pa.concat_tables(self._held))
+            self._held, self._rows = [whole], whole.num_rows
 
     def _table(self) -> pa.Table | None:
         if not self._held:

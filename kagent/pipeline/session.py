@@ -37,7 +37,7 @@ def session(settings: PipelineSettings, master: str | None = None, delta: bool =
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+        **BATCHES,
         # The newer offset lookup hides internal topics: the stream would read nothing, silently.
         "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
         "spark.sql.streaming.noDataProgressEventInterval": "1000",  # progress is told when idle, too
@@ -69,6 +69,12 @@ def package(folder: Path) -> Path:
 
 
 LOGGING = Path(__file__).with_name("log4j2.properties")
+BATCHES = {
+    # With a limit in bytes Spark adds up the columns' sizes anew for every row: a quarter of Java's time for a stream. This
+    # value switches it off; so few rows then bound a batch, to 2 GB of records as large as a broker takes by default (1 MB).
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",
+}
 LOCAL = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",

@@ -19,6 +19,10 @@ SETTLED = 1e-3
 """How near its bound a point of the frontier is left alone."""
 
 
+ORDINARY = 600
+"""Units × members up to which the frontier is looked for in full width; beams are narrower in larger groups."""
+SHALLOW = 12
+"""Moves up to which it is; deeper beams are narrower."""
 MIDDLE = 40_000
 """Units × members up to which a repaired pass is shortened."""
 
@@ -188,13 +192,22 @@ def _frontier(
 
 def _point(case: Case, moves: int, floor: float, known: Reached) -> Reached:
     """The smallest greatest with so many moves, between its bound and what fewer moves reached."""
-    known = _bisected(case, moves, floor, known, NARROW)
+    known = _bisected(case, moves, floor, known, _affordable(case, moves, NARROW))
     if known.greatest <= floor * (1 + SETTLED) or known.greatest == float("inf"):
         return known
-    at = _reach(case, moves, known.greatest * (1 - 2 * SETTLED), WIDE)
+    wide = _affordable(case, moves, WIDE)
+    if wide[0][0] <= NARROW[0][0]:
+        return known
+    at = _reach(case, moves, known.greatest * (1 - 2 * SETTLED), wide)
     if at is None:
         return known
-    return _bisected(case, moves, floor, Reached(at, moves, case.greatest(at)), WIDE)
+    return _bisected(case, moves, floor, Reached(at, moves, case.greatest(at)), wide)
+
+
+def _affordable(case: Case, moves: int, widths: Widths) -> Widths:
+    """The widths, or less where a level has many children a state (units × members) or the levels (moves) are many."""
+    over = max(1.0, case.eligible.size / ORDINARY) ** 1.5 * max(1.0, moves / SHALLOW)
+    return tuple((max(1, int(width / over)), sign) for width, sign in widths)
 
 
 def _bisected(case: Case, moves: int, floor: float, known: Reached, widths: Widths) -> Reached:

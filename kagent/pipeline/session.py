@@ -70,7 +70,7 @@ def package(folder: Path) -> Path:
 
 LOGGING = Path(__file__).with_name("log4j2.properties")
 BATCHES = {
-    # With a limit in bytes Spark adds up the columns' sizes anew for every row: a quarter of Java's time for a stream. This
+    # With a limit in bytes Spark adds up the columns' sizes anew for every row: a fifth of Java's time for a stream. This
     # value switches it off; so few rows then bound a batch, to 2 GB of records as large as a broker takes by default (1 MB).
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 import socket
+from contextlib import aclosing
 from typing import Any
 
 import click
@@ -35,6 +36,7 @@ from kagent.worker.ask import Answer, ask
 from kagent.worker.desk import Desk, in_thread
 from kagent.worker.index import Entry
 from kagent.worker.samples import Sampler
+from kagent.worker.stretch import stretch
 from kagent.worker.summary import Summary
 
 log = logging.getLogger("kagent.app")
@@ -135,9 +137,30 @@ class Worker:
         if message.partition not in self._loaded:
             await self.own()
         if self.desk.arrival.jumped(message.partition, message.offset):
-            start = await in_thread(self._log_start, message.partition)
-            if start < message.offset:  # what lies before is still there: we resumed here, nothing was taken
-                self.desk.arrival.resume(message.partition, message.offset)
+            await self._catch_up(message.partition, message.offset)
+        await self._take(message)
+
+    async def _catch_up(self, partition: int, end: int) -> None:
+        """Take what lies before this offset, was not handed to us and still stands in the topic; the rest is lost."""
+        start = max(self.desk.arrival.expected.get(partition, 0), await in_thread(self._log_start, partition))
+        if start >= end:
+            return
+        try:
+            async with aclosing(
+                stretch(self.home, self.settings.topics.events, partition, start, end)
+            ) as missed:
+                async for message in missed:
+                    await self._take(message)
+        except (TimeoutError, ClientError, KagentError) as error:
+            log.warning(
+                "events of partition %d before offset %d cannot be read again: %s", partition, end, error
+            )
+        else:
+            log.info(
+                "%d events of partition %d that Faust passed over were read again", end - start, partition
+            )
+
+    async def _take(self, message: Any) -> None:
         try:
             self.desk.take(message.partition, message.offset, message.value)
         except (ValueError, KeyError, TypeError) as error:

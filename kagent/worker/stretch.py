@@ -1,0 +1,43 @@
+"""A stretch of the events topic, read again beside the worker's own consumer.
+
+Faust can drop messages that it fetched while its tables were still being recovered, and goes on behind them. What the
+worker then misses still stands in the topic, so it is read from there, in order, before the message that showed the gap.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from kagent.kafka.clients import aiokafka
+from kagent.settings import Cluster
+
+WITHIN = 60.0
+"""Seconds for each further batch."""
+
+
+async def stretch(
+    cluster: Cluster, topic: str, partition: int, start: int, end: int
+) -> AsyncGenerator[Any, None]:
+    """The messages (aiokafka's records) in [start, end) that the partition still has, in order; joins no group.
+
+    Raises TimeoutError where no more of them come for a minute, and the client's own errors.
+    """
+    place = TopicPartition(topic, partition)
+    consumer = AIOKafkaConsumer(**aiokafka(cluster, enable_auto_commit=False, auto_offset_reset="earliest"))
+    await consumer.start()
+    try:
+        consumer.assign([place])
+        consumer.seek(place, start)
+        while await consumer.position(place) < end:
+            async with asyncio.timeout(WITHIN):
+                while not (found := (await consumer.getmany(place, timeout_ms=1000)).get(place, [])):
+                    pass
+            for record in found:
+                if record.offset < end:
+                    yield record
+    finally:
+        await consumer.stop()

@@ -16,13 +16,13 @@ from typing import Any
 import click
 import faust
 import orjson
-from aiokafka import AIOKafkaConsumer
 from aiokafka.errors import KafkaError as ClientError
 
 from kagent import peers, web
 from kagent.errors import KafkaError, KagentError
 from kagent.kafka.admin import Admin
-from kagent.kafka.clients import aiokafka, faust_broker
+from kagent.kafka.clients import faust_broker
+from kagent.kafka.consumer import consumer
 from kagent.kafka.topics import ensure
 from kagent.metrics import exposition
 from kagent.peers import Part, Whole, merge, reached_at
@@ -87,6 +87,7 @@ class Worker:
         self._reload = asyncio.Lock()
         self._loaded: set[int] = set()
         self._fresh: set[int] = set()
+        self._looked = False
         self._published: dict[str, Message] = {}
 
     async def publish(self, key: str, value: bytes | None) -> None:
@@ -121,6 +122,7 @@ class Worker:
             self._published = published
             self._fresh = set(owned) - self._loaded
             self._loaded = owned
+            self._looked = False
             self.ready = True
 
     def _committed(self) -> dict[int, int | None]:
@@ -179,6 +181,9 @@ class Worker:
             return  # left over from before a standstill
         partition = message.partition
         await self.own()
+        if not self._looked:  # what was remembered of log ends is from before: look before anything is judged
+            self._looked = True
+            await self.sample()
         if partition in self._fresh:
             self._fresh.discard(partition)
             self.desk.adopt(partition, self._published)
@@ -199,6 +204,7 @@ class Worker:
         for cluster, sampler in self.samplers.items():
             topics, unresolved = self.desk.topics(cluster)
             if not topics and not unresolved:
+                self.desk.sampled_at[cluster] = self.desk.now
                 continue
             try:
                 await in_thread(sampler.describe, topics, unresolved)
@@ -245,20 +251,16 @@ class Worker:
         """Follow the mutes topic from its beginning: every worker hears every mute."""
         topic, failures = self.settings.topics.mutes, 0
         while not self.app.should_stop:
-            consumer = AIOKafkaConsumer(
-                topic, **aiokafka(self.home, group_id=None, auto_offset_reset="earliest")
-            )
             try:
-                await consumer.start()
-                failures = 0
-                async for record in consumer:
-                    self.desk.muted((record.key or b"").decode(errors="replace"), record.value)
+                async with consumer(self.home, topic, auto_offset_reset="earliest") as reader:
+                    await reader.start()
+                    failures = 0
+                    async for record in reader:
+                        self.desk.muted((record.key or b"").decode(errors="replace"), record.value)
             except ClientError as error:
                 failures += 1
                 log.warning("mutes are not heard: %s", error)
                 await asyncio.sleep(backoff(failures))
-            finally:
-                await consumer.stop()
 
     async def tell_state(self) -> None:
         """The state message of every cluster, by the worker that owns partition 0."""

@@ -91,7 +91,7 @@ def _group(desk: Desk, partition: int, entry: Entry, now: int) -> GroupSample:
         ],
         skew=load.skew if load else 1.0 if look.by_member else None,
         verdict=judged.verdict if known and judged else "balanced",
-        blind=seen.blind is not None,
+        blind=seen.blind is not None or seen.unwatched,
         incident=(standing.verdict.value, standing.severity.value) if standing else None,
         partition=partition,
         gap=skew.after - skew.lower_bound if skew and skew.after is not None and skew.lower_bound is not None else None,

@@ -22,6 +22,7 @@ Floats = npt.NDArray[np.float64]
 UNKNOWN = -1
 # (age from which it holds, spacing kept), in ms: all samples for 3 minutes, then 30 s, 5 min, 30 min, 2 h up to 7 days.
 SPACING = ((180_000, 30_000), (1_800_000, 300_000), (21_600_000, 1_800_000), (172_800_000, 7_200_000))
+YOUNG = SPACING[0][0]
 OLDEST = 7 * 86_400_000
 GROWTH = 64
 STORED_CELLS = 20_000
@@ -39,6 +40,7 @@ class EndHistory:
         "_asked",
         "_count",
         "_ends",
+        "_gaps",
         "_rates",
         "_seen",
         "_thin_at",
@@ -59,6 +61,7 @@ class EndHistory:
         self._count = 0
         self._thin_at = GROWTH
         self._rates: tuple[int, int, Floats] | None = None
+        self._gaps: tuple[int, int, tuple[tuple[int, int], ...]] | None = None
 
     @property
     def partitions(self) -> int:
@@ -169,6 +172,17 @@ class EndHistory:
         low = np.where(before >= 0, low, UNKNOWN)
         return low, np.where(after < count, high, UNKNOWN)
 
+    def gaps(self, longest: int) -> tuple[tuple[int, int], ...]:
+        """The times between two samples in which nobody looked for longer than ``longest`` ms, if they ended not long ago:
+        (answered, answered again) in ms. What was thinned out is none."""
+        if self._gaps is None or self._gaps[:2] != (self.last, longest):
+            seen = self._seen[: self._count]
+            passed = seen[1:] - seen[:-1]
+            far = passed > np.maximum(longest, 2 * _spacing(self.last - seen[:-1]))
+            found = np.flatnonzero(far & (seen[1:] > self.last - YOUNG))
+            self._gaps = (self.last, longest, tuple((int(seen[at]), int(seen[at + 1])) for at in found))
+        return self._gaps[2]
+
     def at(self, time: int) -> Longs:
         """The ends of all partitions in the last sample before ``time``, or in the oldest one."""
         row = int(self._seen[: self._count].searchsorted(time, side="right")) - 1
@@ -264,10 +278,16 @@ def kept(times: Longs | Sequence[int], now: int) -> Longs:
     """Which of these rising times are kept at ``now``: all young ones, then the first in each span of ``SPACING``."""
     stamps = np.asarray(times, np.int64)
     age = now - stamps
-    spacing = np.ones(len(stamps), np.int64)
-    for since, space in SPACING:
-        spacing[age >= since] = space
+    spacing = _spacing(age)
     slot = stamps // spacing
     first = np.ones(len(stamps), bool)
     first[1:] = (slot[1:] != slot[:-1]) | (spacing[1:] != spacing[:-1])
     return np.flatnonzero(first & (age <= OLDEST))
+
+
+def _spacing(age: Longs) -> Longs:
+    """The spacing of samples of these ages, in ms."""
+    spacing = np.ones(len(age), np.int64)
+    for since, space in SPACING:
+        spacing[age >= since] = space
+    return spacing

@@ -19,6 +19,7 @@ from kagent.advice.verdicts import Finding, findings
 WHY_NOT = {
     "ignored": "the settings leave this group out (`ignore`, or one of the built-in patterns)",
     "blind": "kagent cannot see the group now, so nothing opens and nothing resolves",
+    "unwatched": "log ends were not read when it committed last; it is judged again from its next commits on",
     "muted": "somebody muted it",
     "cooldown": "an incident of it was resolved not long ago",
     "learning": "it is new to kagent: its habits are learned first",

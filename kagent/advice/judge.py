@@ -76,6 +76,8 @@ def judge(seen: Observation, state: JudgeState | None, policy: Policy) -> Judgem
         return Judgement(known, held="ignored")
     if seen.blind is not None:
         return incidents.blinded(seen, known, policy)
+    if seen.unwatched:
+        return Judgement(known, held="unwatched")
     known = membership(known, seen, policy)
     if known.incident is None and known.streak is None and quiet(seen, known, policy):
         return Judgement(known)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from kagent.advice.commits import TopicCommits
 from kagent.advice.ends import EndHistory
 from kagent.advice.roster import Roster
+from kagent.advice.sight import unwatched
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,8 @@ class Observation:
     """One group at one moment. Times in ms.
 
     ``now``: the tick's time. ``blind``: why the group may not be judged, or None. ``as_of``: time of the progress that it
-    rests on. ``state``: the coordinator's word for the group's state where it was asked, else the records'.
+    rests on. ``state``: the coordinator's word for the group's state where it was asked, else the records'. ``patience``: ms
+    without a sample of the log ends that are no gap; None where gaps are not looked for.
     """
 
     cluster: str
@@ -47,6 +49,12 @@ class Observation:
     as_of: int | None = None
     blind: str | None = None
     mute: Mute | None = None
+    patience: int | None = None
+
+    @property
+    def unwatched(self) -> bool:
+        """Whether a newest commit comes from a time in which log ends were not read."""
+        return self.patience is not None and unwatched(self.commits, self.ends, self.patience)
 
     @property
     def muted(self) -> bool:

@@ -36,6 +36,7 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
 
     def assign(self, cluster: Any, members: Mapping[str, Any]) -> dict[str, Any]:
         """Who gets what, by the plan or the start."""
+        # Of two members at one place the one is on its way out; each must be told of something.
         places = {int(data.user_data or b"0"): member for member, data in members.items()}
         topics = sorted({topic for data in members.values() for topic in data.subscription})
         left = {(t, p) for t in topics for p in cluster.partitions_for_topic(t) or ()}
@@ -46,7 +47,10 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
                 left -= set(given[place])
         for tp in sorted(left):
             given[min(given, key=lambda place: (len(given[place]), place))].append(tp)
-        return {member: _assignment(given[place]) for place, member in places.items()}
+        return {
+            **dict.fromkeys(members, _assignment([])),
+            **{member: _assignment(given[place]) for place, member in places.items()},
+        }
 
     def _wanted(self) -> tuple[Held, ...]:
         if self.plan is None or not self.plan.exists():

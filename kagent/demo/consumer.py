@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import sys
 import time
@@ -11,11 +12,16 @@ from typing import Any
 
 import orjson
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
+from aiokafka.errors import KafkaError
 
 from kagent.demo.assignor import PlanAssignor
+from kagent.kafka.consumer import stop as stopped
+
+log = logging.getLogger("kagent.demo")
 
 BATCH = 20
 LIBRDKAFKA_TICK = 0.2
+AGAIN = 1.0
 
 
 class Commits(ConsumerRebalanceListener):  # type: ignore[misc]
@@ -28,7 +34,7 @@ class Commits(ConsumerRebalanceListener):  # type: ignore[misc]
 
     async def on_partitions_revoked(self, revoked: Any) -> None:
         await self.commit()
-        self.done.clear()
+        self.done.clear()  # also where it failed: somebody else may be further by then
 
     async def on_partitions_assigned(self, assigned: Any) -> None:
         """Nothing to do: positions come from the commits."""
@@ -41,7 +47,12 @@ class Commits(ConsumerRebalanceListener):  # type: ignore[misc]
         self.last = time.monotonic()
         held = {tp: offset for tp, offset in self.done.items() if tp in self.consumer.assignment()}
         if held:
-            await self.consumer.commit(held)
+            try:
+                await self.consumer.commit(held)
+            except (
+                KafkaError
+            ) as error:  # a machine that stood still lost its place in the group; it joins again
+                log.warning("not committed: %s", error)
 
 
 async def run_aiokafka(said: dict[str, Any], stop: asyncio.Event) -> None:
@@ -51,34 +62,38 @@ async def run_aiokafka(said: dict[str, Any], stop: asyncio.Event) -> None:
     if said.get("start"):
         start = tuple(tuple((t, p) for t, p in held) for held in said["start"])
         options["partition_assignment_strategy"] = [PlanAssignor(said["place"], start, plan)]
-    consumer = AIOKafkaConsumer(
-        bootstrap_servers=said["bootstrap"],
-        group_id=said["group"],
-        client_id=said["client_id"],
-        enable_auto_commit=False,
-        auto_offset_reset="earliest",
-        session_timeout_ms=10_000,
-        metadata_max_age_ms=5_000,
-        **options,
-    )
-    commits = Commits(consumer, said["commit"])
-    await consumer.start()
-    consumer.subscribe(said["topics"], listener=commits)
     applied = plan is None or said["place"] != 0
-    try:
-        while not stop.is_set():
-            if not applied and plan is not None and plan.exists():
-                applied = True
-                await commits.commit()
-                consumer.unsubscribe()  # leaving and joining again is how a client asks for a rebalance
-                consumer.subscribe(said["topics"], listener=commits)
-            for tp, records in (await consumer.getmany(timeout_ms=200, max_records=BATCH)).items():
-                await asyncio.sleep(said["cost"] * len(records))
-                commits.done[tp] = records[-1].offset + 1
-            await commits.now_and_then()
-        await commits.commit()
-    finally:
-        await consumer.stop()
+    while not stop.is_set():
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=said["bootstrap"],
+            group_id=said["group"],
+            client_id=said["client_id"],
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            session_timeout_ms=10_000,
+            metadata_max_age_ms=5_000,
+            **options,
+        )
+        commits = Commits(consumer, said["commit"])
+        try:
+            await consumer.start()
+            consumer.subscribe(said["topics"], listener=commits)
+            while not stop.is_set():
+                if not applied and plan is not None and plan.exists():
+                    applied = True
+                    await commits.commit()
+                    consumer.unsubscribe()  # leaving and joining again is how a client asks for a rebalance
+                    consumer.subscribe(said["topics"], listener=commits)
+                for tp, records in (await consumer.getmany(timeout_ms=200, max_records=BATCH)).items():
+                    await asyncio.sleep(said["cost"] * len(records))
+                    commits.done[tp] = records[-1].offset + 1
+                await commits.now_and_then()
+            await commits.commit()
+        except KafkaError as error:
+            log.warning("%s; joining anew", error)
+            await asyncio.sleep(AGAIN)
+        finally:
+            await stopped(consumer)
 
 
 async def run_librdkafka(said: dict[str, Any], stop: asyncio.Event) -> None:

@@ -20,7 +20,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from kagent.advice.recommendation import Recommendation
 from kagent.errors import KafkaError
 from kagent.follow.values import Snapshot
-from kagent.kafka.clients import aiokafka
+from kagent.kafka.consumer import consumer
 from kagent.keys import group_key
 from kagent.settings import Cluster, Topics
 from kagent.subscribe.client import parsed
@@ -123,19 +123,15 @@ class Reader:
 
     async def _read(self) -> None:
         """Read both topics from their beginning, and on. Raises whatever goes wrong."""
-        consumer = AIOKafkaConsumer(
-            **aiokafka(self.source, enable_auto_commit=False, auto_offset_reset="earliest")
-        )
-        try:
-            await asyncio.wait_for(consumer.start(), ANSWER_WITHIN)
+        options = {"enable_auto_commit": False, "auto_offset_reset": "earliest"}
+        async with consumer(self.source, **options) as reader:
+            await asyncio.wait_for(reader.start(), ANSWER_WITHIN)
             # Of all topics: asking for one that is not there could create it.
-            known = await asyncio.wait_for(consumer._client.fetch_all_metadata(), ANSWER_WITHIN)
+            known = await asyncio.wait_for(reader._client.fetch_all_metadata(), ANSWER_WITHIN)
             assigned = self._partitions(known)
-            consumer.assign(assigned)
-            await asyncio.wait_for(consumer.seek_to_beginning(*assigned), ANSWER_WITHIN)
-            await self._tail(consumer, assigned)
-        finally:
-            await consumer.stop()
+            reader.assign(assigned)
+            await asyncio.wait_for(reader.seek_to_beginning(*assigned), ANSWER_WITHIN)
+            await self._tail(reader, assigned)
 
     def _partitions(self, known: Any) -> list[TopicPartition]:
         found: list[TopicPartition] = []
@@ -146,16 +142,16 @@ class Reader:
             found += [TopicPartition(topic, partition) for partition in sorted(partitions)]
         return found
 
-    async def _tail(self, consumer: AIOKafkaConsumer, assigned: list[TopicPartition]) -> None:
+    async def _tail(self, reader: AIOKafkaConsumer, assigned: list[TopicPartition]) -> None:
         found, confirmed, at_end = Snapshot(0.0), 0.0, False
         while True:
-            batches = await consumer.getmany(timeout_ms=POLL_MS)
+            batches = await reader.getmany(timeout_ms=POLL_MS)
             fresh = [r for records in batches.values() for r in records if r.key == self.key]
             for record in fresh:
                 found = keep(found, self.topics, record.topic, record.value)
             if time.monotonic() - confirmed >= CONFIRM_EVERY or not at_end:
                 asked = time.time()
-                at_end = await asyncio.wait_for(self._at_end(consumer, assigned), ANSWER_WITHIN)
+                at_end = await asyncio.wait_for(self._at_end(reader, assigned), ANSWER_WITHIN)
                 if at_end:
                     found, confirmed = replace(found, read_at=asked), time.monotonic()
                     self.publish(found)
@@ -163,12 +159,12 @@ class Reader:
                 self.publish(found)
             self.tick()
 
-    async def _at_end(self, consumer: AIOKafkaConsumer, assigned: list[TopicPartition]) -> bool:
-        await consumer._client.force_metadata_update()
-        if self._partitions(consumer._client.cluster) != assigned:
+    async def _at_end(self, reader: AIOKafkaConsumer, assigned: list[TopicPartition]) -> bool:
+        await reader._client.force_metadata_update()
+        if self._partitions(reader._client.cluster) != assigned:
             raise KafkaError("the number of their partitions has changed")
-        ends: dict[TopicPartition, Any] = await consumer.end_offsets(assigned)
-        positions = {tp: await consumer.position(tp) for tp in assigned}
+        ends: dict[TopicPartition, Any] = await reader.end_offsets(assigned)
+        positions = {tp: await reader.position(tp) for tp in assigned}
         if any(positions[tp] > end for tp, end in ends.items()):
             raise KafkaError("they were made anew")
         return all(positions[tp] >= end for tp, end in ends.items())

@@ -14,13 +14,12 @@ from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from aiokafka import AIOKafkaConsumer
 from aiokafka.errors import KafkaError as ClientError
 from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponential
 
 from kagent.advice.recommendation import Recommendation, Resolution, State, Status
 from kagent.errors import KafkaError, SettingsError
-from kagent.kafka.clients import aiokafka
+from kagent.kafka.consumer import consumer
 from kagent.names import shown
 from kagent.settings import Cluster, Settings
 from kagent.subscribe.client import Message, parsed, standing
@@ -210,27 +209,24 @@ class Bridge:
         """The topic, for ever: a broker that is away is waited for, and what came meanwhile is caught up with."""
         failures, begun = 0, False
         while True:
-            consumer = AIOKafkaConsumer(
-                **aiokafka(self.home, enable_auto_commit=False, auto_offset_reset="earliest")
-            )
+            options = {"enable_auto_commit": False, "auto_offset_reset": "earliest"}
             try:
-                await consumer.start()
-                backlog: dict[str, list[Recommendation | None]] = {}
-                async for record in standing(consumer, self.topic):
-                    self._backlog(backlog, record.key, parsed(record.key, record.value), record.value)
-                self._catch_up(backlog)
-                failures, begun = 0, True
-                async for record in consumer:
-                    message = parsed(record.key, record.value)
-                    if message is not None or record.value is None:
-                        self._take(_key(record.key), message)
+                async with consumer(self.home, **options) as reader:
+                    await reader.start()
+                    backlog: dict[str, list[Recommendation | None]] = {}
+                    async for record in standing(reader, self.topic):
+                        self._backlog(backlog, record.key, parsed(record.key, record.value), record.value)
+                    self._catch_up(backlog)
+                    failures, begun = 0, True
+                    async for record in reader:
+                        message = parsed(record.key, record.value)
+                        if message is not None or record.value is None:
+                            self._take(_key(record.key), message)
             except (ClientError, KafkaError) as error:
                 if isinstance(error, KafkaError) and not begun:
                     raise
                 failures += 1
                 log.warning("%s cannot be read (%s); trying again", self.topic, error)
-            finally:
-                await consumer.stop()
             await asyncio.sleep(backoff(failures))
 
     def _backlog(

@@ -11,23 +11,27 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import GroupAuthorizationFailedError, TopicAuthorizationFailedError
 from aiokafka.errors import KafkaError as ClientError
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_exponential
 
 from kagent.advice.recommendation import SCHEMA, Recommendation, State, Status, from_bytes
 from kagent.errors import KafkaError
-from kagent.kafka.clients import aiokafka
+from kagent.kafka.consumer import consumer
 from kagent.settings import Cluster
+from kagent.supervise import backoff
 
 log = logging.getLogger("kagent.subscribe")
 Message = Recommendation | State
 TOPIC = "kagent-recommendations"
 VISIBLE_WITHIN = 5.0
+REFUSED = (TopicAuthorizationFailedError, GroupAuthorizationFailedError)
 
 
 def parsed(key: bytes | None, value: bytes | None) -> Message | None:
@@ -73,13 +77,10 @@ def _passes(error: BaseException) -> bool:
 
 async def _read_all(cluster: Cluster, topic: str) -> dict[str, Message]:
     found: dict[str, Message] = {}
-    consumer = AIOKafkaConsumer(**aiokafka(cluster, enable_auto_commit=False))
-    try:
-        await consumer.start()
-        async for record in standing(consumer, topic):
+    async with consumer(cluster, enable_auto_commit=False) as reader:
+        await reader.start()
+        async for record in standing(reader, topic):
             _keep(found, record)
-    finally:
-        await consumer.stop()
     return found
 
 
@@ -112,12 +113,19 @@ async def _found(consumer: AIOKafkaConsumer, topic: str) -> None:
         await asyncio.sleep(0.2)
 
 
-async def assign_all(consumer: AIOKafkaConsumer, topic: str) -> dict[TopicPartition, int]:
-    """Read the whole topic from its start without a group; its ends by partition. Raises KafkaError, or aiokafka's."""
+async def assign_all(
+    consumer: AIOKafkaConsumer, topic: str, places: Mapping[int, int] = MappingProxyType({})
+) -> dict[TopicPartition, int]:
+    """Read the whole topic from its start, or from these ``places`` (partition → offset), without a group; its ends by
+    partition. Raises KafkaError, or aiokafka's."""
     await _found(consumer, topic)
     assigned = [TopicPartition(topic, p) for p in await consumer._client._wait_on_metadata(topic)]
     consumer.assign(assigned)
-    await consumer.seek_to_beginning(*assigned)
+    anew = [tp for tp in assigned if tp.partition not in places]
+    if anew:
+        await consumer.seek_to_beginning(*anew)
+    for tp in set(assigned) - set(anew):
+        consumer.seek(tp, places[tp.partition])
     ends: dict[TopicPartition, int] = await consumer.end_offsets(assigned)
     return ends
 
@@ -134,30 +142,42 @@ async def recommendations(
 
     Without ``group_id`` it begins with what stands on the compacted topic (open and lately resolved ones) and goes on from
     there; with one it resumes where that group left off. ``only`` filters; ``states`` passes state messages too. Broker
-    restarts are sat out. Raises KafkaError if the cluster cannot be reached at the start.
+    restarts are sat out. Raises KafkaError if the cluster cannot be reached at the start, or refuses the topic or group.
     """
     cluster = bootstrap if isinstance(bootstrap, Cluster) else Cluster(bootstrap=bootstrap)
-    options: dict[str, Any] = {"enable_auto_commit": group_id is not None, "auto_offset_reset": "earliest"}
-    consumer = AIOKafkaConsumer(**aiokafka(cluster, group_id=group_id, **options))
-    try:  # one block, so that a cancellation at any moment still closes the consumer
+    places: dict[int, int] = {}
+    begun, failures = False, 0
+    while True:
         try:
-            await consumer.start()
-            if group_id is None:
-                await assign_all(consumer, topic)
-            else:
-                await _found(consumer, topic)
-                consumer.subscribe([topic])
-        except ClientError as error:
-            raise KafkaError(f"{topic} on {cluster.bootstrap} cannot be read: {error}.") from error
-        async for record in consumer:
-            message = parsed(record.key, record.value)
-            if isinstance(message, State):
-                if states:
-                    yield message
-            elif message is not None and (only is None or only(message)):
-                yield message
-    finally:
-        await consumer.stop()
+            async with consumer(
+                cluster,
+                group_id=group_id,
+                enable_auto_commit=group_id is not None,
+                auto_offset_reset="earliest",
+            ) as reader:
+                await reader.start()
+                if group_id is None:
+                    await assign_all(reader, topic, places)
+                else:
+                    await _found(reader, topic)
+                    reader.subscribe([topic])
+                begun = True
+                async for record in reader:
+                    failures, places[record.partition] = 0, record.offset + 1
+                    message = parsed(record.key, record.value)
+                    if isinstance(message, State):
+                        if states:
+                            yield message
+                    elif message is not None and (only is None or only(message)):
+                        yield message
+                return
+        except (ClientError, KafkaError) as error:
+            if not begun or isinstance(error, REFUSED):
+                said = KafkaError(f"{topic} on {cluster.bootstrap} cannot be read: {error}.")
+                raise error if isinstance(error, KafkaError) else said from error
+            log.warning("%s cannot be read (%s); trying again", topic, error)
+        failures += 1
+        await asyncio.sleep(backoff(failures))
 
 
 def is_open(message: Message | None) -> bool:

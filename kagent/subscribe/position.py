@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError as ClientError
 from pydantic import BaseModel, ConfigDict, ValidationError
 from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponential
@@ -18,6 +18,7 @@ from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponen
 from kagent.advice.recommendation import Recommendation, Status
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import aiokafka
+from kagent.kafka.consumer import consumer
 from kagent.kafka.topics import ensure, positions
 from kagent.settings import Cluster, Topics
 from kagent.subscribe.client import standing
@@ -67,17 +68,14 @@ class Positions:
     async def load(self) -> dict[str, bytes]:
         """Every record that stands, by key. Raises KafkaError."""
         found: dict[str, bytes] = {}
-        consumer = AIOKafkaConsumer(**aiokafka(self.home, enable_auto_commit=False))
-        try:
-            await consumer.start()
-            async for record in standing(consumer, self.name):
+        async with consumer(self.home, enable_auto_commit=False) as reader:
+            await reader.start()
+            async for record in standing(reader, self.name):
                 key = (record.key or b"").decode(errors="replace")
                 if record.value is None:
                     found.pop(key, None)
                 else:
                     found[key] = record.value
-        finally:
-            await consumer.stop()
         return found
 
     async def start(self) -> None:

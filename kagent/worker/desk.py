@@ -23,6 +23,7 @@ from kagent.advice.observation import Mute, Observation, TopicInfo
 from kagent.advice.policy import Policies
 from kagent.advice.recommendation import Recommendation, State, Status, Verdict, to_bytes
 from kagent.advice.redaction import Redaction
+from kagent.advice.sight import unread
 from kagent.advice.state import JudgeState
 from kagent.advice.storms import Recent, gather
 from kagent.errors import KafkaError
@@ -41,6 +42,9 @@ from kagent.worker.summary import Summary, state_message
 
 log = logging.getLogger("kagent.worker")
 KEEP_ENDS_EVERY_MS = 60_000
+PATIENCE, LONGEST = (10_000, 3), (60_000, 6)
+"""Without a sample of the log ends for so many ms, or sampling intervals if they are longer, what a group committed then
+waits for its next commit; and kagent is blind."""
 
 Publish = Callable[[str, bytes | None], Awaitable[None]]
 """Send a message under this key to the recommendations topic and return when the broker has it."""
@@ -75,6 +79,8 @@ class Desk:
     delays: Delays = field(default_factory=Delays)
     recent: dict[str, Recent] = field(default_factory=dict)
     last_tick: float = 0.0
+    sampled_at: dict[str, int] = field(default_factory=dict)
+    """Cluster → when its log ends were last read, or when we began."""
     _recent_at: dict[str, int] = field(default_factory=dict)
     _ends_kept: dict[int, int] = field(default_factory=dict)
 
@@ -103,6 +109,8 @@ class Desk:
         known = {key for entries in self.index.partitions.values() for key in entries}
         self.looks = {key: look for key, look in self.looks.items() if key in known}
         self.published = {key: said for key, said in self.published.items() if key in known}
+        for cluster in self.settings.clusters:
+            self.sampled_at.setdefault(cluster, self.now)
         log.info("looking after partitions %s with %d groups", partitions, self.group_count)
 
     def _coverage(self, partition: int) -> Coverage:
@@ -190,6 +198,7 @@ class Desk:
         self, cluster: str, samples: Iterable[Any], names: Mapping[str, str], infos: Mapping[str, TopicInfo]
     ) -> None:
         """Take the sampler's answers in."""
+        self.sampled_at[cluster] = self.now
         self.names.setdefault(cluster, {}).update(names)
         self.infos[cluster] = dict(infos)
         for s in samples:
@@ -205,6 +214,17 @@ class Desk:
                 state = adopt(entry.judged, message)
                 if state is not entry.judged and state is not None:
                     self.index.judged(partition, entry, state)
+
+    def _within(self, limit: tuple[int, int]) -> int:
+        least, samples = limit
+        return max(least, int(samples * 1000 * self.settings.worker.sample))
+
+    def _unsampled(self, cluster: str) -> str | None:
+        """Why lags of this cluster's groups are unknown, if its log ends can not be read."""
+        age = self.now - self.sampled_at.get(cluster, self.now)
+        if age <= self._within(LONGEST):
+            return None
+        return f"the log ends of the cluster were last read {age / 1000:.0f} s ago"
 
     async def tick(self, partition: int, at: int) -> list[Summary]:
         """Judge this partition's groups as of the tick's time; publish what is to be said. Writes rows."""
@@ -278,6 +298,9 @@ class Desk:
                 "blind",
                 "no progress of the pipeline has come yet: is `kagent pipeline` running?",
             )
+        unsampled = self._unsampled(cluster)
+        if unsampled is not None and status != "blind":
+            status, reason = "blind", unsampled
         return Summary(cluster, partition, self.worker, now, status, reason, coverage.oldest(cluster))
 
     async def _judge(
@@ -288,15 +311,14 @@ class Desk:
             counts[entry.cluster, "ignored"] += 1
             return None
         seen = self.observe(partition, entry, at)
-        counts[entry.cluster, "blind" if seen.blind else "judged"] += 1
         try:
             found = judge(seen, entry.judged, policy)
         except Exception:  # one group's surprise must not silence the others
             log.exception("the group %r could not be judged", entry.key)
             self.counts["judgements_failed"] += 1
-            counts[entry.cluster, "judged"] -= seen.blind is None
-            counts[entry.cluster, "blind"] += seen.blind is None
+            counts[entry.cluster, "blind"] += 1
             return None
+        counts[entry.cluster, "blind" if seen.blind or found.held == "unwatched" else "judged"] += 1
         self.looks[entry.key] = found
         if entry.unjudged_since is not None:
             self.delays.add("verdict", self.now - entry.unjudged_since)
@@ -311,18 +333,21 @@ class Desk:
         """All that a judgement of this group rests on now."""
         names = self.names.get(entry.cluster, {})
         coverage = self.coverage.get(partition, Coverage())
-        topics = entry.topics(names)
+        topics, now = entry.topics(names), self.now
+        ends = {t: self.ends[entry.cluster, t] for t in topics if (entry.cluster, t) in self.ends}
+        blind = coverage.why_blind(entry.cluster, entry.source, now) or self._unsampled(entry.cluster)
         return Observation(
             cluster=entry.cluster,
             group=entry.group,
             now=at,
             roster=entry.roster(names),
             commits=entry.commits,
-            ends={t: self.ends[entry.cluster, t] for t in topics if (entry.cluster, t) in self.ends},
+            ends=ends,
             topics=self.infos.get(entry.cluster, {}),
             as_of=coverage.as_of(entry.cluster, entry.source),
-            blind=coverage.why_blind(entry.cluster, entry.source, self.now),
+            blind=blind or unread(entry.commits, ends, self._within(LONGEST), now),
             mute=self.mutes.get(entry.key),
+            patience=self._within(PATIENCE),
         )
 
     async def _confirm(self, partition: int, entry: Entry, candidate: Candidate, at: int) -> None:

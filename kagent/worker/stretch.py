@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 
-from kagent.kafka.clients import aiokafka
+from kagent.kafka.consumer import consumer
 from kagent.settings import Cluster
 
 WITHIN = 60.0
@@ -26,18 +26,18 @@ async def stretch(
 
     Raises TimeoutError where no more of them come for a minute, and the client's own errors.
     """
+    if start >= end:
+        return
     place = TopicPartition(topic, partition)
-    consumer = AIOKafkaConsumer(**aiokafka(cluster, enable_auto_commit=False, auto_offset_reset="earliest"))
-    await consumer.start()
-    try:
-        consumer.assign([place])
-        consumer.seek(place, start)
-        while await consumer.position(place) < end:
+    options = {"enable_auto_commit": False, "auto_offset_reset": "earliest"}
+    async with consumer(cluster, **options) as reader:
+        await reader.start()
+        reader.assign([place])
+        reader.seek(place, start)
+        while await reader.position(place) < end:
             async with asyncio.timeout(WITHIN):
-                while not (found := (await consumer.getmany(place, timeout_ms=1000)).get(place, [])):
+                while not (found := (await reader.getmany(place, timeout_ms=1000)).get(place, [])):
                     pass
             for record in found:
                 if record.offset < end:
                     yield record
-    finally:
-        await consumer.stop()

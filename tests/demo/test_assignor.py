@@ -18,10 +18,14 @@ CLUSTER = SimpleNamespace(partitions_for_topic=lambda _: set(range(4)))
 
 
 def given_by(assignor: PlanAssignor, places: list[int]) -> dict[str, list[int]]:
+    return given_to(assignor, {f"m{place}": place for place in places})
+
+
+def given_to(assignor: PlanAssignor, places: dict[str, int]) -> dict[str, list[int]]:
     members = {}
-    for place in places:
+    for name, place in places.items():
         own = PlanAssignor(place, START, None).metadata({"t"})
-        members[f"m{place}"] = SimpleNamespace(subscription=["t"], user_data=own.user_data)
+        members[name] = SimpleNamespace(subscription=["t"], user_data=own.user_data)
     found = assignor.assign(CLUSTER, members)
     return {m: sorted(p for _, parts in a.assignment for p in parts) for m, a in found.items()}
 
@@ -52,3 +56,10 @@ def test_every_partition_goes_to_exactly_one_member_whoever_is_there(places: lis
 @pytest.mark.parametrize("places", [[1], [2, 3]])
 def test_what_an_absent_place_should_hold_is_held_by_others(places: list[int]) -> None:
     assert sum(len(held) for held in given_by(PlanAssignor(0, START, None), places).values()) == 4
+
+
+def test_of_two_members_at_one_place_each_is_told_what_it_holds() -> None:
+    found = given_to(PlanAssignor(0, START, None), {"leaving": 0, "new": 0, "other": 1})
+
+    assert set(found) == {"leaving", "new", "other"}
+    assert sorted(p for held in found.values() for p in held) == [0, 1, 2, 3]

@@ -296,7 +296,7 @@ class Kagent:
 
 @pytest.fixture(scope="module")
 def policy() -> dict[str, Any]:
-    """Waits that are short enough for a test; an incident closes only after a minute, so that no starved moment does it."""
+    """Waits that are short enough for a test; only what lasts a minute opens, so that its backlog outlasts every starved moment."""
     return {**POLICY, "hold": 60}
 
 

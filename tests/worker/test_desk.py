@@ -281,3 +281,74 @@ async def test_the_time_from_a_commit_to_its_judgement_is_measured() -> None:
     assert took["event"] == (1, pytest.approx(2.0))
     assert took["verdict"] == (1, pytest.approx(7.0))
     assert took["publish"] == took["whole"] == (0, 0.0)
+
+
+def beat(worker: Desk, offset: int) -> None:
+    worker.take(0, offset, encode(Beat("main", worker.now, "r", 1.0, False, [3], [0], [10], [10], [10])))
+
+
+def log_end(worker: Desk, end: int) -> None:
+    made = {"topic": "orders", "topic_id": "t", "asked": worker.now - 1, "seen": worker.now, "stable": None}
+    worker.sampled("main", [SimpleNamespace(**made, start=[0, 0], end=[end, end])], {}, {})
+
+
+def moved(worker: Desk, offset: int, source: int) -> bytes:
+    part = TopicOffsets("orders", None, [1], [offset], [worker.now], [source])
+    return encode(GroupEvent("main", "g", 3, worker.now, [part], []))
+
+
+async def test_after_a_standstill_nothing_is_over_before_log_ends_were_read_again() -> None:
+    sent: list[tuple[str, bytes | None]] = []
+    rows = tables()
+    first = desk(rows, sent)
+    beat(first, 0)
+    log_end(first, 1000)
+    first.take(0, 1, event("g", [commit(1, 5, 1)]))
+    first.adopt(0, {"main/g": recommendation("g")})
+    await first.tick(0, NOW)
+
+    again = desk(rows, sent)
+    clock: Any = again.clock
+    clock.now += 50
+
+    async def judged() -> tuple[str | None, int, int]:
+        (summary,) = await again.tick(0, again.now)
+        return again.looks["main/g"].held, summary.judged, summary.blind
+
+    for n in range(5):  # commits pass the log end that is remembered; where it is now nobody knows
+        clock.now += 1
+        beat(again, 2 * n)
+        again.take(0, 2 * n + 1, moved(again, 1000 + n, 10 + n))
+        assert await judged() == ("unwatched", 0, 1)
+    clock.now += 1
+    log_end(again, 9000)
+    assert await judged() == ("unwatched", 0, 1)  # where it was when the group committed is not known still
+    assert len(sent) == 0
+
+    clock.now += 1
+    again.take(0, 10, moved(again, 1005, 15))
+    assert await judged() == (None, 1, 0)
+
+
+async def test_log_ends_that_can_not_be_read_make_blind_and_say_so() -> None:
+    sent: list[tuple[str, bytes | None]] = []
+    worker = desk(sent=sent)
+    clock: Any = worker.clock
+    beat(worker, 0)
+    log_end(worker, 1000)
+    worker.take(0, 1, event("g", [commit(1, 5, 1)]))
+    worker.adopt(0, {"main/g": recommendation("g")})
+    (before,) = await worker.tick(0, NOW)
+
+    clock.now += 61
+    beat(worker, 2)
+    (summary,) = await worker.tick(0, worker.now)
+
+    assert (before.status, summary.status) == ("watching", "blind")
+    assert summary.reason == "the log ends of the cluster were last read 61 s ago"
+    last = from_bytes(sent[-1][1] or b"")
+    assert isinstance(last, Recommendation)
+    assert (last.status, last.stale) == (Status.UPDATED, True)
+
+    log_end(worker, 1000)
+    assert (await worker.tick(0, worker.now + 1))[0].status == "watching"

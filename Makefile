@@ -67,6 +67,10 @@ test: setup debs ## everything, with a real broker and Spark
 	$(BIN)/python -m pytest --reruns 1 -m "not ($(FAST))" tests/demo
 	$(BIN)/python -m pytest --reruns 1 -n 2 --dist loadfile -m "not ($(FAST))" --ignore tests/demo
 
+.PHONY: explore
+explore: $(STAMP) ## the property tests with examples of their own at every run
+	$(BIN)/python -m pytest -q -n 2 -m "$(FAST)" --hypothesis-profile=explore
+
 .PHONY: demo
 demo: setup ## the whole job on a real broker, in four minutes
 	$(BIN)/kagent demo $(ARGS)

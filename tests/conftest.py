@@ -26,8 +26,10 @@ from kagent.settings import Cluster
 PASSWORD = "pa ss,wo=rd"
 USERS = ("pipeline", "worker", "subscriber", "alert", "owner")
 
-# How long one example takes says more of the machine than of the code.
-settings.register_profile("kagent", deadline=None)
+# How long one example takes says more of the machine than of the code. Examples are the same at every run, so that what
+# fails is what was changed; `make explore` looks for others.
+settings.register_profile("kagent", deadline=None, derandomize=True)
+settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile("kagent")
 
 

@@ -217,7 +217,8 @@ def _pin(
     if problem.pinned is None or not problem.pinned.any():
         return kind, may
     fixed = problem.pinned & (owner >= 0)
-    home[unit[fixed]] = owner[fixed]  # the pinned partition decides where its unit stays
+    stays = _unit_owner(unit[fixed], owner[fixed], len(home))
+    home[stays >= 0] = stays[stays >= 0]  # the pinned partitions decide where their unit stays
     units = np.unique(unit[fixed])
     owners, inverse = np.unique(home[units], return_inverse=True)
     only = np.zeros((len(owners), may.shape[1]), np.bool_)

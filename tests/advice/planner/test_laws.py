@@ -199,3 +199,27 @@ def test_small_groups_drain_as_soon_as_they_can_with_the_fewest_moves(
     assert told.best == pytest.approx(best)
     assert told.move_count == fewest
     assert (told.objective == "work") == (brute(problem, None, "drain")[0] == float("inf"))
+
+
+def test_where_pinned_partitions_of_a_unit_lie_with_two_members_their_order_decides_nothing() -> None:
+    problem = Problem(
+        members=("m0", "m1"),
+        topics=("a", "b"),
+        topic=np.array([0, 1]),
+        partition=np.array([0, 0]),
+        lag=np.array([5.0, 7.0]),
+        owner=np.array([0, 1]),
+        subscribed=np.ones((1, 2), np.bool_),
+        member_class=np.zeros(2, np.int64),
+        unit=np.zeros(2, np.int64),
+        pinned=np.ones(2, np.bool_),
+    )
+    turned = replace(
+        problem,
+        topic=problem.topic[::-1],
+        partition=problem.partition[::-1],
+        lag=problem.lag[::-1],
+        owner=problem.owner[::-1],
+    )
+
+    assert same(plan(problem, budget=QUICK), plan(turned, budget=QUICK))

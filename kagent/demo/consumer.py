@@ -70,7 +70,7 @@ async def run_aiokafka(said: dict[str, Any], stop: asyncio.Event) -> None:
             client_id=said["client_id"],
             enable_auto_commit=False,
             auto_offset_reset="earliest",
-            session_timeout_ms=10_000,
+            session_timeout_ms=30_000,
             metadata_max_age_ms=5_000,
             **options,
         )

@@ -28,7 +28,7 @@ def running(kagent: Callable[..., Any], policy: dict[str, Any]) -> Any:
     made.start_pipeline()
     made.start_worker()
     made.wait_until_watching()
-    made.eventually("an incident opens", lambda: made.incident(GROUP))
+    made.eventually("an incident opens", lambda: made.incident(GROUP), 400)
     return made
 
 

@@ -196,7 +196,7 @@ async def asynchronous(
         group_instance_id=f"s{at}" if instance else None,
         partition_assignment_strategy=[follower.assignor],
         heartbeat_interval_ms=200,
-        session_timeout_ms=10_000,
+        session_timeout_ms=30_000,
         enable_auto_commit=False,
         auto_offset_reset="earliest",
     )
@@ -413,7 +413,7 @@ class Polling(SyncListener):
             client_id=f"c{at}",
             partition_assignment_strategy=[self.follower.assignor],
             heartbeat_interval_ms=200,
-            session_timeout_ms=10_000,
+            session_timeout_ms=30_000,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
         )

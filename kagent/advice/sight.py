@@ -21,14 +21,12 @@ def unread(
     ``longest`` ms before its newest commit. None if it can be told."""
     for name, row in commits.items():
         history = ends.get(name)
-        sampled = history is not None and history.samples > 0
-        if not sampled and now - row.last >= DELETED:
-            continue
-        age = row.last - (history.last if history is not None and sampled else row.first)
-        if age > longest:
-            return (
-                f"the log ends of {name} were last read {age / 1000:.0f} s before the group's newest commit"
-            )
+        if history is None or not history.samples:
+            if row.last - row.first > longest and now - row.last < DELETED:
+                return f"the log ends of {name} have never been read, though the group commits to it"
+        elif row.last - history.last > longest:
+            age = (row.last - history.last) / 1000
+            return f"the log ends of {name} were last read {age:.0f} s before the group's newest commit"
     return None
 
 

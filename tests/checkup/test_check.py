@@ -39,6 +39,8 @@ def wait_for_members(bootstrap: str, groups: dict[str, int], seconds: float = 40
 
 def kagent(config: Path, *args: str) -> tuple[int, list[dict[str, Any]], str]:
     result = CliRunner().invoke(root, ["--config", str(config), *args])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
     lines = [json.loads(line) for line in result.output.splitlines() if line.startswith("{")]
     return result.exit_code, lines, result.output
 

@@ -64,8 +64,8 @@ test: setup debs ## everything, with a real broker and Spark
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q -n 2 -m "$(FAST)"
-	$(BIN)/python -m pytest --reruns 1 -m "not ($(FAST))" tests/demo
-	$(BIN)/python -m pytest --reruns 1 -n 2 --dist loadfile -m "not ($(FAST))" --ignore tests/demo
+	$(BIN)/python -m pytest -rfER --reruns 1 -m "not ($(FAST))" tests/demo
+	$(BIN)/python -m pytest -rfER --reruns 1 -n 2 --dist loadfile -m "not ($(FAST))" --ignore tests/demo
 
 .PHONY: explore
 explore: $(STAMP) ## the property tests with examples of their own at every run

@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from kagent.cli import root
+from kagent.errors import InputError
 
 pytestmark = pytest.mark.kafka
 
@@ -83,8 +84,8 @@ def test_a_skewed_group_is_found_from_outside_and_its_caught_up_neighbours_are_n
     assert lines[0]["verdict"] == "balanced"
     assert {m["member"].split("/")[0] for m in lines[0]["members"]} == {"c0", "c1"}
 
-    code, _, output = kagent(config, "explain", f"nobody-{tag}", "--for", "1s")
-    assert code != 0
+    with pytest.raises(InputError, match=f"no group nobody-{tag}"):
+        kagent(config, "explain", f"nobody-{tag}", "--for", "1s")
 
 
 def test_quiet_is_exit_code_zero(broker: str, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from kagent.advice.judge import judge
 from kagent.advice.observation import Observation
 from kagent.advice.policy import Policy
 from kagent.advice.roster import Roster
+from kagent.advice.sight import unread
 from kagent.advice.simulator.run import MemberView, View
 from kagent.advice.state import JudgeState
 from kagent.events import TopicOffsets
@@ -113,15 +114,18 @@ class World:
         """One pass; how many groups were looked at closely."""
         now, close = self.now + 500, 0
         for name in self.names:
+            commits, ends = {name: self.commits[name]}, {name: self.ends[name]}
             seen = Observation(
                 "main",
                 name,
                 now,
                 self.rosters[name],
-                {name: self.commits[name]},
-                {name: self.ends[name]},
+                commits,
+                ends,
                 {},
                 now,
+                blind=unread(commits, ends, 60_000, now),
+                patience=15_000,
             )
             judged = judge(seen, self.states[name], self.policy)
             self.states[name] = judged.state

@@ -23,6 +23,7 @@ UNKNOWN = -1
 # (age from which it holds, spacing kept), in ms: all samples for 3 minutes, then 30 s, 5 min, 30 min, 2 h up to 7 days.
 SPACING = ((180_000, 30_000), (1_800_000, 300_000), (21_600_000, 1_800_000), (172_800_000, 7_200_000))
 YOUNG = SPACING[0][0]
+PAUSE = 10_000
 OLDEST = 7 * 86_400_000
 GROWTH = 64
 STORED_CELLS = 20_000
@@ -40,7 +41,7 @@ class EndHistory:
         "_asked",
         "_count",
         "_ends",
-        "_gaps",
+        "_pauses",
         "_rates",
         "_seen",
         "_thin_at",
@@ -61,7 +62,7 @@ class EndHistory:
         self._count = 0
         self._thin_at = GROWTH
         self._rates: tuple[int, int, Floats] | None = None
-        self._gaps: tuple[int, int, tuple[tuple[int, int], ...]] | None = None
+        self._pauses: list[tuple[int, int]] = []
 
     @property
     def partitions(self) -> int:
@@ -128,6 +129,7 @@ class EndHistory:
     def _forget(self, born: int) -> None:
         self.born = born
         self._count = 0
+        self._pauses = []
         self.start = np.zeros(self.partitions, np.int64)
 
     def _widen(self, partitions: int) -> None:
@@ -141,6 +143,8 @@ class EndHistory:
         self._rates = None
 
     def _append(self, asked: int, seen: int, ends: Longs) -> None:
+        if self._count and seen - self.last > PAUSE:
+            self._pauses = [p for p in self._pauses if p[1] > seen - YOUNG] + [(self.last, seen)]
         if self._count >= self._thin_at:
             self._thin(seen)
         if self._count == len(self._asked):
@@ -172,16 +176,11 @@ class EndHistory:
         low = np.where(before >= 0, low, UNKNOWN)
         return low, np.where(after < count, high, UNKNOWN)
 
-    def gaps(self, longest: int) -> tuple[tuple[int, int], ...]:
-        """The times between two samples in which nobody looked for longer than ``longest`` ms, if they ended not long ago:
-        (answered, answered again) in ms. What was thinned out is none."""
-        if self._gaps is None or self._gaps[:2] != (self.last, longest):
-            seen = self._seen[: self._count]
-            passed = seen[1:] - seen[:-1]
-            far = passed > np.maximum(longest, 2 * _spacing(self.last - seen[:-1]))
-            found = np.flatnonzero(far & (seen[1:] > self.last - YOUNG))
-            self._gaps = (self.last, longest, tuple((int(seen[at]), int(seen[at + 1])) for at in found))
-        return self._gaps[2]
+    def gaps(self, longest: int) -> list[tuple[int, int]]:
+        """The times between two samples in which nobody looked for longer than ``longest`` ms (at least PAUSE), if they ended
+        not long ago: (answered, answered again) in ms."""
+        since = self.last - YOUNG
+        return [pause for pause in self._pauses if pause[1] - pause[0] > longest and pause[1] > since]
 
     def at(self, time: int) -> Longs:
         """The ends of all partitions in the last sample before ``time``, or in the oldest one."""
@@ -243,6 +242,7 @@ class EndHistory:
         made = EndHistory(0, self.topic_id)
         made.born, made.start, made.stable = self.born, self.start[first:after], self.stable[first:after]
         made._asked, made._seen, made._count = self._asked, self._seen, self._count
+        made._pauses = self._pauses
         made._ends = self._ends[:, first:after]
         if self._rates is not None:
             made._rates = (*self._rates[:2], self._rates[2][first:after])
@@ -269,6 +269,7 @@ class EndHistory:
         history = cls(len(row["start"]), row["topic_id"])
         for asked, seen, ends in zip(row["asked"], row["seen"], row["ends"], strict=True):
             history._append(asked, seen, np.asarray(ends, np.int64))
+        history._pauses = []  # of samples that were thinned out
         history.start = np.asarray(row["start"], np.int64)
         history.born = row["born"]
         return history
@@ -278,16 +279,10 @@ def kept(times: Longs | Sequence[int], now: int) -> Longs:
     """Which of these rising times are kept at ``now``: all young ones, then the first in each span of ``SPACING``."""
     stamps = np.asarray(times, np.int64)
     age = now - stamps
-    spacing = _spacing(age)
+    spacing = np.ones(len(stamps), np.int64)
+    for since, space in SPACING:
+        spacing[age >= since] = space
     slot = stamps // spacing
     first = np.ones(len(stamps), bool)
     first[1:] = (slot[1:] != slot[:-1]) | (spacing[1:] != spacing[:-1])
     return np.flatnonzero(first & (age <= OLDEST))
-
-
-def _spacing(age: Longs) -> Longs:
-    """The spacing of samples of these ages, in ms."""
-    spacing = np.ones(len(age), np.int64)
-    for since, space in SPACING:
-        spacing[age >= since] = space
-    return spacing

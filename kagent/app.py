@@ -203,9 +203,6 @@ class Worker:
         """Ask every cluster for the log ends of the topics that its groups read."""
         for cluster, sampler in self.samplers.items():
             topics, unresolved = self.desk.topics(cluster)
-            if not topics and not unresolved:
-                self.desk.sampled_at[cluster] = self.desk.now
-                continue
             try:
                 await in_thread(sampler.describe, topics, unresolved)
                 samples = await in_thread(sampler.sample, topics)

@@ -123,8 +123,7 @@ class Reader:
 
     async def _read(self) -> None:
         """Read both topics from their beginning, and on. Raises whatever goes wrong."""
-        options = {"enable_auto_commit": False, "auto_offset_reset": "earliest"}
-        async with consumer(self.source, **options) as reader:
+        async with consumer(self.source, auto_offset_reset="earliest") as reader:
             await asyncio.wait_for(reader.start(), ANSWER_WITHIN)
             # Of all topics: asking for one that is not there could create it.
             known = await asyncio.wait_for(reader._client.fetch_all_metadata(), ANSWER_WITHIN)

@@ -19,8 +19,9 @@ STOP_WITHIN = 10.0
 
 @asynccontextmanager
 async def consumer(cluster: Cluster, *topics: str, **options: Any) -> AsyncIterator[AIOKafkaConsumer]:
-    """A consumer with these options of aiokafka's, to be started within the block, and stopped at its end."""
-    made = AIOKafkaConsumer(*topics, **aiokafka(cluster, **options))
+    """A consumer with these options of aiokafka's, to be started within the block, and stopped at its end. It commits only
+    what it is told to, unless the options say otherwise."""
+    made = AIOKafkaConsumer(*topics, **aiokafka(cluster, **{"enable_auto_commit": False, **options}))
     try:
         yield made
     finally:

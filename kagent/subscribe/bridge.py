@@ -209,9 +209,8 @@ class Bridge:
         """The topic, for ever: a broker that is away is waited for, and what came meanwhile is caught up with."""
         failures, begun = 0, False
         while True:
-            options = {"enable_auto_commit": False, "auto_offset_reset": "earliest"}
             try:
-                async with consumer(self.home, **options) as reader:
+                async with consumer(self.home, auto_offset_reset="earliest") as reader:
                     await reader.start()
                     backlog: dict[str, list[Recommendation | None]] = {}
                     async for record in standing(reader, self.topic):

@@ -77,7 +77,7 @@ def _passes(error: BaseException) -> bool:
 
 async def _read_all(cluster: Cluster, topic: str) -> dict[str, Message]:
     found: dict[str, Message] = {}
-    async with consumer(cluster, enable_auto_commit=False) as reader:
+    async with consumer(cluster) as reader:
         await reader.start()
         async for record in standing(reader, topic):
             _keep(found, record)
@@ -121,11 +121,10 @@ async def assign_all(
     await _found(consumer, topic)
     assigned = [TopicPartition(topic, p) for p in await consumer._client._wait_on_metadata(topic)]
     consumer.assign(assigned)
-    anew = [tp for tp in assigned if tp.partition not in places]
-    if anew:
-        await consumer.seek_to_beginning(*anew)
-    for tp in set(assigned) - set(anew):
-        consumer.seek(tp, places[tp.partition])
+    await consumer.seek_to_beginning(*assigned)
+    for tp in assigned:
+        if tp.partition in places:
+            consumer.seek(tp, places[tp.partition])
     ends: dict[TopicPartition, int] = await consumer.end_offsets(assigned)
     return ends
 
@@ -172,9 +171,10 @@ async def recommendations(
                         yield message
                 return
         except (ClientError, KafkaError) as error:
+            if isinstance(error, KafkaError) and not begun:
+                raise
             if not begun or isinstance(error, REFUSED):
-                said = KafkaError(f"{topic} on {cluster.bootstrap} cannot be read: {error}.")
-                raise error if isinstance(error, KafkaError) else said from error
+                raise KafkaError(f"{topic} on {cluster.bootstrap} cannot be read: {error}.") from error
             log.warning("%s cannot be read (%s); trying again", topic, error)
         failures += 1
         await asyncio.sleep(backoff(failures))

@@ -68,7 +68,7 @@ class Positions:
     async def load(self) -> dict[str, bytes]:
         """Every record that stands, by key. Raises KafkaError."""
         found: dict[str, bytes] = {}
-        async with consumer(self.home, enable_auto_commit=False) as reader:
+        async with consumer(self.home) as reader:
             await reader.start()
             async for record in standing(reader, self.name):
                 key = (record.key or b"").decode(errors="replace")

@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from kagent.advice.ends import EndHistory
+from kagent.advice.ends import PAUSE, EndHistory
 from kagent.advice.incident import expired
 from kagent.advice.judge import Candidate, Judgement, confirm, dropped, judge
 from kagent.advice.observation import Mute, Observation, TopicInfo
@@ -42,9 +42,7 @@ from kagent.worker.summary import Summary, state_message
 
 log = logging.getLogger("kagent.worker")
 KEEP_ENDS_EVERY_MS = 60_000
-PATIENCE, LONGEST = (10_000, 3), (60_000, 6)
-"""Without a sample of the log ends for so many ms, or sampling intervals if they are longer, what a group committed then
-waits for its next commit; and kagent is blind."""
+BLIND_AFTER = 60_000
 
 Publish = Callable[[str, bytes | None], Awaitable[None]]
 """Send a message under this key to the recommendations topic and return when the broker has it."""
@@ -79,7 +77,11 @@ class Desk:
     delays: Delays = field(default_factory=Delays)
     recent: dict[str, Recent] = field(default_factory=dict)
     last_tick: float = 0.0
-    sampled_at: dict[str, int] = field(default_factory=dict)
+    _patience: int = field(init=False)
+    """Without a sample of the log ends for so long, what a group committed then waits for its next commit."""
+    _blind_after: int = field(init=False)
+    """Without one for so long, kagent is blind."""
+    _sampled_at: dict[str, int] = field(default_factory=dict)
     """Cluster → when its log ends were last read, or when we began."""
     _recent_at: dict[str, int] = field(default_factory=dict)
     _ends_kept: dict[int, int] = field(default_factory=dict)
@@ -89,6 +91,8 @@ class Desk:
         self.policies = Policies(s.policy, s.groups, (*s.ignore, s.topics.prefix.rstrip("-")))
         self.redaction = Redaction.of(s.redact, s.salt())
         self.index = Index(self.tables, self.redaction)
+        interval = s.worker.sample * 1000
+        self._patience, self._blind_after = max(PAUSE, int(3 * interval)), max(BLIND_AFTER, int(6 * interval))
 
     @property
     def now(self) -> int:
@@ -110,7 +114,7 @@ class Desk:
         self.looks = {key: look for key, look in self.looks.items() if key in known}
         self.published = {key: said for key, said in self.published.items() if key in known}
         for cluster in self.settings.clusters:
-            self.sampled_at.setdefault(cluster, self.now)
+            self._sampled_at.setdefault(cluster, self.now)
         log.info("looking after partitions %s with %d groups", partitions, self.group_count)
 
     def _coverage(self, partition: int) -> Coverage:
@@ -198,7 +202,7 @@ class Desk:
         self, cluster: str, samples: Iterable[Any], names: Mapping[str, str], infos: Mapping[str, TopicInfo]
     ) -> None:
         """Take the sampler's answers in."""
-        self.sampled_at[cluster] = self.now
+        self._sampled_at[cluster] = self.now
         self.names.setdefault(cluster, {}).update(names)
         self.infos[cluster] = dict(infos)
         for s in samples:
@@ -215,14 +219,10 @@ class Desk:
                 if state is not entry.judged and state is not None:
                     self.index.judged(partition, entry, state)
 
-    def _within(self, limit: tuple[int, int]) -> int:
-        least, samples = limit
-        return max(least, int(samples * 1000 * self.settings.worker.sample))
-
     def _unsampled(self, cluster: str) -> str | None:
         """Why lags of this cluster's groups are unknown, if its log ends can not be read."""
-        age = self.now - self.sampled_at.get(cluster, self.now)
-        if age <= self._within(LONGEST):
+        age = self.now - self._sampled_at.get(cluster, self.now)
+        if age <= self._blind_after:
             return None
         return f"the log ends of the cluster were last read {age / 1000:.0f} s ago"
 
@@ -345,9 +345,9 @@ class Desk:
             ends=ends,
             topics=self.infos.get(entry.cluster, {}),
             as_of=coverage.as_of(entry.cluster, entry.source),
-            blind=blind or unread(entry.commits, ends, self._within(LONGEST), now),
+            blind=blind or unread(entry.commits, ends, self._blind_after, now),
             mute=self.mutes.get(entry.key),
-            patience=self._within(PATIENCE),
+            patience=self._patience,
         )
 
     async def _confirm(self, partition: int, entry: Entry, candidate: Candidate, at: int) -> None:

@@ -26,11 +26,8 @@ async def stretch(
 
     Raises TimeoutError where no more of them come for a minute, and the client's own errors.
     """
-    if start >= end:
-        return
     place = TopicPartition(topic, partition)
-    options = {"enable_auto_commit": False, "auto_offset_reset": "earliest"}
-    async with consumer(cluster, **options) as reader:
+    async with consumer(cluster, auto_offset_reset="earliest") as reader:
         await reader.start()
         reader.assign([place])
         reader.seek(place, start)

@@ -11,15 +11,15 @@ from typing import Any
 
 import faust
 
-from kagent.advice.commits import TopicCommits
-from kagent.advice.commits import apply as commit
-from kagent.events import GroupEvent, TopicOffsets, TopicTombstones
+from kagent.contract.events import GroupEvent, TopicOffsets, TopicTombstones
+from kagent.lag.commits import TopicCommits
+from kagent.lag.commits import apply as commit
 
 NAME = "lag"
 
 
 class LagRow(faust.Record, include_metadata=False):
-    """``partition``: of the events topic; ``commits``: kagent.advice.commits.TopicCommits as JSON."""
+    """``partition``: of the events topic; ``commits``: kagent.lag.commits.TopicCommits as JSON."""
 
     cluster: str
     group: str

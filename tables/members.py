@@ -9,7 +9,7 @@ from typing import Any
 
 import faust
 
-from kagent.events import GroupEvent
+from kagent.contract.events import GroupEvent
 from kagent.groups import GroupState
 from kagent.groups import apply_all as fold
 from kagent.offsets import Record

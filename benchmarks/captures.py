@@ -4,7 +4,7 @@
     python benchmarks/captures.py --alone FOLDER…      each group alone
     python benchmarks/captures.py --each FOLDER…       and a line for every group
 
-A folder holds a capture (see ``kagent.replay.capture``), ``progress.jsonl.gz`` (what each member had truly processed, every
+A folder holds a capture (see ``kagent.capture.folder``), ``progress.jsonl.gz`` (what each member had truly processed, every
 5 s) and ``truth.json`` (a verdict for each group, what must not be said). The delay counts from the moment at which some
 member (of a standstill: some partition) was truly 60 s behind: the logs had then for 60 s been longer than it had read.
 """
@@ -24,11 +24,12 @@ from typing import Any
 import numpy as np
 import orjson
 
+from kagent.capture.folder import read_folder
 from kagent.contract.recommendation import ActionType, Recommendation, Status
 from kagent.incident.session import EvaluationSession
 from kagent.policy import Policies
-from kagent.replay.capture import Capture, read
-from kagent.replay.run import replay
+from kagent.replay.driver import replay
+from kagent.replay.events import Recording, recording
 
 BEHIND = 60_000
 KNOWN_FOR = 7 * 86_400_000
@@ -124,9 +125,9 @@ class Work:
         return max(0.0, at - float(then))
 
 
-def work_of(folder: Path, capture: Capture, truths: Sequence[Mapping[str, Any]]) -> dict[str, Work]:
+def work_of(folder: Path, capture: Recording, truths: Sequence[Mapping[str, Any]]) -> dict[str, Work]:
     """The truth of every group's work."""
-    times = np.array([s.answered for s in capture.samples], np.int64)
+    times = np.array([s.answered_ms for s in capture.samples], np.int64)
     made = {}
     for truth in truths:
         topic, count = truth["topic"], truth["partitions"]
@@ -175,13 +176,13 @@ def score(
     folder: Path, policies: Policies, alone: bool, known_for: int
 ) -> tuple[list[Score], list[Recommendation]]:
     """The scores of a folder's groups, and the messages that were about no single group."""
-    capture = read(folder)
+    capture = recording(read_folder(folder))
     truths = orjson.loads((folder / "truth.json").read_bytes())["groups"]
     works = work_of(folder, capture, truths)
     about: dict[str, list[Recommendation]] = defaultdict(list)
     for only in [t["group"] for t in truths] if alone else [None]:
         session = EvaluationSession(policies)
-        found = replay(capture, session, lambda g, only=only: only in (None, g), known_for=known_for)  # type: ignore[misc]
+        found = replay(capture, session, lambda g, only=only: only in (None, g), known_for_ms=known_for)  # type: ignore[misc]
         for message in found.messages:
             about[message.group].append(message)
     scores = [_score(t, works[t["group"]], about.get(t["group"], []), capture, folder.name) for t in truths]
@@ -190,11 +191,11 @@ def score(
 
 
 def _score(
-    truth: Mapping[str, Any], work: Work, messages: Sequence[Recommendation], capture: Capture, name: str
+    truth: Mapping[str, Any], work: Work, messages: Sequence[Recommendation], capture: Recording, name: str
 ) -> Score:
     right = verdicts_of(truth["verdict"])
     told = [m for m in messages if m.status in (Status.OPEN, Status.UPDATED)]
-    since = behind_at(truth, work, capture.end) if right else None
+    since = behind_at(truth, work, capture.end_ms) if right else None
     first_right = next((m for m in told if str(m.verdict) in right), None)
     delay = None
     if since is not None and first_right is not None:

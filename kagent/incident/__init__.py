@@ -1,1 +1,1 @@
-"""From what was observed to what is said: the evaluation that worker, check, backtest, simulator and replay share."""
+"""From observations to published messages: the evaluation session."""

@@ -1,11 +1,11 @@
-"""One evaluation of groups, whoever runs it: judged, gathered by cluster, confirmed, remembered. Pure; I/O is the caller's.
+"""The evaluation session: judge each group, correlate the candidates of a cluster, confirm, remember. Pure; callers do I/O.
 
     session = EvaluationSession(policies)
     messages = session.evaluate_all(observations, ask)      at every tick, the groups of one cluster
 
-``ask`` gives a candidate's group as its coordinator tells of it now, or the reason why that bears nothing out. Who must wait
-for an answer takes the steps one by one: :meth:`~EvaluationSession.judge` every group, :meth:`~EvaluationSession.gather` the
-candidates of a cluster, :meth:`~EvaluationSession.confirm` each that stands alone.
+``ask`` returns a group as its coordinator describes it now, or the reason to drop the candidate. A caller that must await the
+answer takes the steps itself: :meth:`~EvaluationSession.judge` every group, :meth:`~EvaluationSession.correlate` the
+candidates of a cluster, :meth:`~EvaluationSession.confirm` each candidate that stands alone.
 """
 
 from __future__ import annotations
@@ -23,99 +23,101 @@ from kagent.lag.observation import Observation
 from kagent.policy import Policy
 
 COMMON = "common"
-"""A candidate was held back because a common incident speaks for it."""
+"""Reason: a common incident covers the group."""
 
 Answer = Observation | str
-"""The group as its coordinator tells of it now, or why a candidate is dropped (a counted reason)."""
+"""A fresh observation, or the reason to drop the candidate (as counted in metrics)."""
 Ask = Callable[[Observation], Answer]
 
 
 @dataclass(slots=True)
 class EvaluationSession:
-    """What is remembered of groups between ticks, by ``<cluster>/<group>``; of one cluster or of several.
+    """State of groups between ticks, under the key ``<cluster>/<group>``; one or more clusters.
 
-    ``states``: any mapping, such as one that keeps rows. ``judged``: the last judgement of each group; ``held``: why what is
-    the matter was not (yet) said, None where nothing is or where it was said; ``said``: the last message of each group and
-    scope; ``dropped``: how often candidates were dropped, by reason; ``recent``: by cluster, what was gathered of late.
+    ``states``: any mutable mapping, for example one that writes rows. ``judgements``: the latest of each group.
+    ``suppressed_by``: per group, why its finding was not published at the latest tick (None: published, or no finding).
+    ``published``: the latest message of each group and of each common incident. ``dropped``: dropped candidates by reason.
+    ``recent``: per cluster, the state of the correlation.
     """
 
     policies: Callable[[str], Policy]
     states: MutableMapping[str, JudgeState] = field(default_factory=dict)
-    judged: dict[str, Judgement] = field(default_factory=dict)
-    held: dict[str, str | None] = field(default_factory=dict)
-    said: dict[str, Recommendation] = field(default_factory=dict)
+    judgements: dict[str, Judgement] = field(default_factory=dict)
+    suppressed_by: dict[str, str | None] = field(default_factory=dict)
+    published: dict[str, Recommendation] = field(default_factory=dict)
     dropped: Counter[str] = field(default_factory=Counter)
     recent: dict[str, Recent] = field(default_factory=dict)
 
-    def know(self, cluster: str, group: str, since: int, now: int) -> None:
-        """Count a group as seen since that time (ms), with members at ``now``; what is remembered of it already stands."""
-        self.states.setdefault(group_key(cluster, group), JudgeState(first_seen=since, members_at=now))
+    def assume_known(self, cluster: str, group: str, since_ms: int, now_ms: int) -> None:
+        """Treat a group without state as first seen at ``since_ms`` and as having members at ``now_ms``."""
+        self.states.setdefault(group_key(cluster, group), JudgeState(first_seen=since_ms, members_at=now_ms))
 
-    def judge(self, seen: Observation) -> Judgement:
-        """One group at this tick; a candidate in it is to be gathered and confirmed."""
-        key = group_key(seen.cluster, seen.group)
-        found = judge(seen, self.states.get(key), self.policies(seen.group))
-        self.judged[key] = found
-        return self._kept(key, found)
+    def judge(self, observation: Observation) -> Judgement:
+        """Judge one group at this tick. A candidate in the result is still to be correlated and confirmed."""
+        key = group_key(observation.cluster, observation.group)
+        judgement = judge(observation, self.states.get(key), self.policies(observation.group))
+        self.judgements[key] = judgement
+        return self._keep(key, judgement)
 
-    def gather(self, cluster: str, candidates: Sequence[Candidate], groups: int, now: int) -> Gathered:
-        """Which candidates of a cluster stand alone, and what is said of those that do not; ``groups``: judged there."""
+    def correlate(self, cluster: str, candidates: Sequence[Candidate], groups: int, now_ms: int) -> Gathered:
+        """Split one cluster's candidates of this tick into those that stand alone and those under a common incident.
+
+        ``groups``: number of groups judged on the cluster.
+        """
         before = self.recent.get(cluster, Recent())
         if not candidates and before == Recent():
             return Gathered((), (), (), before)
-        found = gather(candidates, before, cluster, groups, now)
-        self.recent[cluster] = found.recent
-        for candidate in found.held:
-            self.held[group_key(cluster, candidate.group)] = COMMON
-        if found.held:
-            self.dropped[COMMON] += len(found.held)
-        self._say(found.messages)
-        return found
+        gathered = gather(candidates, before, cluster, groups, now_ms)
+        self.recent[cluster] = gathered.recent
+        for candidate in gathered.held:
+            self.suppressed_by[group_key(cluster, candidate.group)] = COMMON
+            self.dropped[COMMON] += 1
+        self._publish(gathered.messages)
+        return gathered
 
     def confirm(self, candidate: Candidate, answer: Answer) -> Judgement:
-        """A candidate by the coordinator's answer: said, kept until it is asked again, or dropped."""
+        """Open the candidate's incident, wait for another confirmation, or drop it, by the coordinator's answer."""
         key = group_key(candidate.cluster, candidate.group)
         state = self.states[key]
         if isinstance(answer, str):
-            return self._kept(key, dropped(state, answer))
-        return self._kept(key, confirm(candidate, answer, state, self.policies(candidate.group)))
+            return self._keep(key, dropped(state, answer))
+        return self._keep(key, confirm(candidate, answer, state, self.policies(candidate.group)))
 
-    def evaluate(self, seen: Observation, ask: Ask) -> tuple[Recommendation, ...]:
-        """One group judged and, if it is a candidate, confirmed: the messages. Nothing is gathered."""
-        found = self.judge(seen)
-        if found.candidate is None:
-            return found.messages
-        return (*found.messages, *self.confirm(found.candidate, ask(seen)).messages)
+    def evaluate(self, observation: Observation, ask: Ask) -> tuple[Recommendation, ...]:
+        """Judge one group and confirm its candidate, without correlation. Returns the messages to publish, in order."""
+        judgement = self.judge(observation)
+        if judgement.candidate is None:
+            return judgement.messages
+        return (*judgement.messages, *self.confirm(judgement.candidate, ask(observation)).messages)
 
     def evaluate_all(
         self, observations: Iterable[Observation], ask: Ask, groups: int | None = None
     ) -> tuple[Recommendation, ...]:
-        """All groups of one cluster at one tick: the messages, in the order in which they would be published."""
-        messages: list[Recommendation] = []
-        seen = list(observations)
-        candidates: dict[str, tuple[Candidate, Observation]] = {}
-        for one in seen:
-            found = self.judge(one)
-            messages += found.messages
-            if found.candidate is not None:
-                candidates[one.group] = (found.candidate, one)
-        if not seen:
+        """Evaluate all groups of one cluster at one tick. Returns the messages to publish, in order.
+
+        ``groups``: number of groups on the cluster, where it is not the number of observations.
+        """
+        observed = {o.group: o for o in observations}
+        if not observed:
             return ()
-        listed = [candidate for candidate, _ in candidates.values()]
-        gathered = self.gather(seen[0].cluster, listed, len(seen) if groups is None else groups, seen[0].now)
+        judgements = [self.judge(observation) for observation in observed.values()]
+        messages = [message for judgement in judgements for message in judgement.messages]
+        first = next(iter(observed.values()))
+        candidates = [judgement.candidate for judgement in judgements if judgement.candidate is not None]
+        gathered = self.correlate(first.cluster, candidates, groups or len(observed), first.now)
         messages += gathered.messages
         for candidate in gathered.alone:
-            messages += self.confirm(candidate, ask(candidates[candidate.group][1])).messages
+            messages += self.confirm(candidate, ask(observed[candidate.group])).messages
         return tuple(messages)
 
-    def _kept(self, key: str, found: Judgement) -> Judgement:
-        self.states[key] = found.state
-        self.held[key] = found.dropped or found.held
-        if found.dropped:
-            self.dropped[found.dropped] += 1
-        self._say(found.messages)
-        return found
+    def _keep(self, key: str, judgement: Judgement) -> Judgement:
+        self.states[key] = judgement.state
+        self.suppressed_by[key] = judgement.dropped or judgement.held
+        if judgement.dropped:
+            self.dropped[judgement.dropped] += 1
+        self._publish(judgement.messages)
+        return judgement
 
-    def _say(self, messages: Iterable[Recommendation]) -> None:
+    def _publish(self, messages: Iterable[Recommendation]) -> None:
         for message in messages:
-            self.said[group_key(message.cluster, message.group)] = message
+            self.published[group_key(message.cluster, message.group)] = message

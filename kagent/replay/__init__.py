@@ -1,1 +1,1 @@
-"""A recorded piece of ``__consumer_offsets`` and its log ends, run through the evaluation of groups. Pure but for reading."""
+"""Replay of captures through the evaluation of groups."""

@@ -10,12 +10,12 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from math import exp
 from pathlib import Path
-from statistics import median
 
 from kagent.errors import KagentError
 from kagent.simulator import Report, Scenario, load, run, run_many, screen
@@ -41,11 +41,25 @@ def main() -> int:
     parser.add_argument(
         "--every-tick", action="store_true", help="healthy groups too at every tick, unscreened"
     )
+    parser.add_argument(
+        "--world",
+        choices=("harsh", "gentle"),
+        default="harsh",
+        help="where files happen that have neither `world:` nor `clients:`; the others are harsh anyway",
+    )
+    parser.add_argument("--pause", action="store_true", help="the pipeline pauses for 14 s every 4 min")
+    parser.add_argument(
+        "--first-hour", action="store_true", help="healthy groups only, each in its first hour: new to kagent"
+    )
     parser.add_argument("--drain", action="store_true", help="what following the advice saves, instead")
     parser.add_argument("--verbose", action="store_true", help="print every opening")
     args = parser.parse_args()
     try:
-        scenarios = [load(path) for path in _files(args.files or [HERE])]
+        scenarios = [load(path, args.world == "harsh") for path in _files(args.files or [HERE])]
+        if args.pause:
+            scenarios = [_paused(s) for s in scenarios]
+        if args.first_hour:
+            scenarios = [replace(s, hours=1.0, known_before=False) for s in scenarios if s.healthy]
         if args.drain:
             return _drain([s for s in scenarios if s.follow], args.seeds, args.first_seed, args.jobs)
         return _all(scenarios, args)
@@ -77,6 +91,10 @@ def _all(scenarios: list[Scenario], args: argparse.Namespace) -> int:
     return 0 if fine else 1
 
 
+def _paused(scenario: Scenario) -> Scenario:
+    return replace(scenario, world=replace(scenario.world, pipeline_pause_every_s=240.0))
+
+
 def _files(paths: Iterable[Path]) -> list[Path]:
     return [f for p in paths for f in (sorted(p.rglob("*.yaml")) if p.is_dir() else [p])]
 
@@ -87,6 +105,11 @@ def _runs(scenario: Scenario, seeds: int, days: float) -> int:
 
 def _batches(first: int, count: int) -> list[range]:
     return [range(n, min(n + SIDE_BY_SIDE, first + count)) for n in range(first, first + count, SIDE_BY_SIDE)]
+
+
+def _quantile(values: list[float], share: float) -> float:
+    """The smallest value that this share of them does not exceed; inf where they are that many."""
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))] if values else float("nan")
 
 
 def _some(work: tuple[Scenario, tuple[int, ...], bool]) -> list[Report]:
@@ -128,13 +151,13 @@ def _drain(scenarios: list[Scenario], seeds: int, first: int, jobs: int) -> int:
 def _healthy(runs: list[tuple[Scenario, list[Report]]]) -> bool:
     if not runs:
         return True
-    print(f"{'healthy':24} {'group-days':>10} {'openings':>9} {'per 1,000':>10} {'flaps':>6}")
+    print(f"{'healthy':30} {'group-days':>10} {'openings':>9} {'per 1,000':>10} {'flaps':>6}")
     days, openings = 0.0, 0
     for scenario, reports in runs:
         d, o = sum(r.hours for r in reports) / 24, sum(len(r.openings) for r in reports)
-        print(f"{scenario.name:24} {d:10.1f} {o:9} {1000 * o / d:10.1f} {sum(r.flaps for r in reports):6}")
+        print(f"{scenario.name:30} {d:10.1f} {o:9} {1000 * o / d:10.1f} {sum(r.flaps for r in reports):6}")
         days, openings = days + d, openings + o
-    print(f"{'all':24} {days:10.1f} {openings:9} {1000 * openings / days:10.1f}")
+    print(f"{'all':30} {days:10.1f} {openings:9} {1000 * openings / days:10.1f}")
     print(f"at 95 %: at most {1000 * _at_most(openings) / days:.2f} false openings per 1,000 group-days\n")
     return 1000 * openings / days <= FALSE_PER_1000
 
@@ -155,25 +178,44 @@ def _at_most(count: int) -> float:
 def _sick(runs: list[tuple[Scenario, list[Report]]]) -> bool:
     if not runs:
         return True
-    print(
-        f"{'sick':24} {'runs':>5} {'right':>6} {'minutes: median':>16} {'worst':>6} {'goal':>5} {'flaps':>6}"
-    )
-    right = total = flaps = 0
-    late = False
+    columns = f"{'runs':>5} {'right':>6} {'wrong':>6} {'silent':>6} {'later wrong':>11} {'p50 min':>8} {'p95':>6} {'flaps':>6}"
+    print(f"{'sick':30} {columns}   verdicts that led first")
+    right = total = flaps = later = 0
+    all_right = 0
+    waits: list[float] = []
     for scenario, reports in runs:
-        found = [r.detected / 60 for r in reports if r.detected is not None]
-        goal = max(10.0, 4 * scenario.commit / 60)
-        good, flapped = sum(bool(r.right) for r in reports), sum(r.flaps for r in reports)
-        missed = len(reports) - len(found)
-        worst = f"{max(found):6.1f}" if found and not missed else f"{missed:4} no"
-        middle = f"{median(found):16.1f}" if found else f"{'-':>16}"
+        good, silent = sum(bool(r.right) for r in reports), sum(r.detected is None for r in reports)
+        wrong = len(reports) - good - silent
+        times = [r.waited / 60 if r.waited is not None else float("inf") for r in reports]
+        later_here, flaps_here = sum(r.changed_wrong for r in reports), sum(r.flaps for r in reports)
         print(
-            f"{scenario.name:24} {len(reports):5} {good / len(reports):6.0%} {middle} {worst} {goal:5.0f} {flapped:6}"
+            f"{scenario.name:30} {len(reports):5} {good / len(reports):6.0%} {wrong:6} {silent:6} {later_here:11} "
+            f"{_quantile(times, 0.5):8.1f} {_quantile(times, 0.95):6.1f} {flaps_here:6}   {_led(reports)}"
         )
-        right, total, flaps = right + good, total + len(reports), flaps + flapped
-        late |= bool(missed) or max(found) > goal
-    print(f"{'all':24} {total:5} {right / total:6.0%}")
-    return right / total >= RIGHT and not late and flaps == 0
+        right, total, flaps, later = (
+            right + good,
+            total + len(reports),
+            flaps + flaps_here,
+            later + later_here,
+        )
+        all_right += good == len(reports)
+        waits += times
+    p50, p95 = _quantile(waits, 0.5), _quantile(waits, 0.95)
+    print(
+        f"{'all':30} {total:5} {right / total:6.0%} {'':6} {'':6} {later:11} {p50:8.1f} {p95:6.1f} {flaps:6}"
+    )
+    share = all_right / len(runs)
+    print(f"all seeds right in {all_right} of {len(runs)} archetypes ({share:.0%})")
+    print(
+        f"from 60 s behind until told: p50 {p50:.1f} min, p95 {p95:.1f} min (silent ones count as for ever)"
+    )
+    return share >= RIGHT and later == 0 and flaps == 0
+
+
+def _led(reports: list[Report]) -> str:
+    """How often each verdict led the first incident after the onset."""
+    first = [next((o.verdicts[0] for o in r.openings if r.detected is not None), "-") for r in reports]
+    return ", ".join(f"{name} {count}" for name, count in Counter(first).most_common())
 
 
 if __name__ == "__main__":

@@ -114,7 +114,7 @@ FAMILIES = MappingProxyType(
         "franz-go": Family("fetch", "fetch", "moved", 0),
         "franz-go-batch": Family("fetch", "batch", "moved", 100),
         "sarama": Family("even", "timer", "moved", 1, 1.0),
-        "kafka-go": Family("arrival", "timer", "moved", 1, 1.0),
+        "kafka-go": Family("even", "timer", "moved", 1, 1.0),
         "kafkajs": Family("fetch", "partition", "moved", 0),
     }
 )

@@ -2,8 +2,8 @@
 
 A member has one worker: a second of work a second, times its speed. Where a step's work fits into it, all is read. Else
 most clients empty what one fetch brought of a partition before they turn to the next (Java's Fetcher, aiokafka,
-kafka-python, franz-go, kafkajs); librdkafka and kafka-go serve records in the order in which they were fetched, which is the
-order of arrival while fetching keeps up, and one deep partition after another when it does not; sarama's goroutines share
+kafka-python, franz-go, kafkajs); librdkafka serves records in the order in which they were fetched, which is the
+order of arrival while fetching keeps up, and one deep partition after another when it does not; sarama's goroutines and kafka-go's readers share
 the worker evenly.
 """
 

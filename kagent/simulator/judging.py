@@ -1,21 +1,21 @@
-"""The simulator's only door to the judgement: judge, confirm, and the cheap look that most groups stop at.
+"""The simulator's only door to the judgement: an evaluation session, and the cheap look at which most groups stop.
 
-Whoever changes what the judgement passes over without a close look changes :func:`loud` and :func:`wants_a_look` with it.
+Whoever changes what the judgement passes over without a close look changes :func:`loud` and :meth:`Mind.wants_a_look` too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from kagent.advice.judge import confirm, judge, minded, unread_since
-from kagent.advice.state import JudgeState
+from kagent.advice.judge import minded, unread_since
 from kagent.contract.recommendation import Recommendation
+from kagent.group_key import group_key
+from kagent.incident.session import Ask, EvaluationSession
 from kagent.lag.commits import GONE
 from kagent.lag.log_ends import UNKNOWN, EndHistory
-from kagent.lag.membership import Roster
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
 from kagent.simulator.table import NEVER, Table
@@ -24,37 +24,30 @@ from kagent.simulator.world import Flags
 
 @dataclass(slots=True)
 class Mind:
-    """What is remembered and said of one group."""
+    """One evaluation session, and what was said in it: of one group, or of all groups of one cluster."""
 
-    state: JudgeState | None = None
+    session: EvaluationSession
     messages: list[Recommendation] = field(default_factory=list)
-    dropped: dict[str, int] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, policy: Policy) -> Mind:
+        return cls(EvaluationSession(lambda group: policy))
 
-def known_for_a_week(now: int) -> Mind:
-    """Of a group that has been watched for a week."""
-    return Mind(JudgeState(first_seen=now - 7 * 86_400_000, members_at=now))
+    def evaluate(self, observations: Sequence[Observation], ask: Ask, groups: int) -> list[Recommendation]:
+        """A look at these groups of the cluster, which has so many: what is said now."""
+        if groups == 1:
+            said = [message for one in observations for message in self.session.evaluate(one, ask)]
+        else:
+            said = list(self.session.evaluate_all(observations, ask, groups))
+        self.messages += said
+        return said
 
-
-def evaluate(
-    mind: Mind, seen: Observation, ask: Callable[[], Observation], policy: Policy
-) -> tuple[Recommendation, ...]:
-    """One look at one group: what is said now. ``ask``: the group as its coordinator tells of it."""
-    judgement = judge(seen, mind.state, policy)
-    if judgement.candidate is not None:
-        judgement = confirm(judgement.candidate, ask(), judgement.state, policy)
-        if judgement.dropped:
-            mind.dropped[judgement.dropped] = mind.dropped.get(judgement.dropped, 0) + 1
-    mind.state = judgement.state
-    mind.messages.extend(judgement.messages)
-    return judgement.messages
-
-
-def wants_a_look(mind: Mind, roster: Roster | None, now: int, policy: Policy) -> bool:
-    """Whether the group is to be looked at whatever its lag."""
-    state = mind.state
-    idle = roster is not None and any(not m.assigned for m in roster.members)
-    return state is None or idle or bool(state.incident or state.streak) or minded(state, now, policy)
+    def wants_a_look(self, seen: Observation, policy: Policy) -> bool:
+        """Whether the group is to be looked at whatever its lag."""
+        state = self.session.states.get(group_key(seen.cluster, seen.group))
+        idle = seen.roster is not None and any(not m.assigned for m in seen.roster.members)
+        remembers = state is None or bool(state.incident or state.streak)
+        return remembers or idle or (state is not None and minded(state, seen.now, policy))
 
 
 def loud(table: Table, ends: Mapping[str, EndHistory], as_of: int, policy: Policy) -> Flags:

@@ -30,6 +30,7 @@ from kagent.simulator.scenario import Scenario
 from kagent.simulator.table import EPOCH
 from kagent.simulator.world import World
 
+CLUSTER = "sim"
 LATENCY = 0.4
 """Seconds from a trigger to the event in the worker's hands."""
 SCREEN = 3
@@ -124,6 +125,8 @@ class Watcher:
     policy: Policy
     sight: Sight
     minds: list[Mind]
+    groups: tuple[str, ...]
+    """What each seed's group is called."""
     close: npt.NDArray[np.bool_]
     rosters: list[Roster | None]
     judged: npt.NDArray[np.int64]
@@ -186,19 +189,19 @@ def _run(scenario: Scenario, seeds: tuple[int, ...], policy: Policy, sieve: bool
             _tick(world, watcher, sieve)
             next_tick += scenario.tick
             watcher.truth.look(world)
-    return [
-        _report(scenario, seed, mind, watcher.truth, at)
-        for at, (seed, mind) in enumerate(zip(seeds, watcher.minds, strict=True))
-    ]
+    return [_report(scenario, seed, watcher, at) for at, seed in enumerate(seeds)]
 
 
 def _watcher(world: World, seeds: tuple[int, ...], policy: Policy) -> Watcher:
     """kagent when the scenario begins: it has known the group for a week, or sees it for the first time."""
-    count = world.seeds
+    count, name = world.seeds, world.scenario.name
     watcher = Watcher(
         policy=policy,
         sight=observing.begin(world, seeds),
-        minds=[Mind() for _ in range(count)],
+        minds=[Mind.of(policy)] * count
+        if world.scenario.together
+        else [Mind.of(policy) for _ in range(count)],
+        groups=tuple(f"{name}-{seed}" for seed in seeds) if world.scenario.together else (name,) * count,
         close=np.ones(count, bool),
         rosters=[None] * count,
         judged=np.full(count, -1),
@@ -206,7 +209,8 @@ def _watcher(world: World, seeds: tuple[int, ...], policy: Policy) -> Watcher:
     )
     if world.scenario.known_before:
         watcher.sight.table.known_before(round(world.scenario.commit * 1000))
-        watcher.minds = [judging.known_for_a_week(EPOCH) for _ in range(count)]
+        for mind, group in zip(watcher.minds, watcher.groups, strict=True):
+            mind.session.assume_known(CLUSTER, group, EPOCH - 7 * 86_400_000, EPOCH)
     return watcher
 
 
@@ -215,6 +219,7 @@ def _roster(world: World, watcher: Watcher, at: int) -> Roster:
     if known is not None and known.generation == int(world.generation[at]):
         return known
     key = (
+        watcher.groups[at],
         int(world.generation[at]),
         float(world.changed_at[at]),
         world.owner[at].tobytes(),
@@ -222,16 +227,16 @@ def _roster(world: World, watcher: Watcher, at: int) -> Roster:
     )
     made = watcher.known.get(key)
     if made is None:
-        made = watcher.known[key] = Roster.of(_view(world, at))
+        made = watcher.known[key] = Roster.of(_view(world, at, watcher.groups[at]))
     watcher.rosters[at] = made
     return made
 
 
-def _view(world: World, at: int) -> View:
+def _view(world: World, at: int, group: str) -> View:
     simple = world.scenario.kind == "simple"
     members = () if simple else tuple(_described(world, at, slot) for slot in world.order[at])
     return View(
-        group=world.scenario.name,
+        group=group,
         type="simple" if simple else "consumer" if world.scenario.kind == "consumer" else "classic",
         state="Stable" if world.order[at] else "Empty",
         protocol_type=None if simple else "consumer",
@@ -265,8 +270,8 @@ def _observe(world: World, watcher: Watcher, at: int, now: int) -> Observation:
     made = world.scenario.world
     harsh = bool(made.samples_every_s[1])
     return Observation(
-        cluster="sim",
-        group=world.scenario.name,
+        cluster=CLUSTER,
+        group=watcher.groups[at],
         now=now,
         roster=_roster(world, watcher, at),
         commits=watcher.sight.table.rows(at),
@@ -274,7 +279,10 @@ def _observe(world: World, watcher: Watcher, at: int, now: int) -> Observation:
             t.name: watcher.sight.ends[t.name].part(at * t.partitions, (at + 1) * t.partitions)
             for t in world.topics
         },
-        topics={t.name: TopicInfo(t.partitions, world.ids[t.name], t.compacted) for t in world.topics},
+        topics={
+            t.name: TopicInfo(t.partitions, world.ids[t.name], t.compacted, (0,) * t.partitions)
+            for t in world.topics
+        },
         as_of=ms(watcher.sight.as_of),
         blind=watcher.sight.blind(world.time + LATENCY, made.fresh_s),
         patience=max(PAUSE, round(3000 * world.scenario.sample)) if harsh else None,
@@ -292,19 +300,29 @@ def _tick(world: World, watcher: Watcher, sieve: bool) -> None:
     loud = watcher.close | changed
     if sieve and not again:
         loud |= judging.loud(sight.table, sight.ends, ms(sight.as_of), watcher.policy)
-    for at in range(world.seeds) if again or not sieve else np.flatnonzero(loud).tolist():
-        _judge(world, watcher, at, now)
+    looked = range(world.seeds) if again or not sieve else np.flatnonzero(loud).tolist()
+    if world.scenario.together:
+        _judge(world, watcher, watcher.minds[0], list(looked), now)
+    else:
+        for at in looked:
+            _judge(world, watcher, watcher.minds[at], [at], now)
 
 
-def _judge(world: World, watcher: Watcher, at: int, now: int) -> None:
-    mind, policy = watcher.minds[at], watcher.policy
-    seen = _observe(world, watcher, at, now)
-    said = judging.evaluate(mind, seen, lambda: _ask(world, seen, at, now), policy)
-    watcher.looks += 1
-    watcher.close[at] = judging.wants_a_look(mind, seen.roster, now, policy)
+def _judge(world: World, watcher: Watcher, mind: Mind, looked: list[int], now: int) -> None:
+    policy = watcher.policy
+    seen = {watcher.groups[at]: _observe(world, watcher, at, now) for at in looked}
+    places = dict(zip(seen, looked, strict=True))
+    said = mind.evaluate(
+        tuple(seen.values()),
+        lambda one: _ask(world, one, places[one.group], now),
+        world.seeds if world.scenario.together else 1,
+    )
+    watcher.looks += len(looked)
+    for group, at in places.items():
+        watcher.close[at] = mind.wants_a_look(seen[group], policy)
     for message in said:
-        if message.status is Status.OPEN and world.scenario.follow:
-            _follow(world, at, message)
+        if message.status is Status.OPEN and world.scenario.follow and message.group in places:
+            _follow(world, places[message.group], message)
 
 
 def _ask(world: World, seen: Observation, at: int, now: int) -> Observation:
@@ -357,8 +375,10 @@ def _slot(world: World, at: int, told: str) -> int:
     return names[told] if told in names else world.slots.index(told)
 
 
-def _report(scenario: Scenario, seed: int, mind: Mind, true: truth.Truth, at: int) -> Report:
-    openings = _openings(mind.messages)
+def _report(scenario: Scenario, seed: int, watcher: Watcher, at: int) -> Report:
+    mind, true = watcher.minds[at], watcher.truth
+    messages = [m for m in mind.messages if m.group == watcher.groups[at]]
+    openings = _openings(messages)
     first = next((o for o in openings if o.at >= scenario.onset), None)
     flaps = sum(
         1
@@ -375,8 +395,8 @@ def _report(scenario: Scenario, seed: int, mind: Mind, true: truth.Truth, at: in
         right=right,
         flaps=flaps,
         drained=true.drained[at],
-        dropped=dict(mind.dropped),
-        messages=tuple(mind.messages),
+        dropped=dict(mind.session.dropped),
+        messages=tuple(messages),
         behind=true.behind[at],
         changed_wrong=bool(right and first and not set(first.verdicts) <= set(scenario.expect)),
     )

@@ -88,6 +88,8 @@ class Scenario:
     world: Conditions = GENTLE
     clients: Clients = PLAIN_CLIENTS
     autoscaler: Autoscaler | None = None
+    together: bool = False
+    """Whether the seeds are groups of one cluster, which one session judges; else each has kagent for itself."""
 
     @property
     def healthy(self) -> bool:

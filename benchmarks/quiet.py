@@ -52,6 +52,12 @@ def main() -> int:
         "--first-hour", action="store_true", help="healthy groups only, each in its first hour: new to kagent"
     )
     parser.add_argument("--drain", action="store_true", help="what following the advice saves, instead")
+    parser.add_argument(
+        "--act", action="store_true", help="the first feasible action is carried out a minute later, instead"
+    )
+    parser.add_argument(
+        "--cliffs", action="store_true", help="sick groups with each parameter 10 % more and less, instead"
+    )
     parser.add_argument("--verbose", action="store_true", help="print every opening")
     args = parser.parse_args()
     try:
@@ -62,6 +68,10 @@ def main() -> int:
             scenarios = [replace(s, hours=1.0, known_before=False) for s in scenarios if s.healthy]
         if args.drain:
             return _drain([s for s in scenarios if s.follow], args.seeds, args.first_seed, args.jobs)
+        if args.act:
+            return _act([s for s in scenarios if not s.healthy], args.seeds, args.first_seed, args.jobs)
+        if args.cliffs:
+            return _cliffs([s for s in scenarios if not s.healthy], args.seeds, args.first_seed, args.jobs)
         return _all(scenarios, args)
     except KagentError as error:
         print(error, file=sys.stderr)
@@ -145,6 +155,109 @@ def _drain(scenarios: list[Scenario], seeds: int, first: int, jobs: int) -> int:
             cells.append(f"{medians[way]:12.1f}" if medians[way] < float("inf") else f"{'never':>12}")
         fine &= medians["plan"] <= medians["nothing"]
         print(f"{scenario.name:24}" + "".join(cells))
+    return 0 if fine else 1
+
+
+LATER_S = 30.0
+"""A worst member that much later than by doing nothing is later."""
+
+
+def _acted(work: tuple[Scenario, bool, tuple[int, ...]]) -> list[Report]:
+    scenario, act, seeds = work
+    made = replace(
+        scenario,
+        hours=scenario.hours + 1.0,
+        follow="first" if act else False,
+        world=replace(scenario.world, remember_all=True),
+    )
+    return [replace(report, messages=()) for report in run_many(made, seeds)]
+
+
+def _act(scenarios: list[Scenario], seeds: int, first: int, jobs: int) -> int:
+    """Drains measured and promised, and whether the worst member ends later than if nothing is done."""
+    some = tuple(range(first, first + seeds))
+    work = [(s, act, some) for s in scenarios for act in (True, False)]
+    with ProcessPoolExecutor(jobs) as pool:
+        found = list(pool.map(_acted, work))
+    head = ("acted", "promised", "in 1.5 x", "never", "later than nothing", "median took s")
+    print(f"{'first action carried out':32}" + "".join(f"{h:>20}" for h in head))
+    totals = Counter[str]()
+    for at, scenario in enumerate(scenarios):
+        acted, nothing = found[2 * at], found[2 * at + 1]
+        row = Counter[str]()
+        for with_it, without in zip(acted, nothing, strict=True):
+            if not with_it.acted:
+                continue
+            row["acted"] += 1
+            row["never"] += with_it.took is None
+            row["later"] += with_it.worst > without.worst + LATER_S
+            if with_it.predicted is not None:
+                row["promised"] += 1
+                row["kept"] += with_it.took is not None and with_it.took <= 1.5 * with_it.predicted + 30
+        took = [r.took if r.took is not None else float("inf") for r in acted if r.acted]
+        cells = (row["acted"], row["promised"], row["kept"], row["never"], row["later"])
+        print(f"{scenario.name:32}" + "".join(f"{c:20}" for c in cells) + f"{_quantile(took, 0.5):20.0f}")
+        totals += row
+    print(f"{'all':32}" + "".join(f"{totals[c]:20}" for c in ("acted", "promised", "kept", "never", "later")))
+    return 0 if totals["kept"] >= 0.9 * totals["promised"] and not totals["later"] else 1
+
+
+def _times(scenario: Scenario, what: str, by: float) -> Scenario:
+    """The scenario with one parameter multiplied."""
+    if what in ("inflow", "cost", "noise", "backlog"):
+        topics = tuple(replace(t, **{what: getattr(t, what) * by}) for t in scenario.topics)
+        events = tuple(
+            {**e, "records": e["records"] * by} if what == "backlog" and "records" in e else e
+            for e in scenario.events
+        )
+        return replace(scenario, topics=topics, events=events)
+    if what == "commit":
+        return replace(scenario, commit=scenario.commit * by)
+    if what == "samples":
+        least, greatest = scenario.world.samples_every_s
+        return replace(scenario, world=replace(scenario.world, samples_every_s=(least * by, greatest * by)))
+    if what == "seen after":
+        least, greatest = scenario.world.commits_seen_after_s
+        return replace(
+            scenario, world=replace(scenario.world, commits_seen_after_s=(least * by, greatest * by))
+        )
+    size = max(1, round((scenario.clients.record_bytes or 400) / by))
+    return replace(scenario, clients=replace(scenario.clients, record_bytes=size))
+
+
+PARAMETERS = ("inflow", "cost", "noise", "backlog", "commit", "samples", "seen after", "fetch")
+
+
+def _cliffs(scenarios: list[Scenario], seeds: int, first: int, jobs: int) -> int:
+    """Right verdicts and median minutes to detect them, with each parameter of the world 10 % less and more."""
+    changes = [("as it is", 1.0)] + [(what, by) for what in PARAMETERS for by in (0.9, 1.1)]
+    some = tuple(range(first, first + seeds))
+    work = [(_times(s, what, by) if by != 1.0 else s, some, True) for what, by in changes for s in scenarios]
+    with ProcessPoolExecutor(jobs) as pool:
+        found = list(pool.map(_some, work))
+    base: dict[str, tuple[float, float]] = {}
+    print(
+        f"{'cliffs':20} {'right':>12} {'p50 min':>8} {'p95':>6}   flipped, or detection moved by more than a third"
+    )
+    fine = True
+    for turn, (what, by) in enumerate(changes):
+        rows = found[turn * len(scenarios) : (turn + 1) * len(scenarios)]
+        moved, waits, right = [], [], 0
+        for scenario, reports in zip(scenarios, rows, strict=True):
+            times = [r.waited / 60 if r.waited is not None else float("inf") for r in reports]
+            good = sum(bool(r.right) for r in reports)
+            here = (good / len(reports), _quantile(times, 0.5))
+            known = base.setdefault(scenario.name, here)
+            slack = max(1 / 3 * known[1], 0.5)
+            if here[0] != known[0] or not (here[1] == known[1] or abs(here[1] - known[1]) <= slack):
+                moved.append(scenario.name)
+            right, waits = right + good, waits + times
+        fine &= len(moved) <= 0.1 * len(scenarios)
+        label = what if by == 1.0 else f"{what} x {by}"
+        counts = f"{right} of {len(waits)}"
+        print(
+            f"{label:20} {counts:>12} {_quantile(waits, 0.5):8.1f} {_quantile(waits, 0.95):6.1f}   {', '.join(moved)}"
+        )
     return 0 if fine else 1
 
 

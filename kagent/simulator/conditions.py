@@ -47,6 +47,8 @@ class Conditions:
     newer_commits_at_confirmation: bool = True
     """The coordinator is asked for commits that the tables do not have yet."""
     brokers: int = 3
+    remember_all: bool = False
+    """Log ends of the whole run are kept, so that any lateness can be told at its end."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from kagent.lag.log_ends import PAUSE, EndHistory
 from kagent.lag.membership import Roster
 from kagent.lag.observation import Observation, TopicInfo
 from kagent.policy import Policy, make_policy
-from kagent.simulator import judging, observing, rebalancing, truth
+from kagent.simulator import following, judging, observing, rebalancing, truth
 from kagent.simulator import world as w
 from kagent.simulator.events import happen
 from kagent.simulator.judging import Mind
@@ -109,6 +109,13 @@ class Report:
     """When a member was a minute behind for the first time after the onset, in truth: seconds after the onset."""
     changed_wrong: bool = False
     """Whether the first incident was told right first, and then wrong."""
+    predicted: float | None = None
+    """Where the first action was carried out: in how many seconds it should be drained; None if nothing was promised."""
+    took: float | None = None
+    """And how long it took; None if it never was."""
+    acted: bool = False
+    worst: float = 0.0
+    """How late the latest member was at the end, in seconds."""
 
     @property
     def waited(self) -> float | None:
@@ -132,6 +139,8 @@ class Watcher:
     judged: npt.NDArray[np.int64]
     """The generations that were judged last."""
     truth: truth.Truth
+    acts: dict[int, float] = field(default_factory=dict)
+    """When a group carries out what it was told."""
     known: dict[tuple[Any, ...], Roster] = field(default_factory=dict)
     looks: int = 0
 
@@ -185,10 +194,13 @@ def _run(scenario: Scenario, seeds: tuple[int, ...], policy: Policy, sieve: bool
         rebalancing.autoscale(world)
         w.step(world, step)
         observing.look(world, watcher.sight)
+        _act(world, watcher)
         if world.time >= next_tick:
             _tick(world, watcher, sieve)
             next_tick += scenario.tick
             watcher.truth.look(world)
+    if scenario.follow == following.FIRST or scenario.world.remember_all:
+        watcher.truth.worst = truth.lateness(world)
     return [_report(scenario, seed, watcher, at) for at, seed in enumerate(seeds)]
 
 
@@ -321,8 +333,16 @@ def _judge(world: World, watcher: Watcher, mind: Mind, looked: list[int], now: i
     for group, at in places.items():
         watcher.close[at] = mind.wants_a_look(seen[group], policy)
     for message in said:
-        if message.status is Status.OPEN and world.scenario.follow and message.group in places:
-            _follow(world, places[message.group], message)
+        if message.status is Status.OPEN and message.group in places:
+            _told(world, watcher, places[message.group], message)
+
+
+def _told(world: World, watcher: Watcher, at: int, message: Recommendation) -> None:
+    if world.scenario.follow == following.FIRST:
+        if watcher.truth.acted[at] is None and world.time >= world.scenario.onset:
+            watcher.acts.setdefault(at, world.time + following.ACT_AFTER_S)
+    elif world.scenario.follow:
+        following.follow(world, at, message)
 
 
 def _ask(world: World, seen: Observation, at: int, now: int) -> Observation:
@@ -359,20 +379,15 @@ def _asked_commits(world: World, seen: Observation, at: int, now: int) -> dict[s
     return out
 
 
-def _follow(world: World, at: int, message: Recommendation) -> None:
-    if isinstance(world.scenario.follow, str):
-        rebalancing.switch(world, at, world.scenario.follow)
-    elif message.moves:
-        owner = world.owner[at].copy()
-        for move in message.moves:
-            owner[world.rows(move.topic)[move.partition]] = _slot(world, at, move.to)
-        rebalancing.rebalance(world, at, owner)
-
-
-def _slot(world: World, at: int, told: str) -> int:
-    """The member that kagent calls so."""
-    names = {f"{world.scenario.name}-{world.slots[s]}/10.0.0.1": s for s in world.order[at]}
-    return names[told] if told in names else world.slots.index(told)
+def _act(world: World, watcher: Watcher) -> None:
+    """Groups that carry out the first action do so a while after the first message, by the latest one."""
+    for at in [at for at, when in watcher.acts.items() if when <= world.time]:
+        del watcher.acts[at]
+        told = [m for m in watcher.minds[at].messages if m.group == watcher.groups[at]]
+        if told and told[-1].status in (Status.OPEN, Status.UPDATED):
+            following.carry_out(world, at, told[-1])
+            watcher.truth.acted[at] = world.time
+            watcher.truth.predicted[at] = following.predicted_s(told[-1])
 
 
 def _report(scenario: Scenario, seed: int, watcher: Watcher, at: int) -> Report:
@@ -398,6 +413,10 @@ def _report(scenario: Scenario, seed: int, watcher: Watcher, at: int) -> Report:
         dropped=dict(mind.session.dropped),
         messages=tuple(messages),
         behind=true.behind[at],
+        predicted=true.predicted[at],
+        took=true.took(at),
+        acted=true.acted[at] is not None,
+        worst=true.worst[at],
         changed_wrong=bool(right and first and not set(first.verdicts) <= set(scenario.expect)),
     )
 

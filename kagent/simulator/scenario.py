@@ -84,7 +84,8 @@ class Scenario:
     known_before: bool = True
     """Whether kagent has known the group long enough at the start; else it learns first."""
     follow: bool | str = False
-    """Whether the group follows the plan of the first recommendation; or the strategy that it switches to then."""
+    """Whether the group follows the plan of the first recommendation; or the strategy that it switches to then; or `first`: it
+    carries out the first feasible action, a minute later."""
     world: Conditions = GENTLE
     clients: Clients = PLAIN_CLIENTS
     autoscaler: Autoscaler | None = None
@@ -169,7 +170,7 @@ def _checked(scenario: Scenario, where: str) -> None:
     checks.one_of(scenario.assignor, checks.ASSIGNORS, f"{where}: assignor")
     checks.clients(scenario.clients, sizes, where)
     if not isinstance(scenario.follow, bool):
-        checks.one_of(scenario.follow, STRATEGIES, f"{where}: follow")
+        checks.one_of(scenario.follow, (*STRATEGIES, "first"), f"{where}: follow")
     if scenario.assignment is not None:
         checks.assignment(scenario.assignment, scenario.members, sizes, where)
     checks.events(scenario.events, scenario.members, sizes, where)

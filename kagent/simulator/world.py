@@ -235,7 +235,12 @@ def begin(scenario: Scenario, seeds: Sequence[int]) -> World:
         ids={t.name: f"id-{t.name}-0" for t in scenario.topics},
         noise=np.zeros(base.shape),
         noise_until=np.full(many, -1.0),
-        memory_s=max(120.0, delayed + 2 * SLOT, MEMORY_S if clients.arrival.any() else 0.0),
+        memory_s=max(
+            120.0,
+            delayed + 2 * SLOT,
+            MEMORY_S if clients.arrival.any() else 0.0,
+            scenario.hours * 3600 if scenario.world.remember_all else 0.0,
+        ),
         scaled_at=np.full(many, -NEVER),
     )
     for name in range(scenario.members):

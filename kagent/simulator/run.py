@@ -191,7 +191,6 @@ def _run(scenario: Scenario, seeds: tuple[int, ...], policy: Policy, sieve: bool
             for more in happen(world, heapq.heappop(queue)[2]):
                 heapq.heappush(queue, (float(more["at"]), serial, more))
                 serial += 1
-        rebalancing.autoscale(world)
         w.step(world, step)
         observing.look(world, watcher.sight)
         _act(world, watcher)

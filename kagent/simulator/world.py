@@ -306,6 +306,7 @@ def step(world: World, dt: float) -> None:
     world.before = world.position
     _disturb(world, dt)
     _arrive(world, dt)
+    rebalancing.autoscale(world)
     rebalancing.advance(world)
     busy = _flags()
     if not world.resting and world.slots:

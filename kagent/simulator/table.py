@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kagent.lag.commits import GAPS, GONE, TopicCommits
+from kagent.lag.commits import GAPS, GONE, LATEST, TopicCommits
 from kagent.simulator.committing import taken
 from kagent.simulator.scenario import Topic
 from kagent.simulator.world import Flags, Longs, World
 
 NEVER = np.iinfo(np.int64).max
+UNSEEN = -2
 EPOCH = 1_700_000_000_000
 """The simulated clock starts here, in ms."""
 
@@ -31,6 +32,8 @@ class Table:
     time: Longs
     source: Longs
     moved: Longs
+    recent: Longs
+    """(LATEST, seeds, partitions): the latest different offsets, the newest last; UNSEEN before there were so many."""
     gaps: Longs
     """(seeds, topics, GAPS), the newest last; NEVER where there was none yet."""
     commits: Longs
@@ -53,6 +56,7 @@ class Table:
             time=time,
             source=np.arange(time.size).reshape(time.shape),
             moved=time.copy(),
+            recent=np.stack([np.full_like(time, UNSEEN)] * (LATEST - 1) + [world.committed.astype(np.int64)]),
             gaps=np.full((seeds, len(topics), GAPS), NEVER),
             commits=np.ones((seeds, len(topics)), np.int64),
             first=np.repeat(time.min(axis=1)[:, None], len(topics), axis=1),
@@ -85,6 +89,8 @@ class Table:
         if topic_id != self.ids[code]:  # created anew: the old commits count no more
             self.ids[code] = topic_id
             self.committed[:, here] = GONE
+            self.recent[:, :, here] = UNSEEN
+            self.recent[-1, :, here] = GONE
             self.rewound[:, code] = 0
         before, told = self.committed[:, here], self.time[:, here]
         again = made & (before != GONE)
@@ -94,12 +100,22 @@ class Table:
         self.gaps[new, code, -1] = gap[new]
         back = np.where(again & (offset < before), time, 0).max(axis=1)
         self.rewound[:, code] = np.maximum(self.rewound[:, code], back)
-        self.moved[:, here] = np.where(made & (offset != before), time, self.moved[:, here])
+        self.moved[:, here] = np.where(
+            self._progress(here, made & (offset != before), offset), time, self.moved[:, here]
+        )
         self.committed[:, here] = np.where(made, offset, before)
         self.time[:, here] = np.where(made, time, told)
         self.stood += 1
         self.source[:, here] = np.where(made, self.stood, self.source[:, here])
         self.commits[:, code] += some
+
+    def _progress(self, here: slice, changed: Flags, offset: Longs) -> Flags:
+        """Which of the changed offsets are progress, as ``kagent.lag.commits`` tells it: the least of the last three rose."""
+        known = self.recent[:, :, here].copy()
+        kept = np.concatenate([known[1:], offset[None]])
+        young = (known[0] == UNSEEN) | (known == GONE).any(axis=0)
+        self.recent[:, :, here] = np.where(changed, kept, known)
+        return np.asarray(changed & (young | (kept.min(axis=0) > known.min(axis=0))))
 
     def rows(self, at: int) -> dict[str, TopicCommits]:
         """One group's rows of the lag table."""

@@ -9,7 +9,7 @@ import pytest
 
 from kagent.contract.recommendation import Recommendation, Status, to_bytes
 from kagent.group_key import group_key
-from kagent.incident.session import COMMON, EvaluationSession
+from kagent.incident.session import EvaluationSession, population_of
 from kagent.lag.observation import Observation
 from kagent.policy import Policies, make_policy
 from kagent.replay.driver import TICK_MS, RecordedCluster
@@ -64,7 +64,10 @@ def test_step_by_step_gives_the_same_messages_as_all_at_once(ticks: Callable[[],
         judgement = stepwise.judge(observation)
         by_steps += judgement.messages
         candidates = [judgement.candidate] if judgement.candidate else []
-        for candidate in stepwise.correlate("main", candidates, 1, observation.now).alone:
+        by_steps += stepwise.correlate(
+            "main", candidates, population_of([observation]), observation.now
+        ).messages
+        for candidate in candidates:
             by_steps += stepwise.confirm(candidate, observation).messages
     assert by_steps
     assert list(map(to_bytes, at_once)) == list(map(to_bytes, by_steps))
@@ -107,13 +110,13 @@ def test_a_session_made_from_the_states_of_another_carries_on(ticks: Callable[[]
 
 
 def test_each_group_is_judged_by_its_own_policy(ticks: Callable[[], Observed]) -> None:
-    patient = make_policy({"min_behind": 1e6, "stall_after": 1e6})
+    patient = make_policy({"min_behind": 1e6})
     session = EvaluationSession(lambda group: patient if group == GROUP else make_policy({}))
     session.assume_known("main", GROUP, 0, WEEK_MS)
     assert [m for observation in ticks() for m in session.evaluate(observation, lambda seen: seen)] == []
 
 
-def test_six_groups_that_ripen_together_are_each_opened_or_covered_by_a_common_incident(
+def test_six_groups_that_ripen_together_are_each_opened_whatever_they_have_in_common(
     captured: Callable[[str], Recording],
 ) -> None:
     record = captured("skew")
@@ -128,6 +131,5 @@ def test_six_groups_that_ripen_together_are_each_opened_or_covered_by_a_common_i
             observation = cluster.observe(GROUP)
             copies = [replace(observation, group=name) for name in names]
             session.evaluate_all(copies, lambda seen: seen)
-    suppressed = {name for name in names if session.suppressed_by[group_key("main", name)] == COMMON}
     open_ = {m.group for m in session.published.values() if m.status is not Status.RESOLVED}
-    assert suppressed | (open_ & set(names)) == set(names)
+    assert open_ >= set(names)

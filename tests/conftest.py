@@ -24,7 +24,7 @@ from kagent.kafka.acls import Rule
 from kagent.settings import Cluster
 
 PASSWORD = "pa ss,wo=rd"
-USERS = ("pipeline", "worker", "subscriber", "alert", "owner")
+USERS = ("pipeline", "worker", "subscriber", "alert", "owner", "recorder")
 
 # How long one example takes says more of the machine than of the code. Examples are the same at every run, so that what
 # fails is what was changed; `make explore` looks for others.

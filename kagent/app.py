@@ -1,6 +1,6 @@
 """The Faust app: topics, tables, agents and ticks. Wiring only; ``faust -A kagent.app worker`` runs it.
 
-What decides stands in ``kagent.worker`` and ``kagent.advice``. Table rows are written inside agents alone (Faust
+What decides stands in ``kagent.worker`` and ``kagent.incident``. Table rows are written inside agents alone (Faust
 allows it nowhere else), so a timer sends a tick to every owned partition and an agent judges that partition's groups.
 """
 

@@ -12,12 +12,12 @@ from urllib.parse import quote
 import click
 import orjson
 
-from kagent.advice.explain import explain, lines
 from kagent.check.run import UNSEEN, Checkup
 from kagent.commands.check import policies, watch
 from kagent.commands.common import chosen
 from kagent.commands.spans import SPAN
 from kagent.errors import InputError, KafkaError
+from kagent.incident.explanation import explain, lines
 from kagent.kafka.admin import Admin
 from kagent.settings import Cluster, Settings
 from kagent.text import shown

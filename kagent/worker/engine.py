@@ -16,15 +16,15 @@ from typing import Any
 
 import orjson
 
-from kagent.advice.incident import expired
-from kagent.advice.judge import Candidate, Judgement
-from kagent.advice.state import JudgeState
-from kagent.advice.storms import Recent
 from kagent.contract.events import Beat, GroupEvent, decode
 from kagent.contract.recommendation import Recommendation, State, Status, Verdict, to_bytes
 from kagent.contract.redaction import Redaction
+from kagent.detect.state import JudgeState
 from kagent.errors import KafkaError
 from kagent.group_key import group_key
+from kagent.incident.correlation import Population, Recent
+from kagent.incident.evaluate import Candidate, Judgement
+from kagent.incident.lifecycle import expired
 from kagent.incident.session import EvaluationSession
 from kagent.lag.log_end_coverage import unread
 from kagent.lag.log_ends import PAUSE, EndHistory
@@ -252,7 +252,8 @@ class Desk:
             found = await self._judge(partition, entry, at, counts)
             if found is not None:
                 candidates.append((entry, found))
-        for entry, candidate in await self._gathered(partition, candidates, at):
+        await self._correlate(partition, candidates, at)
+        for entry, candidate in candidates:
             await self._confirm(partition, entry, candidate, at)
         await self._close_gone(partition, at)
         self._keep_ends(partition, at)
@@ -277,20 +278,14 @@ class Desk:
             for cluster, summary in summaries.items()
         ]
 
-    async def _gathered(
-        self, partition: int, candidates: list[tuple[Entry, Candidate]], at: int
-    ) -> list[tuple[Entry, Candidate]]:
-        """The candidates that speak for themselves; where many would open at once, one common incident speaks."""
-        alone: list[tuple[Entry, Candidate]] = []
+    async def _correlate(self, partition: int, candidates: list[tuple[Entry, Candidate]], at: int) -> None:
+        """Publish what many groups have in common; each group's own candidate stands beside it."""
         for cluster in self._clusters(partition):
-            mine = [(e, c) for e, c in candidates if e.cluster == cluster]
+            mine = [c for e, c in candidates if e.cluster == cluster]
             before = self.recent.get(cluster, Recent())
-            groups = sum(
-                e.cluster == cluster for entries in self.index.partitions.values() for e in entries.values()
-            )
-            found = self.session.correlate(cluster, [c for _, c in mine], groups, at)
-            kept = {candidate.group for candidate in found.alone}
-            alone += [(e, c) for e, c in mine if c.group in kept]
+            if not mine and before == Recent():
+                continue
+            found = self.session.correlate(cluster, mine, self._population(cluster), at)
             try:
                 for message in found.messages:
                     await self.publish(group_key(cluster, message.group), to_bytes(message))
@@ -299,7 +294,19 @@ class Desk:
                 raise
             if found.recent != before:
                 self._keep_coverage(partition)
-        return alone
+
+    def _population(self, cluster: str) -> Population:
+        """How many of this worker's groups read each topic and from each broker."""
+        topics: Counter[str] = Counter()
+        brokers: Counter[int] = Counter()
+        infos, count = self.infos.get(cluster, {}), 0
+        for entries in self.index.partitions.values():
+            for entry in entries.values():
+                if entry.cluster == cluster:
+                    count += 1
+                    topics.update(entry.commits.keys())
+                    brokers.update({b for t in entry.commits if t in infos for b in infos[t].leaders})
+        return Population(count, topics, brokers)
 
     def _clusters(self, partition: int) -> set[str]:
         heard = self.coverage.get(partition, Coverage()).clusters()
@@ -335,7 +342,7 @@ class Desk:
             self.counts["judgements_failed"] += 1
             counts[entry.cluster, "blind"] += 1
             return None
-        counts[entry.cluster, "blind" if seen.blind or found.held == "unwatched" else "judged"] += 1
+        counts[entry.cluster, "blind" if seen.blind or found.suppressed_by == "unwatched" else "judged"] += 1
         if entry.unjudged_since is not None:
             self.delays.add("verdict", self.now - entry.unjudged_since)
             entry.unjudged_since = None

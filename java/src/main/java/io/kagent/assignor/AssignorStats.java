@@ -22,7 +22,7 @@ final class AssignorStats implements AssignorStatsMXBean {
     private static final int REMEMBERED = 1_000;
 
     private final Mode mode;
-    private final TopicReader reader;
+    private final Source reader;
     private final Map<Reason, LongAdder> counts = new EnumMap<>(Reason.class);
     private final Set<String> logged = Collections.newSetFromMap(new LinkedHashMap<>() {
         private static final long serialVersionUID = 1L;
@@ -34,7 +34,7 @@ final class AssignorStats implements AssignorStatsMXBean {
     });
     private volatile long lastDecisionNs;
 
-    AssignorStats(Mode mode, TopicReader reader) {
+    AssignorStats(Mode mode, Source reader) {
         this.mode = mode;
         this.reader = reader;
         for (Reason reason : Reason.values()) {

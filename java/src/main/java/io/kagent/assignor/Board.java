@@ -4,6 +4,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Collection;
 import java.util.LinkedHashSet;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Predicate;
@@ -92,20 +93,23 @@ final class Board {
         }
         Set<String> old = memberIds(before);
         Set<String> now = memberIds(after);
+        // The new ones first: a member in both is never without its key.
         now.forEach(id -> keysOfMember.merge(id, Set.of(after.key()), Board::union));
-        old.stream().filter(id -> !now.contains(id)).forEach(id -> keysOfMember.computeIfPresent(id, (i, keys) -> less(keys, after.key())));
+        old.removeAll(now);
+        old.forEach(id -> keysOfMember.computeIfPresent(id, (member, keys) -> less(keys, after.key())));
     }
 
     private static Set<String> memberIds(Standing standing) {
         Set<String> ids = new LinkedHashSet<>();
-        if (standing.recommendation() != null && !standing.recommendation().over()) {
-            standing.recommendation().members().forEach(told -> {
-                if (told.memberId() != null) {
-                    ids.add(told.memberId());
-                }
-            });
-        }
+        add(standing.recommendation(), ids);
+        add(standing.lastPlan(), ids);
         return ids;
+    }
+
+    private static void add(Recommendation rec, Set<String> ids) {
+        if (rec != null && !rec.over()) {
+            rec.members().stream().map(Recommendation.Told::memberId).filter(Objects::nonNull).forEach(ids::add);
+        }
     }
 
     private static Set<String> union(Set<String> some, Set<String> more) {

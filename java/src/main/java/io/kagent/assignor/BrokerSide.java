@@ -18,14 +18,14 @@ import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
 
 /** What all assignors of one broker share: what was read, what is kept, what was counted. */
 final class BrokerSide {
-    private final TopicReader reader;
+    private final Source reader;
     private final AssignorStats stats;
     private final KeptPlans<Uuid> kept = new KeptPlans<>();
     private final Decider<Uuid> decider = new Decider<>(kept);
     private final Rules rules;
     private final LongSupplier clockMs;
 
-    BrokerSide(Settings settings, TopicReader reader, LongSupplier clockMs) {
+    BrokerSide(Settings settings, Source reader, LongSupplier clockMs) {
         this.reader = reader;
         this.clockMs = clockMs;
         this.stats = new AssignorStats(settings.mode(), reader);
@@ -76,7 +76,7 @@ final class BrokerSide {
             if (group.partitions() > PlanCheck.LARGEST) {
                 return Decision.builtIn(Reason.NO_PLAN, "the group reads more than " + PlanCheck.LARGEST + " partitions");
             }
-            Function<String, Uuid> ids = ids(standing.recommendation());
+            Function<String, Uuid> ids = ids(standing);
             return decider.decide(held(group, spec), standing, reader.readAtMs(), clockMs.getAsLong(), rules, ids);
         } catch (Refused refused) {
             return Decision.builtIn(refused.reason(), refused.getMessage());
@@ -130,7 +130,8 @@ final class BrokerSide {
         return new Group<>(members, group.counts());
     }
 
-    private static Function<String, Uuid> ids(Recommendation rec) {
+    private static Function<String, Uuid> ids(Standing standing) {
+        Recommendation rec = standing.lastPlan() != null ? standing.lastPlan() : standing.recommendation();
         Map<String, Uuid> ids = new HashMap<>();
         if (rec != null) {
             rec.topicIds().forEach((name, id) -> {

@@ -73,8 +73,13 @@ final class Decider<T> {
     private Map<String, List<Part<T>>> recalled(
         Group<T> group, Standing standing, Rules rules, Function<String, T> topicOf
     ) {
-        Recommendation rec = standing.recommendation();
-        if (rec == null || rec.over() || rec.status().equals("superseded") || !rec.cluster().equals(rules.cluster())) {
+        Recommendation rec = standing.lastPlan();
+        boolean ours = rec != null && rec.cluster().equals(rules.cluster());
+        if (!ours || standing.recommendation().status().equals("superseded")) {
+            return null;
+        }
+        // Members that hold less than the plan gives are on their way only if they rejoined since it was made.
+        if (rules.partial() && group.generation() <= rec.generation()) {
             return null;
         }
         try {

@@ -7,6 +7,7 @@ public enum Reason {
     FOLLOWED,
     KEPT,
     OFF,
+    LATCHED,
     UNREACHABLE,
     STALE,
     NOTHING_OPEN,

@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 
 /**
  * What an assignor needs of a recommendation, schema 1 ({@code kagent schema} prints the whole contract).
@@ -31,6 +32,7 @@ record Recommendation(
     Map<String, String> topicIds
 ) {
     static final long SCHEMA = 1;
+    private static final Set<String> STATUSES = Set.of("open", "updated", "superseded", "resolved");
 
     /** A member by its lasting name and the coordinator's id, which may be null. */
     record Told(String name, String memberId) {
@@ -45,6 +47,9 @@ record Recommendation(
         Fields json = Fields.of(Json.parse(text));
         if (json.number("schema", SCHEMA) != SCHEMA) {
             throw new IllegalArgumentException("a newer schema");
+        }
+        if (!STATUSES.contains(json.string("status"))) {
+            throw new IllegalArgumentException("a status of a newer version");
         }
         Fields basis = json.object("basis");
         Fields follow = json.objects("actions").stream()

@@ -27,7 +27,7 @@ import org.slf4j.LoggerFactory;
  * read grows old. The thread is started by the first look, or some seconds after {@link #startLater}: a broker should know
  * the plans before a coordinator moves to it, and tools that only look at a broker's settings end before that.
  */
-final class TopicReader {
+final class TopicReader implements Source {
     private static final Logger LOG = LoggerFactory.getLogger(TopicReader.class);
     private static final Duration POLL = Duration.ofMillis(200);
     private static final Duration ANSWER_WITHIN = Duration.ofSeconds(15);
@@ -54,12 +54,13 @@ final class TopicReader {
         this.board = new Board(wanted);
     }
 
-    Board board() {
+    @Override
+    public Board board() {
         return board;
     }
 
-    /** ms since the epoch; negative: never. */
-    long readAtMs() {
+    @Override
+    public long readAtMs() {
         return readAtMs;
     }
 
@@ -71,8 +72,8 @@ final class TopicReader {
         }
     }
 
-    /** From now on somebody waits for what is read. */
-    void startNow() {
+    @Override
+    public void startNow() {
         startLater();
         looked.countDown();
     }

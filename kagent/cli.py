@@ -25,6 +25,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "lag": ("lag", "Show the lag of groups as the cluster tells it."),
     "report": ("report", "Write an HTML page about a group or a cluster."),
     "topics": ("topics", "Create kagent's own topics and report what is wrong with them."),
+    "apply": ("apply", "Have a KIP-848 group take its open recommendation now."),
+    "assignor": ("assignor", "Say how brokers and Java consumers get kagent's assignor."),
     "assign": ("assign", "Compute what each assignment strategy would give."),
     "backtest": ("backtest", "Replay the past: what would have been recommended."),
     "calibrate": ("calibrate", "Propose thresholds for each group from its past."),

@@ -18,6 +18,7 @@ from kagent.advice.recommendation import (
     ActionType,
     Alternative,
     Basis,
+    GroupKind,
     MemberWork,
     Move,
     Recommendation,
@@ -257,6 +258,7 @@ def compose(story: Story, id_: str, opened_at: int, status: Status) -> Recommend
         actions=list(story.actions),
         evidence=story.finding.evidence,
         basis=_basis(look),
+        topic_ids=_topic_ids(look),
         owner=policy.owner,
         runbook_url=policy.runbook_url,
         labels=dict(policy.labels),
@@ -309,6 +311,14 @@ def _alternative(story: Story, option: Option) -> Alternative:
         feasible="yes" if ships and not option.unsafe else "no",
         unsafe=option.unsafe,
     )
+
+
+def _topic_ids(look: Look) -> dict[str, str]:
+    """Only a broker's assignor needs them, and it is there in KIP-848 groups alone."""
+    if look.kind is not GroupKind.CONSUMER:
+        return {}
+    ids = {topic: look.seen.ends[topic].topic_id for topic in look.lags.topics}
+    return {topic: id_ for topic, id_ in ids.items() if id_}
 
 
 def _basis(look: Look) -> Basis:

@@ -212,6 +212,10 @@ class Recommendation(Contract):
     actions: list[Action] = Field(default_factory=list, description="Best first.")
     evidence: dict[str, Any] = Field(default_factory=dict, description="What the verdict rests on.")
     basis: Basis
+    topic_ids: dict[str, str] = Field(
+        default_factory=dict,
+        description="Topic → its id as Kafka prints it, where known: a broker's assignor knows topics by nothing else.",
+    )
     stale: bool = Field(
         False, description="kagent is blind for this group: what is open stays open, unjudged."
     )

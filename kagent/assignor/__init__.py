@@ -15,7 +15,9 @@ NAME = "kagent"
 SERVER_SIDE = "org.apache.kafka.coordinator.group.assignor"
 
 
-def broker_lines(bootstrap: str, cluster: str = "main", prefix: str = "kagent-", apply: str = "dry") -> dict[str, str]:
+def broker_lines(
+    bootstrap: str, cluster: str = "main", prefix: str = "kagent-", apply: str = "dry"
+) -> dict[str, str]:
     """The settings of every broker, name → value; ``apply``: dry, follow or off.
 
     The first assignor of the list is the default of all groups that name none, so Kafka's own stays first.

@@ -38,7 +38,11 @@ BEFORE: dict[str, list[Pair]] = {
     "b": [("orders", 3)],
     "c-static": [],
 }
-AFTER: dict[str, list[Pair]] = {"a": [("orders", 0)], "b": [("orders", 3)], "c-static": [("orders", 1), ("orders", 2)]}
+AFTER: dict[str, list[Pair]] = {
+    "a": [("orders", 0)],
+    "b": [("orders", 3)],
+    "c-static": [("orders", 1), ("orders", 2)],
+}
 
 
 def recommendation(before: Mapping[str, list[Pair]], after: Mapping[str, list[Pair]]) -> Case:
@@ -71,7 +75,7 @@ def recommendation(before: Mapping[str, list[Pair]], after: Mapping[str, list[Pa
         "members": [{"member": n, "member_id": f"id-{n}", "partitions": len(h)} for n, h in before.items()],
         "moves": moves,
         "move_count": len(moves),
-        "assignment": {name: held for name, held in after.items()},
+        "assignment": dict(after),
         "actions": [{"type": "follow_plan", "how": "Follow.", "feasible": "yes"}],
         "basis": {"generation": 7, "digest": "d", "partitions": counts},
     }
@@ -89,7 +93,9 @@ def member(name: str, held: list[Pair], topics: tuple[str, ...] = ("orders",), g
     }
 
 
-def case(name: str, rec: Case | None = None, whole: Any = None, first: Case | None = None, **changes: Any) -> Case:
+def case(
+    name: str, rec: Case | None = None, whole: Any = None, first: Case | None = None, **changes: Any
+) -> Case:
     """The usual group and plan; ``rec``: other fields of the recommendation, ``first``: of the first member."""
     members = [member(m, held) for m, held in BEFORE.items()]
     members[0] |= first or {}
@@ -211,7 +217,9 @@ def decided(asked: Case) -> Case:
         for m in asked["members"]
     )
     snapshot = _snapshot(asked)
-    decision = decide(View(peers, asked["counts"]), snapshot, asked["now_ms"] / 1000, Rules("main", "billing"))
+    decision = decide(
+        View(peers, asked["counts"]), snapshot, asked["now_ms"] / 1000, Rules("main", "billing")
+    )
     placed = None if decision.placed is None else {m: sorted(held) for m, held in decision.placed.items()}
     text = None if asked["recommendation"] == "none" else asked["recommendation"]
     return asked | {"recommendation": text, "reason": str(decision.reason), "placed": placed}
@@ -226,7 +234,9 @@ def _snapshot(asked: Case) -> Snapshot:
             assert read is None or to_bytes(read)
         except ValueError:
             read = None
-    return Snapshot(asked["read_at_ms"] / 1000, read, text != "none" and read is None, asked["muted_until_ms"] / 1000)
+    return Snapshot(
+        asked["read_at_ms"] / 1000, read, text != "none" and read is None, asked["muted_until_ms"] / 1000
+    )
 
 
 def lines() -> str:
@@ -240,7 +250,14 @@ def test_the_vectors_are_what_kagent_follow_decides_now() -> None:
 
 def test_the_vectors_have_every_reason_that_both_followers_share() -> None:
     seen = {json.loads(line)["reason"] for line in FILE.read_text().splitlines()}
-    python_only = {Reason.FOREIGN_MEMBER, Reason.KEPT, Reason.OFF, Reason.LATCHED, Reason.UNREACHABLE, Reason.FAILED}
+    python_only = {
+        Reason.FOREIGN_MEMBER,
+        Reason.KEPT,
+        Reason.OFF,
+        Reason.LATCHED,
+        Reason.UNREACHABLE,
+        Reason.FAILED,
+    }
     assert seen == {str(reason) for reason in set(Reason) - python_only}
 
 

@@ -3,7 +3,7 @@ package io.kagent.assignor;
 import java.lang.management.ManagementFactory;
 import java.util.Collections;
 import java.util.EnumMap;
-import java.util.LinkedHashMap;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
@@ -24,14 +24,7 @@ final class AssignorStats implements AssignorStatsMXBean {
     private final Mode mode;
     private final Source reader;
     private final Map<Reason, LongAdder> counts = new EnumMap<>(Reason.class);
-    private final Set<String> logged = Collections.newSetFromMap(new LinkedHashMap<>() {
-        private static final long serialVersionUID = 1L;
-
-        @Override
-        protected boolean removeEldestEntry(Map.Entry<String, Boolean> eldest) {
-            return size() > REMEMBERED;
-        }
-    });
+    private final Set<String> logged = Collections.newSetFromMap(new Bounded<>(REMEMBERED));
     private volatile long lastDecisionNs;
 
     AssignorStats(Mode mode, Source reader) {
@@ -81,7 +74,7 @@ final class AssignorStats implements AssignorStatsMXBean {
 
     @Override
     public String getMode() {
-        return mode.name().toLowerCase(java.util.Locale.ROOT);
+        return mode.name().toLowerCase(Locale.ROOT);
     }
 
     @Override

@@ -2,7 +2,6 @@ package io.kagent.assignor;
 
 import java.util.HashMap;
 import java.util.HashSet;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -14,14 +13,7 @@ final class KeptPlans<T> {
     private record Kept<T>(Group.Roster<T> roster, Map<String, List<Part<T>>> byName) {
     }
 
-    private final Map<Set<String>, Kept<T>> plans = new LinkedHashMap<>(16, 0.75f, true) {
-        private static final long serialVersionUID = 1L;
-
-        @Override
-        protected boolean removeEldestEntry(Map.Entry<Set<String>, Kept<T>> eldest) {
-            return size() > MOST;
-        }
-    };
+    private final Map<Set<String>, Kept<T>> plans = new Bounded<>(MOST);
 
     synchronized boolean isEmpty() {
         return plans.isEmpty();

@@ -31,8 +31,8 @@ from typing import Any
 
 import numpy as np
 
-from kagent.kafka.jars import resolve
-from kagent.kafka.java import java
+from kagent.embedded.jars import resolve
+from kagent.embedded.java import java
 from kagent.strategies import Assignment, Member, Scenario, assign
 
 KAFKA = "org.apache.kafka:kafka-group-coordinator:4.1.0"

@@ -29,9 +29,9 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka import KafkaError as Code
 from confluent_kafka.admin import NewTopic
 
-from kagent.advice.planner import Problem, plan
+from kagent.embedded.broker import Broker
 from kagent.kafka.admin import Admin
-from kagent.kafka.broker import Broker
+from kagent.planner import Problem, plan
 from kagent.settings import Cluster
 from kagent.strategies import Member, Scenario, assign
 

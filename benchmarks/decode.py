@@ -22,8 +22,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from kagent.kafka.jars import resolve
-from kagent.kafka.java import java
+from kagent.embedded.jars import resolve
+from kagent.embedded.java import java
 from kagent.offsets.columns import decode_commits, record_types
 
 SERDE = "org.apache.kafka:kafka-group-coordinator:4.3.0"

@@ -20,7 +20,7 @@ from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitio
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberMetadata
 from aiokafka.structs import TopicPartition
 
-from kagent.advice.recommendation import Recommendation
+from kagent.contract.recommendation import Recommendation
 from kagent.follow import Reason, aiokafka_follower, said
 from kagent.follow.values import Snapshot
 

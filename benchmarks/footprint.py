@@ -24,12 +24,12 @@ from pathlib import Path
 import psutil
 from confluent_kafka.admin import NewTopic
 
-from kagent.advice.recommendation import State
+from kagent.client.client import current
+from kagent.contract.recommendation import State
+from kagent.embedded.broker import Broker, free_port
 from kagent.errors import KafkaError
 from kagent.kafka.admin import Admin
-from kagent.kafka.broker import Broker, free_port
 from kagent.settings import Cluster
-from kagent.subscribe.client import current
 
 PARTITIONS = 8
 RATE = 40

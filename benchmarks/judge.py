@@ -14,16 +14,16 @@ import time
 
 import numpy as np
 
-from kagent.advice.commits import TopicCommits, apply
-from kagent.advice.ends import EndHistory
 from kagent.advice.judge import judge
-from kagent.advice.observation import Observation
-from kagent.advice.policy import Policy
-from kagent.advice.roster import Roster
-from kagent.advice.sight import unread
-from kagent.advice.simulator.run import MemberView, View
 from kagent.advice.state import JudgeState
-from kagent.events import TopicOffsets
+from kagent.contract.events import TopicOffsets
+from kagent.lag.commits import TopicCommits, apply
+from kagent.lag.log_end_coverage import unread
+from kagent.lag.log_ends import EndHistory
+from kagent.lag.membership import Roster
+from kagent.lag.observation import Observation
+from kagent.policy import Policy
+from kagent.simulator.run import MemberView, View
 
 START = 1_700_000_000_000
 GOAL_SECONDS = 3.0

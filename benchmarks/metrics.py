@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
-from kagent.events import Beat, GroupEvent, MembershipRecord, TopicOffsets, encode
-from kagent.metrics import Limits, exposition
+from kagent.contract.events import Beat, GroupEvent, MembershipRecord, TopicOffsets, encode
 from kagent.offsets import Record
 from kagent.settings import Cluster, Settings
-from kagent.web import view
-from kagent.worker.desk import Desk
+from kagent.worker.engine import Desk
+from kagent.worker.http.metrics import Limits, exposition
+from kagent.worker.http.server import view
 
 START = 1_700_000_000_000
 DAY = 86_400_000

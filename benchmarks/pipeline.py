@@ -33,10 +33,10 @@ import pyarrow as pa
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kagent.events import GroupEvent, decode
+from kagent.contract.events import GroupEvent, decode
+from kagent.embedded.broker import Broker, free_port
+from kagent.group_key import source_partition
 from kagent.kafka.admin import Admin
-from kagent.kafka.broker import Broker, free_port
-from kagent.keys import source_partition
 from kagent.pipeline.build import Target
 from kagent.pipeline.stream import per_task
 from kagent.settings import Cluster

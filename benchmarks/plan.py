@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from ortools.sat.python import cp_model
 
-from kagent.advice.planner import Problem, plan
+from kagent.planner import Problem, plan
 
 LAGS = ("uniform", "lognormal", "pareto", "equal", "zeros", "dominated", "few_values", "geometric")
 OWNERS = ("range", "roundrobin", "random", "one", "half")

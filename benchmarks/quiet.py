@@ -17,8 +17,8 @@ from math import exp
 from pathlib import Path
 from statistics import median
 
-from kagent.advice.simulator import Report, Scenario, load, run, run_many, screen
 from kagent.errors import KagentError
+from kagent.simulator import Report, Scenario, load, run, run_many, screen
 
 HERE = Path(__file__).parent / "scenarios"
 FALSE_PER_1000 = 1.0

@@ -11,7 +11,7 @@ __all__ = ["__version__", "recommendations"]
 def __getattr__(name: str) -> Any:
     """``kagent.recommendations`` is loaded when it is asked for: the pure rooms need no Kafka client."""
     if name == "recommendations":
-        from kagent.subscribe.client import recommendations
+        from kagent.client.client import recommendations
 
         return recommendations
     raise AttributeError(f"module 'kagent' has no attribute {name!r}")

@@ -18,26 +18,26 @@ import faust
 import orjson
 from aiokafka.errors import KafkaError as ClientError
 
-from kagent import peers, web
+from kagent.client.client import Message, current
 from kagent.errors import KafkaError, KagentError
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import faust_broker
 from kagent.kafka.consumer import consumer
 from kagent.kafka.topics import ensure
-from kagent.metrics import exposition
-from kagent.peers import Part, Whole, merge, reached_at
-from kagent.peers import ask as ask_peers
+from kagent.process_tree import backoff
 from kagent.settings import Cluster, Settings, load
-from kagent.subscribe.client import Message, current
-from kagent.supervise import backoff
 from kagent.tables import coverage, ends, lag, members, verdicts
 from kagent.tables.declare import declare
-from kagent.worker.ask import Answer, ask
-from kagent.worker.desk import Desk, in_thread
-from kagent.worker.index import Entry
-from kagent.worker.samples import Sampler
-from kagent.worker.stretch import stretch
-from kagent.worker.summary import Summary
+from kagent.worker.backfill import stretch
+from kagent.worker.coordinator_check import Answer, ask
+from kagent.worker.engine import Desk, in_thread
+from kagent.worker.groups import Entry
+from kagent.worker.http import cluster_view, server
+from kagent.worker.http.cluster_view import Part, Whole, merge, reached_at
+from kagent.worker.http.cluster_view import ask as ask_peers
+from kagent.worker.http.metrics import exposition
+from kagent.worker.log_end_sampler import Sampler
+from kagent.worker.status import Summary
 
 log = logging.getLogger("kagent.app")
 
@@ -167,7 +167,7 @@ class Worker:
             self.desk.take(message.partition, message.offset, message.value)
         except (ValueError, KeyError, TypeError) as error:
             self.desk.counts["dead_letters"] += 1
-            letter = web.dead_letter(message, error, bool(self.desk.redaction))
+            letter = server.dead_letter(message, error, bool(self.desk.redaction))
             log.warning("an event cannot be applied: %s", letter["why"])
             await self.dead_letters.send(key=message.key, value=orjson.dumps(letter))
 
@@ -223,7 +223,7 @@ class Worker:
 
     async def own_part(self, only: str | None) -> Part:
         """What this worker can tell of groups; of none before it has caught up."""
-        return await web.own(self.desk, self._loaded if self.ready else (), only)
+        return await server.own(self.desk, self._loaded if self.ready else (), only)
 
     async def whole(self, only: str | None = None) -> Whole:
         """What all workers tell of their groups, or of the group of this name in full."""
@@ -372,13 +372,13 @@ def wire(worker: Worker) -> faust.App:
 
     @app.page("/metrics")
     async def metrics(page: Any, request: Any) -> Any:
-        seen = await web.view(worker.desk, worker.ready)
+        seen = await server.view(worker.desk, worker.ready)
         said = await asyncio.to_thread(
-            exposition, seen, web.limits(worker.desk)
+            exposition, seen, server.limits(worker.desk)
         )  # long: heartbeats must go on
         return page.bytes(said, content_type="text/plain")
 
-    @app.page(peers.OWN)
+    @app.page(cluster_view.OWN)
     async def own(page: Any, request: Any) -> Any:
         return page.json((await worker.own_part(request.query.get("group"))).to_json())
 
@@ -397,7 +397,7 @@ def wire(worker: Worker) -> faust.App:
             standing = await current(worker.home, settings.topics.recommendations)
         except KafkaError as error:
             return page.json({"error": str(error)}, status=503)
-        return page.json(web.open_json(standing))
+        return page.json(server.open_json(standing))
 
     return app
 

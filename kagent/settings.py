@@ -24,8 +24,8 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from kagent.alert.destinations import AlertSettings, secret
 from kagent.errors import SettingsError
-from kagent.subscribe.destinations import AlertSettings, secret
 
 CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
@@ -166,7 +166,7 @@ class WorkerSettings(Strict):
 
 
 class GroupSettings(BaseModel):
-    """What holds for the groups whose name matches; the fields are those of ``kagent.advice.policy.Policy``."""
+    """What holds for the groups whose name matches; the fields are those of ``kagent.policy.Policy``."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 

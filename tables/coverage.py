@@ -13,7 +13,7 @@ NAME = "coverage"
 
 
 class CoverageRow(faust.Record, include_metadata=False):
-    """``state``: kagent.worker.coverage.Coverage as JSON."""
+    """``state``: kagent.worker.ingest_progress.Coverage as JSON."""
 
     partition: int
     state: dict[str, Any]

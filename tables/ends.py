@@ -13,7 +13,7 @@ NAME = "ends"
 
 
 class EndsRow(faust.Record, include_metadata=False):
-    """``partition``: of the events topic; ``history``: kagent.advice.ends.EndHistory as JSON."""
+    """``partition``: of the events topic; ``history``: kagent.lag.log_ends.EndHistory as JSON."""
 
     cluster: str
     topic: str

@@ -19,8 +19,8 @@ from confluent_kafka.admin import (
 )
 from hypothesis import settings
 
+from kagent.embedded.broker import Broker, free_port
 from kagent.kafka.acls import Rule
-from kagent.kafka.broker import Broker, free_port
 from kagent.settings import Cluster
 
 PASSWORD = "pa ss,wo=rd"
@@ -31,6 +31,15 @@ USERS = ("pipeline", "worker", "subscriber", "alert", "owner")
 settings.register_profile("kagent", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile("kagent")
+
+
+pytest_plugins = [
+    "tests.fixtures.alerts",
+    "tests.fixtures.captures",
+    "tests.fixtures.cast",
+    "tests.fixtures.group_builder",
+    "tests.fixtures.spark",
+]
 
 
 @pytest.fixture(autouse=True)

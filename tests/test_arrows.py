@@ -7,17 +7,17 @@ import sys
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "kagent"
-PURE_ROOMS = ("offsets", "groups", "strategies", "advice")
+PURE_ROOMS = ("contract", "offsets", "groups", "strategies", "lag", "planner", "advice", "simulator")
 PURE_MODULES = (
-    "events",
-    "keys",
-    "names",
+    "group_key",
+    "text",
     "errors",
+    "policy",
     "settings",
-    "worker.coverage",
-    "worker.arrival",
-    "worker.summary",
-    "worker.adopt",
+    "worker.ingest_progress",
+    "worker.offset_gaps",
+    "worker.status",
+    "worker.restore",
 )
 BLOCKED = ("faust", "mode", "pyspark", "confluent_kafka", "aiokafka", "kafka", "httpx", "aiohttp")
 ADAPTERS = {"strategies.plugins"}

@@ -15,7 +15,7 @@ import yaml
 from pydantic import BaseModel
 
 from kagent.cli import root
-from kagent.kafka.broker import free_port
+from kagent.embedded.broker import free_port
 from kagent.pipeline.metrics import Metrics
 from kagent.settings import Settings
 

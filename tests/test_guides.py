@@ -14,10 +14,10 @@ import click
 import pytest
 import yaml
 
-from kagent.advice.policy import Policy, make_policy
 from kagent.cli import root
 from kagent.kafka.admin import Admin
 from kagent.kafka.topics import ensure, positions, wanted
+from kagent.policy import Policy, make_policy
 from kagent.settings import Cluster, Settings, Topics, load
 
 ROOT = Path(__file__).parents[1]

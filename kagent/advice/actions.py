@@ -13,10 +13,10 @@ from typing import Any, Literal
 import numpy as np
 
 from kagent.advice.look import Look
-from kagent.advice.recommendation import Action, ActionType, GroupKind, Verdict
 from kagent.advice.relief import Relief
 from kagent.advice.verdicts import Finding
-from kagent.names import shown
+from kagent.contract.recommendation import Action, ActionType, GroupKind, Verdict
+from kagent.text import shown
 
 Feasible = Literal["yes", "no", "unknown"]
 K = GroupKind

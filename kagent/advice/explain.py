@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from kagent.advice.ends import UNKNOWN
 from kagent.advice.judge import Judgement
 from kagent.advice.look import Look
 from kagent.advice.message import compose, span, tell
-from kagent.advice.recommendation import Recommendation, Status
-from kagent.advice.roster import NOBODY
 from kagent.advice.state import JudgeState
 from kagent.advice.verdicts import Finding, findings
+from kagent.contract.recommendation import Recommendation, Status
+from kagent.lag.log_ends import UNKNOWN
+from kagent.lag.membership import NOBODY
 
 WHY_NOT = {
     "ignored": "the settings leave this group out (`ignore`, or one of the built-in patterns)",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kagent.advice.look import Look
-from kagent.advice.recommendation import Verdict
 from kagent.advice.state import Streak
 from kagent.advice.verdicts import Finding
+from kagent.contract.recommendation import Verdict
 
 REWOUND_PATIENCE = 7_200_000
 GROUP_READY = frozenset({"Stable", "Empty"})

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from kagent.advice.load import NONE
 from kagent.advice.look import Look
 from kagent.advice.message import Story, compose, tell
-from kagent.advice.observation import Observation
-from kagent.advice.policy import Policy
-from kagent.advice.recommendation import (
+from kagent.advice.state import Incident, JudgeState
+from kagent.advice.verdicts import SPREAD, Finding
+from kagent.contract.recommendation import (
     ActionType,
     Outcome,
     Recommendation,
@@ -18,9 +18,9 @@ from kagent.advice.recommendation import (
     Status,
     Verdict,
 )
-from kagent.advice.roster import Roster
-from kagent.advice.state import Incident, JudgeState
-from kagent.advice.verdicts import SPREAD, Finding
+from kagent.lag.membership import Roster
+from kagent.lag.observation import Observation
+from kagent.policy import Policy
 
 if TYPE_CHECKING:
     from kagent.advice.judge import Judgement

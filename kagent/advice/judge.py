@@ -15,17 +15,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from kagent.advice import incident as incidents
-from kagent.advice.commits import GONE, TopicCommits
-from kagent.advice.ends import UNKNOWN, EndHistory
 from kagent.advice.gates import Streaks, why_not
 from kagent.advice.learning import lessons, membership
 from kagent.advice.look import Look
 from kagent.advice.message import Story, incident_id, tell
-from kagent.advice.observation import Observation
-from kagent.advice.policy import Policy
-from kagent.advice.recommendation import Recommendation, Verdict
 from kagent.advice.state import JudgeState, Streak
 from kagent.advice.verdicts import Finding, findings
+from kagent.contract.recommendation import Recommendation, Verdict
+from kagent.lag.commits import GONE, TopicCommits
+from kagent.lag.log_ends import UNKNOWN, EndHistory
+from kagent.lag.observation import Observation
+from kagent.policy import Policy
 
 IGNORED_TYPES = frozenset({None, "consumer", "streams", "share"})
 """Protocol types of groups that consume; others (Connect's and Schema Registry's workers) only share a coordinator."""

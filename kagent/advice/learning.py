@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from kagent.advice.look import RISING, UNEVEN, UNEVEN_LEAST, Look
-from kagent.advice.observation import Observation
-from kagent.advice.policy import Policy
 from kagent.advice.rates import MIN_INTERVAL, Busy
-from kagent.advice.roster import Roster
 from kagent.advice.state import JudgeState, Pace
+from kagent.lag.membership import Roster
+from kagent.lag.observation import Observation
+from kagent.policy import Policy
 
 MOST_NAMES = 500
 MOST_STOPS = 100

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from kagent.advice.lag import Flags, Floats, Lags, Longs
 from kagent.advice.rates import Rates
+from kagent.lag.measure import Flags, Floats, Lags, Longs
 
 NONE = -1
 

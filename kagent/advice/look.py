@@ -8,15 +8,15 @@ from functools import cached_property
 
 import numpy as np
 
-from kagent.advice.commits import GONE
-from kagent.advice.lag import Flags, Floats, Lags, ages, measure
 from kagent.advice.load import Load, weigh
-from kagent.advice.observation import Observation
-from kagent.advice.policy import Policy
 from kagent.advice.rates import Rates, fit
-from kagent.advice.recommendation import GroupKind
-from kagent.advice.roster import NOBODY, Roster, kind_of
 from kagent.advice.state import JudgeState, Pace
+from kagent.contract.recommendation import GroupKind
+from kagent.lag.commits import GONE
+from kagent.lag.measure import Flags, Floats, Lags, ages, measure
+from kagent.lag.membership import NOBODY, Roster, kind_of
+from kagent.lag.observation import Observation
+from kagent.policy import Policy
 
 MOMENT = 30_000
 UNEVEN, UNEVEN_LEAST = 0.25, 5.0

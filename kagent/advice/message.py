@@ -13,7 +13,9 @@ from kagent.advice.actions import SHIPPED, Advice, Option, actions, shares
 from kagent.advice.load import NONE
 from kagent.advice.look import Look
 from kagent.advice.options import options
-from kagent.advice.recommendation import (
+from kagent.advice.relief import Relief, relieve
+from kagent.advice.verdicts import SPREAD, Finding
+from kagent.contract.recommendation import (
     Action,
     ActionType,
     Alternative,
@@ -27,9 +29,7 @@ from kagent.advice.recommendation import (
     Status,
     Verdict,
 )
-from kagent.advice.relief import Relief, relieve
-from kagent.advice.verdicts import SPREAD, Finding
-from kagent.names import shown
+from kagent.text import shown
 
 WHOLE = 2000
 """Up to so many partitions the whole assignment is told."""

@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from kagent.advice.load import NONE
 from kagent.advice.look import Look
-from kagent.advice.planner import QUICK, Plan, Problem, plan
-from kagent.advice.planner.problem import classes
-from kagent.advice.recommendation import GroupKind
-from kagent.advice.roster import NOBODY, Roster
+from kagent.contract.recommendation import GroupKind
+from kagent.lag.membership import NOBODY, Roster
+from kagent.planner import QUICK, Plan, Problem, plan
+from kagent.planner.problem import classes
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from typing import Any
 
 from kagent.advice.judge import Candidate
 from kagent.advice.message import incident_id
-from kagent.advice.recommendation import (
+from kagent.contract.recommendation import (
     Action,
     ActionType,
     Basis,
@@ -28,7 +28,7 @@ from kagent.advice.recommendation import (
     Status,
     Verdict,
 )
-from kagent.names import shown
+from kagent.text import shown
 
 WINDOW = 120_000
 """Groups that would open within so many ms of each other open together."""

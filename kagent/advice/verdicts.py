@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from kagent.advice.lag import Floats
 from kagent.advice.load import NONE
 from kagent.advice.look import Look
-from kagent.advice.recommendation import GroupKind, Verdict
-from kagent.advice.roster import NOBODY
+from kagent.contract.recommendation import GroupKind, Verdict
+from kagent.lag.measure import Floats
+from kagent.lag.membership import NOBODY
 
 SLOW = 0.5
 SLOW_AT_MOST = 0.85

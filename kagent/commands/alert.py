@@ -8,9 +8,9 @@ import signal
 
 import click
 
+from kagent.alert.bridge import Bridge
 from kagent.commands.common import chosen, verbose
 from kagent.errors import KagentError
-from kagent.subscribe.bridge import Bridge
 
 
 @click.command()

@@ -11,10 +11,10 @@ import click
 from kagent.commands import lines, output
 from kagent.commands.common import live
 from kagent.errors import InputError
-from kagent.names import shown
 from kagent.strategies import STRATEGIES, Assignment, Scenario, assign
 from kagent.strategies.measure import measured
 from kagent.strategies.scenario import refuse_contradiction
+from kagent.text import shown
 
 ALL = "all"
 MOST_PARTITIONS = 20_000_000

@@ -7,7 +7,7 @@ import orjson
 
 from kagent.commands import past
 from kagent.commands.output import print_table
-from kagent.names import shown
+from kagent.text import shown
 
 
 @click.command()
@@ -25,7 +25,7 @@ from kagent.names import shown
 def command(asked: past.Past, files: tuple[str, ...], as_json: bool) -> None:
     """Replay the past through the judgement and say what would have been recommended."""
     chosen = past.policies(asked.settings, files)
-    from kagent.pipeline.backtest import backtest
+    from kagent.history.backtest import backtest
 
     with asked.rows() as rows:
         found = backtest(rows, chosen, asked.within, asked.group)

@@ -9,7 +9,7 @@ import orjson
 
 from kagent.commands import past
 from kagent.commands.output import print_table
-from kagent.names import shown
+from kagent.text import shown
 
 
 @click.command()
@@ -17,8 +17,8 @@ from kagent.names import shown
 @click.option("--json", "as_json", is_flag=True, help="One line of JSON per group, with all that was tried.")
 def command(asked: past.Past, as_json: bool) -> None:
     """Propose threshold and min_behind for each group, with the evidence."""
-    from kagent.pipeline.backtest import backtest
-    from kagent.pipeline.calibrate import grid, propose
+    from kagent.history.backtest import backtest
+    from kagent.history.calibrate import grid, propose
 
     within, base = asked.within, past.policies(asked.settings, ())["settings"]
     with asked.rows() as rows:

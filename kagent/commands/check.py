@@ -7,14 +7,14 @@ import time
 import click
 import orjson
 
-from kagent.advice.policy import Policies
-from kagent.advice.recommendation import Recommendation
-from kagent.checkup import UNSEEN, Checkup, chooser, findings_of, judged_groups
+from kagent.check.run import UNSEEN, Checkup, chooser, findings_of, judged_groups
 from kagent.commands.common import chosen
 from kagent.commands.spans import SPAN
+from kagent.contract.recommendation import Recommendation
 from kagent.kafka.admin import Admin
-from kagent.names import shown
+from kagent.policy import Policies
 from kagent.settings import Settings
+from kagent.text import shown
 
 FOUND = 1
 

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from kagent import settings as _settings
-from kagent.names import shown
 from kagent.settings import Cluster, Settings
+from kagent.text import shown
 
 
 def effective(ctx: click.Context) -> Settings:
@@ -28,7 +28,7 @@ def chosen(ctx: click.Context) -> tuple[Settings, str, Cluster]:
 def live(ctx: click.Context, group: str) -> tuple[str, Any]:
     """Where it is from, and the scenario line of a group that runs now; what had to be assumed goes to stderr."""
     from kagent.kafka.admin import Admin
-    from kagent.kafka.live import scenario_line
+    from kagent.kafka.live_scenario import scenario_line
 
     line = scenario_line(Admin(chosen(ctx)[2]), group)
     for sentence in line["assumed"]:

@@ -13,14 +13,14 @@ import click
 import orjson
 
 from kagent.advice.explain import explain, lines
-from kagent.checkup import UNSEEN, Checkup
+from kagent.check.run import UNSEEN, Checkup
 from kagent.commands.check import policies, watch
 from kagent.commands.common import chosen
 from kagent.commands.spans import SPAN
 from kagent.errors import InputError, KafkaError
 from kagent.kafka.admin import Admin
-from kagent.names import shown
 from kagent.settings import Cluster, Settings
+from kagent.text import shown
 
 PATIENCE = 25.0
 """Seconds for a worker that was named: it asks the others, and waits for them."""

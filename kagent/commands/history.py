@@ -43,7 +43,7 @@ def write(
 ) -> None:
     """Write the history until stopped."""
     settings, name, cluster = chosen(ctx)
-    from kagent.pipeline.keeper import Keeper, place_of
+    from kagent.history.service import Keeper, place_of
     from kagent.pipeline.service import SparkDied
 
     keeper = Keeper(
@@ -76,8 +76,8 @@ def maintain(ctx: click.Context, path: str | None, master: str, keep_days: int) 
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
-    from kagent.pipeline.history import maintain as run
-    from kagent.pipeline.keeper import place_of
+    from kagent.history.service import place_of
+    from kagent.history.writer import maintain as run
     from kagent.pipeline.service import ending
     from kagent.pipeline.session import session
 
@@ -97,7 +97,7 @@ def maintain(ctx: click.Context, path: str | None, master: str, keep_days: int) 
 @command.command("schema")
 def schema() -> None:
     """Print the tables and their columns."""
-    from kagent.pipeline.tables import COLUMNS, columns
+    from kagent.history.tables import COLUMNS, columns
 
     for name in COLUMNS:
         click.echo(name)

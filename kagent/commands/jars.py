@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from kagent.commands.common import effective
-from kagent.kafka import jars
-from kagent.kafka.java import java
+from kagent.embedded import jars
+from kagent.embedded.java import java
 
 
 @click.command()

@@ -10,7 +10,7 @@ import orjson
 from kagent.commands.common import chosen
 from kagent.commands.output import print_table
 from kagent.commands.spans import SPAN
-from kagent.names import shown
+from kagent.text import shown
 
 
 @click.command()
@@ -41,11 +41,11 @@ def command(
 ) -> None:
     """Sample TOPIC and say which keys make a partition hot. Values are not looked at."""
     settings, _, cluster = chosen(ctx)
+    from kagent.history.hot_keys import sample, stretch
     from kagent.kafka.admin import Admin
-    from kagent.pipeline.keys import sample, stretch
     from kagent.pipeline.service import ending
     from kagent.pipeline.session import session
-    from kagent.pipeline.trouble import told
+    from kagent.pipeline.spark_errors import told
 
     ranges, seconds = stretch(Admin(cluster), topic, last, most)
     with ending(session(settings.pipeline, master)) as spark, told():
@@ -60,7 +60,7 @@ def command(
 
 def as_document(found: Any, counts: tuple[int, ...]) -> dict[str, Any]:
     """The answer as JSON."""
-    from kagent.pipeline.keys import FITS, changes, hot
+    from kagent.history.hot_keys import FITS, changes, hot
 
     load = found.load
     return {
@@ -84,7 +84,7 @@ def as_document(found: Any, counts: tuple[int, ...]) -> dict[str, Any]:
 
 
 def _print(found: Any, counts: tuple[int, ...], unit: str) -> None:
-    from kagent.pipeline.keys import FITS, changes, hot
+    from kagent.history.hot_keys import FITS, changes, hot
 
     load = found.load
     click.echo(

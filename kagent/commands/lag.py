@@ -10,8 +10,8 @@ from kagent.commands import output
 from kagent.commands.common import chosen
 from kagent.errors import InputError
 from kagent.kafka.admin import Admin
-from kagent.kafka.shown import Row, ShownGroup, shown_lag
-from kagent.names import shown
+from kagent.kafka.group_lag import Row, ShownGroup, shown_lag
+from kagent.text import shown
 
 HEADER = (
     "GROUP",

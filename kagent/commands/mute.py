@@ -11,9 +11,9 @@ import orjson
 from kagent.commands.common import chosen
 from kagent.commands.spans import SPAN
 from kagent.errors import InputError, KafkaError
-from kagent.keys import group_key
-from kagent.names import shown
+from kagent.group_key import group_key
 from kagent.settings import Cluster
+from kagent.text import shown
 
 DEADLINE = 15.0
 

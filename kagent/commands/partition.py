@@ -9,8 +9,8 @@ import click
 
 from kagent.commands import lines, output
 from kagent.errors import InputError
-from kagent.names import shown
 from kagent.strategies.partitioner import POSITIVE, key_skew, murmur2
+from kagent.text import shown
 
 MOST = 2**31 - 1
 

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 import click
 import yaml
 
-from kagent.advice.policy import Policies
 from kagent.commands.common import effective
 from kagent.errors import InputError, SettingsError
+from kagent.policy import Policies
 from kagent.settings import GroupSettings, Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from kagent.pipeline.backtest import Range
+    from kagent.history.backtest import Range
 
 UNITS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -44,8 +44,8 @@ class Past:
     @contextmanager
     def rows(self) -> Iterator[DataFrame]:
         """The rows, on a Spark session that ends with them. Raises InputError or SettingsError."""
-        from kagent.pipeline.backtest import of_dump, of_history
-        from kagent.pipeline.keeper import place_of
+        from kagent.history.backtest import of_dump, of_history
+        from kagent.history.service import place_of
 
         with started(self.settings, self.master) as spark:
             if self.dump:
@@ -123,7 +123,7 @@ def moment(said: str, now: int | None = None) -> int:
 
 def between(start: str, end: str, tick: float) -> Range:
     """The range of these two moments. Raises InputError if it is empty."""
-    from kagent.pipeline.backtest import Range
+    from kagent.history.backtest import Range
 
     first, last = moment(start), moment(end)
     if last <= first:

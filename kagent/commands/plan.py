@@ -12,12 +12,12 @@ from typing import IO, Any
 import click
 import numpy as np
 
-from kagent.advice.planner import Plan, plan
-from kagent.advice.planner.alternatives import Alternative, alternatives
-from kagent.advice.planner.reading import problem_of
 from kagent.commands import common, lines, output
 from kagent.errors import InputError, KagentError
-from kagent.names import shown
+from kagent.planner import Plan, plan
+from kagent.planner.alternatives import Alternative, alternatives
+from kagent.planner.reading import problem_of
+from kagent.text import shown
 
 BAR = 24
 """Width of the greatest member's bar."""

@@ -26,8 +26,8 @@ from kagent.errors import InputError
 def command(asked: past.Past, top: int, keys: str | None, output: str) -> None:
     """Write the report."""
     hot, within, policies = _keys(keys), asked.within, past.policies(asked.settings, ())
-    from kagent.pipeline.backtest import backtest
-    from kagent.pipeline.report import BUCKETS, cells, page, section
+    from kagent.history.backtest import backtest
+    from kagent.history.report import BUCKETS, cells, page, section
 
     with asked.rows() as rows:
         every = max(within.tick, (within.end - within.start) // (2 * BUCKETS))

@@ -6,7 +6,7 @@ import json
 
 import click
 
-from kagent.subscribe.contract import asyncapi, schema
+from kagent.contract.schema import asyncapi, schema
 
 
 @click.command()

@@ -8,8 +8,8 @@ import sys
 import click
 
 from kagent.commands.common import child_environment, chosen
+from kagent.process_tree import Program, supervise
 from kagent.settings import Settings
-from kagent.supervise import Program, supervise
 
 
 @click.command()

@@ -11,13 +11,13 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from kagent.advice.recommendation import State, to_bytes
+from kagent.client.client import Message, current, recommendations
+from kagent.client.table_view import Board, colour
+from kagent.client.text import headline, is_old, state_line, story
 from kagent.commands.common import chosen
-from kagent.names import shown
+from kagent.contract.recommendation import State, to_bytes
 from kagent.settings import Cluster
-from kagent.subscribe.board import Board, colour
-from kagent.subscribe.client import Message, current, recommendations
-from kagent.subscribe.lines import headline, is_old, state_line, story
+from kagent.text import shown
 
 Show = Callable[[Message], None]
 LONGEST = 4000

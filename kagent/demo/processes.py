@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kagent.embedded.broker import Broker, die_with_parent
 from kagent.errors import SetupError
-from kagent.kafka.broker import Broker, die_with_parent
 
 STOP_WITHIN = 15.0
 

@@ -21,20 +21,20 @@ from rich.console import Console
 from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from kagent.advice.recommendation import Recommendation
+from kagent.client.client import recommendations
+from kagent.client.text import headline
+from kagent.contract.recommendation import Recommendation
 from kagent.demo import view
 from kagent.demo.plan import GROUPS, LOADS, PIPELINE, POLICY, WORKER, Group
 from kagent.demo.processes import Processes
 from kagent.demo.scene import Scene, group_lag
+from kagent.embedded.broker import Broker, free_port
 from kagent.errors import KafkaError, KagentError, SetupError
 from kagent.kafka.admin import Admin
-from kagent.kafka.broker import Broker, free_port
-from kagent.kafka.shown import shown_lag
+from kagent.kafka.group_lag import shown_lag
 from kagent.kafka.topics import ensure
 from kagent.kafka.values import Group as DescribedGroup
 from kagent.settings import Cluster, Settings, load
-from kagent.subscribe.client import recommendations
-from kagent.subscribe.lines import headline
 
 log = logging.getLogger("kagent.demo")
 LIMIT = 225.0

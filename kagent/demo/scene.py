@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kagent.advice.recommendation import Recommendation, State, Status, Verdict
+from kagent.contract.recommendation import Recommendation, State, Status, Verdict
 from kagent.demo.plan import GROUPS, LOADS, Group
-from kagent.kafka.shown import ShownGroup
+from kagent.kafka.group_lag import ShownGroup
 
 CAUGHT_UP_SECONDS = 5.0
 """A member is caught up when it lags less than so many seconds of its own inflow (a commit is up to 2 s old)."""

@@ -32,10 +32,10 @@ from kagent.follow.values import (
     once,
 )
 from kagent.groups.library import FOLLOWING
-from kagent.names import shown
 from kagent.settings import Cluster, Topics
 from kagent.strategies.plugins import userdata
 from kagent.strategies.plugins.engine import Engine, Joined, Pairs
+from kagent.text import shown
 
 log = logging.getLogger("kagent.follow")
 

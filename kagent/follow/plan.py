@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NoReturn
 
-from kagent.advice.recommendation import SCHEMA, ActionType, Recommendation, Status
+from kagent.contract.recommendation import SCHEMA, ActionType, Recommendation, Status
 from kagent.follow.values import Followed, Held, Peer, Reason, Rules, Snapshot, View, digest
-from kagent.names import shown
+from kagent.text import shown
 
 LARGEST = 2000
 """Partitions of a plan: more than this a recommendation does not tell, and an assignor has no time for."""

@@ -17,14 +17,14 @@ from typing import Any
 import orjson
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from kagent.advice.recommendation import Recommendation
+from kagent.client.client import parsed
+from kagent.contract.recommendation import Recommendation
 from kagent.errors import KafkaError
 from kagent.follow.values import Snapshot
+from kagent.group_key import group_key
 from kagent.kafka.consumer import consumer
-from kagent.keys import group_key
+from kagent.process_tree import backoff
 from kagent.settings import Cluster, Topics
-from kagent.subscribe.client import parsed
-from kagent.supervise import backoff
 
 log = logging.getLogger("kagent.follow")
 

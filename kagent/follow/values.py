@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
-from kagent.advice.recommendation import Recommendation
+from kagent.contract.recommendation import Recommendation
 
 Held = tuple[tuple[str, int], ...]
 """Partitions as (topic, number)."""

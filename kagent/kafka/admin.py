@@ -2,7 +2,7 @@
 
 All calls block: call them in a thread from async code. Topics, logs and settings are asked of confluent-kafka, which knows
 topic ids and both isolation levels; large requests go in chunks, as its time grows faster than the request. Groups are
-asked of their coordinators by ``kagent.kafka.wire``: when a connection to a coordinator breaks under such a question,
+asked of their coordinators by ``kagent.kafka.group_admin``: when a connection to a coordinator breaks under such a question,
 librdkafka aborts the process (https://github.com/confluentinc/librdkafka/issues/4605) or never ends it.
 """
 
@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_exponential
 
 from kagent.errors import KafkaError
-from kagent.kafka import wire
+from kagent.kafka import group_admin
 from kagent.kafka.clients import confluent
 from kagent.kafka.values import Described, Group, Key, Offsets, Topic
 from kagent.settings import Cluster
@@ -142,12 +142,12 @@ class Admin:
     @patiently
     def kinds(self) -> dict[str, str]:
         """Every group that may be seen: name → protocol type (``consumer``, ``share``, ``streams``, ``connect``, …)."""
-        return self._coordinators("asked for its groups", wire.kinds)
+        return self._coordinators("asked for its groups", group_admin.kinds)
 
     @patiently
     def described(self, groups: Iterable[str]) -> dict[str, Described]:
         """These groups with what their members said; without those that may not be seen. ``dead``: there is none."""
-        return self._coordinators("asked to describe groups", wire.described, sorted(set(groups)))
+        return self._coordinators("asked to describe groups", group_admin.described, sorted(set(groups)))
 
     def describe(self, groups: Iterable[str]) -> dict[str, Group]:
         """These groups as their coordinators describe them; without those that may not be seen."""
@@ -157,7 +157,9 @@ class Admin:
     def committed(self, groups: Iterable[str], require_stable: bool = False) -> dict[str, dict[Key, int]]:
         """All committed offsets of these groups: group → (topic, partition) → offset. No commit: not there."""
         wanted = sorted(set(groups))
-        return self._coordinators("asked for committed offsets", wire.committed, wanted, require_stable)
+        return self._coordinators(
+            "asked for committed offsets", group_admin.committed, wanted, require_stable
+        )
 
     def log_start(self, keys: Iterable[Key]) -> Offsets:
         """The first offset that each of these partitions still has."""
@@ -205,8 +207,8 @@ class Admin:
 
     def _coordinators(self, doing: str, question: Callable[..., Awaitable[T]], *said: Any) -> T:
         try:
-            return wire.asked(self.cluster, self.deadline, question, *said)
-        except wire.Moving as error:
+            return group_admin.asked(self.cluster, self.deadline, question, *said)
+        except group_admin.Moving as error:
             raise Unsettled(self._answered(doing, error)) from error
         except (ClientError, TimeoutError) as error:
             self.cluster_id()  # tells a refused login from a broker that is away, in a sentence

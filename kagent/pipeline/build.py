@@ -16,9 +16,9 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from kagent.events import GroupEvent, MembershipRecord, TopicOffsets, TopicTombstones, split
+from kagent.contract.events import GroupEvent, MembershipRecord, TopicOffsets, TopicTombstones, split
+from kagent.group_key import group_key
 from kagent.groups import topic_id
-from kagent.keys import group_key
 from kagent.offsets import DecodeError, UnknownValueVersion, decode
 from kagent.offsets.columns import CommitColumns, decode_commits, record_types
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from kagent.events import Beat
+from kagent.contract.events import Beat
 
 log = logging.getLogger("kagent.pipeline")
 EVERY = 5.0

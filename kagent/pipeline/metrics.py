@@ -7,8 +7,8 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
 
+from kagent.contract.events import Beat
 from kagent.errors import SetupError
-from kagent.events import Beat
 
 
 class Metrics:

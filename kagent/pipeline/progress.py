@@ -22,9 +22,9 @@ from typing import Any
 
 from pyspark.sql.streaming import StreamingQueryListener
 
+from kagent.contract.events import Beat
 from kagent.errors import KafkaError
-from kagent.events import Beat
-from kagent.pipeline.place import Reached, parsed_offsets
+from kagent.pipeline.checkpoint import Reached, parsed_offsets
 from kagent.pipeline.stream import SOURCE
 
 log = logging.getLogger("kagent.pipeline")

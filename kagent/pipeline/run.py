@@ -10,15 +10,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from kagent.contract.events import Beat
 from kagent.errors import KafkaError, SettingsError
-from kagent.events import Beat
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import spark as spark_options
 from kagent.kafka.topics import ensure
 from kagent.pipeline.build import Target
 from kagent.pipeline.catchup import CatchUp
+from kagent.pipeline.checkpoint import Place, Reached
 from kagent.pipeline.metrics import Metrics
-from kagent.pipeline.place import Place, Reached
 from kagent.pipeline.progress import Heart
 from kagent.pipeline.sender import Sender
 from kagent.pipeline.service import awaited, ending, kept

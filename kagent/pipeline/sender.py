@@ -8,7 +8,7 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Producer
 
-from kagent.events import Beat, encode
+from kagent.contract.events import Beat, encode
 from kagent.kafka.clients import confluent
 from kagent.settings import Cluster, Topics
 

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from kagent.errors import KafkaError
-from kagent.pipeline.trouble import sentence
-from kagent.supervise import backoff
+from kagent.pipeline.spark_errors import sentence
+from kagent.process_tree import backoff
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

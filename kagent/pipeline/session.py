@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import kagent
-from kagent.kafka.jars import delta_jars, spark_jars
-from kagent.kafka.java import java
+from kagent.embedded.jars import delta_jars, spark_jars
+from kagent.embedded.java import java
 from kagent.settings import PipelineSettings
 
 if TYPE_CHECKING:

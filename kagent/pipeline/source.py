@@ -17,7 +17,7 @@ from kagent.kafka.admin import Admin, Unsettled
 from kagent.kafka.values import Topic
 from kagent.pipeline.progress import Ends
 from kagent.pipeline.stream import SOURCE
-from kagent.supervise import backoff
+from kagent.process_tree import backoff
 
 log = logging.getLogger("kagent.pipeline")
 Answer = TypeVar("Answer")

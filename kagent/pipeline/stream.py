@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from kagent.pipeline.build import Message, Target, messages
-from kagent.pipeline.collapse import Collapser
+from kagent.pipeline.compact import Collapser
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

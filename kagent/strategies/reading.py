@@ -18,8 +18,8 @@ from dataclasses import replace
 from typing import Any
 
 from kagent.errors import InputError
-from kagent.names import shown
 from kagent.strategies.scenario import Member, Scenario
+from kagent.text import shown
 
 MOST = 2**31 - 1
 TOPIC_ID = re.compile("[A-Za-z0-9_-]{22}")

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from kagent.errors import InputError
-from kagent.names import shown
 from kagent.strategies import (
     constrained_cooperative,
     fair,
@@ -21,6 +20,7 @@ from kagent.strategies import (
 )
 from kagent.strategies.assignment import Assignment
 from kagent.strategies.scenario import Scenario
+from kagent.text import shown
 
 JAVA, LIBRDKAFKA, PYTHON, SERVER = "java", "librdkafka", "python", "server"
 

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from kagent.errors import InputError
-from kagent.names import shown
 from kagent.strategies.assignment import Assignment
 from kagent.strategies.layout import Layout
+from kagent.text import shown
 
 Lags = Mapping[str, npt.ArrayLike]
 Owned = Assignment | Mapping[str, Sequence[tuple[str, int]]]

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from kagent.errors import InputError
-from kagent.names import shown
 from kagent.strategies.assignment import Assignment
 from kagent.strategies.ranges import in_member_order, shares
 from kagent.strategies.scenario import Scenario
+from kagent.text import shown
 
 Ints = npt.NDArray[np.int64]
 

@@ -9,10 +9,10 @@ import pytest
 
 from kagent.advice.look import Look
 from kagent.advice.message import Story, compose, severity, tell
-from kagent.advice.policy import Policy
 from kagent.advice.rates import Busy
-from kagent.advice.recommendation import Status
 from kagent.advice.verdicts import findings
+from kagent.contract.recommendation import Status
+from kagent.policy import Policy
 
 Make = Callable[..., Any]
 LATE = {"end": 10_000_000, "rate": 100, "lag": 100_000}

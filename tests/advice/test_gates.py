@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from kagent.advice.judge import Judgement, confirm, judge
-from kagent.advice.observation import Mute, Observation
-from kagent.advice.policy import Policy
-from kagent.advice.recommendation import Status
 from kagent.advice.state import JudgeState
+from kagent.contract.recommendation import Status
+from kagent.lag.observation import Mute, Observation
+from kagent.policy import Policy
 
 Make = Callable[..., Any]
 LATE = {"end": 10_000_000, "rate": 100, "lag": 100_000}

@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 import pytest
 
-from kagent.advice.recommendation import Status
-from kagent.advice.simulator import run
-from kagent.advice.simulator.scenario import parse
 from kagent.advice.state import JudgeState
+from kagent.contract.recommendation import Status
+from kagent.simulator import run
+from kagent.simulator.scenario import parse
 
 EIGHT_TO_ONE = {"orders": {"partitions": 12, "inflow": 5000, "spread": "1:8", "cost": 0.0002}}
 SKEWED = {"orders": {"partitions": 12, "inflow": 2000, "spread": [8, 8, 8, 8] + 8 * [1], "cost": 0.001}}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import orjson
 
 from kagent.advice.judge import Candidate
-from kagent.advice.recommendation import Status
 from kagent.advice.storms import Recent, gather
+from kagent.contract.recommendation import Status
 
 
 def candidate(n: int, topics: tuple[str, ...] = (), brokers: tuple[int, ...] = ()) -> Candidate:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from kagent.advice.policy import make_policy
 from kagent.demo.plan import GROUPS, LOADS, PIPELINE, POLICY, WORKER, Group
+from kagent.policy import make_policy
 from kagent.settings import PipelineSettings, WorkerSettings
 
 BY_NAME = {group.name: group for group in GROUPS}

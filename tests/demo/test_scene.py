@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from kagent.advice.recommendation import (
+from kagent.contract.recommendation import (
     Action,
     ActionType,
     Basis,

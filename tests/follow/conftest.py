@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kagent.advice.recommendation import Recommendation
+from kagent.contract.recommendation import Recommendation
 
 Pairs = Sequence[tuple[str, int]]
 

@@ -17,11 +17,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import ConsumerRebalanceListener as SyncListener
 from kafka import KafkaConsumer
 
-from kagent.advice.recommendation import Recommendation, to_bytes
+from kagent.contract.recommendation import Recommendation, to_bytes
+from kagent.embedded.broker import Broker
 from kagent.follow import Asking, Follower, Reason, aiokafka_follower, kafka_python_follower
 from kagent.follow.follower import SWITCH
-from kagent.kafka.broker import Broker
-from kagent.keys import group_key
+from kagent.group_key import group_key
 from kagent.settings import Topics
 
 pytestmark = pytest.mark.kafka

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kagent.advice.recommendation import SCHEMA, Recommendation
+from kagent.contract.recommendation import SCHEMA, Recommendation
 from kagent.follow.decision import decide
 from kagent.follow.values import Followed, Peer, Reason, Rules, Snapshot, View
 

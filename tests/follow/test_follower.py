@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kagent.advice.recommendation import Recommendation
+from kagent.contract.recommendation import Recommendation
 from kagent.errors import InputError
 from kagent.follow import Asking, Reason, aiokafka_follower, kafka_python_follower, said
 from kagent.follow.asking import DAY

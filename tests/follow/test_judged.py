@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kagent.advice.recommendation import from_bytes, to_bytes
-from kagent.advice.simulator.run import run
-from kagent.advice.simulator.scenario import parse
+from kagent.contract.recommendation import from_bytes, to_bytes
 from kagent.follow.decision import decide
 from kagent.follow.reader import keep
 from kagent.follow.values import Peer, Reason, Rules, Snapshot, View
 from kagent.settings import Topics
+from kagent.simulator.run import run
+from kagent.simulator.scenario import parse
 
 HEAVY = 2.2
 SPREAD = [HEAVY, 1, 1] * 4

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from kagent.advice.recommendation import Recommendation, State, to_bytes
+from kagent.contract.recommendation import Recommendation, State, to_bytes
+from kagent.embedded.broker import free_port
 from kagent.follow import hosts
 from kagent.follow.reader import FOREVER, LARGEST, Reader, keep
 from kagent.follow.values import Snapshot
-from kagent.kafka.broker import free_port
 from kagent.settings import Cluster, Topics
 
 TOPICS = Topics()

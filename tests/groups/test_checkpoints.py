@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from kagent.group_key import source_partition
 from kagent.groups import GroupState, GroupView, MemberView, apply, apply_all, view
-from kagent.keys import source_partition
 from kagent.offsets import Record, decode
 from kagent.offsets.columns import decode_commits, record_types
 

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kagent.kafka.broker import Broker
+from kagent.embedded.broker import Broker
 from kagent.kafka.consumer import consumer, stop
 from kagent.settings import Cluster
 

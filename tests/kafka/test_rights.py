@@ -11,16 +11,16 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka import KafkaError as Code
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from kagent.alert.delivery_log import Positions
+from kagent.client.client import current
+from kagent.embedded.broker import free_port
 from kagent.errors import KafkaError
 from kagent.kafka.acls import rules
 from kagent.kafka.admin import Admin
-from kagent.kafka.broker import free_port
 from kagent.kafka.clients import confluent
 from kagent.kafka.topics import ensure, positions, wanted
 from kagent.pipeline.source import Source
 from kagent.settings import Cluster, Topics
-from kagent.subscribe.client import current
-from kagent.subscribe.position import Positions
 
 if TYPE_CHECKING:
     from conftest import Guarded

@@ -12,7 +12,7 @@ from kagent.cli import root
 from kagent.settings import Topics
 
 if TYPE_CHECKING:
-    from conftest import Cast
+    from tests.fixtures.cast import Cast
 
 pytestmark = [pytest.mark.kafka]
 

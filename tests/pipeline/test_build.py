@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kagent.events import GroupEvent, decode
-from kagent.pipeline import collapse
+from kagent.contract.events import GroupEvent, decode
+from kagent.pipeline import compact as compact_rows
 from kagent.pipeline.build import Target, messages
-from kagent.pipeline.collapse import Collapser
+from kagent.pipeline.compact import Collapser
 from kagent.pipeline.stream import SCHEMA, per_task
 
 TARGET = Target("main", "events", "letters", "kagent")
@@ -125,8 +125,8 @@ def test_however_batches_are_cut_the_newest_commit_of_each_key_wins(
     rows = [(key(g, "t", p), value(o), 0, n) for n, (g, p, o) in enumerate(commits)]
     batches = [batch(rows[at : at + cuts]) for at in range(0, len(rows), cuts)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(collapse, "COMPACT_ROWS", compact)
-        patch.setattr(collapse, "MOST_KEYS", most)
+        patch.setattr(compact_rows, "COMPACT_ROWS", compact)
+        patch.setattr(compact_rows, "MOST_KEYS", most)
         out = list(per_task(TARGET)(batches))
 
     assert all(b.schema == SCHEMA for b in out)

@@ -16,7 +16,7 @@ from typing import Any
 import pyspark
 import pytest
 
-from kagent.kafka.broker import die_with_parent, free_port
+from kagent.embedded.broker import die_with_parent, free_port
 from kagent.pipeline.session import package
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from kagent.contract.events import Beat
 from kagent.errors import KafkaError
-from kagent.events import Beat
 from kagent.pipeline.catchup import CatchUp
-from kagent.pipeline.place import Reached
+from kagent.pipeline.checkpoint import Reached
 from kagent.pipeline.progress import Heart
 
 

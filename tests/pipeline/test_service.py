@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kagent.kafka.broker import Broker
+from kagent.embedded.broker import Broker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 

@@ -13,8 +13,8 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 
 from kagent.errors import KafkaError
+from kagent.group_key import source_partition
 from kagent.groups import apply, view
-from kagent.keys import source_partition
 from kagent.offsets import Record
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]

@@ -8,9 +8,9 @@ import urllib.request
 
 import pytest
 
+from kagent.contract.events import Beat
+from kagent.embedded.broker import free_port
 from kagent.errors import SetupError
-from kagent.events import Beat
-from kagent.kafka.broker import free_port
 from kagent.pipeline.catchup import CatchUp
 from kagent.pipeline.metrics import Metrics
 

@@ -19,14 +19,14 @@ import yaml
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kagent.advice.recommendation import Recommendation, State
+from kagent.client.client import Message, current
+from kagent.contract.recommendation import Recommendation, State
+from kagent.embedded.broker import Broker, die_with_parent, free_port
 from kagent.errors import KafkaError
 from kagent.kafka.admin import Admin
-from kagent.kafka.broker import Broker, die_with_parent, free_port
 from kagent.kafka.topics import ensure
 from kagent.kafka.values import Key
 from kagent.settings import Cluster, load
-from kagent.subscribe.client import Message, current
 
 POLICY = {
     "learn": 0,
@@ -301,7 +301,7 @@ def policy() -> dict[str, Any]:
 
 
 def message_of(record: tuple[bytes | None, bytes | None]) -> Message | None:
-    from kagent.subscribe.client import parsed
+    from kagent.client.client import parsed
 
     return parsed(*record)
 

@@ -12,8 +12,8 @@ import pytest
 import yaml
 from confluent_kafka import Producer
 
-from kagent.events import GroupEvent, TopicOffsets, encode
-from kagent.kafka.broker import free_port
+from kagent.contract.events import GroupEvent, TopicOffsets, encode
+from kagent.embedded.broker import free_port
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kagent.advice.recommendation import Status
+from kagent.contract.recommendation import Status
 
 # The tests go on from each other's state: one that fails is not run a second time.
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.flaky(reruns=0)]

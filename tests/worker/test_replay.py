@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from kagent.events import GroupEvent, decode
+from kagent.contract.events import GroupEvent, decode
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kagent.client.client import current
 from kagent.kafka.acls import rules
 from kagent.settings import load
-from kagent.subscribe.client import current
 
 if TYPE_CHECKING:
     from conftest import Guarded

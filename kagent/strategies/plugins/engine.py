@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kagent.errors import InputError
-from kagent.names import shown
 from kagent.strategies import STRATEGIES, Member, Scenario, assign
 from kagent.strategies.plugins import userdata
 from kagent.strategies.plugins.lags import LagCache
+from kagent.text import shown
 
 log = logging.getLogger(__name__)
 

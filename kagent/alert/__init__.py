@@ -1,0 +1,1 @@
+"""The alert bridge: recommendations to Alertmanager, webhooks and chat."""

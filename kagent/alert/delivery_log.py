@@ -1,0 +1,122 @@
+"""What each destination was told, on a compacted topic, so that a restart neither loses nor repeats an open or a close.
+
+Key ``<destination>/<cluster>/<group>``; the value is the last message that arrived there. A record is written after the
+destination took the message; a crash between the two repeats one message, under the same idempotency key. The key
+``<destination>/`` says that the destination has been started once: what had ended before is not told to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError as ClientError
+from pydantic import BaseModel, ConfigDict, ValidationError
+from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponential
+
+from kagent.client.client import standing
+from kagent.contract.recommendation import Recommendation, Status
+from kagent.kafka.admin import Admin
+from kagent.kafka.clients import aiokafka
+from kagent.kafka.consumer import consumer
+from kagent.kafka.topics import ensure, positions
+from kagent.settings import Cluster, Topics
+
+Event = Literal["open", "change", "close"]
+BULKY: dict[str, Any] = {
+    "members": [],
+    "moves": [],
+    "assignment": None,
+    "frontier": [],
+    "alternatives": [],
+    "evidence": {},
+}
+"""Not needed to repeat or close an alert."""
+
+
+class Told(BaseModel):
+    """``rec``: the last message sent, without its bulk; ``first_severity``: what it was opened with; ``closed``: its end too."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    rec: Recommendation
+    first_severity: str
+    closed: bool = False
+
+    @classmethod
+    def of(cls, rec: Recommendation, before: Told | None) -> Told:
+        """What is remembered once ``rec`` was delivered."""
+        same = before is not None and before.rec.id == rec.id and not before.closed
+        severity = before.first_severity if same and before else rec.severity.value
+        small = rec.model_copy(update={**BULKY, "actions": rec.actions[:1]})
+        return cls(rec=small, first_severity=severity, closed=rec.status is Status.RESOLVED)
+
+
+class Positions:
+    """All destinations' positions: read at the start, written as they move."""
+
+    def __init__(self, home: Cluster, topics: Topics) -> None:
+        self.home, self.topics = home, topics
+        self.name = topics.alerts
+        self._producer: AIOKafkaProducer | None = None
+
+    def ensure(self) -> None:
+        """Create the topic if it is missing. Raises KafkaError."""
+        ensure(Admin(self.home, deadline=10), self.topics, needed=[positions(self.topics)])
+
+    async def load(self) -> dict[str, bytes]:
+        """Every record that stands, by key. Raises KafkaError."""
+        found: dict[str, bytes] = {}
+        async with consumer(self.home) as reader:
+            await reader.start()
+            async for record in standing(reader, self.name):
+                key = (record.key or b"").decode(errors="replace")
+                if record.value is None:
+                    found.pop(key, None)
+                else:
+                    found[key] = record.value
+        return found
+
+    async def start(self) -> None:
+        """Ready to write."""
+        self._producer = AIOKafkaProducer(**aiokafka(self.home, acks="all", enable_idempotence=True))
+        await self._producer.start()
+
+    async def stop(self) -> None:
+        """Write what is under way, and leave."""
+        if self._producer is not None:
+            await self._producer.stop()
+
+    async def write(self, destination: str, key: str, told: Told | None) -> None:
+        """Returns when the broker has it."""
+        value = told.model_dump_json(by_alias=True).encode() if told else None
+        await self._send(f"{destination}/{key}", value)
+
+    async def started(self, destination: str, now: int) -> None:
+        """This destination was started for the first time, at ``now`` in ms."""
+        await self._send(f"{destination}/", str(now).encode())
+
+    async def _send(self, key: str, value: bytes | None) -> None:
+        assert self._producer is not None
+        async for attempt in AsyncRetrying(
+            retry=retry_if_exception_type(ClientError), wait=wait_random_exponential(0.5, max=30)
+        ):
+            with attempt:
+                await self._producer.send_and_wait(self.name, key=key.encode(), value=value)
+
+
+def of_destination(records: dict[str, bytes], destination: str) -> tuple[int | None, dict[str, Told]]:
+    """When it was first started (ms), and what it was told, by key of the recommendation; what cannot be read is left out."""
+    prefix = f"{destination}/"
+    first = records.get(prefix, b"")
+    return int(first) if first.isdigit() else None, dict(_told(records, prefix))
+
+
+def _told(records: dict[str, bytes], prefix: str) -> Iterable[tuple[str, Told]]:
+    for key, value in records.items():
+        if key.startswith(prefix) and key != prefix:
+            try:
+                yield key.removeprefix(prefix), Told.model_validate_json(value)
+            except ValidationError:
+                continue

@@ -1,0 +1,182 @@
+"""Where ``kagent alert`` sends: the settings of every destination, and which incidents each wants."""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+
+from kagent.contract.recommendation import Recommendation, Severity, Verdict
+from kagent.errors import SettingsError
+from kagent.policy import matches
+
+RANK = {Severity.INFO: 0, Severity.TICKET: 1, Severity.PAGE: 2}
+
+
+def checked_url(url: str, insecure: bool = False) -> str:
+    """The URL, if it is http(s) with a host; plain http only to this machine or with ``insecure``. Raises ValueError.
+
+    The message never repeats the URL: it may hold a token.
+    """
+    try:
+        parts = urlsplit(url)
+        whole = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        whole = False
+    if not whole or parts.scheme not in ("http", "https") or not url.isprintable() or " " in url:
+        raise ValueError("must be an http:// or https:// URL with a host")
+    if parts.scheme == "http" and not insecure and not _local(parts.hostname):
+        raise ValueError("plain http leaves this machine unprotected: use https, or set insecure: true")
+    return url
+
+
+def _local(host: str | None) -> bool:
+    try:
+        return ipaddress.ip_address(host or "").is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+class Part(BaseModel):
+    """A name that does not exist is an error, not ignored."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Wants(Part):
+    """Which incidents a destination gets; patterns are globs or /regular expressions/."""
+
+    severity: Severity = Field(Severity.TICKET, description="Nothing below this is sent.")
+    verdicts: list[Verdict] = Field(default_factory=list, description="Only these; all without any.")
+    groups: list[str] = Field(default_factory=list, description="Only groups that match; all without any.")
+    clusters: list[str] = Field(default_factory=list, description="Only these clusters; all without any.")
+
+    @field_validator("groups", "clusters")
+    @classmethod
+    def _patterns(cls, patterns: list[str]) -> list[str]:
+        for pattern in patterns:
+            matches(pattern, "")
+        return patterns
+
+    def takes(self, rec: Recommendation) -> bool:
+        """Whether this incident, as it stands, is wanted."""
+        return (
+            RANK[rec.severity] >= RANK[self.severity]
+            and (not self.verdicts or rec.verdict in self.verdicts)
+            and (not self.groups or any(matches(p, rec.group) for p in self.groups))
+            and (not self.clusters or any(matches(p, rec.cluster) for p in self.clusters))
+        )
+
+
+class Destination(Part):
+    """What every destination has. A secret is given as such (by a variable) or as a file that holds it."""
+
+    only: Wants = Wants()
+    timeout: float = Field(10.0, gt=0, description="Seconds for one attempt.")
+    retry_most: float = Field(60.0, gt=0, description="The longest pause between attempts, in seconds.")
+
+
+class HttpDestination(Destination):
+    """One that is reached by HTTP; its certificate is verified."""
+
+    ca_file: Path | None = Field(
+        None, description="PEM of its authority, if this machine does not trust it already."
+    )
+
+
+class Alertmanager(HttpDestination):
+    """Prometheus Alertmanager, API v2."""
+
+    type: Literal["alertmanager"]
+    url: str = Field(description="Its address, without /api/v2.")
+    resend: float = Field(60.0, gt=0, description="Seconds between repetitions while open.")
+    labels: dict[str, str] = Field(default_factory=dict, description="Added to every alert.")
+    insecure: bool = False
+
+    @model_validator(mode="after")
+    def _url(self) -> Alertmanager:
+        checked_url(self.url, self.insecure)
+        return self
+
+
+class PagerDuty(HttpDestination):
+    """PagerDuty Events v2."""
+
+    type: Literal["pagerduty"]
+    routing_key: SecretStr | None = None
+    routing_key_file: Path | None = None
+    url: str = "https://events.pagerduty.com/v2/enqueue"
+
+    @model_validator(mode="after")
+    def _whole(self) -> PagerDuty:
+        checked_url(self.url)
+        _one_of(self.routing_key, self.routing_key_file, "routing_key")
+        return self
+
+
+class Webhook(HttpDestination):
+    """Any HTTP receiver, with a template for the body and a signature."""
+
+    type: Literal["webhook"]
+    url: SecretStr | None = None
+    url_file: Path | None = None
+    template: str | None = Field(None, description="Jinja2; without one, JSON of the most important fields.")
+    content_type: str = "application/json"
+    secret: SecretStr | None = Field(None, description="Signs the body (HMAC-SHA256).")
+    secret_file: Path | None = None
+    insecure: bool = False
+
+    @model_validator(mode="after")
+    def _whole(self) -> Webhook:
+        _one_of(self.url, self.url_file, "url")
+        if self.url:
+            checked_url(self.url.get_secret_value(), self.insecure)
+        return self
+
+
+class Apprise(Destination):
+    """Everything that apprise can reach: Slack, Teams, e-mail, Opsgenie, …"""
+
+    type: Literal["apprise"]
+    url: SecretStr | None = None
+    url_file: Path | None = None
+
+    @model_validator(mode="after")
+    def _whole(self) -> Apprise:
+        _one_of(self.url, self.url_file, "url")
+        return self
+
+
+Any_ = Annotated[Alertmanager | PagerDuty | Webhook | Apprise, Field(discriminator="type")]
+
+
+class AlertSettings(Part):
+    """``alert:`` in the settings file."""
+
+    destinations: dict[str, Any_] = Field(default_factory=dict, description="By a name of your choice.")
+
+    @field_validator("destinations")
+    @classmethod
+    def _names(cls, destinations: dict[str, Any_]) -> dict[str, Any_]:
+        for name in destinations:
+            if not name or "/" in name or not name.isprintable():
+                raise ValueError(f"{name!r} is no name for a destination: it must not hold a slash")
+        return destinations
+
+
+def _one_of(value: SecretStr | None, file: Path | None, name: str) -> None:
+    if (value is None) == (file is None):
+        raise ValueError(f"needs either {name} or {name}_file")
+
+
+def secret(value: SecretStr | None, file: Path | None) -> str | None:
+    """The secret, from its file if there is one; read anew each time, so that it can be rotated. Raises SettingsError."""
+    if file is None:
+        return value.get_secret_value() if value else None
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise SettingsError(f"The file {file} cannot be read ({error.strerror}).") from error

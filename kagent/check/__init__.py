@@ -1,0 +1,1 @@
+"""One judgement of a cluster without a worker: `kagent check`."""

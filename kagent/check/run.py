@@ -1,0 +1,278 @@
+"""A look at a cluster with nothing but its address: groups, commits and log ends asked a few times, judged as ever.
+
+Needs DESCRIBE on groups and topics; reads no topic, writes nothing. A commit's own time is not told by the coordinator:
+one that moved between two rounds was made in between, so the clocks' slack is widened by a round.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kagent.advice.judge import Judgement, confirm, ignored, judge
+from kagent.advice.look import Look
+from kagent.advice.state import JudgeState
+from kagent.contract.events import TopicOffsets, TopicTombstones
+from kagent.kafka.admin import Admin
+from kagent.kafka.values import Group, Key, Topic
+from kagent.lag.commits import TopicCommits, apply
+from kagent.lag.log_ends import UNKNOWN, EndHistory
+from kagent.lag.membership import Roster
+from kagent.lag.observation import Observation, TopicInfo
+from kagent.policy import Policies, Policy, matches
+
+BEFORE = 86_400_000
+ROUNDS = 18
+MOST_BETWEEN = 10.0
+LEAST_BETWEEN = 1.0
+UNSEEN = (
+    "how often the group rebalances, standstills and delays longer than this look, retention that took records "
+    "between looks, time lag beyond it, and whether advice was followed"
+)
+"""What only the service sees."""
+STATES = {"stable": "Stable", "empty": "Empty", "dead": "Dead", "preparingrebalance": "PreparingRebalance"}
+
+
+@dataclass(frozen=True, slots=True)
+class MemberView:
+    """A member as its coordinator describes it; what it subscribes to is not told."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    assigned: Mapping[str, tuple[int, ...]]
+    rack: str | None = None
+    subscriptions: tuple[str, ...] = ()
+    regex: str | None = None
+    away: bool = False
+    library: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The name that outlives a restart, as the records give it."""
+        host = self.host if self.host.startswith("/") else f"/{self.host}"
+        return self.instance_id or f"{self.client_id}{host}"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A group as its coordinator describes it."""
+
+    group: str
+    type: str
+    state: str
+    protocol_type: str | None
+    protocol: str | None
+    members: tuple[MemberView, ...]
+    generation: int | None = None
+    last_change: int = 0
+    stale: bool = False
+    unresolved: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Watched:
+    """One group over the rounds."""
+
+    group: str
+    roster: Roster
+    commits: dict[str, TopicCommits] = field(default_factory=dict)
+    known: dict[Key, int] = field(default_factory=dict)
+    state: JudgeState | None = None
+    last: Judgement | None = None
+    seen: Observation | None = None
+
+
+@dataclass(slots=True)
+class Checkup:
+    """The rounds. ``seconds``: how long it will look; ``between``: seconds between two rounds."""
+
+    admin: Admin
+    cluster: str
+    policies: Policies
+    seconds: float
+    wanted: Callable[[str], bool] = lambda group: True
+    clock: Callable[[], float] = time.time
+    groups: dict[str, Watched] = field(default_factory=dict)
+    ends: dict[str, EndHistory] = field(default_factory=dict)
+    infos: dict[str, TopicInfo] = field(default_factory=dict)
+    rounds: int = 0
+    _source: int = 0
+    _asked_last: int = 0
+
+    @property
+    def between(self) -> float:
+        """Seconds between two rounds."""
+        return min(MOST_BETWEEN, max(LEAST_BETWEEN, self.seconds / ROUNDS))
+
+    def policy(self, group: str) -> Policy:
+        """The group's own policy, its waiting times cut to what one look can wait for."""
+        own = self.policies(group)
+        part = self.seconds / 3
+        return replace(
+            own,
+            learn=0.0,
+            learn_commits=0,
+            confirmations=1,
+            cooldown=0.0,
+            settle=min(own.settle, part),
+            hold=min(own.hold, part),
+            stall_after=min(own.stall_after, part),
+            cadence=max(own.cadence, self.between),
+            clock_slack=own.clock_slack + self.between / 2,
+        )
+
+    def look(self) -> None:
+        """One round: commits before log ends, then the judgement. Raises KafkaError."""
+        asked = self._ms()
+        described = {n: g for n, g in self.admin.describe(self._names()).items() if g.type != "share"}
+        committed = self.admin.committed(described, require_stable=False)
+        for name, group in described.items():
+            self._take(name, group, committed.get(name, {}), asked)
+        self._sample({t for w in self.groups.values() for t in (*w.commits, *w.roster.owners)})
+        self._asked_last = asked
+        self.rounds += 1
+        now = self._ms()
+        for watched in self.groups.values():
+            self._judge(watched, now)
+
+    def _ms(self) -> int:
+        return int(self.clock() * 1000)
+
+    def _names(self) -> list[str]:
+        if self.groups:
+            return list(self.groups)
+        return [g for g in self.admin.groups() if self.wanted(g) and not self.policies(g).ignore]
+
+    def _take(self, name: str, group: Group, committed: Mapping[Key, int], asked: int) -> None:
+        roster = Roster.of(view_of(group))
+        watched = self.groups.setdefault(name, Watched(name, roster))
+        if roster.assignment != watched.roster.assignment or roster.state != watched.roster.state:
+            watched.roster = roster
+        middle = (self._asked_last + asked) // 2 if self._asked_last else asked
+        moved: dict[str, list[tuple[int, int]]] = {}
+        for key, offset in committed.items():
+            if watched.known.get(key) != offset:
+                moved.setdefault(key[0], []).append((key[1], offset))
+        gone: dict[str, list[int]] = {}
+        for topic, partition in set(watched.known) - set(committed):
+            gone.setdefault(topic, []).append(partition)
+        watched.known = dict(committed)
+        for topic, rows in moved.items():
+            self._source += 1
+            partitions, offsets = [p for p, _ in rows], [o for _, o in rows]
+            sources = [self._source] * len(rows)
+            update = TopicOffsets(topic, None, partitions, offsets, [middle] * len(rows), sources)
+            watched.commits[topic] = apply(watched.commits.get(topic), update)
+        for topic, removed in gone.items():
+            self._source += 1
+            tombs = TopicTombstones(topic, removed, [self._source] * len(removed))
+            watched.commits[topic] = apply(watched.commits.get(topic), tombs)
+
+    def _sample(self, wanted: Iterable[str]) -> None:
+        topics = self.admin.topics(wanted)
+        new = set(topics) - set(self.infos)
+        configs = self.admin.topic_configs(new) if new else {}
+        for name, topic in topics.items():
+            known = self.infos.get(name)
+            compacted = (
+                known.compacted if known else "compact" in configs.get(name, {}).get("cleanup.policy", "")
+            )
+            self.infos[name] = TopicInfo(topic.partitions, topic.id, compacted, topic.leaders)
+        keys = [(t.name, p) for t in topics.values() for p in range(t.partitions)]
+        asked = self._ms()
+        end = self.admin.log_end(keys).found
+        seen = self._ms()
+        start = self.admin.log_start(keys).found
+        stable = self.admin.log_end(keys, committed_only=True).found
+        for topic in topics.values():
+            history = self.ends.setdefault(topic.name, EndHistory(topic.partitions, topic.id))
+            starts, ends, stables = (_column(found, topic) for found in (start, end, stable))
+            history.add(asked, seen, starts, ends, stables, topic.id)
+
+    def _judge(self, watched: Watched, now: int) -> None:
+        policy = self.policy(watched.group)
+        if watched.state is None:
+            watched.state = JudgeState(first_seen=now - BEFORE, members_at=now)
+        watched.seen = Observation(
+            cluster=self.cluster,
+            group=watched.group,
+            now=now,
+            roster=watched.roster,
+            commits=watched.commits,
+            ends={t: self.ends[t] for t in (*watched.commits, *watched.roster.owners) if t in self.ends},
+            topics=self.infos,
+            as_of=now,
+        )
+        first = watched.last is None
+        found = judge(watched.seen, watched.state, policy)
+        if found.candidate is not None:
+            found = confirm(found.candidate, watched.seen, found.state, policy)
+        state = found.state
+        if first:  # when the group last rebalanced is not told: long ago, until it does so under our eyes
+            state = replace(state, generation_at=min(state.generation_at, now - BEFORE))
+        watched.state, watched.last = state, found
+
+    def explained(self, group: str) -> tuple[Judgement, Look]:
+        """The last judgement of a group and the look it needs to be explained."""
+        watched = self.groups[group]
+        assert watched.last is not None
+        assert watched.seen is not None
+        assert watched.state is not None
+        look = watched.last.look or Look(watched.seen, self.policy(group), watched.state)
+        return watched.last, look
+
+
+def _column(found: Mapping[Key, int], topic: Topic) -> list[int]:
+    return [found.get((topic.name, p), UNKNOWN) for p in range(topic.partitions)]
+
+
+def view_of(group: Group) -> View:
+    """The coordinator's description in the form of the records' fold."""
+    return View(
+        group=group.group,
+        type="simple" if group.simple and not group.members else group.type,
+        state=STATES.get(group.state, group.state.title()),
+        protocol_type=None if group.simple else "consumer",
+        protocol=group.protocol or None,
+        members=tuple(
+            MemberView(m.member_id, m.instance_id, m.client_id, m.host, _assigned(m.assigned))
+            for m in group.members
+        ),
+    )
+
+
+def _assigned(held: Iterable[Key]) -> dict[str, tuple[int, ...]]:
+    found: dict[str, list[int]] = {}
+    for topic, partition in sorted(held):
+        found.setdefault(topic, []).append(partition)
+    return {topic: tuple(partitions) for topic, partitions in found.items()}
+
+
+def chooser(patterns: Iterable[str]) -> Callable[[str], bool]:
+    """Which groups are wanted: those that match one of these globs or /regular expressions/; all without any."""
+    wanted = tuple(patterns)
+    for pattern in wanted:
+        matches(pattern, "")
+    return lambda group: not wanted or any(matches(p, group) for p in wanted)
+
+
+def findings_of(checkup: Checkup) -> list[tuple[str, Any]]:
+    """What was found, worst severity first: group → its open recommendation as the judgement keeps it."""
+    rank = {"page": 0, "ticket": 1, "info": 2}
+    found = [
+        (w.group, w.state.incident.message)
+        for w in checkup.groups.values()
+        if w.state is not None and w.state.incident is not None
+    ]
+    return sorted(found, key=lambda f: (rank[str(f[1]["severity"])], f[0]))
+
+
+def judged_groups(checkup: Checkup) -> list[str]:
+    """Groups that were judged, not passed over."""
+    return sorted(
+        w.group for w in checkup.groups.values() if w.seen and not ignored(w.seen, checkup.policies(w.group))
+    )

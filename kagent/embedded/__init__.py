@@ -1,0 +1,1 @@
+"""A Kafka broker, Java and the jars they need, for the demo and the tests."""

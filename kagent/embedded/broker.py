@@ -1,0 +1,221 @@
+"""The embedded broker: a real Kafka of one node (KRaft, combined mode) for the demo and the tests. Nothing else.
+
+It keeps its folder and port over restarts, can be killed like a power cut, and dies with the process that started it.
+"""
+
+from __future__ import annotations
+
+import base64
+import ctypes
+import os
+import random
+import signal
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+from kagent.embedded.jars import broker_jars
+from kagent.embedded.java import java
+from kagent.errors import SetupError
+
+HOST = "127.0.0.1"
+PR_SET_PDEATHSIG = 1
+
+DEFAULTS = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "2",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.min.heartbeat.interval.ms": "500",
+    "group.consumer.heartbeat.interval.ms": "1000",
+    "auto.create.topics.enable": "false",
+    "log.retention.check.interval.ms": "5000",
+    "log.initial.task.delay.ms": "1000",
+}
+
+LOGGING = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true")
+
+PORTS = range(15_000, 32_000)
+
+
+def free_port() -> int:
+    """A port that was free a moment ago, and that no client's outgoing connection can take meanwhile.
+
+    Systems give outgoing connections ports from 32768 (Linux) or 49152 on. A server that is killed and started anew on
+    such a port may find it taken, even by a client that tries to reach it and meets itself.
+    """
+    for port in random.SystemRandom().sample(PORTS, 100):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind((HOST, port))
+            return port
+    raise SetupError(
+        f"No free port was found between {PORTS.start} and {PORTS.stop}: stop what listens there."
+    )
+
+
+def die_with_parent() -> None:
+    """In a child, before exec: be killed when the parent is gone, however it went (Linux)."""
+    if hasattr(signal, "SIGKILL") and os.uname().sysname == "Linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+@dataclass(slots=True)
+class Broker:
+    """One broker in a folder. ``extra``: further server properties; ``listeners``: further ones, name → port;
+    ``plugins``: further jars on its class path."""
+
+    folder: Path
+    port: int = field(default_factory=free_port)
+    controller_port: int = field(default_factory=free_port)
+    extra: Mapping[str, str] = field(default_factory=dict)
+    listeners: Mapping[str, int] = field(default_factory=dict)
+    heap: str = "512m"
+    plugins: Sequence[Path] = ()
+    _process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        return f"{HOST}:{self.port}"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "broker.log"
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process and self._process.poll() is None else None
+
+    def start(self, deadline: float = 60.0) -> Broker:
+        """Start and wait until it answers, at most ``deadline`` seconds. Raises SetupError with the log's place."""
+        if _taken(self.port):
+            raise SetupError(f"Port {self.port} is in use: stop what listens there or choose another port.")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if not (self.folder / "data" / "meta.properties").exists():
+            self._format()
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*self._java(), "kafka.Kafka", str(self.folder / "server.properties")],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                preexec_fn=die_with_parent,
+                start_new_session=True,
+            )
+        self._wait(time.monotonic() + deadline)
+        return self
+
+    def kill(self) -> None:
+        """As a power cut would: SIGKILL."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def stop(self, deadline: float = 20.0) -> None:
+        """SIGTERM, and SIGKILL if it has not gone in time."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(deadline)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def __enter__(self) -> Broker:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _java(self) -> list[str]:
+        path = os.pathsep.join(str(jar) for jar in (*broker_jars(), *self.plugins))
+        return [java(), f"-Xmx{self.heap}", "-XX:+UseSerialGC", *LOGGING, "-cp", path]
+
+    def _format(self) -> None:
+        self._write_properties()
+        name = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "a")
+        command = [
+            "kafka.tools.StorageTool",
+            "format",
+            "-t",
+            name,
+            "-c",
+            str(self.folder / "server.properties"),
+        ]
+        answer = subprocess.run(
+            [*self._java(), *command], capture_output=True, text=True, check=False, timeout=120
+        )
+        if answer.returncode:
+            raise SetupError(
+                f"The broker's folder {self.folder} could not be formatted: {_last(answer.stdout)}."
+            )
+
+    def _write_properties(self) -> None:
+        more = {name: f"{name}://{HOST}:{port}" for name, port in self.listeners.items()}
+        own = f"PLAINTEXT://{HOST}:{self.port}"
+        properties = {
+            **DEFAULTS,
+            "controller.quorum.voters": f"1@{HOST}:{self.controller_port}",
+            "listeners": ",".join([own, f"CONTROLLER://{HOST}:{self.controller_port}", *more.values()]),
+            "advertised.listeners": ",".join([own, *more.values()]),
+            "log.dirs": str(self.folder / "data"),
+            **self.extra,
+        }
+        text = "".join(f"{name}={value}\n" for name, value in properties.items())
+        (self.folder / "server.properties").write_text(text)
+
+    def _wait(self, until: float) -> None:
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient
+
+        assert self._process is not None
+        quiet: dict[str, str | int | float] = {
+            "bootstrap.servers": self.bootstrap,
+            "log_level": 0,
+            "reconnect.backoff.max.ms": 200,
+        }
+        while time.monotonic() < until:
+            if self._process.poll() is not None:
+                reason = _last(self.log.read_text(errors="replace"))
+                raise SetupError(f"The broker ended at start: {reason} (log: {self.log}).")
+            if not _taken(self.port):
+                time.sleep(0.1)
+                continue
+            try:
+                if AdminClient({**quiet, **self._client()}).list_topics(timeout=5).brokers:
+                    return
+            except KafkaException:
+                continue
+        self.kill()
+        raise SetupError(f"The broker did not answer in time (log: {self.log}).")
+
+    def _client(self) -> dict[str, str]:
+        return {}
+
+
+def _taken(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex((HOST, port)) == 0
+
+
+def _last(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1].strip().rstrip(".") if lines else "it said nothing"

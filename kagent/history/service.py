@@ -1,0 +1,108 @@
+"""The history as a service: the query that feeds ``kagent.history.writer``, kept running like the events' own."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kagent.errors import KafkaError, SettingsError
+from kagent.history.tables import History
+from kagent.history.writer import Ends, Writer, create, known_topics
+from kagent.kafka.admin import Admin
+from kagent.kafka.clients import spark as spark_options
+from kagent.pipeline.checkpoint import Place
+from kagent.pipeline.service import awaited, ending, kept
+from kagent.pipeline.session import session
+from kagent.pipeline.source import Source
+from kagent.settings import Cluster, Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger("kagent.history")
+MAX_MESSAGES = 200_000
+
+
+def place_of(settings: Settings, path: str | None) -> History:
+    """Where the history is. Raises SettingsError if nobody said."""
+    found = path or settings.pipeline.history
+    if not found:
+        raise SettingsError("No history is kept: set pipeline.history to a folder or URL, or pass --path.")
+    return History(found)
+
+
+@dataclass(slots=True)
+class Keeper:
+    """Writes the history of one cluster until stopped; ``available_now``: catch up and end. ``trigger`` in
+    seconds, by default pipeline.history_interval."""
+
+    settings: Settings
+    name: str
+    cluster: Cluster
+    history: History
+    master: str | None = None
+    checkpoint: str | None = None
+    trigger: float | None = None
+    available_now: bool = False
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def run(self) -> None:
+        """Run until ``stop`` is set, or until caught up. Raises KagentError for what trying again cannot mend."""
+        with ending(session(self.settings.pipeline, self.master, delta=True)) as running:
+            self.run_on(running)
+
+    def run_on(self, running: SparkSession) -> None:
+        """As :meth:`run`, on a Spark session that is there already."""
+        home, topics = Admin(self.settings.home_cluster(self.name), deadline=10), self.settings.topics
+        source = Source(home, self.stop, patient=not self.available_now)
+        found = source.tried(lambda: home.topics([topics.events, topics.recommendations]))
+        cluster_id = source.tried(home.cluster_id)
+        if found is None or cluster_id is None:
+            return
+        for name in (topics.events, topics.recommendations):
+            if name not in found:
+                raise KafkaError(f"The topic {name} is missing: run `kagent topics`.")
+        folder = self.checkpoint or f"{self.settings.pipeline.checkpoint}-history"
+        place = Place(running, f"{folder.rstrip('/')}/{self.name}")
+        stream = place.claim(cluster_id, found[topics.events].id)
+        self._create(running)
+        ends = Ends(Admin(self.cluster, deadline=10), known_topics(running, self.history))
+        writer = Writer(self.history, self.name, topics.events, stream, ends)
+        kept(lambda: self._query(running, place.folder, writer), self.stop, self.available_now)
+
+    def _create(self, running: SparkSession) -> None:
+        from py4j.protocol import Py4JJavaError
+        from pyspark.errors import PySparkException
+
+        try:
+            create(running, self.history)
+        except (PySparkException, Py4JJavaError) as error:
+            reason = str(error).strip().splitlines()[0][:200]
+            raise SettingsError(f"The history at {self.history.place} cannot be used ({reason}).") from error
+
+    def _query(self, running: SparkSession, place: str, writer: Writer) -> None:
+        topics = self.settings.topics
+        source = {
+            **spark_options(self.settings.home_cluster(self.name)),
+            "subscribe": f"{topics.events},{topics.recommendations}",
+            "groupIdPrefix": f"{topics.prefix.rstrip('-')}-history",
+            "startingOffsets": "earliest",
+            "maxOffsetsPerTrigger": str(MAX_MESSAGES),
+            "failOnDataLoss": "false",
+        }
+        records = running.readStream.format("kafka").options(**source).load()
+        stream = records.writeStream.foreachBatch(writer).queryName(f"kagent-history-{self.name}")
+        stream = stream.option("checkpointLocation", place)
+        if self.available_now:
+            query = stream.trigger(availableNow=True).start()
+        else:
+            every = self.trigger or self.settings.pipeline.history_interval
+            query = stream.trigger(processingTime=f"{int(every * 1000)} milliseconds").start()
+        log.info("Writing the history of cluster %s to %s.", self.name, self.history.place)
+        try:
+            awaited(query, self.stop)
+        finally:
+            if query.isActive:
+                query.stop()

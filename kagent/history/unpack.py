@@ -1,0 +1,98 @@
+"""Messages of kagent's topics to rows of the history. Pure: Arrow batches in, Arrow batches out.
+
+Input: ``topic`` (string), ``value`` (binary, null for a tombstone), ``key`` (binary), ``time`` (int64 ms).
+Output: one shape for all tables, ``kind`` saying which one a row is for; what a table does not have is null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from kagent.contract.events import GroupEvent, decode
+
+ROWS_OUT = 50_000
+FIELDS = {
+    "kind": ("string", pa.string()),
+    "cluster": ("string", pa.string()),
+    "time": ("bigint", pa.int64()),
+    "group": ("string", pa.string()),
+    "topic": ("string", pa.string()),
+    "topic_id": ("string", pa.string()),
+    "partition": ("int", pa.int32()),
+    "committed": ("bigint", pa.int64()),
+    "source": ("int", pa.int32()),
+    "source_offset": ("bigint", pa.int64()),
+    "key": ("string", pa.string()),
+    "message": ("string", pa.string()),
+}
+OUTPUT = ", ".join(f"`{name}` {sql}" for name, (sql, _) in FIELDS.items())
+SCHEMA = pa.schema([(name, kind) for name, (_, kind) in FIELDS.items()])
+Row = dict[str, Any]
+
+
+def unpacked(events: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for mapInArrow. ``events``: name of the events topic; every other topic holds recommendations."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows: list[Row] = []
+        for batch in batches:
+            for message in batch.to_pylist():
+                if message["value"] is None:
+                    continue
+                if message["topic"] == events:
+                    rows += event_rows(message["value"])
+                else:
+                    rows += recommendation_rows(message["key"], message["value"], message["time"])
+                if len(rows) >= ROWS_OUT:
+                    yield pa.RecordBatch.from_pylist(rows, SCHEMA)
+                    rows = []
+        yield pa.RecordBatch.from_pylist(rows, SCHEMA)
+
+    return run
+
+
+def event_rows(value: bytes) -> Iterator[Row]:
+    """The rows of one event; progress has none. What is no event (another program wrote it) is passed over."""
+    try:
+        event = decode(value)
+    except ValueError:
+        return
+    if not isinstance(event, GroupEvent):
+        return
+    base: Row = {"cluster": event.cluster, "group": event.group, "source": event.source}
+    for o in event.offsets:
+        about = {**base, "kind": "lag", "topic": o.topic, "topic_id": o.topic_id}
+        for p, committed, time, at in zip(o.partition, o.committed, o.time, o.source_offset, strict=True):
+            yield {**about, "partition": p, "committed": committed, "time": time, "source_offset": at}
+    for t in event.tombstones:
+        about = {**base, "kind": "lag", "topic": t.topic, "time": event.time}
+        for p, at in zip(t.partition, t.source_offset, strict=True):
+            yield {**about, "partition": p, "source_offset": at}
+    for record in event.records:
+        yield {
+            **base,
+            "kind": "changes",
+            "time": record.time,
+            "source_offset": record.source_offset,
+            "message": orjson.dumps(record.record).decode(),
+        }
+
+
+def recommendation_rows(key: bytes | None, value: bytes, time: int) -> Iterator[Row]:
+    """The row of one message on the recommendation topic; the state message of a cluster is none."""
+    name = (key or b"").decode(errors="replace")
+    cluster, slash, group = name.partition("/")
+    if not slash:
+        return
+    yield {
+        "kind": "recommendations",
+        "cluster": cluster,
+        "group": group,
+        "time": time,
+        "key": name,
+        "message": value.decode(errors="replace"),
+    }

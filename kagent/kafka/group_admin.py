@@ -1,0 +1,227 @@
+"""Questions to the coordinators of groups, over aiokafka's connections: groups of every kind, members, committed offsets.
+
+Each question opens its own connections and asks every coordinator for all of its groups at once. ``asked`` runs one; it
+blocks and must not be called in an event loop. The functions that it takes are coroutines of an admin client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from base64 import urlsafe_b64encode
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import (
+    GroupAuthorizationFailedError,
+    GroupCoordinatorNotAvailableError,
+    GroupIdNotFound,
+    GroupLoadInProgressError,
+    IncompatibleBrokerVersion,
+    InvalidGroupIdError,
+    NotCoordinatorForGroupError,
+    for_code,
+)
+
+from kagent.kafka.clients import aiokafka
+from kagent.kafka.group_requests import DescribeClassic, DescribeConsumer, FetchOffsets, FindCoordinators
+from kagent.kafka.values import Described, Group, Key, Member, Said
+from kagent.offsets import DecodeError
+from kagent.offsets.blobs import assignment, subscription
+from kagent.settings import Cluster
+
+CHUNK = 500
+"""Groups a request."""
+UNSEEN = (GroupAuthorizationFailedError, GroupIdNotFound, InvalidGroupIdError)
+MOVING = (GroupCoordinatorNotAvailableError, GroupLoadInProgressError, NotCoordinatorForGroupError)
+UNKNOWN_REQUEST = (IncompatibleBrokerVersion, NotImplementedError)
+T = TypeVar("T")
+
+
+class Moving(Exception):
+    """A coordinator is moving or loading: the same question has an answer in a moment."""
+
+
+def asked(cluster: Cluster, deadline: float, question: Callable[..., Awaitable[T]], *said: Any) -> T:
+    """The answer to ``question(admin, *said)``. Raises Moving, aiokafka's KafkaError or TimeoutError (after ``deadline`` s)."""
+
+    async def whole() -> T:
+        admin = AIOKafkaAdminClient(**aiokafka(cluster, request_timeout_ms=int(deadline * 1000)))
+        try:
+            await admin.start()
+            return await question(admin, *said)
+        except MOVING as error:
+            raise Moving(str(error)) from error
+        finally:
+            await admin.close()
+
+    with _quiet():
+        return asyncio.run(asyncio.wait_for(whole(), deadline))
+
+
+async def kinds(admin: AIOKafkaAdminClient) -> dict[str, str]:
+    """Every group that may be seen: name → protocol type (``consumer``, ``share``, ``streams``, ``connect``, ``""``…)."""
+    return dict(await admin.list_consumer_groups())
+
+
+async def described(admin: AIOKafkaAdminClient, groups: Sequence[str]) -> dict[str, Described]:
+    """The groups; without those that may not be seen. The state of one that does not exist is ``dead``."""
+    found: dict[str, Described] = {}
+    for node, names in await _chunks(admin, groups):
+        answer = await admin._send_request(DescribeClassic(names), node)
+        found |= _each(answer, _classic)
+        dead = [name for name in names if name in found and found[name].group.state == "dead"]
+        if dead:
+            found |= await _consumers(admin, node, dead)
+    return found
+
+
+async def _consumers(admin: AIOKafkaAdminClient, node: int, names: Sequence[str]) -> dict[str, Described]:
+    """Those of these groups that are of the KIP-848 protocol; none on brokers that do not know it."""
+    try:
+        return _each(await admin._send_request(DescribeConsumer(names), node), _consumer)
+    except UNKNOWN_REQUEST:
+        return {}
+
+
+async def committed(
+    admin: AIOKafkaAdminClient, groups: Sequence[str], require_stable: bool
+) -> dict[str, dict[Key, int]]:
+    """All committed offsets of these groups. ``require_stable``: none where a transaction's commit is pending."""
+    found: dict[str, dict[Key, int]] = {name: {} for name in groups}
+    for node, names in await _chunks(admin, groups):
+        try:
+            answer = await admin._send_request(FetchOffsets(names, require_stable), node)
+        except UNKNOWN_REQUEST:  # before Kafka 3.0: one group a request, and nothing is said of transactions
+            for name in names:
+                found[name] = await _committed(admin, name, node)
+        else:
+            found |= _each(answer, _offsets)
+    return found
+
+
+async def _committed(admin: AIOKafkaAdminClient, group: str, node: int) -> dict[Key, int]:
+    try:
+        answer = await admin.list_consumer_group_offsets(group, node)
+    except UNSEEN:
+        return {}
+    return {(tp.topic, tp.partition): said.offset for tp, said in answer.items() if said.offset >= 0}
+
+
+async def _chunks(admin: AIOKafkaAdminClient, groups: Sequence[str]) -> list[tuple[int, list[str]]]:
+    """The groups by coordinator, in chunks."""
+    by_node: dict[int, list[str]] = defaultdict(list)
+    for at in range(0, len(groups), CHUNK):
+        names = groups[at : at + CHUNK]
+        try:
+            answer = await admin._send_request(FindCoordinators(names))
+        except UNKNOWN_REQUEST:  # before Kafka 3.0
+            nodes = {name: await admin.find_coordinator(name) for name in names}
+        else:
+            nodes = _each(answer, lambda raw: raw["node_id"], "coordinators")
+        for name, node in nodes.items():
+            by_node[node].append(name)
+    return [
+        (node, names[at : at + CHUNK])
+        for node, names in by_node.items()
+        for at in range(0, len(names), CHUNK)
+    ]
+
+
+def _each(answer: Any, read: Callable[[dict[str, Any]], T], part: str = "groups") -> dict[str, T]:
+    """What is said of each group; without those that may not be seen. Raises the error of any other."""
+    found: dict[str, T] = {}
+    for raw in answer.to_object()[part]:
+        error = for_code(raw["error_code"]) if raw["error_code"] else None
+        if error is None:
+            found[raw["group"]] = read(raw)
+        elif error not in UNSEEN:
+            raise error()
+    return found
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What the client logs is said by the error that follows."""
+    logger = logging.getLogger("aiokafka")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def _offsets(raw: dict[str, Any]) -> dict[Key, int]:
+    return {
+        (topic["topic"], part["partition"]): part["offset"]
+        for topic in raw["topics"] or ()
+        for part in topic["partitions"] or ()
+        if not part["error_code"] and part["offset"] >= 0
+    }
+
+
+def _classic(raw: dict[str, Any]) -> Described:
+    members, said = [], {}
+    for member in raw["members"]:
+        members.append(_member(member, _assigned(member["assignment"])))
+        said[member["member_id"]] = _subscribed(member["metadata"])
+    simple = not raw["protocol_type"]
+    group = Group(
+        raw["group"], raw["state"].lower(), "classic", raw["protocol"] or "", simple, tuple(members)
+    )
+    return Described(group, said)
+
+
+def _assigned(blob: bytes | None) -> frozenset[Key]:
+    try:
+        parts = assignment(blob)["assignedPartitions"] if blob else ()
+    except DecodeError:
+        return frozenset()  # the assignor's own format: nothing is known of what it holds
+    return frozenset((part["topic"], number) for part in parts for number in part["partitions"])
+
+
+def _subscribed(blob: bytes | None) -> Said:
+    try:
+        said = subscription(blob) if blob else {}
+    except DecodeError:
+        said = {}
+    topics = said.get("topics")
+    return Said(
+        None if topics is None else tuple(topics), said.get("rackId") or None, said.get("generationId")
+    )
+
+
+def _consumer(raw: dict[str, Any]) -> Described:
+    members, said = [], {}
+    ids: dict[str, str] = {}
+    for member in raw["members"]:
+        held, target = _held(member["assignment"], ids), _held(member["target"], ids)
+        members.append(_member(member, held, target))
+        known = None if member["regex"] else tuple(member["topics"] or ())
+        said[member["member_id"]] = Said(
+            known, member["rack"] or None, member["epoch"], member["regex"] or None
+        )
+    state = raw["state"].lower()
+    group = Group(raw["group"], state, "consumer", raw["assignor"], False, tuple(members))
+    return Described(group, said, raw["group_epoch"], ids)
+
+
+def _held(answer: dict[str, Any], ids: dict[str, str]) -> frozenset[Key]:
+    found = set()
+    for part in answer["topic_partitions"] or ():
+        ids[part["topic_name"]] = _id(part["topic_id_high"], part["topic_id_low"])
+        found |= {(part["topic_name"], number) for number in part["partitions"]}
+    return frozenset(found)
+
+
+def _id(high: int, low: int) -> str:
+    raw = (high % 2**64).to_bytes(8, "big") + (low % 2**64).to_bytes(8, "big")
+    return urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def _member(raw: dict[str, Any], held: frozenset[Key], target: frozenset[Key] | None = None) -> Member:
+    return Member(raw["member_id"], raw["instance_id"] or None, raw["client_id"], raw["host"], held, target)

@@ -1,0 +1,97 @@
+"""A running group as a scenario line: what ``kagent assign`` and ``kagent plan`` read, taken from the cluster now.
+
+What the cluster does not tell is assumed, and every assumption is a sentence under ``assumed``. The order of members
+is the coordinator's, which need not be the order in which they joined.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kagent.errors import InputError
+from kagent.kafka.admin import Admin
+from kagent.kafka.group_lag import Row, rows_of
+from kagent.kafka.values import Described, Key
+from kagent.strategies import STRATEGIES
+from kagent.text import shown
+
+
+def scenario_line(admin: Admin, group: str) -> dict[str, Any]:
+    """The group as one line of the scenario format (``kagent.strategies.reading``), with ``assumed`` besides.
+
+    ``owned`` is what each member holds now; ``lags`` is the shown lag. Blocking; not to be called in an event loop.
+    Raises InputError if there is no such group or nobody is in it, KafkaError if the cluster does not answer.
+    """
+    found = admin.described([group]).get(group)
+    if found is None or found.group.state == "dead":
+        raise InputError(
+            f"There is no consumer group {shown(group)} on this cluster (or no right to describe it)."
+        )
+    if not found.group.members:
+        raise InputError(f"The group {shown(group)} has no members now: there is nothing to assign.")
+    rows = rows_of(admin, found.group, admin.committed([group])[group])
+    assumed: list[str] = []
+    members = _members(found, assumed)
+    topics = admin.topics({topic for member in members for topic in member["topics"]})
+    if missing := sorted({t for m in members for t in m["topics"]} - set(topics)):
+        assumed.append(
+            f"{', '.join(map(shown, missing))}: no such topic, or no right to see it; taken as without partitions"
+        )
+    line: dict[str, Any] = {
+        "id": group,
+        "partitions_per_topic": {name: topic.partitions for name, topic in sorted(topics.items())},
+        "members": members,
+        **_lags(rows, {name: topic.partitions for name, topic in topics.items()}, assumed),
+        "topic_ids": {name: topic.id for name, topic in sorted(topics.items())},
+        "assumed": assumed,
+    }
+    if found.group.type == "classic" and found.group.protocol in STRATEGIES:
+        line["strategy"] = found.group.protocol
+    return line
+
+
+def _members(found: Described, assumed: list[str]) -> list[dict[str, Any]]:
+    everything = {topic for said in found.said.values() for topic in said.topics or ()}
+    everything |= {topic for member in found.group.members for topic, _ in member.assigned}
+    generation = _generation(found, assumed)
+    members = []
+    for member in found.group.members:
+        said = found.said[member.member_id]
+        if said.topics is None:
+            why = (
+                f"subscribes by the pattern {shown(said.regex)}" if said.regex else "does not say its topics"
+            )
+            assumed.append(f"{shown(member.member_id)} {why}: taken as all topics of the group")
+        members.append(
+            {
+                "id": member.member_id,
+                "topics": list(said.topics) if said.topics is not None else sorted(everything),
+                "group_instance_id": member.instance_id,
+                "rack": said.rack,
+                "owned": [list(key) for key in sorted(member.assigned)],
+                "generation": generation,
+            }
+        )
+    return members
+
+
+def _generation(found: Described, assumed: list[str]) -> int:
+    """One number for all: the group is stable, or is taken as it will be once it is."""
+    if found.epoch is not None:
+        return found.epoch
+    if found.group.state != "stable":
+        assumed.append(f"the group is in the state {found.group.state}, not stable")
+    return max((said.generation or 0 for said in found.said.values()), default=0) + 1
+
+
+def _lags(rows: tuple[Row, ...], counts: dict[str, int], assumed: list[str]) -> dict[str, Any]:
+    """``lags``, and under ``pinned`` the held partitions whose lag is unknown: a plan leaves them where they are."""
+    known: dict[Key, int] = {(row.topic, row.partition): row.lag for row in rows if row.lag is not None}
+    for topic, count in sorted(counts.items()):
+        unknown = [str(p) for p in range(count) if (topic, p) not in known]
+        if unknown:
+            some = ", ".join(unknown[:10]) + (f" and {len(unknown) - 10} more" if len(unknown) > 10 else "")
+            assumed.append(f"{shown(topic)}: no known lag of partition {some}; taken as none, and pinned")
+    pinned = [[row.topic, row.partition] for row in rows if row.lag is None and row.topic in counts]
+    lags = {topic: [[p, known.get((topic, p), 0)] for p in range(n)] for topic, n in sorted(counts.items())}
+    return {"lags": lags, "pinned": pinned}

@@ -1,0 +1,175 @@
+"""What a group has committed on one topic: the row of the lag table, as parallel lists.
+
+    partition      ascending
+    committed      the offset, or GONE: the commit was removed (tombstone) or belongs to a topic that was deleted
+    time           of the latest commit, ms (the coordinator's clock)
+    source_offset  where that commit or tombstone stood in `__consumer_offsets`
+    moved          time of the latest commit that moved the offset, ms
+
+Order is kept per partition: what stood earlier in the source never replaces what stood later, tombstones too, so a replay
+changes nothing and brings nothing back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from kagent.contract.events import TopicOffsets, TopicTombstones
+
+GONE = -1
+GAPS = 16
+"""How many gaps between commits are remembered, to learn the group's own cadence on this topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicCommits:
+    """The commits of one group on one topic.
+
+    ``gaps``: the latest gaps between commits of a partition, ms; ``commits``: how often something newer came;
+    ``first``: time of the first commit seen; ``rewound``: time of the last commit that went back, 0 if none did.
+    """
+
+    topic: str
+    topic_id: str | None = None
+    partition: Sequence[int] = ()
+    committed: Sequence[int] = ()
+    time: Sequence[int] = ()
+    source_offset: Sequence[int] = ()
+    moved: Sequence[int] = ()
+    gaps: Sequence[int] = ()
+    commits: int = 0
+    first: int = 0
+    rewound: int = 0
+
+    @property
+    def cadence(self) -> int | None:
+        """The usual gap between commits in ms (median), None before three are known."""
+        return int(median(self.gaps)) if len(self.gaps) >= 3 else None
+
+    @property
+    def last(self) -> int:
+        """Time of the newest commit, ms; 0 if there is none."""
+        return max(self.time, default=0)
+
+    def to_row(self) -> dict[str, Any]:
+        """As it is kept in a table: plain lists."""
+        return {name: _plain(getattr(self, name)) for name in self.__slots__}
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> TopicCommits:
+        """The commits that :meth:`to_row` wrote."""
+        return cls(**{name: row[name] for name in cls.__slots__ if name in row})
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, (list, tuple)) else value
+
+
+def apply(row: TopicCommits | None, update: TopicOffsets | TopicTombstones) -> TopicCommits:
+    """The row after one part of an event; the same object if it says nothing new."""
+    known = row or TopicCommits(update.topic)
+    if isinstance(update, TopicTombstones):
+        gone = [GONE] * len(update.partition)
+        partition, source = _list(update.partition), _list(update.source_offset)
+        return _merged(known, partition, gone, [0] * len(gone), source)
+    other_topic = bool(update.topic_id and known.topic_id and update.topic_id != known.topic_id)
+    if other_topic:
+        if max(_list(update.source_offset), default=-1) < max(known.source_offset, default=-1):
+            return known  # of the topic that was deleted
+        known = _void(known)
+    if update.topic_id and known.topic_id != update.topic_id:
+        known = replace(known, topic_id=update.topic_id)
+    columns = (_list(c) for c in (update.partition, update.committed, update.time, update.source_offset))
+    return _merged(known, *columns)
+
+
+def _list(column: Any) -> list[int]:
+    """Python's own integers: a row goes into JSON."""
+    return column.tolist() if isinstance(column, np.ndarray) else list(column)
+
+
+def _void(row: TopicCommits) -> TopicCommits:
+    """The topic was created anew: its old commits count no more, but are not forgotten by order."""
+    return replace(row, committed=[GONE] * len(row.partition), topic_id=None, rewound=0)
+
+
+def _merged(
+    row: TopicCommits,
+    partitions: Sequence[int],
+    committed: Sequence[int],
+    times: Sequence[int],
+    source: Sequence[int],
+) -> TopicCommits:
+    place = {partition: at for at, partition in enumerate(row.partition)}
+    newer = [
+        at
+        for at, partition in enumerate(partitions)
+        if partition not in place or source[at] > row.source_offset[place[partition]]
+    ]
+    if not newer:
+        return row
+    merge = _Merge(row, place)
+    for at in newer:
+        merge.take(partitions[at], committed[at], times[at], source[at])
+    return merge.row(row)
+
+
+class _Merge:
+    """The columns while they are changed; a partition may come more than once, in any order."""
+
+    def __init__(self, row: TopicCommits, place: dict[int, int]) -> None:
+        self.place = place
+        self.partition = list(row.partition)
+        self.committed = list(row.committed)
+        self.time = list(row.time)
+        self.source = list(row.source_offset)
+        self.moved = list(row.moved)
+        self.rewound = row.rewound
+        self.gap = 0
+
+    def take(self, partition: int, committed: int, time: int, source: int) -> None:
+        at = self.place.get(partition)
+        if at is None:
+            self.place[partition] = len(self.partition)
+            self.partition.append(partition)
+            self.committed.append(committed)
+            self.time.append(time)
+            self.source.append(source)
+            self.moved.append(time)
+            return
+        if source <= self.source[at]:
+            return
+        before = self.committed[at]
+        if committed != GONE and before != GONE:
+            self._learn(time - self.time[at], before, committed, time)
+        if committed != before:
+            self.moved[at] = time
+        self.committed[at], self.source[at] = committed, source
+        self.time[at] = time
+
+    def _learn(self, gap: int, before: int, committed: int, time: int) -> None:
+        if gap > 0:
+            self.gap = min(self.gap or gap, gap)
+        if committed < before:
+            self.rewound = max(self.rewound, time)
+
+    def row(self, before: TopicCommits) -> TopicCommits:
+        order = sorted(range(len(self.partition)), key=self.partition.__getitem__)
+        first = before.first or min((t for t in self.time if t), default=0)
+        return replace(
+            before,
+            partition=[self.partition[at] for at in order],
+            committed=[self.committed[at] for at in order],
+            time=[self.time[at] for at in order],
+            source_offset=[self.source[at] for at in order],
+            moved=[self.moved[at] for at in order],
+            gaps=[*before.gaps, self.gap][-GAPS:] if self.gap else before.gaps,
+            commits=before.commits + 1,
+            first=first,
+            rewound=self.rewound,
+        )

@@ -1,0 +1,50 @@
+"""Whether log ends were read when a group committed. Without them its lag is a guess, and a lag that is guessed too small
+looks like health."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from kagent.lag.commits import GONE, TopicCommits
+from kagent.lag.log_ends import EndHistory
+
+DELETED = 300_000
+"""A topic that was never sampled and that nobody committed to for so long, in ms, is gone and no matter."""
+
+
+def unread(
+    commits: Mapping[str, TopicCommits], ends: Mapping[str, EndHistory], longest: int, now: int
+) -> str | None:
+    """Why the group's lag cannot be told: it goes on committing to a topic whose log ends were last read more than
+    ``longest`` ms before its newest commit. None if it can be told."""
+    for name, row in commits.items():
+        history = ends.get(name)
+        if history is None or not history.samples:
+            if row.last - row.first > longest and now - row.last < DELETED:
+                return f"the log ends of {name} have never been read, though the group commits to it"
+        elif row.last - history.last > longest:
+            age = (row.last - history.last) / 1000
+            return f"the log ends of {name} were last read {age:.0f} s before the group's newest commit"
+    return None
+
+
+def unwatched(commits: Mapping[str, TopicCommits], ends: Mapping[str, EndHistory], patience: int) -> bool:
+    """Whether a partition's newest commit comes from a time, not long ago, when log ends had not been read for more than
+    ``patience`` ms. The next commits will tell; until then what lay before this one is unknown."""
+    for name, row in commits.items():
+        history = ends.get(name)
+        if history is None or not history.samples:
+            continue
+        since = history.last + patience
+        gaps = history.gaps(patience)
+        if not gaps and row.last <= since:
+            continue
+        times, valid = np.asarray(row.time, np.int64), np.asarray(row.committed, np.int64) != GONE
+        dark = times > since
+        for answered, again in gaps:
+            dark |= (times > answered + patience) & (times < again)
+        if (dark & valid).any():
+            return True
+    return False

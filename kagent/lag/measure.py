@@ -1,0 +1,215 @@
+"""What lag is: one group's partitions as columns, with the lag that is shown and the lag that is judged.
+
+*Shown* lag is log end − committed. It is as old as the commit, so a caught-up member shows its inflow times the commit's
+age, and unequal inflow alone looks like skew. *Judged* lag is taken at the commit's own time and is an interval: at least
+the end in the last sample before the commit − committed, at most the end in the first sample after it − committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from kagent.lag.commits import GONE, TopicCommits
+from kagent.lag.log_ends import UNKNOWN, EndHistory
+from kagent.lag.membership import NOBODY, Roster
+from kagent.lag.observation import Observation
+from kagent.policy import Policy
+
+Longs = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+SAMPLES_OLD = 3
+"""A commit older than so many of the group's own gaps, with unread data after it, tells nothing of now."""
+
+
+@dataclass(frozen=True)
+class Lags:
+    """A group's partitions. All columns have one entry per partition, in the order of topic and partition.
+
+    ``owner``: code in the roster or NOBODY. ``shown``, ``low``, ``high``: records, UNKNOWN (-1) where there is no commit.
+    ``lost``: records that retention took before they were read. ``inflow``: records/s. ``fresh``: the commit is young
+    enough to tell of now. ``orphaned``: no member reads the topic. ``at_most``: a compacted topic has holes.
+    ``stable``: last stable offset or UNKNOWN. ``cadence``: usual gap between commits, in ms.
+    """
+
+    topics: tuple[str, ...]
+    topic: npt.NDArray[np.int32]
+    partition: Longs
+    owner: npt.NDArray[np.int32]
+    committed: Longs
+    time: Longs
+    moved: Longs
+    start: Longs
+    end: Longs
+    stable: Longs
+    shown: Longs
+    low: Longs
+    high: Longs
+    lost: Longs
+    inflow: Floats
+    fresh: Flags
+    orphaned: Flags
+    at_most: Flags
+    cadence: Floats
+
+    def __len__(self) -> int:
+        return len(self.partition)
+
+    @cached_property
+    def known(self) -> Flags:
+        """Whether the partition has a commit, or a reset policy that stands for one."""
+        return np.asarray(self.shown != UNKNOWN)
+
+    @cached_property
+    def counted(self) -> Flags:
+        """Whether it counts as some member's lag."""
+        return np.asarray(self.known & ~self.orphaned & (self.owner != NOBODY))
+
+    def name(self, at: int) -> tuple[str, int]:
+        """Topic and partition at this place."""
+        return self.topics[self.topic[at]], int(self.partition[at])
+
+
+def measure(seen: Observation, policy: Policy) -> Lags:
+    """The group's lag, partition by partition."""
+    roster = seen.roster
+    names = sorted(set(seen.commits) | (set(roster.owners) if roster else set()))
+    names = [name for name in names if name in seen.ends]
+    parts = [_topic(seen, policy, roster, code, name) for code, name in enumerate(names)]
+    columns = {
+        column: np.concatenate([part[column] for part in parts]) if parts else np.zeros(0, kind)
+        for column, kind in COLUMNS.items()
+    }
+    return Lags(topics=tuple(names), **columns)
+
+
+COLUMNS: Mapping[str, type] = {
+    "topic": np.int32,
+    "partition": np.int64,
+    "owner": np.int32,
+    "committed": np.int64,
+    "time": np.int64,
+    "moved": np.int64,
+    "start": np.int64,
+    "end": np.int64,
+    "stable": np.int64,
+    "shown": np.int64,
+    "low": np.int64,
+    "high": np.int64,
+    "lost": np.int64,
+    "inflow": np.float64,
+    "fresh": np.bool_,
+    "orphaned": np.bool_,
+    "at_most": np.bool_,
+    "cadence": np.float64,
+}
+
+
+def _topic(
+    seen: Observation, policy: Policy, roster: Roster | None, code: int, name: str
+) -> dict[str, npt.NDArray[np.generic]]:
+    ends, commits = seen.ends[name], seen.commits.get(name, TopicCommits(name))
+    partition, committed, time, moved = _rows(commits, ends, roster, name)
+    committed = np.where(void(commits, ends, partition, committed, time), GONE, committed)
+    start, end = ends.start[partition], ends.end[partition]
+    low, high = judged(ends, partition, committed, time, policy)
+    shown = np.maximum(end - np.maximum(committed, start), 0)
+    none = committed == GONE
+    assumed = _assumed(start, end, policy)
+    shown, low, high = (np.where(none, assumed, column) for column in (shown, low, high))
+    cadence = float(commits.cadence or policy.cadence * 1000)
+    info = seen.topics.get(name)
+    count = len(partition)
+    return {
+        "topic": np.full(count, code, np.int32),
+        "partition": partition,
+        "owner": roster.holder(name, partition) if roster else np.full(count, NOBODY, np.int32),
+        "committed": committed,
+        "time": time,
+        "moved": moved,
+        "start": start,
+        "end": end,
+        "stable": ends.stable[partition],
+        "shown": shown,
+        "low": low,
+        "high": high,
+        "lost": np.where(none, 0, np.maximum(start - committed, 0)),
+        "inflow": ends.rates()[partition],
+        "fresh": none | fresh(ends, partition, time, cadence, seen.as_of or seen.now),
+        "orphaned": np.full(count, is_orphaned(roster, name)),
+        "at_most": np.full(count, bool(info and info.compacted)),
+        "cadence": np.full(count, cadence),
+    }
+
+
+def _rows(
+    commits: TopicCommits, ends: EndHistory, roster: Roster | None, name: str
+) -> tuple[Longs, Longs, Longs, Longs]:
+    """The partitions with a commit and those that somebody holds or should hold; only those whose log is known."""
+    listed = np.asarray(commits.partition, np.int64)
+    columns = [np.asarray(c, np.int64) for c in (listed, commits.committed, commits.time, commits.moved)]
+    here = listed < ends.partitions
+    columns = [column[here] for column in columns]
+    if roster is None or name not in roster.subscribed:
+        has = columns[1] != GONE
+        return columns[0][has], columns[1][has], columns[2][has], columns[3][has]
+    every = np.arange(ends.partitions, dtype=np.int64)
+    out = [np.full(ends.partitions, GONE, np.int64), np.zeros_like(every), np.zeros_like(every)]
+    for column, filled in zip(columns[1:], out, strict=True):
+        filled[columns[0]] = column
+    return every, out[0], out[1], out[2]
+
+
+def void(commits: TopicCommits, ends: EndHistory, partition: Longs, committed: Longs, time: Longs) -> Flags:
+    """Commits that are none: of a topic that was deleted and created anew."""
+    if commits.topic_id and ends.topic_id and commits.topic_id != ends.topic_id:
+        return np.ones(len(partition), bool)
+    beyond = (committed > ends.end[partition]) & (time < ends.last - 60_000)
+    return (time < ends.born) | beyond
+
+
+def judged(
+    ends: EndHistory, partition: Longs, committed: Longs, time: Longs, policy: Policy
+) -> tuple[Longs, Longs]:
+    """Lag at the commits' own time: at least and at most, in records. Within ``allowed_lag`` it is 0."""
+    before, after = ends.bracket(partition, time, int(policy.clock_slack * 1000))
+    base = np.maximum(committed, ends.start[partition])
+    ahead = np.maximum(time - ends.last, 0) / 1000.0
+    guess = ends.end[partition] + np.ceil(2 * ahead * ends.rates()[partition]).astype(np.int64)
+    low = np.maximum(before - base, 0)
+    high = np.maximum(np.where(after == UNKNOWN, guess, after) - base, low)
+    return np.where(low <= policy.allowed_lag, 0, low), high
+
+
+def _assumed(start: Longs, end: Longs, policy: Policy) -> Longs:
+    """Lag without a commit: unknown, unless the settings name the reset policy (the rule of KAFKA-5337)."""
+    if policy.reset_policy is None:
+        return np.full(len(end), UNKNOWN, np.int64)
+    return np.zeros(len(end), np.int64) if policy.reset_policy == "latest" else np.maximum(end - start, 0)
+
+
+def fresh(ends: EndHistory, partition: Longs, time: Longs, cadence: float, now: int) -> Flags:
+    """Whether the commit still tells of now: it is young by the group's own measure, or nothing came after it."""
+    young = now - time <= max(SAMPLES_OLD * cadence, 15_000)
+    _, after = ends.bracket(partition, time)
+    return np.asarray(young | ((after != UNKNOWN) & (after >= ends.end[partition])))
+
+
+def is_orphaned(roster: Roster | None, topic: str) -> bool:
+    """Whether the group has members and none of them reads the topic."""
+    return bool(roster and roster.members and topic not in roster.subscribed and not roster.open_subscription)
+
+
+def ages(seen: Observation, lags: Lags) -> tuple[Floats, Flags]:
+    """Time lag of every partition in seconds, and whether it is only a lower bound (``≥``)."""
+    age, beyond = np.zeros(len(lags)), np.zeros(len(lags), bool)
+    for code, name in enumerate(lags.topics):
+        at = np.flatnonzero((lags.topic == code) & (lags.committed != GONE))
+        base = np.maximum(lags.committed[at], lags.start[at])
+        age[at], beyond[at] = seen.ends[name].age(lags.partition[at], base, seen.now)
+    return age, beyond

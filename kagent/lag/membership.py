@@ -1,0 +1,227 @@
+"""Who is in a group and who holds what, as columns; made once per change of the group's membership."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from kagent.contract.recommendation import GroupKind
+from kagent.contract.redaction import CLEAR, Redaction
+
+NOBODY = -1
+Codes = npt.NDArray[np.int32]
+
+
+class MemberLike(Protocol):
+    """What is needed of ``kagent.groups.MemberView``."""
+
+    @property
+    def member_id(self) -> str: ...
+    @property
+    def instance_id(self) -> str | None: ...
+    @property
+    def client_id(self) -> str: ...
+    @property
+    def host(self) -> str: ...
+    @property
+    def rack(self) -> str | None: ...
+    @property
+    def subscriptions(self) -> Sequence[str]: ...
+    @property
+    def regex(self) -> str | None: ...
+    @property
+    def assigned(self) -> Mapping[str, Sequence[int]]: ...
+    @property
+    def away(self) -> bool: ...
+    @property
+    def library(self) -> str | None: ...
+    @property
+    def name(self) -> str: ...
+
+
+class GroupLike(Protocol):
+    """What is needed of ``kagent.groups.GroupView``."""
+
+    @property
+    def group(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def protocol_type(self) -> str | None: ...
+    @property
+    def protocol(self) -> str | None: ...
+    @property
+    def generation(self) -> int | None: ...
+    @property
+    def members(self) -> Sequence[MemberLike]: ...
+    @property
+    def last_change(self) -> int: ...
+    @property
+    def stale(self) -> bool: ...
+    @property
+    def unresolved(self) -> Sequence[str]: ...
+
+
+@dataclass(frozen=True)
+class Roster:
+    """A group's membership. ``names``: of the members, as they outlive a restart; a member's code is its place there."""
+
+    group: str
+    type: str
+    state: str
+    protocol_type: str | None
+    protocol: str | None
+    generation: int | None
+    last_change: int
+    members: tuple[MemberLike, ...]
+    names: tuple[str, ...]
+    owners: Mapping[str, Codes] = field(default_factory=dict)
+    """Topic → for each partition up to the highest held, the code of its holder or NOBODY."""
+    stale: bool = False
+    unresolved: bool = False
+    redaction: Redaction = CLEAR
+    """How the members' ids may be told; ``names`` are as they may be told already."""
+
+    @classmethod
+    def of(cls, view: GroupLike, redaction: Redaction = CLEAR) -> Roster:
+        """The roster of a group's view. Members that are away hold nothing."""
+        members = tuple(m for m in view.members if not m.away)
+        owners: dict[str, Codes] = {}
+        for code, member in enumerate(members):
+            for topic, partitions in member.assigned.items():
+                if len(partitions):
+                    owners[topic] = _placed(owners.get(topic), partitions, code)
+        return cls(
+            group=view.group,
+            type=view.type,
+            state=view.state,
+            protocol_type=view.protocol_type,
+            protocol=view.protocol,
+            generation=view.generation,
+            last_change=view.last_change,
+            members=members,
+            names=_names(members, redaction),
+            owners=owners,
+            stale=view.stale,
+            unresolved=bool(view.unresolved),
+            redaction=redaction,
+        )
+
+    @cached_property
+    def digest(self) -> str:
+        """Hash of generation and assignment: another digest is another basis."""
+        return hashlib.sha256(f"{self.generation} {self.assignment}".encode()).hexdigest()[:16]
+
+    @cached_property
+    def ids(self) -> tuple[str, ...]:
+        """The members' ids, sorted."""
+        return tuple(sorted(m.member_id for m in self.members))
+
+    @cached_property
+    def assignment(self) -> str:
+        """Hash of who holds what, whatever the generation (the coordinator tells no generation of a classic group)."""
+        text = hashlib.sha256()
+        for topic in sorted(self.owners):
+            ids = [self.members[c].member_id if c >= 0 else "" for c in self.owners[topic].tolist()]
+            text.update(repr((topic, ids)).encode())
+        return text.hexdigest()[:16]
+
+    @cached_property
+    def library(self) -> GroupKind:
+        """The kind of a classic group by the library that its members run."""
+        return _library(self)
+
+    @cached_property
+    def subscribed(self) -> frozenset[str]:
+        """All topics that some member subscribes to or holds."""
+        return frozenset(t for m in self.members for t in m.subscriptions) | frozenset(self.owners)
+
+    @cached_property
+    def open_subscription(self) -> bool:
+        """Whether some member's subscription is a pattern, or unknown: no topic can be called orphaned."""
+        return self.unresolved or any(m.regex or not m.subscriptions for m in self.members)
+
+    def holder(self, topic: str, partitions: npt.NDArray[np.int64]) -> Codes:
+        """The codes of those who hold these partitions."""
+        held = self.owners.get(topic)
+        if held is None:
+            return np.full(len(partitions), NOBODY, np.int32)
+        return np.where(partitions < len(held), held[np.minimum(partitions, len(held) - 1)], NOBODY).astype(
+            np.int32
+        )
+
+    def eligible(self, member: int, topic: str) -> bool:
+        """Whether a member may hold partitions of a topic."""
+        m = self.members[member]
+        return topic in m.subscriptions or topic in m.assigned or bool(m.regex) or not m.subscriptions
+
+
+def _placed(known: Codes | None, partitions: Sequence[int], code: int) -> Codes:
+    size = max(max(partitions) + 1, 0 if known is None else len(known))
+    out = np.full(size, NOBODY, np.int32)
+    if known is not None:
+        out[: len(known)] = known
+    out[np.asarray(partitions, np.int64)] = code
+    return out
+
+
+def _names(members: Sequence[MemberLike], redaction: Redaction) -> tuple[str, ...]:
+    """Names that outlive a restart; members that share client id and host are told apart by number."""
+    seen: dict[str, int] = {}
+    names = [""] * len(members)
+    for at in sorted(range(len(members)), key=lambda i: members[i].member_id):
+        name = redaction.name(members[at])
+        seen[name] = seen.get(name, 0) + 1
+        names[at] = name if seen[name] == 1 else f"{name}#{seen[name]}"
+    return tuple(names)
+
+
+def kind_of(roster: Roster | None, group: str, configured: GroupKind | None = None) -> GroupKind:
+    """What a group is, which decides what can be done about it. What the settings say wins."""
+    if configured is not None:
+        return configured
+    if roster is None or roster.type == "simple":
+        return GroupKind.SIMPLE
+    if roster.type in ("share", "streams"):
+        return GroupKind(roster.type)
+    if _connect_sink(roster, group):
+        return GroupKind.CONNECT
+    if roster.type == "consumer":
+        return GroupKind.CONSUMER
+    if roster.protocol == "stream":
+        return GroupKind.STREAMS
+    if roster.protocol == "faust":
+        return GroupKind.FAUST
+    return roster.library
+
+
+def _connect_sink(roster: Roster, group: str) -> bool:
+    return group.startswith("connect-") and any(
+        m.client_id.startswith("connector-consumer-") for m in roster.members
+    )
+
+
+def _library(roster: Roster) -> GroupKind:
+    known = {m.library or _by_client_id(m.client_id) for m in roster.members}
+    kinds = {
+        "java": GroupKind.CLASSIC_JAVA,
+        "librdkafka": GroupKind.CLASSIC_LIBRDKAFKA,
+        "python": GroupKind.CLASSIC_PYTHON,
+        "faust": GroupKind.FAUST,
+    }
+    return kinds.get(known.pop() or "", GroupKind.CLASSIC) if len(known) == 1 else GroupKind.CLASSIC
+
+
+def _by_client_id(client_id: str) -> str | None:
+    for start, library in (("aiokafka", "python"), ("kafka-python", "python"), ("rdkafka", "librdkafka")):
+        if client_id.startswith(start):
+            return library
+    return None

@@ -1,0 +1,62 @@
+"""All that a judgement of one group rests on, gathered by whoever has a clock and a network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kagent.lag.commits import TopicCommits
+from kagent.lag.log_end_coverage import unwatched
+from kagent.lag.log_ends import EndHistory
+from kagent.lag.membership import Roster
+
+
+@dataclass(frozen=True, slots=True)
+class TopicInfo:
+    """What the cluster says of a topic. ``leaders``: broker id per partition, where known."""
+
+    partitions: int
+    topic_id: str | None = None
+    compacted: bool = False
+    leaders: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mute:
+    """Somebody asked for silence about a group. ``until`` in ms."""
+
+    until: int
+    why: str = ""
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One group at one moment. Times in ms.
+
+    ``now``: the tick's time. ``blind``: why the group may not be judged, or None. ``as_of``: time of the progress that it
+    rests on. ``state``: the coordinator's word for the group's state where it was asked, else the records'. ``patience``: ms
+    without a sample of the log ends that are no gap; None where gaps are not looked for.
+    """
+
+    cluster: str
+    group: str
+    now: int
+    roster: Roster | None
+    commits: Mapping[str, TopicCommits]
+    ends: Mapping[str, EndHistory]
+    topics: Mapping[str, TopicInfo] = field(default_factory=dict)
+    as_of: int | None = None
+    blind: str | None = None
+    mute: Mute | None = None
+    patience: int | None = None
+
+    @property
+    def unwatched(self) -> bool:
+        """Whether a newest commit comes from a time in which log ends were not read."""
+        return self.patience is not None and unwatched(self.commits, self.ends, self.patience)
+
+    @property
+    def muted(self) -> bool:
+        """Whether somebody's mute holds now."""
+        return self.mute is not None and self.now < self.mute.until

@@ -1,0 +1,96 @@
+"""Every strategy of ``kagent.strategies`` beside the plan, measured the same way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kagent.errors import KagentError
+from kagent.planner.plan import Plan, greatest, skew, work_per_member
+from kagent.planner.problem import Codes, Problem
+from kagent.strategies import STRATEGIES, Assignment, Scenario, Strategy, assign
+
+RUNS_ON = {
+    "classic_java": "java",
+    "classic_librdkafka": "librdkafka",
+    "classic_python": "python",
+    "consumer": "server",
+}
+"""Kind of group → where its assignment is computed; other kinds cannot switch, or it is not known."""
+NO_CHOICE = frozenset({"streams", "connect", "faust", "simple", "share"})
+"""Kinds of groups whose strategy nobody can choose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """What one strategy would give."""
+
+    strategy: str
+    skew: float
+    greatest: float
+    """In the plan's own unit: work, or seconds until drained."""
+    moves: int
+    """Partitions that change hands."""
+    feasible: str
+    """``yes``, ``no`` or ``unknown``: whether groups of this kind can use it."""
+    unsafe: str | None
+    """Why it must not be used: ``co-partitioning`` where it parts what must stay together."""
+
+
+def alternatives(plan: Plan, scenario: Scenario, kind: str | None = None) -> tuple[Alternative, ...]:
+    """All strategies that have an answer for the group, the least greatest first.
+
+    ``kind`` is a group kind as recommendations have it; without it, feasibility is unknown.
+    """
+    found = []
+    for strategy in STRATEGIES.values():
+        try:
+            given = assign(strategy.name, scenario)
+        except KagentError:
+            continue
+        found.append(_measured(plan, _owners(plan.problem, scenario, given), strategy, kind))
+    return tuple(sorted(found, key=lambda one: (one.greatest, one.moves, one.strategy)))
+
+
+def _measured(plan: Plan, owner: Codes, strategy: Strategy, kind: str | None) -> Alternative:
+    problem = plan.problem
+    return Alternative(
+        strategy.name,
+        skew(work_per_member(problem, owner)),
+        greatest(problem, owner, plan.objective),
+        int(((problem.owner >= 0) & (owner >= 0) & (owner != problem.owner)).sum()),
+        feasible(strategy, kind),
+        "co-partitioning" if _parts_units(problem, owner) else None,
+    )
+
+
+def feasible(strategy: Strategy, kind: str | None) -> str:
+    """Whether a group of the kind can use the strategy."""
+    if kind in NO_CHOICE:
+        return "no"
+    if kind not in RUNS_ON:
+        return "unknown"
+    return "yes" if RUNS_ON[kind] in strategy.runs_on else "no"
+
+
+def _owners(problem: Problem, scenario: Scenario, given: Assignment) -> Codes:
+    """Member per partition of the problem; what a cooperative round withholds counts for whom it is meant."""
+    layout, owner = scenario.layout, np.full(scenario.layout.total, -1, np.int64)
+    for part in (given, given.withheld):
+        if part is not None:
+            owner[layout.numbers(part.topic, part.partition)] = part.member
+    place = {name: at for at, name in enumerate(problem.members)}
+    member = np.array([place[name] for name in scenario.member_ids], np.int64)
+    start = np.array([layout.start[layout.code_of[name]] for name in problem.topics], np.int64)
+    rows = owner[start[problem.topic] + problem.partition]
+    return np.where(rows >= 0, member[rows], -1)
+
+
+def _parts_units(problem: Problem, owner: Codes) -> bool:
+    """Whether partitions of one unit end with different members."""
+    if problem.unit is None:
+        return False
+    order = np.argsort(problem.unit, kind="stable")
+    same = problem.unit[order][1:] == problem.unit[order][:-1]
+    return bool((same & (owner[order][1:] != owner[order][:-1])).any())

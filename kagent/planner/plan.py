@@ -1,0 +1,381 @@
+"""From where a group stands to the plan: the public face of the planner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kagent.planner import bounds, scale, search, spread
+from kagent.planner.case import CLOSE, Canonical, Case, canonical, drains, score
+from kagent.planner.problem import Codes, Flags, Numbers, Problem, summed
+from kagent.planner.search import Budget
+
+REPAIRABLE = 400_000
+"""Units × members up to which a pass that missed its target is repaired by exchanges."""
+SKEWED = 1.5
+"""From which skew on a group that nothing can help is said to hang on one partition, or to have idle members."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One partition from one member to another; ``source`` is None where nobody had it."""
+
+    topic: str
+    partition: int
+    source: str | None
+    to: str
+    lag: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """What to do, what it gives, and how good that is. Values are seconds of work, or records where costs are unknown."""
+
+    problem: Problem
+    assigned: Codes
+    """Member code per partition; -1 where nobody subscribes to its topic."""
+    moves: tuple[Move, ...]
+    """Most lag first."""
+    move_count: int
+    """Units moved: partitions, or partition numbers of co-partitioned topics; first placements do not count."""
+    move_bound: int
+    """No plan that comes as near the best has fewer moves."""
+    objective: str
+    """``work``, or ``drain``: seconds until drained."""
+    now: float
+    """Greatest member value under the current assignment."""
+    after: float
+    """Greatest member value under this plan."""
+    best: float
+    """Smallest greatest member value of any assignment found, however many moves it takes."""
+    lower_bound: float
+    """No assignment whatever gets below it: proven."""
+    skew_now: float
+    skew_after: float
+    work_now: Numbers
+    """Work per member under the current assignment."""
+    work_after: Numbers
+    frontier: tuple[tuple[int, float], ...]
+    """[moves, greatest]: what so many moves can reach."""
+    r_score: float | None
+    """Moved inflow over one member's capacity (Landau et al.); None where rates or capacities are unknown."""
+    drain_now: Numbers | None
+    """Seconds until drained per member; inf where inflow is more than it can do; None where unknown."""
+    drain_after: Numbers | None
+    verdict: str
+    """``rebalance`` where moves help; else ``balanced``, ``hot_partition``, ``idle_members`` or ``no_members``."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def gap(self) -> float:
+        """How far the plan is above the proven bound at most; 0.05 is 5 %."""
+        if self.after <= self.lower_bound:
+            return 0.0
+        return self.after / self.lower_bound - 1 if self.lower_bound > 0 else float("inf")
+
+    @property
+    def values(self) -> tuple[Numbers, Numbers]:
+        """Per member, now and after, in the objective's unit."""
+        if self.objective == "drain" and self.drain_now is not None and self.drain_after is not None:
+            return self.drain_now, self.drain_after
+        return self.work_now, self.work_after
+
+    def assignment(self) -> dict[str, list[tuple[str, int]]]:
+        """{member: [(topic, partition), …]}, every member present; one object a partition, so only when asked."""
+        problem = self.problem
+        lists: dict[str, list[tuple[str, int]]] = {name: [] for name in problem.members}
+        order = np.lexsort((problem.partition, problem.topic, self.assigned))
+        order = order[self.assigned[order] >= 0]
+        for member, topic, number in zip(
+            self.assigned[order].tolist(),
+            problem.topic[order].tolist(),
+            problem.partition[order].tolist(),
+            strict=True,
+        ):
+            lists[problem.members[member]].append((problem.topics[topic], number))
+        return lists
+
+
+def lower_bound(problem: Problem, rounds: int = 8) -> float:
+    """No assignment has a smaller greatest member value: a cheap bound to stop at before planning.
+
+    In seconds of work (records where costs are unknown), or seconds until drained where rates and costs or
+    capacities are known and some assignment drains.
+    """
+    case, bound = _weighty(problem, drains(problem), rounds)[1:3]
+    return bound if len(case) else 0.0
+
+
+def plan(
+    problem: Problem,
+    tolerance: float = 0.05,
+    max_moves: int | None = None,
+    budget: Budget | None = None,
+) -> Plan:
+    """The fewest moves with which the greatest member value is within the tolerance of the best of any assignment."""
+    budget = budget or Budget()
+    if not problem.members or not len(problem):
+        return _nothing(problem)
+    notes: list[str] = []
+    drain = drains(problem)
+    canon, case, bound, weighty = _weighty(problem, drain)
+    if drain and bound == float("inf"):
+        notes.append(_overrun(problem))
+        drain = False
+        canon, case, bound, weighty = _weighty(problem, drain)
+    answer = _answer(case, bound, tolerance, max_moves, budget)
+    if drain and answer.best == float("inf"):
+        notes.append("No assignment was found under which every member drains; work is levelled instead.")
+        canon, case, bound, weighty = _weighty(problem, False)
+        drain, answer = False, _answer(case, bound, tolerance, max_moves, budget)
+    at = _whole(canon, weighty, answer.plan.at)
+    at = _nearer_racks(problem, canon, at, answer.plan.greatest)
+    return _told(problem, canon, at, answer, drain, notes)
+
+
+def _weighty(
+    problem: Problem, drain: bool, rounds: int = bounds.ROUNDS
+) -> tuple[Canonical, Case, float, Codes]:
+    """The canonical problem, the case of the units that weigh anything, its bound, and which units those are."""
+    canon = canonical(problem, drain)
+    weighs = (canon.case.work > 0) | (canon.case.inflow > 0)
+    case = canon.case if weighs.all() else canon.case.take(weighs)
+    return canon, case, bounds.lower_bound(case, rounds), np.flatnonzero(weighs)
+
+
+def _answer(
+    case: Case, bound: float, tolerance: float, max_moves: int | None, budget: Budget
+) -> search.Answer:
+    now = case.greatest(case.home) if len(case) else 0.0
+    enough = (1 + tolerance) * bound if budget.settle else bound
+    if bool((case.home >= 0).all()) and now <= enough * (1 + CLOSE):
+        here = search.Reached(case.home, 0, now)
+        return search.Answer(here, now, min(bound, now), 0, (here,))
+    if len(case) * len(case.speed) <= budget.cells:
+        return search.solve(case, bound, tolerance, max_moves, budget)
+    return _levelled(case, now, bound, tolerance, max_moves)
+
+
+def _levelled(case: Case, now: float, bound: float, tolerance: float, max_moves: int | None) -> search.Answer:
+    """Large groups: passes at a few targets."""
+    finest = scale.finest(case, bound)
+    ideal = None
+    if len(case) * len(case.speed) <= REPAIRABLE:
+        ideal = spread.spread(case, bound, spread.Effort(1500, 4))
+    best = min(finest.greatest, float("inf") if ideal is None else case.greatest(ideal))
+    target = (1 + tolerance) * best
+    if bool((case.home >= 0).all()) and now <= target * (1 + CLOSE):
+        here = search.Reached(case.home, 0, now)
+        return search.Answer(here, min(best, now), bound, 0, (here,))
+    chosen = scale.level(case, target)
+    plan = search.Reached(chosen.at, chosen.moves, chosen.greatest)
+    if ideal is not None and chosen.greatest > target * (1 + CLOSE):
+        plan = search.repaired(case, chosen.at, ideal, target)
+    passes = [
+        search.Reached(one.at, one.moves, one.greatest)
+        for one in (*scale.frontier(case, now, target), chosen, finest)
+    ]
+    line = _falling(case, now, [*passes, plan])
+    if max_moves is not None and plan.moves > max_moves:
+        plan = max(
+            (one for one in line if one.moves <= max_moves), key=lambda one: one.moves, default=line[0]
+        )
+    return search.Answer(plan, min(best, plan.greatest), bound, min(chosen.bound, plan.moves), tuple(line))
+
+
+def _falling(case: Case, now: float, passes: list[search.Reached]) -> list[search.Reached]:
+    """Those of the passes that reach less than any with as few moves, from the present on."""
+    line: list[search.Reached] = []
+    if bool((case.home >= 0).all()):
+        line.append(search.Reached(case.home, 0, now))
+    for one in sorted(passes, key=lambda one: (one.moves, one.greatest)):
+        if not line or one.greatest < line[-1].greatest * (1 - CLOSE):
+            line.append(one)
+    return line
+
+
+def _whole(canon: Canonical, weighty: Codes, at: Codes) -> Codes:
+    """All units' members: what weighs nothing stays, or goes where the fewest units are."""
+    case = canon.case
+    whole = case.home.copy()
+    whole[weighty] = at
+    counts = np.bincount(whole[whole >= 0], minlength=len(case.speed))
+    for unit in np.flatnonzero(whole < 0).tolist():
+        able = np.flatnonzero(case.may[case.kind[unit]])
+        whole[unit] = able[counts[able].argmin()]
+        counts[whole[unit]] += 1
+    return whole
+
+
+def _nearer_racks(problem: Problem, canon: Canonical, at: Codes, greatest: float) -> Codes:
+    """Among plans equally good, one whose moved units have a replica in their member's rack."""
+    if not (problem.rack and problem.replica_racks):
+        return at
+    case = canon.case
+    near = _near(problem, canon)
+    work, inflow = case.sums(at)
+    for unit in np.flatnonzero(at != case.home).tolist():
+        able = case.may[case.kind[unit]] & near[unit]
+        if near[unit, at[unit]] or not able.any():
+            continue
+        then = score(work + case.work[unit], inflow + case.inflow[unit], case.speed)
+        then[~able] = np.inf
+        to = int(then.argmin())
+        if to != case.home[unit] and then[to] <= greatest * (1 + CLOSE):
+            for column, sums in ((case.work, work), (case.inflow, inflow)):
+                sums[at[unit]] -= column[unit]
+                sums[to] += column[unit]
+            at[unit] = to
+    return at
+
+
+def _near(problem: Problem, canon: Canonical) -> Flags:
+    """[unit, member]: whether every partition of the unit has a replica in the member's rack."""
+    near = np.ones((len(canon.case), len(canon.members)), np.bool_)
+    for row, racks in enumerate(problem.replica_racks):
+        if canon.unit_of[row] >= 0:
+            near[canon.unit_of[row]] &= [problem.rack[member] in racks for member in canon.members.tolist()]
+    return near
+
+
+def _told(
+    problem: Problem, canon: Canonical, at: Codes, answer: search.Answer, drain: bool, notes: list[str]
+) -> Plan:
+    """The answer in the problem's own order and names."""
+    assigned = np.where(canon.unit_of >= 0, canon.members[at[canon.unit_of]] if len(at) else -1, -1)
+    forced = len(canon.forced)
+    work_now, work_after = work_per_member(problem, problem.owner), work_per_member(problem, assigned)
+    drain_now, drain_after = (drain_per_member(problem, owner) for owner in (problem.owner, assigned))
+    measure_now, measure_after = (
+        (drain_now, drain_after)
+        if drain and drain_now is not None and drain_after is not None
+        else (work_now, work_after)
+    )
+    now, after = float(measure_now.max()), float(measure_after.max())
+    best = min(answer.best, after)
+    stranded = int((assigned < 0).sum())
+    if stranded:
+        notes.append(f"{stranded} partitions of topics to which nobody subscribes are left out.")
+    told = Plan(
+        problem,
+        assigned,
+        _moves(problem, assigned),
+        int(((canon.owner >= 0) & (at != canon.owner)).sum()),
+        answer.move_bound + forced,
+        "drain" if drain else "work",
+        now,
+        after,
+        best,
+        min(answer.bound, best),
+        skew(work_now),
+        skew(work_after),
+        work_now,
+        work_after,
+        tuple((one.moves + forced, one.greatest) for one in answer.frontier),
+        _r_score(problem, assigned),
+        drain_now,
+        drain_after,
+        "balanced",
+    )
+    verdict, note = _verdict(told, canon)
+    return replace(told, verdict=verdict, notes=(*notes, *note))
+
+
+def _moves(problem: Problem, assigned: Codes) -> tuple[Move, ...]:
+    rows = np.flatnonzero((assigned >= 0) & (assigned != problem.owner))
+    rows = rows[np.lexsort((problem.partition[rows], problem.topic[rows], -problem.lag[rows]))]
+    names = (*problem.members, None)
+    return tuple(
+        Move(
+            problem.topics[problem.topic[row]],
+            int(problem.partition[row]),
+            names[problem.owner[row]],
+            problem.members[assigned[row]],
+            float(problem.lag[row]),
+        )
+        for row in rows.tolist()
+    )
+
+
+def _per_record(problem: Problem) -> Numbers:
+    return np.ones(len(problem)) if problem.cost is None else problem.cost[problem.topic]
+
+
+def work_per_member(problem: Problem, owner: Codes) -> Numbers:
+    """Lag × cost ÷ speed, summed per member, under an assignment given as member code per partition."""
+    work = summed(owner, problem.lag * _per_record(problem), len(problem.members))
+    return work if problem.speed is None else work / problem.speed
+
+
+def drain_per_member(problem: Problem, owner: Codes) -> Numbers | None:
+    """Seconds until drained per member, where rates and costs or capacities are known."""
+    if not drains(problem) or problem.rate is None:
+        return None
+    members = len(problem.members)
+    per, speed = _per_record(problem), problem.speed
+    if problem.capacity is not None:
+        per, speed = np.ones(len(problem)), problem.capacity
+    work = summed(owner, problem.lag * per, members)
+    inflow = summed(owner, problem.rate * per, members)
+    scored = score(work, inflow, np.ones(members) if speed is None else speed)
+    return np.where(scored < 1e18, scored, np.inf)
+
+
+def greatest(problem: Problem, owner: Codes, objective: str) -> float:
+    """The greatest member value of an assignment, in work or in seconds until drained."""
+    drained = drain_per_member(problem, owner) if objective == "drain" else None
+    values = work_per_member(problem, owner) if drained is None else drained
+    return float(values.max()) if len(values) else 0.0
+
+
+def skew(work: Numbers) -> float:
+    """Greatest ÷ mean over the members; 1.0 without work."""
+    mean = float(work.mean()) if len(work) else 0.0
+    return float(work.max()) / mean if mean > 0 else 1.0
+
+
+def _r_score(problem: Problem, assigned: Codes) -> float | None:
+    if not drains(problem) or problem.rate is None:
+        return None
+    moved = (problem.owner >= 0) & (assigned >= 0) & (assigned != problem.owner)
+    if problem.capacity is not None:
+        return float(problem.rate[moved].sum() / np.median(problem.capacity))
+    speed = 1.0 if problem.speed is None else float(np.median(problem.speed))
+    return float((problem.rate * _per_record(problem))[moved].sum() / speed)
+
+
+def _verdict(told: Plan, canon: Canonical) -> tuple[str, tuple[str, ...]]:
+    """What can be told from work alone, and why."""
+    case, problem = canon.case, told.problem
+    note: tuple[str, ...] = ()
+    hot = int(case.work.argmax()) if len(case) else -1
+    bound_by_one = hot >= 0 and told.best <= bounds.largest(case) * (1 + 0.05) and told.best > 0
+    if bound_by_one and told.skew_after >= SKEWED:
+        row = int(np.flatnonzero(canon.unit_of == hot)[0])
+        name, number = problem.topics[problem.topic[row]], int(problem.partition[row])
+        note = (
+            f"Limited by {name}-{number}: whoever holds it is the greatest, and more members do not help.",
+        )
+    if told.moves:
+        return "rebalance", note
+    if told.skew_now < SKEWED or not bound_by_one:
+        return "balanced", ()
+    weighty = case.work[case.work > 0]
+    if len(weighty) < len(problem.members) and weighty.max() < SKEWED * weighty.mean():
+        return "idle_members", (f"{len(weighty)} partitions have lag, for {len(problem.members)} members.",)
+    return "hot_partition", note
+
+
+def _overrun(problem: Problem) -> str:
+    return "More comes in than the members can do: nothing drains for good, and work is levelled instead."
+
+
+def _nothing(problem: Problem) -> Plan:
+    members = len(problem.members)
+    zero = np.zeros(members)
+    verdict = "balanced" if members else "no_members"
+    return Plan(
+        problem, np.full(len(problem), -1, np.int64), (), 0, 0, "work", 0.0, 0.0, 0.0, 0.0, 1.0, 1.0,
+        zero, zero, ((0, 0.0),), None, None, None, verdict,
+    )  # fmt: skip

@@ -1,0 +1,11 @@
+"""A broker, a group and kagent's own way of looking at them, simulated: seeded, pure, faster than the clock.
+
+What the judgement gets to see is made as in production: commits of members at their own cadence, collapsed by a pipeline's
+trigger, log ends sampled by polling, ticks, and a confirmation with fresh numbers. ``docs/judgement.md`` explains the
+scenario files.
+"""
+
+from kagent.simulator.run import Opening, Report, run, run_many, screen
+from kagent.simulator.scenario import Scenario, load
+
+__all__ = ["Opening", "Report", "Scenario", "load", "run", "run_many", "screen"]

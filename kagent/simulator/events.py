@@ -1,0 +1,210 @@
+"""What may happen to a group in a scenario, by the name of its ``do``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from kagent.errors import InputError
+from kagent.simulator import world as w
+from kagent.simulator.world import World
+
+Event = Mapping[str, Any]
+
+
+def happen(world: World, event: Event) -> list[Event]:
+    """Let an event happen; the events that follow from it."""
+    made = EVENTS.get(str(event["do"]))
+    if made is None:
+        raise InputError(
+            f"{world.scenario.name}: events: nothing is called {event['do']!r}; there are: {', '.join(sorted(EVENTS))}"
+        )
+    return made(world, event) or []
+
+
+def _join(world: World, event: Event) -> None:
+    for name in _members(event):
+        w.join(world, name)
+
+
+def _leave(world: World, event: Event) -> None:
+    for name in _members(event):
+        if name in world.members:
+            w.leave(world, name)
+
+
+def _members(event: Event) -> list[str]:
+    names = event["member"]
+    return [names] if isinstance(names, str) else list(names)
+
+
+def _deploy(world: World, event: Event) -> list[Event]:
+    """All members replaced one by one under new names (``keep``: under their own), ``every`` s."""
+    every, down = float(event.get("every", 60)), float(event.get("down", 10))
+    out: list[Event] = []
+    mark = event.get("mark", f"d{int(world.time)}")
+    for number, name in enumerate(world.names):
+        at = world.time + number * every
+        new = name if event.get("keep") else f"{name.split('.')[0]}.{mark}"
+        out += [{"at": at, "do": "leave", "member": name}, {"at": at + down, "do": "join", "member": new}]
+    return out
+
+
+def _hang(world: World, event: Event) -> list[Event]:
+    """Members stay in the group and do nothing; ``for`` ends it (a static member that is restarted)."""
+    hung = bool(event.get("hung", True))
+    for name in _members(event):
+        if name in world.members:
+            world.members[name].hung = hung
+    if hung and "for" in event:
+        back = {"at": world.time + float(event["for"]), "do": "hang", "hung": False}
+        return [{**back, "member": event["member"]}]
+    return []
+
+
+def _speed(world: World, event: Event) -> None:
+    for name in _members(event):
+        if name in world.members:
+            world.members[name].speed = float(event["value"])
+
+
+def _hold(world: World, event: Event) -> list[Event]:
+    """Partitions that nobody reads: a poison record, or a paused topic; ``for`` ends it by itself."""
+    rows = world.rows(event["topic"])
+    if "partition" in event:
+        rows = rows[np.atleast_1d(event["partition"])]
+    world.held[rows] = bool(event.get("held", True))
+    return (
+        [{**event, "at": world.time + float(event["for"]), "held": False, "for": 1e18}]
+        if event.get("for", 1e18) < 1e18
+        else []
+    )
+
+
+def _inflow(world: World, event: Event) -> list[Event]:
+    """A topic's inflow times ``factor``, for good or ``for`` so many seconds; ``partition``: of that one alone."""
+    rows = world.rows(event["topic"])
+    factor = float(event["factor"])
+    if "partition" in event:
+        rows = rows[np.atleast_1d(event["partition"])]
+        world.weight[:, rows] *= factor
+    else:
+        world.factor[world.topic[rows[0]]] *= factor
+    world.noise_until = -1.0
+    if "for" in event:
+        back = {k: v for k, v in event.items() if k != "for"}
+        return [{**back, "at": world.time + float(event["for"]), "factor": 1 / factor}]
+    return []
+
+
+def _rest(world: World, event: Event) -> list[Event]:
+    """Nobody reads, on purpose, though all stay in the group; ``for`` ends it."""
+    world.resting = bool(event.get("resting", True))
+    if world.resting and "for" in event:
+        return [{"at": world.time + float(event["for"]), "do": "rest", "resting": False}]
+    return []
+
+
+def _batch(world: World, event: Event) -> list[Event]:
+    """A job that works for ``run`` s in every ``every`` s; ``leave``: its members go in between."""
+    every, run = float(event["every"]), float(event["run"])
+    again: Event = {**event, "at": world.time + every}
+    if event.get("leave"):
+        names = [f"m{n}" for n in range(world.scenario.members)]
+        for name in names:
+            if name not in world.members:
+                w.enter(world, name)
+        w.assign(world)
+        return [again, {"at": world.time + run, "do": "empty"}]
+    world.resting = False
+    return [again, {"at": world.time + run, "do": "rest"}]
+
+
+def _empty(world: World, event: Event) -> None:
+    """All members leave at once, having committed."""
+    w.write(world, world.time, world.owner >= 0, np.floor(world.position))
+    w.clear(world)
+    w.assign(world)
+
+
+def _rewind(world: World, event: Event) -> None:
+    """An operator sets the group back by so many seconds of inflow."""
+    back = world.usual * float(event["seconds"])
+    world.position = np.maximum(np.floor(world.position - back), world.start)
+    w.write(world, world.time, np.ones(len(world.topic), bool), world.position)
+
+
+def _recreate(world: World, event: Event) -> None:
+    """A topic is deleted and created anew."""
+    rows = world.rows(event["topic"])
+    for column in (world.start, world.end, world.position, world.before):
+        column[:, rows] = 0.0
+    for _, end in world.past:
+        end[:, rows] = 0.0
+    world.ids[event["topic"]] = f"id-{event['topic']}-{int(world.time)}"
+    w.assign(world)
+
+
+def _transaction(world: World, event: Event) -> list[Event]:
+    """A producer holds a transaction open on a partition: nobody reads beyond it; ``for`` ends it."""
+    rows = world.rows(event["topic"])[np.atleast_1d(event.get("partition", 0))]
+    world.lso[:, rows] = np.inf if event.get("open") is False else np.floor(world.end[:, rows])
+    if "for" in event:
+        return [
+            {
+                **{k: v for k, v in event.items() if k != "for"},
+                "at": world.time + float(event["for"]),
+                "open": False,
+            }
+        ]
+    return []
+
+
+def _retention(world: World, event: Event) -> None:
+    """Log starts move up to so many records before the end."""
+    rows = world.rows(event["topic"])
+    if "partition" in event:
+        rows = rows[np.atleast_1d(event["partition"])]
+    kept = np.floor(world.end[:, rows]) - float(event["keep"])
+    world.start[:, rows] = np.maximum(world.start[:, rows], kept)
+    world.position[:, rows] = np.maximum(world.position[:, rows], world.start[:, rows])
+
+
+def _storm(world: World, event: Event) -> list[Event]:
+    """A member that leaves and comes back every ``every`` s, ``times`` times."""
+    name, every = str(event["member"]), float(event["every"])
+    out: list[Event] = []
+    for turn in range(int(event.get("times", 30))):
+        at = world.time + turn * every
+        out += [
+            {"at": at, "do": "leave", "member": name},
+            {"at": at + every / 2, "do": "join", "member": name},
+        ]
+    return out
+
+
+def _repeat(world: World, event: Event) -> list[Event]:
+    """An event again and again: {do: repeat, every: s, event: {…}}."""
+    return [{**event["event"], "at": world.time}, {**event, "at": world.time + float(event["every"])}]
+
+
+EVENTS: dict[str, Callable[[World, Event], list[Event] | None]] = {
+    "join": _join,
+    "leave": _leave,
+    "deploy": _deploy,
+    "hang": _hang,
+    "speed": _speed,
+    "hold": _hold,
+    "inflow": _inflow,
+    "rest": _rest,
+    "batch": _batch,
+    "empty": _empty,
+    "rewind": _rewind,
+    "recreate": _recreate,
+    "transaction": _transaction,
+    "retention": _retention,
+    "storm": _storm,
+    "repeat": _repeat,
+}

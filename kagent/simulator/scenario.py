@@ -1,0 +1,138 @@
+"""A scenario: a small file that says what a group lives through, and what kagent should make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kagent.errors import InputError
+from kagent.policy import make_policy
+from kagent.simulator import checks
+from kagent.strategies import STRATEGIES
+
+
+@dataclass(frozen=True)
+class Topic:
+    """``inflow``: records/s of the whole topic; ``spread``: weights of its partitions, as a list, as ``even``, as ``1:8``
+    (rising evenly from 1 to 8) or as ``zipf``; ``backlog``: records unread at the start, by the same spread;
+    ``daily``: amplitude of a daily wave (0–1); ``noise``: how much the inflow of each minute varies; ``cost``: seconds of
+    work a record."""
+
+    name: str
+    partitions: int = 12
+    inflow: float = 1000.0
+    spread: str | list[float] = "even"
+    backlog: float = 0.0
+    daily: float = 0.0
+    noise: float = 0.2
+    cost: float = 0.0002
+    compacted: bool = False
+    markers: float = 0.0
+    """Seconds between transaction markers; 0: no transactions."""
+    delay: float = 0.0
+    """Seconds for which a record is left alone after it came."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """``expect``: verdicts of which one should lead, empty for a healthy group; ``onset``: when the trouble begins, s.
+
+    ``events``: what happens, each {at, do, …}; ``do`` is one of ``docs/judgement.md``'s list. All times in seconds.
+    """
+
+    name: str
+    topics: tuple[Topic, ...]
+    about: str = ""
+    expect: tuple[str, ...] = ()
+    onset: float = 0.0
+    hours: float = 24.0
+    members: int = 4
+    kind: str = "classic_java"
+    assignor: str = "range"
+    assignment: Mapping[str, Any] | None = None
+    commit: float = 5.0
+    trigger: float = 1.0
+    tick: float = 10.0
+    sample: float = 5.0
+    step: float = 5.0
+    pause: float = 3.0
+    """Seconds that a rebalance stops everybody."""
+    speeds: Mapping[str, float] = field(default_factory=dict)
+    events: tuple[Mapping[str, Any], ...] = ()
+    policy: Mapping[str, Any] = field(default_factory=dict)
+    known_before: bool = True
+    """Whether kagent has known the group long enough at the start; else it learns first."""
+    follow: bool | str = False
+    """Whether the group follows the plan of the first recommendation; or the strategy that it switches to then."""
+
+    @property
+    def healthy(self) -> bool:
+        """Whether nothing may open."""
+        return not self.expect
+
+
+def load(path: str | Path) -> Scenario:
+    """The scenario in a YAML or JSON file. Raises InputError naming file and field."""
+    try:
+        raw = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"The scenario {path} cannot be read ({error.strerror}).") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        raise InputError(
+            f"The scenario {path} is not YAML{f' at line {mark.line + 1}' if mark else ''}."
+        ) from error
+    return parse(raw, str(path))
+
+
+def parse(raw: Any, where: str = "scenario") -> Scenario:
+    """A scenario from plain values. Raises InputError naming the field."""
+    if not isinstance(raw, Mapping):
+        raise InputError(f"{where}: names and values are expected, such as `topics:`")
+    values = dict(raw)
+    topics = values.pop("topics", None)
+    checks.known(values, Scenario, where, "topics")
+    if not isinstance(topics, Mapping) or not topics:
+        raise InputError(f"{where}: topics: at least one topic is needed, as name → fields")
+    made = tuple(_topic(name, said, f"{where}: topics.{name}") for name, said in topics.items())
+    values.setdefault("name", Path(where).stem)
+    values["expect"] = tuple(_listed(values.get("expect")))
+    values["events"] = values.get("events") or ()
+    scenario = Scenario(topics=made, **{name: v for name, v in values.items() if v is not None})
+    _checked(scenario, where)
+    ordered = sorted(scenario.events, key=lambda e: float(e.get("at", 0)))
+    return replace(scenario, events=tuple(ordered), members=int(scenario.members))
+
+
+def _topic(name: Any, said: Any, where: str) -> Topic:
+    if not isinstance(said or {}, Mapping):
+        raise InputError(f"{where}: fields are expected, such as `partitions: 12`")
+    checks.known(said or {}, Topic, where, "name")
+    made = Topic(name=str(name), **(said or {}))
+    checks.spread(made.spread, f"{where}.spread")
+    return replace(made, partitions=int(made.partitions))
+
+
+def _checked(scenario: Scenario, where: str) -> None:
+    sizes = {t.name: t.partitions for t in scenario.topics}
+    checks.expected(scenario.expect, where)
+    checks.one_of(scenario.kind, checks.KINDS, f"{where}: kind")
+    checks.one_of(scenario.assignor, checks.ASSIGNORS, f"{where}: assignor")
+    if not isinstance(scenario.follow, bool):
+        checks.one_of(scenario.follow, STRATEGIES, f"{where}: follow")
+    if scenario.assignment is not None:
+        checks.assignment(scenario.assignment, scenario.members, sizes, where)
+    checks.events(scenario.events, scenario.members, sizes, where)
+    if not isinstance(scenario.speeds, Mapping) or not isinstance(scenario.policy, Mapping):
+        raise InputError(f"{where}: speeds and policy: names and values are expected")
+    for member, speed in scenario.speeds.items():
+        checks.number(speed, f"{where}: speeds.{member}")
+    make_policy(scenario.policy)
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [] if value is None else [value]

@@ -1,1 +1,0 @@
-"""For those who receive recommendations: the Python client, alert bridges, following assignors."""

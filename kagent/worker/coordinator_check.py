@@ -1,0 +1,60 @@
+"""Asking the coordinator before speaking: the group as it is now, beside what the records said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from kagent.kafka.admin import Admin
+from kagent.kafka.values import Key
+from kagent.lag.commits import GONE, TopicCommits
+from kagent.lag.observation import Observation
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The coordinator's word: state (lower case), who holds what by member id, and the stable committed offsets."""
+
+    state: str
+    holders: Mapping[Key, str]
+    committed: Mapping[Key, int]
+
+
+def ask(admin: Admin, group: str) -> Answer | None:
+    """Describe the group and fetch its offsets; None if it may not be seen. Blocking. Raises KafkaError."""
+    found = admin.describe([group]).get(group)
+    if found is None:
+        return None
+    holders = {key: member.member_id for member in found.members for key in member.assigned}
+    return Answer(found.state, holders, admin.committed([group], require_stable=True).get(group, {}))
+
+
+def contradiction(answer: Answer, seen: Observation) -> str | None:
+    """Why the coordinator's word does not bear out what the records say, or None if it does."""
+    roster = seen.roster
+    if roster is None or not roster.members:
+        return "group_changed" if answer.holders else None
+    if answer.state != "stable":
+        return "not_stable"
+    known = {
+        (topic, partition): roster.members[code].member_id
+        for topic, owners in roster.owners.items()
+        for partition, code in enumerate(owners.tolist())
+        if code >= 0
+    }
+    return None if known == dict(answer.holders) else "assignment_changed"
+
+
+def refreshed(seen: Observation, answer: Answer) -> Observation:
+    """The observation with the offsets of now: a commit that moved since counts as made at ``seen.now``."""
+    commits = {topic: _moved(row, answer.committed, seen.now) for topic, row in seen.commits.items()}
+    return replace(seen, commits=commits)
+
+
+def _moved(row: TopicCommits, committed: Mapping[Key, int], now: int) -> TopicCommits:
+    offsets, times, moved = list(row.committed), list(row.time), list(row.moved)
+    for at, partition in enumerate(row.partition):
+        fresh = committed.get((row.topic, partition), GONE)
+        if fresh != GONE and fresh > offsets[at]:
+            offsets[at], times[at], moved[at] = fresh, now, now
+    return replace(row, committed=offsets, time=times, moved=moved)

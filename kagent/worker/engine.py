@@ -1,0 +1,439 @@
+"""The worker without Faust: events in, rows written, ticks judged, messages published. Everything outside is a port.
+
+An opening is published before its row is written; if the worker dies between the two, the message on the compacted topic
+is taken back as the row at the next start. So no incident is opened twice, and none is forgotten.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from kagent.advice.incident import expired
+from kagent.advice.judge import Candidate, Judgement, confirm, dropped, judge
+from kagent.advice.state import JudgeState
+from kagent.advice.storms import Recent, gather
+from kagent.contract.events import Beat, GroupEvent, decode
+from kagent.contract.recommendation import Recommendation, State, Status, Verdict, to_bytes
+from kagent.contract.redaction import Redaction
+from kagent.errors import KafkaError
+from kagent.group_key import group_key
+from kagent.lag.log_end_coverage import unread
+from kagent.lag.log_ends import PAUSE, EndHistory
+from kagent.lag.observation import Mute, Observation, TopicInfo
+from kagent.policy import Policies
+from kagent.settings import Settings
+from kagent.tables import coverage as coverage_table
+from kagent.tables import ends as ends_table
+from kagent.worker.coordinator_check import Answer, contradiction, refreshed
+from kagent.worker.groups import Entry, Index, Tables
+from kagent.worker.ingest_progress import Coverage
+from kagent.worker.latency import Delays
+from kagent.worker.offset_gaps import Arrival
+from kagent.worker.restore import adopt
+from kagent.worker.status import Summary, state_message
+
+log = logging.getLogger("kagent.worker")
+KEEP_ENDS_EVERY_MS = 60_000
+BLIND_AFTER = 60_000
+
+Publish = Callable[[str, bytes | None], Awaitable[None]]
+"""Send a message under this key to the recommendations topic and return when the broker has it."""
+Fresh = Callable[[Entry], Awaitable[Answer | None]]
+"""Ask the coordinator about a group now; None if it could not be asked."""
+
+
+@dataclass(slots=True)
+class Desk:
+    """What one worker process knows and does. Times in ms unless a name says otherwise."""
+
+    settings: Settings
+    tables: Tables
+    publish: Publish
+    fresh: Fresh
+    worker: str
+    clock: Callable[[], float] = time.time
+    policies: Policies = field(init=False)
+    redaction: Redaction = field(init=False)
+    index: Index = field(init=False)
+    arrival: Arrival = field(default_factory=Arrival)
+    coverage: dict[int, Coverage] = field(default_factory=dict)
+    ends: dict[tuple[str, str], EndHistory] = field(default_factory=dict)
+    infos: dict[str, dict[str, TopicInfo]] = field(default_factory=dict)
+    names: dict[str, dict[str, str]] = field(default_factory=dict)
+    mutes: dict[str, Mute] = field(default_factory=dict)
+    published: dict[str, Recommendation] = field(default_factory=dict)
+    summaries: dict[tuple[str, int], Summary] = field(default_factory=dict)
+    looks: dict[str, Judgement] = field(default_factory=dict)
+    dropped: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
+    delays: Delays = field(default_factory=Delays)
+    recent: dict[str, Recent] = field(default_factory=dict)
+    last_tick: float = 0.0
+    _patience: int = field(init=False)
+    """Without a sample of the log ends for so long, what a group committed then waits for its next commit."""
+    _blind_after: int = field(init=False)
+    """Without one for so long, kagent is blind."""
+    _sampled_at: dict[str, int] = field(default_factory=dict)
+    """Cluster → when its log ends were last read, or when we began."""
+    _recent_at: dict[str, int] = field(default_factory=dict)
+    _ends_kept: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        s = self.settings
+        self.policies = Policies(s.policy, s.groups, (*s.ignore, s.topics.prefix.rstrip("-")))
+        self.redaction = Redaction.of(s.redact, s.salt())
+        self.index = Index(self.tables, self.redaction)
+        interval = s.worker.sample * 1000
+        self._patience, self._blind_after = max(PAUSE, int(3 * interval)), max(BLIND_AFTER, int(6 * interval))
+
+    @property
+    def now(self) -> int:
+        return int(self.clock() * 1000)
+
+    def load(self, owned: Iterable[int], committed: Mapping[int, int | None]) -> None:
+        """These partitions are ours now; ``committed``: where the events topic is resumed in each."""
+        partitions = sorted(owned)
+        self.index.load(partitions)
+        self.coverage = {p: self.coverage.get(p) or self._coverage(p) for p in partitions}
+        for partition in partitions:
+            if partition not in self.arrival.expected:
+                self.arrival.resume(partition, committed.get(partition))
+        self.arrival.expected = {p: o for p, o in self.arrival.expected.items() if p in self.coverage}
+        for row in self.tables.ends.values():
+            if row.partition in self.coverage and (row.cluster, row.topic) not in self.ends:
+                self.ends[row.cluster, row.topic] = EndHistory.from_row(row.history)
+        known = {key for entries in self.index.partitions.values() for key in entries}
+        self.looks = {key: look for key, look in self.looks.items() if key in known}
+        self.published = {key: said for key, said in self.published.items() if key in known}
+        for cluster in self.settings.clusters:
+            self._sampled_at.setdefault(cluster, self.now)
+        log.info("looking after partitions %s with %d groups", partitions, self.group_count)
+
+    def _coverage(self, partition: int) -> Coverage:
+        row = self.tables.coverage.get(str(partition))
+        if row is None:
+            return Coverage()
+        for cluster, (at, recent) in row.state.get("common", {}).items():
+            if at > self._recent_at.get(cluster, 0):
+                self._recent_at[cluster], self.recent[cluster] = at, Recent.from_row(recent)
+        return Coverage.from_row(row.state)
+
+    @property
+    def group_count(self) -> int:
+        return sum(len(entries) for entries in self.index.partitions.values())
+
+    def take(self, partition: int, offset: int, value: bytes | None) -> None:
+        """One message of the events topic. Raises ValueError for what cannot be read: it goes to the dead letters."""
+        coverage = self.coverage.setdefault(partition, Coverage())
+        if self.arrival.lost(partition, offset):
+            log.warning(
+                "events of partition %d before offset %d are gone: blind until a replay", partition, offset
+            )
+            coverage.lose()
+            self._keep_coverage(partition)
+        message = decode(value or b"")
+        if isinstance(message, Beat):
+            self._beat(partition, coverage, message)
+        elif isinstance(message, GroupEvent) and self._wanted(partition, message):
+            self._clocked(self.index.take(partition, message), message)
+            names = self.names.setdefault(message.cluster, {})
+            names |= {o.topic_id: o.topic for o in message.offsets if o.topic_id}
+        self.counts["events"] += 1
+
+    def _clocked(self, entry: Entry, event: GroupEvent) -> None:
+        now = self.now
+        if event.offsets:
+            newest = max((max(o.time) for o in event.offsets if len(o.time)), default=now)
+            self.delays.add("event", now - int(newest))
+        if entry.unjudged_since is None:
+            entry.unjudged_since = now
+
+    def _beat(self, partition: int, coverage: Coverage, beat: Beat) -> None:
+        changed = [coverage.progress(progress) for progress in beat.each()]
+        if any(changed):
+            self._keep_coverage(partition)
+
+    def _keep_coverage(self, partition: int) -> None:
+        common = {cluster: [self.now, recent.to_row()] for cluster, recent in self.recent.items()}
+        coverage = self.coverage.setdefault(partition, Coverage())
+        row = coverage_table.CoverageRow(partition=partition, state={**coverage.to_row(), "common": common})
+        self.tables.coverage[str(partition)] = row
+
+    def _wanted(self, partition: int, event: GroupEvent) -> bool:
+        """Whether there is room for the group; known ones always have."""
+        known = group_key(event.cluster, event.group) in self.index.entries(partition)
+        if known or self.group_count < self.settings.worker.max_groups:
+            return True
+        self.counts["groups_over_limit"] += 1
+        return False
+
+    def topics(self, cluster: str) -> tuple[set[str], bool]:
+        """The topics of this cluster whose log ends are needed, and whether some topic id has no name yet."""
+        names = self.names.get(cluster, {})
+        wanted: set[str] = set()
+        unresolved = False
+        for entries in self.index.partitions.values():
+            for entry in entries.values():
+                if entry.cluster == cluster and not self.policies(entry.group).ignore:
+                    wanted |= entry.topics(names)
+                    unresolved |= entry.roster(names).unresolved
+        return wanted, unresolved
+
+    def muted(self, key: str, record: bytes | None) -> None:
+        """A record of the mutes topic; a tombstone takes the mute back, and what cannot be read mutes nobody."""
+        try:
+            said = orjson.loads(record) if record else None
+            if said is None:
+                self.mutes.pop(key, None)
+            else:
+                self.mutes[key] = Mute(int(said["until"]), str(said.get("why", "")), str(said.get("by", "")))
+        except (ValueError, KeyError, TypeError) as error:
+            log.warning("a mute under %r cannot be read: %s", key, error)
+
+    def sampled(
+        self, cluster: str, samples: Iterable[Any], names: Mapping[str, str], infos: Mapping[str, TopicInfo]
+    ) -> None:
+        """Take the sampler's answers in."""
+        self._sampled_at[cluster] = self.now
+        self.names.setdefault(cluster, {}).update(names)
+        self.infos[cluster] = dict(infos)
+        for s in samples:
+            history = self.ends.setdefault((cluster, s.topic), EndHistory(len(s.end), s.topic_id))
+            history.add(s.asked, s.seen, s.start, s.end, s.stable, s.topic_id)
+
+    def adopt(self, partition: int, published: Mapping[str, Any]) -> None:
+        """What the recommendations topic says of this partition's groups, where the rows know less."""
+        for key, entry in self.index.entries(partition).items():
+            message = published.get(key)
+            if isinstance(message, Recommendation):
+                self.published[key] = message
+                state = adopt(entry.judged, message)
+                if state is not entry.judged and state is not None:
+                    self.index.judged(partition, entry, state)
+
+    def _unsampled(self, cluster: str) -> str | None:
+        """Why lags of this cluster's groups are unknown, if its log ends can not be read."""
+        age = self.now - self._sampled_at.get(cluster, self.now)
+        if age <= self._blind_after:
+            return None
+        return f"the log ends of the cluster were last read {age / 1000:.0f} s ago"
+
+    async def tick(self, partition: int, at: int) -> list[Summary]:
+        """Judge this partition's groups as of the tick's time; publish what is to be said. Writes rows."""
+        summaries = {c: self._summary(partition, c) for c in self._clusters(partition)}
+        counts: Counter[tuple[str, str]] = Counter()
+        candidates: list[tuple[Entry, Candidate]] = []
+        for entry in list(self.index.entries(partition).values()):
+            found = await self._judge(partition, entry, at, counts)
+            if found is not None:
+                candidates.append((entry, found))
+        for entry, candidate in await self._gathered(partition, candidates, at):
+            await self._confirm(partition, entry, candidate, at)
+        await self._close_gone(partition, at)
+        self._keep_ends(partition, at)
+        await self._retire(partition, at)
+        for key in self.index.forget(partition, at, self.published):
+            self.looks.pop(key, None)
+            self.counts["forgotten"] += 1
+        self.last_tick = self.clock()
+        opened = Counter(
+            e.cluster for e in self.index.entries(partition).values() if e.judged and e.judged.incident
+        )
+        return [
+            Summary(
+                **{
+                    **summary.to_json(),
+                    "judged": counts[cluster, "judged"],
+                    "blind": counts[cluster, "blind"],
+                    "ignored": counts[cluster, "ignored"],
+                    "open": opened[cluster],
+                }
+            )
+            for cluster, summary in summaries.items()
+        ]
+
+    async def _gathered(
+        self, partition: int, candidates: list[tuple[Entry, Candidate]], at: int
+    ) -> list[tuple[Entry, Candidate]]:
+        """The candidates that speak for themselves; where many would open at once, one common incident speaks."""
+        alone: list[tuple[Entry, Candidate]] = []
+        for cluster in self._clusters(partition):
+            mine = [(e, c) for e, c in candidates if e.cluster == cluster]
+            before = self.recent.get(cluster, Recent())
+            if not mine and before == Recent():
+                continue
+            groups = sum(
+                e.cluster == cluster for entries in self.index.partitions.values() for e in entries.values()
+            )
+            found = gather([c for _, c in mine], before, cluster, groups, at)
+            kept = {candidate.group for candidate in found.alone}
+            alone += [(e, c) for e, c in mine if c.group in kept]
+            self.dropped["common"] += len(found.held)
+            for message in found.messages:
+                await self.publish(group_key(cluster, message.group), to_bytes(message))
+            if found.recent != before:
+                self.recent[cluster] = found.recent
+                self._keep_coverage(partition)
+        return alone
+
+    def _clusters(self, partition: int) -> set[str]:
+        heard = self.coverage.get(partition, Coverage()).clusters()
+        return (
+            heard | {e.cluster for e in self.index.entries(partition).values()} | set(self.settings.clusters)
+        )
+
+    def _summary(self, partition: int, cluster: str) -> Summary:
+        coverage, now = self.coverage.get(partition, Coverage()), self.now
+        status, reason = coverage.status(cluster, now)
+        if not any(c == cluster for c, _ in coverage.sources):
+            status, reason = (
+                "blind",
+                "no progress of the pipeline has come yet: is `kagent pipeline` running?",
+            )
+        unsampled = self._unsampled(cluster)
+        if unsampled is not None and status != "blind":
+            status, reason = "blind", unsampled
+        return Summary(cluster, partition, self.worker, now, status, reason, coverage.oldest(cluster))
+
+    async def _judge(
+        self, partition: int, entry: Entry, at: int, counts: Counter[tuple[str, str]]
+    ) -> Candidate | None:
+        policy = self.policies(entry.group)
+        if policy.ignore:
+            counts[entry.cluster, "ignored"] += 1
+            return None
+        seen = self.observe(partition, entry, at)
+        try:
+            found = judge(seen, entry.judged, policy)
+        except Exception:  # one group's surprise must not silence the others
+            log.exception("the group %r could not be judged", entry.key)
+            self.counts["judgements_failed"] += 1
+            counts[entry.cluster, "blind"] += 1
+            return None
+        counts[entry.cluster, "blind" if seen.blind or found.held == "unwatched" else "judged"] += 1
+        self.looks[entry.key] = found
+        if entry.unjudged_since is not None:
+            self.delays.add("verdict", self.now - entry.unjudged_since)
+            entry.unjudged_since = None
+        if found.dropped:
+            self.dropped[found.dropped] += 1
+        await self._say(entry, found.messages)
+        self.index.judged(partition, entry, found.state)
+        return found.candidate
+
+    def observe(self, partition: int, entry: Entry, at: int) -> Observation:
+        """All that a judgement of this group rests on now."""
+        names = self.names.get(entry.cluster, {})
+        coverage = self.coverage.get(partition, Coverage())
+        topics, now = entry.topics(names), self.now
+        ends = {t: self.ends[entry.cluster, t] for t in topics if (entry.cluster, t) in self.ends}
+        blind = coverage.why_blind(entry.cluster, entry.source, now) or self._unsampled(entry.cluster)
+        return Observation(
+            cluster=entry.cluster,
+            group=entry.group,
+            now=at,
+            roster=entry.roster(names),
+            commits=entry.commits,
+            ends=ends,
+            topics=self.infos.get(entry.cluster, {}),
+            as_of=coverage.as_of(entry.cluster, entry.source),
+            blind=blind or unread(entry.commits, ends, self._blind_after, now),
+            mute=self.mutes.get(entry.key),
+            patience=self._patience,
+        )
+
+    async def _confirm(self, partition: int, entry: Entry, candidate: Candidate, at: int) -> None:
+        """Ask the coordinator; publish only what still holds."""
+        assert entry.judged is not None
+        try:
+            answer = await self.fresh(entry)
+        except (KafkaError, TimeoutError) as error:
+            log.warning("a finding about %r is held back: %s", entry.key, error)
+            answer = None
+        seen, policy = self.observe(partition, entry, at), self.policies(entry.group)
+        storm = candidate.verdict == Verdict.UNSTABLE  # that it is not stable is what is to be said
+        reason = "unconfirmed" if answer is None else None if storm else contradiction(answer, seen)
+        if answer is None or reason is not None:
+            found = dropped(entry.judged, reason or "unconfirmed")
+        else:
+            found = confirm(candidate, refreshed(seen, answer), entry.judged, policy)
+        if found.dropped:
+            self.dropped[found.dropped] += 1
+        await self._say(entry, found.messages)
+        self.index.judged(partition, entry, found.state)
+
+    async def _say(self, entry: Entry, messages: Iterable[Recommendation]) -> None:
+        for made in messages:
+            message, began = self.redaction.checked(made), self.now
+            await self.publish(entry.key, to_bytes(message))
+            self.delays.add("publish", self.now - began)
+            self.delays.add("whole", self.now - message.as_of)
+            self.published[entry.key] = message
+            self.counts[f"said_{message.status.value}"] += 1
+            log.info("%s %s: %s", message.status.value, entry.key, message.reason)
+
+    def _keep_ends(self, partition: int, at: int) -> None:
+        """Write the histories of the log ends, coarse, once a minute."""
+        if at - self._ends_kept.get(partition, 0) < KEEP_ENDS_EVERY_MS:
+            return
+        self._ends_kept[partition] = at
+        wanted = {
+            (e.cluster, t)
+            for e in self.index.entries(partition).values()
+            for t in e.topics(self.names.get(e.cluster, {}))
+        }
+        for cluster, topic in wanted:
+            history = self.ends.get((cluster, topic))
+            if history is not None and history.samples:
+                self.tables.ends[ends_table.key(partition, cluster, topic)] = ends_table.EndsRow(
+                    cluster=cluster, topic=topic, partition=partition, history=history.to_row()
+                )
+
+    async def _close_gone(self, partition: int, at: int) -> None:
+        """Close the incident of a group of which nothing is left: every open has its close."""
+        for entry in self.index.entries(partition).values():
+            if entry.gone and entry.judged is not None and entry.judged.incident is not None:
+                state, message = expired(entry.judged, at)
+                await self._say(entry, [message] if message is not None else [])
+                self.index.judged(partition, entry, state)
+
+    async def _retire(self, partition: int, at: int) -> None:
+        """Take resolved recommendations off the topic when they are old."""
+        limit = at - int(self.settings.worker.keep_resolved_hours * 3_600_000)
+        for key in list(self.index.entries(partition)):
+            message = self.published.get(key)
+            if message is not None and message.status is Status.RESOLVED and message.as_of < limit:
+                await self.publish(key, None)
+                del self.published[key]
+
+    def summarised(self, summary: Summary) -> None:
+        """A summary of a worker, ours or another's; only the owner of partition 0 hears them."""
+        self.summaries[summary.cluster, summary.partition] = summary
+
+    def state(self, cluster: str) -> State:
+        """What is to be told of a cluster now."""
+        summaries = self.summaries.values()
+        return state_message(
+            cluster, summaries, self.settings.topics.partitions, self.now, self.settings.worker.tick
+        )
+
+    def judged_state(self, key: str) -> JudgeState | None:
+        """What is remembered of a group, if it is ours."""
+        for entries in self.index.partitions.values():
+            if key in entries:
+                return entries[key].judged
+        return None
+
+
+async def in_thread(call: Callable[..., Any], *args: Any, limit: float = 30.0) -> Any:
+    """A blocking call in a thread, with a deadline. Raises TimeoutError."""
+    async with asyncio.timeout(limit):
+        return await asyncio.to_thread(call, *args)

@@ -1,0 +1,170 @@
+"""The groups a worker looks after, as live values beside the tables' rows, by partition of the events topic.
+
+The in-memory store keeps rows of partitions that were given away, and scanning a table costs the same whoever owns the
+rows; so each partition has an index of its own, built from the rows that name it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from kagent.advice.state import JudgeState
+from kagent.contract.events import GroupEvent
+from kagent.contract.redaction import CLEAR, Redaction
+from kagent.group_key import group_key
+from kagent.groups import GroupState, view
+from kagent.lag.commits import TopicCommits
+from kagent.lag.membership import Roster
+from kagent.tables import lag, members, verdicts
+
+GONE_AFTER_MS = 25 * 3_600_000
+"""A group of which nothing is left is forgotten when no replayed event can bring it back: a little after retention."""
+
+
+class Tables(Protocol):
+    """The Faust tables, or anything that behaves like them."""
+
+    members: MutableMapping[str, Any]
+    lag: MutableMapping[str, Any]
+    verdicts: MutableMapping[str, Any]
+    coverage: MutableMapping[str, Any]
+    ends: MutableMapping[str, Any]
+
+
+@dataclass(slots=True)
+class Entry:
+    """One group: its membership, commits and judgement. ``roster`` is made anew when the membership changes."""
+
+    cluster: str
+    group: str
+    source: int
+    state: GroupState | None = None
+    commits: dict[str, TopicCommits] = field(default_factory=dict)
+    judged: JudgeState | None = None
+    last_event: int = 0
+    unjudged_since: int | None = None
+    """When the oldest event came that no judgement has seen yet, by this worker's clock in ms."""
+    redaction: Redaction = CLEAR
+    _roster: Roster | None = None
+
+    @property
+    def key(self) -> str:
+        return group_key(self.cluster, self.group)
+
+    def roster(self, topic_names: Mapping[str, str]) -> Roster:
+        """Who is in the group; looked at again while a topic id is without a name."""
+        if self._roster is None or self._roster.unresolved:
+            self._roster = Roster.of(view(self.state, topic_names, self.group), self.redaction)
+        return self._roster
+
+    def topics(self, topic_names: Mapping[str, str]) -> set[str]:
+        """The topics whose log ends must be known to judge it."""
+        return set(self.commits) | set(self.roster(topic_names).subscribed)
+
+    @property
+    def gone(self) -> bool:
+        """Whether nothing of the group is left in the source: no membership and no commit."""
+        committed = any(offset >= 0 for row in self.commits.values() for offset in row.committed)
+        return not committed and not (self.state is not None and self.state.live)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing of it is left here either: gone, and no incident of it is open."""
+        return self.gone and not (self.judged is not None and self.judged.incident is not None)
+
+
+@dataclass(slots=True)
+class Index:
+    """The entries of every owned partition."""
+
+    tables: Tables
+    redaction: Redaction = CLEAR
+    partitions: dict[int, dict[str, Entry]] = field(default_factory=dict)
+
+    def load(self, owned: Iterable[int]) -> None:
+        """Build the entries of these partitions from the tables' rows, and drop all others."""
+        self.partitions = {partition: {} for partition in owned}
+        for row in self.tables.members.values():
+            entry = self._entry(row)
+            if entry is not None:
+                entry.source = row.source
+                entry.state = GroupState.from_json(row.state) if row.state else None
+                times = (slot.time for slot in entry.state.slots.values()) if entry.state else ()
+                entry.last_event = max(entry.last_event, max(times, default=0))
+        for row in self.tables.lag.values():
+            entry = self._entry(row)
+            if entry is not None:
+                commits = entry.commits[row.topic] = TopicCommits.from_row(row.commits)
+                entry.last_event = max(entry.last_event, commits.last)
+        for row in self.tables.verdicts.values():
+            entry = self._entry(row)
+            if entry is not None:
+                entry.judged = JudgeState.from_row(row.state)
+
+    def _entry(self, row: Any) -> Entry | None:
+        entries = self.partitions.get(row.partition)
+        if entries is None:
+            return None
+        return self._of(entries, row.cluster, row.group, -1)
+
+    def _of(self, entries: dict[str, Entry], cluster: str, group: str, source: int) -> Entry:
+        key = group_key(cluster, group)
+        if key not in entries:
+            entries[key] = Entry(cluster, group, source, redaction=self.redaction)
+        return entries[key]
+
+    def entries(self, partition: int) -> dict[str, Entry]:
+        """The groups of one partition, by key."""
+        return self.partitions.setdefault(partition, {})
+
+    def take(self, partition: int, event: GroupEvent) -> Entry:
+        """Apply an event and write the rows that it changes."""
+        key = group_key(event.cluster, event.group)
+        entry = self._of(self.entries(partition), event.cluster, event.group, event.source)
+        entry.source, entry.last_event = event.source, max(entry.last_event, event.time)
+        state = members.apply(entry.state, event)
+        if state is not entry.state or key not in self.tables.members:
+            entry.state, entry._roster = state, None
+            self.tables.members[key] = members.MembersRow(
+                cluster=event.cluster,
+                group=event.group,
+                partition=partition,
+                source=event.source,
+                state=state.to_json() if state else None,
+            )
+        for topic, commits in lag.apply(entry.commits, event).items():
+            entry.commits[topic] = commits
+            self.tables.lag[lag.key(key, topic)] = lag.LagRow(
+                cluster=event.cluster,
+                group=event.group,
+                topic=topic,
+                partition=partition,
+                commits=commits.to_row(),
+            )
+        return entry
+
+    def judged(self, partition: int, entry: Entry, state: JudgeState) -> None:
+        """Keep what the judgement remembers, and write its row if it must outlive the process."""
+        row = verdicts.apply(entry.judged, state)
+        entry.judged = state
+        if row is not None:
+            self.tables.verdicts[entry.key] = verdicts.VerdictRow(
+                cluster=entry.cluster, group=entry.group, partition=partition, state=row
+            )
+
+    def forget(self, partition: int, now: int, said: Container[str] = ()) -> list[str]:
+        """Drop the groups of which nothing is left for long enough, and nothing on the topic (``said``); their keys."""
+        gone = [
+            e
+            for e in self.entries(partition).values()
+            if e.empty and 0 < e.last_event < now - GONE_AFTER_MS and e.key not in said
+        ]
+        for entry in gone:
+            for topic in entry.commits:
+                self.tables.lag.pop(lag.key(entry.key, topic), None)
+            self.tables.members.pop(entry.key, None)
+            self.tables.verdicts.pop(entry.key, None)
+            del self.entries(partition)[entry.key]
+        return [entry.key for entry in gone]

@@ -1,0 +1,284 @@
+"""Every metric of the worker, in one place: name, labels and meaning; the docs page is made from it. Pure.
+
+Lag has the names that existing rules and dashboards query: kafka_exporter's and kafka-lag-exporter's, with the label
+``cluster`` added to the former. Names from Kafka are made safe to show; hosts and client ids come redacted already.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from kagent.text import shown
+from kagent.worker.latency import STAGES, Histogram, Stage
+
+Kind = Literal["gauge", "counter", "histogram"]
+OWN = ("cluster", "group")
+KEX = ("cluster", "consumergroup", "topic")
+KLE = ("cluster_name", "group")
+KLE_PARTITION = (*KLE, "topic", "partition", "member_host", "consumer_id", "client_id")
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """One metric."""
+
+    name: str
+    kind: Kind
+    labels: tuple[str, ...]
+    meaning: str
+
+
+METRICS: Mapping[str, About] = {
+    about.name: about
+    for about in (
+        About("kafka_consumergroup_lag", "gauge", (*KEX, "partition"), "Shown lag: log end − committed, in records."),
+        About("kafka_consumergroup_current_offset", "gauge", (*KEX, "partition"), "The committed offset."),
+        About("kafka_consumergroup_lag_sum", "gauge", KEX, "Shown lag of the group on the topic."),
+        About("kafka_consumergroup_members", "gauge", KEX[:2], "Members of the group."),
+        About("kafka_consumergroup_group_lag", "gauge", KLE_PARTITION, "Shown lag, with who holds the partition."),
+        About("kafka_consumergroup_group_lag_seconds", "gauge", KLE_PARTITION, "Age of the oldest unread record, at least."),
+        About("kafka_consumergroup_group_max_lag", "gauge", KLE, "Greatest shown lag of a partition."),
+        About("kafka_consumergroup_group_max_lag_seconds", "gauge", KLE, "Greatest age of an unread record."),
+        About("kafka_consumergroup_group_sum_lag", "gauge", KLE, "Shown lag of the whole group."),
+        About("kafka_consumergroup_group_topic_sum_lag", "gauge", (*KLE, "topic"), "Shown lag of the group on the topic."),
+        About("kagent_group_skew", "gauge", OWN, "Greatest ÷ mean member work; 1 is even."),
+        About("kagent_member_lag", "gauge", (*OWN, "member"), "Judged lag of the member, in records, at least."),
+        About("kagent_group_blind", "gauge", OWN, "1: the group cannot be judged now; nothing opens or resolves."),
+        About("kagent_group_verdict", "gauge", (*OWN, "verdict"), "1 for the verdict of the last judgement."),
+        About("kagent_open_incident", "gauge", (*OWN, "verdict", "severity"), "1 while an incident is open."),
+        About("kagent_incidents", "gauge", ("cluster", "what"), "Incidents of the groups that are known, since each was first seen, also before a restart: opened; followed, drained, group_changed, expired (how they ended); right (followed, and it helped)."),
+        About("kagent_planner_gap", "gauge", OWN, "Skew after the open plan − the proven lower bound."),
+        About("kagent_groups", "gauge", ("cluster",), "Groups this worker looks after."),
+        About("kagent_progress_age_seconds", "gauge", ("cluster",), "Age of the pipeline's oldest progress."),
+        About("kagent_last_tick_age_seconds", "gauge", (), "Seconds since groups were last judged."),
+        About("kagent_ready", "gauge", (), "1 once the worker has caught up."),
+        About("kagent_events_total", "counter", (), "Messages of the events topic taken in."),
+        About("kagent_dead_letters_total", "counter", (), "Messages that could not be read."),
+        About("kagent_delay_seconds", "histogram", ("stage",), f"Seconds, by stage. {'; '.join(f'{s}: {m}' for s, m in STAGES.items())}."),
+        About("kagent_candidates_dropped_total", "counter", ("reason",), "Findings that were not published, by reason."),
+        About("kagent_series_left_out", "gauge", (), "Series of partitions and members not shown: worker.max_series."),
+        About("kagent_groups_left_out", "gauge", (), "Groups not shown here: worker.max_metric_groups."),
+        About("kagent_events_over_limit_total", "counter", (), "Events of groups beyond worker.max_groups, left aside."),
+    )
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSample:
+    """One partition of a group; ``member``: place in ``GroupSample.members`` or None. ``lag`` None: no commit."""
+
+    topic: str
+    partition: int
+    committed: int
+    lag: int | None
+    seconds: float
+    member: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemberSample:
+    """One member, its names as they may be told."""
+
+    name: str
+    member_id: str
+    client_id: str
+    host: str
+    lag: float
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSample:
+    """One group as it was last seen."""
+
+    cluster: str
+    group: str
+    partitions: Sequence[PartitionSample] = ()
+    members: Sequence[MemberSample] = ()
+    skew: float | None = None
+    verdict: str = "balanced"
+    blind: bool = False
+    incident: tuple[str, str] | None = None
+    """Verdict and severity of what is open."""
+    gap: float | None = None
+    partition: int = 0
+    """Of the events topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerView:
+    """All that the worker's pages show. Ages in seconds; ``progress``: by cluster."""
+
+    groups: Sequence[GroupSample] = ()
+    progress: Mapping[str, float] = field(default_factory=dict)
+    tick_age: float = 0.0
+    ready: bool = False
+    events: int = 0
+    dead_letters: int = 0
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    over_limit: int = 0
+    delays: Mapping[Stage, Histogram] = field(default_factory=dict)
+    track: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """(cluster, what came of an incident) → how often."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """``series``: most series of partitions and members; groups keep their sums. ``groups``: most groups at all."""
+
+    series: int = 100_000
+    groups: int = 20_000
+
+
+def hashed(value: str) -> str:
+    """Tells names apart that look alike once they are cut."""
+    return "sha256:" + hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest()[:12]
+
+
+class Families:
+    """The families while they are filled."""
+
+    def __init__(self) -> None:
+        self.made: dict[str, GaugeMetricFamily | CounterMetricFamily] = {}
+
+    def add(self, name: str, values: Iterable[str], value: float) -> None:
+        """One sample; its label values in the order of the table. A series that is there already is not repeated."""
+        about = METRICS[name]
+        if name not in self.made:
+            kind = CounterMetricFamily if about.kind == "counter" else GaugeMetricFamily
+            self.made[name] = kind(name, about.meaning, labels=about.labels)
+        self.made[name].add_metric(list(values), value)
+
+
+def collect(view: WorkerView, limits: Limits) -> Iterator[Metric]:
+    """The view as metric families."""
+    families, left, seen = Families(), 0, set[tuple[str, str]]()
+    room = limits.series
+    ranked = sorted(view.groups, key=_matters)
+    for group in ranked[: limits.groups]:
+        names = shown(group.cluster), shown(group.group)
+        if names in seen:  # two names that look alike once cut or escaped: a number tells them apart
+            names = names[0], f"{names[1]} {hashed(group.group)}"
+        seen.add(names)
+        fine = 4 * len(group.partitions) + len(group.members)
+        _sums(families, group, *names)
+        if fine > room:
+            left += fine
+            continue
+        room -= fine
+        _parts(families, group, *names)
+    for cluster, count in sorted(Counter(g.cluster for g in view.groups).items()):
+        families.add("kagent_groups", [shown(cluster)], count)
+    for cluster, age in view.progress.items():
+        families.add("kagent_progress_age_seconds", [shown(cluster)], age)
+    families.add("kagent_last_tick_age_seconds", [], view.tick_age)
+    families.add("kagent_ready", [], float(view.ready))
+    families.add("kagent_events_total", [], view.events)
+    families.add("kagent_dead_letters_total", [], view.dead_letters)
+    families.add("kagent_series_left_out", [], left)
+    families.add("kagent_groups_left_out", [], max(0, len(ranked) - limits.groups))
+    families.add("kagent_events_over_limit_total", [], view.over_limit)
+    for (cluster, what), count in sorted(view.track.items()):
+        families.add("kagent_incidents", [shown(cluster), what], count)
+    for reason, count in view.dropped.items():
+        families.add("kagent_candidates_dropped_total", [reason], count)
+    yield from families.made.values()
+    yield _delays(view.delays)
+
+
+def _delays(delays: Mapping[Stage, Histogram]) -> Metric:
+    about = METRICS["kagent_delay_seconds"]
+    family = HistogramMetricFamily(about.name, about.meaning, labels=about.labels)
+    for stage, histogram in delays.items():
+        family.add_metric([stage], histogram.buckets(), histogram.sum)
+    return family
+
+
+def _matters(group: GroupSample) -> tuple[bool, int]:
+    """What is shown first where not all can be: open incidents, then lag."""
+    return group.incident is None, -sum(p.lag or 0 for p in group.partitions)
+
+
+def _sums(families: Families, group: GroupSample, cluster: str, name: str) -> None:
+    known = [p for p in group.partitions if p.lag is not None]
+    topics: dict[str, int] = {}
+    for p in known:
+        topics[p.topic] = topics.get(p.topic, 0) + (p.lag or 0)
+    for topic, lag in topics.items():
+        families.add("kafka_consumergroup_lag_sum", [cluster, name, topic], lag)
+        families.add("kafka_consumergroup_group_topic_sum_lag", [cluster, name, topic], lag)
+    families.add("kafka_consumergroup_members", [cluster, name], len(group.members))
+    families.add("kafka_consumergroup_group_sum_lag", [cluster, name], sum(topics.values()))
+    families.add(
+        "kafka_consumergroup_group_max_lag", [cluster, name], max((p.lag or 0 for p in known), default=0)
+    )
+    seconds = max((p.seconds for p in known), default=0.0)
+    families.add("kafka_consumergroup_group_max_lag_seconds", [cluster, name], seconds)
+    families.add("kagent_group_blind", [cluster, name], float(group.blind))
+    families.add("kagent_group_verdict", [cluster, name, group.verdict], 1)
+    if group.skew is not None:
+        families.add("kagent_group_skew", [cluster, name], group.skew)
+    if group.incident is not None:
+        families.add("kagent_open_incident", [cluster, name, *group.incident], 1)
+    if group.gap is not None:
+        families.add("kagent_planner_gap", [cluster, name], group.gap)
+
+
+def _parts(families: Families, group: GroupSample, cluster: str, name: str) -> None:
+    labels = [_labels(member) for member in group.members]
+    for p in group.partitions:
+        where = [cluster, name, p.topic, str(p.partition)]
+        if p.committed >= 0:
+            families.add("kafka_consumergroup_current_offset", where, p.committed)
+        if p.lag is None:
+            continue
+        held = labels[p.member][1:] if p.member is not None else ["", "", ""]
+        families.add("kafka_consumergroup_lag", where, p.lag)
+        families.add("kafka_consumergroup_group_lag", [*where, *held], p.lag)
+        families.add("kafka_consumergroup_group_lag_seconds", [*where, *held], p.seconds)
+    told: set[str] = set()
+    for at, member in enumerate(group.members):
+        label = labels[at][0] if labels[at][0] not in told else f"{labels[at][0]} #{at}"
+        told.add(label)
+        families.add("kagent_member_lag", [cluster, name, label], member.lag)
+
+
+def _labels(member: MemberSample) -> list[str]:
+    """member, member_host, consumer_id, client_id."""
+    return [shown(value) for value in (member.name, member.host, member.member_id, member.client_id)]
+
+
+def exposition(view: WorkerView, limits: Limits | None = None) -> bytes:
+    """The body of ``/metrics``."""
+
+    class Once(Collector):
+        def collect(self) -> Iterator[Metric]:
+            return collect(view, limits or Limits())
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(Once())
+    return generate_latest(registry)
+
+
+def page() -> str:
+    """The docs page."""
+    rows = [
+        f"| `{a.name}` | {a.kind} | {', '.join(a.labels) or '–'} | {a.meaning} |" for a in METRICS.values()
+    ]
+    head = [
+        "# Metrics of the worker",
+        "",
+        "`/metrics` on the worker's web port. Every worker shows the groups that it looks after: sum over all of them.",
+        "This page is made from `kagent/worker/http/metrics.py`.",
+        "",
+        "| name | kind | labels | meaning |",
+        "|---|---|---|---|",
+    ]
+    return "\n".join([*head, *rows]) + "\n"

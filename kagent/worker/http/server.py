@@ -1,0 +1,185 @@
+"""What the worker's pages say: the desk's groups as a plain view, and that view as JSON."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from kagent.advice.explain import explain
+from kagent.advice.judge import Judgement
+from kagent.advice.look import Look
+from kagent.advice.state import JudgeState
+from kagent.client.client import Message, is_open
+from kagent.contract.recommendation import Recommendation
+from kagent.group_key import group_key
+from kagent.lag.membership import NOBODY
+from kagent.text import shown
+from kagent.worker.engine import Desk
+from kagent.worker.groups import Entry
+from kagent.worker.http.cluster_view import Part
+from kagent.worker.http.metrics import GroupSample, Limits, MemberSample, PartitionSample, WorkerView
+
+LONGEST = 2000
+"""Longest text told, in characters."""
+
+
+async def view(desk: Desk, ready: bool, only: str | None = None) -> WorkerView:
+    """The desk as it stands, or only the groups of this name (as it is or as it is shown). Lets others run between groups: a big cluster takes a
+    while to add up."""
+    now, found = desk.now, []
+    for partition, entries in list(desk.index.partitions.items()):
+        for entry in list(entries.values()):
+            if desk.policies(entry.group).ignore or only not in (None, entry.group, shown(entry.group)):
+                continue
+            found.append(_group(desk, partition, entry, now))
+            if len(found) % 20 == 0:
+                await asyncio.sleep(0)
+    track: Counter[tuple[str, str]] = Counter()
+    for entry in (e for entries in list(desk.index.partitions.values()) for e in entries.values()):
+        track.update(
+            {(entry.cluster, what): n for what, n in entry.judged.track.items()} if entry.judged else {}
+        )
+    oldest: dict[str, int] = {}
+    for coverage in desk.coverage.values():
+        for cluster in desk.settings.clusters:
+            at = coverage.oldest(cluster)
+            if at is not None:
+                oldest[cluster] = min(at, oldest.get(cluster, at))
+    return WorkerView(
+        groups=found,
+        progress={cluster: max(0.0, (now - at) / 1000) for cluster, at in oldest.items()},
+        tick_age=desk.clock() - desk.last_tick if desk.last_tick else 0.0,
+        ready=ready,
+        events=desk.counts["events"],
+        dead_letters=desk.counts["dead_letters"],
+        dropped=dict(desk.dropped),
+        over_limit=desk.counts["groups_over_limit"],
+        delays=desk.delays.stages,
+        track=track,
+    )
+
+
+def _group(desk: Desk, partition: int, entry: Entry, now: int) -> GroupSample:
+    seen = desk.observe(partition, entry, now)
+    look = Look(seen, desk.policies(entry.group), entry.judged or JudgeState(first_seen=now))
+    lags, known = look.lags, entry.key in desk.looks
+    judged = desk.looks.get(entry.key)
+    members = look.roster.members if look.roster else ()
+    told = desk.redaction
+    late = bool((lags.shown > 0).any())
+    load = (
+        look.load if look.by_member and late else None
+    )  # of those who are caught up it is known without weighing
+    age = look.age.tolist() if late else [0.0] * len(lags)
+    rows = zip(lags.committed.tolist(), lags.shown.tolist(), age, lags.owner.tolist(), strict=True)
+    said = desk.published.get(entry.key)
+    standing = said if is_open(said) else None
+    skew = standing.skew if standing else None
+    return GroupSample(
+        cluster=entry.cluster,
+        group=entry.group,
+        partitions=[
+            PartitionSample(*lags.name(at), committed, lag if lag >= 0 else None, age, None if owner == NOBODY else owner)
+            for at, (committed, lag, age, owner) in enumerate(rows)
+        ],
+        members=[
+            MemberSample(name, told.member_id(m.member_id), told.client_id(m.client_id), told.host(m.host), float(load.lag[at]) if load else 0.0)
+            for at, (m, name) in enumerate(zip(members, look.names, strict=True))
+        ],
+        skew=load.skew if load else 1.0 if look.by_member else None,
+        verdict=judged.verdict if known and judged else "balanced",
+        blind=seen.blind is not None or seen.unwatched,
+        incident=(standing.verdict.value, standing.severity.value) if standing else None,
+        partition=partition,
+        gap=skew.after - skew.lower_bound if skew and skew.after is not None and skew.lower_bound is not None else None,
+    )  # fmt: skip
+
+
+def limits(desk: Desk) -> Limits:
+    """By the settings."""
+    worker = desk.settings.worker
+    return Limits(worker.max_series, worker.max_metric_groups)
+
+
+async def own(desk: Desk, loaded: Iterable[int], only: str | None) -> Part:
+    """The groups of the partitions that this worker has loaded; with ``only``, the group of this name in full."""
+    said: dict[int, list[dict[str, Any]]] = {partition: [] for partition in loaded}
+    for group in (await view(desk, True, only)).groups:
+        if group.partition in said:
+            made = group_json(group, only is not None)
+            said[group.partition].append(made if only is None else {**made, "story": story(desk, group)})
+    return Part(desk.worker, said)
+
+
+def story(desk: Desk, group: GroupSample) -> dict[str, Any]:
+    """What ``kagent explain`` tells of a group: since when, by what evidence, why (not), and what came of it before."""
+    entry = desk.index.entries(group.partition)[group_key(group.cluster, group.group)]
+    state = entry.judged or JudgeState(first_seen=desk.now)
+    look = Look(desk.observe(group.partition, entry, desk.now), desk.policies(entry.group), state)
+    judged = replace(desk.looks.get(entry.key, Judgement(state)), state=state)
+    last = desk.published.get(entry.key)
+    keep = {"id", "status", "verdict", "resolution", "opened_at", "as_of", "outcome"}
+    told = explain(judged, look)
+    told["last"] = last and last.model_dump(mode="json", include=keep)
+    return {name: escaped(value) for name, value in told.items()}
+
+
+def escaped(value: Any) -> Any:
+    """The value with every text in it as it may be shown."""
+    if isinstance(value, str):
+        return shown(value, LONGEST)
+    if isinstance(value, dict):
+        return {shown(str(name)): escaped(inner) for name, inner in value.items()}
+    return [escaped(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def group_json(group: GroupSample, whole: bool) -> dict[str, Any]:
+    """One group of ``/api/groups``; ``whole`` with its partitions and members."""
+    found: dict[str, Any] = {
+        "cluster": group.cluster,
+        "group": shown(group.group),
+        "verdict": group.verdict,
+        "blind": group.blind,
+        "skew": group.skew,
+        "lag": sum(p.lag or 0 for p in group.partitions),
+        "members": len(group.members),
+        "incident": group.incident and {"verdict": group.incident[0], "severity": group.incident[1]},
+    }
+    if whole:
+        names = [shown(m.name) for m in group.members]
+        found["members"] = [
+            {"member": name, "lag": m.lag} for name, m in zip(names, group.members, strict=True)
+        ]
+        found["partitions"] = [
+            {
+                "topic": p.topic,
+                "partition": p.partition,
+                "committed": p.committed if p.committed >= 0 else None,
+                "lag": p.lag,
+                "seconds": round(p.seconds, 1),
+                "member": None if p.member is None else names[p.member],
+            }
+            for p in group.partitions
+        ]
+    return found
+
+
+def open_json(messages: dict[str, Message]) -> list[dict[str, Any]]:
+    """The body of ``/api/recommendations``: what is open, over all workers."""
+    found = [m for m in messages.values() if isinstance(m, Recommendation) and is_open(m)]
+    return [m.model_dump(mode="json", by_alias=True) for m in sorted(found, key=lambda m: -m.opened_at)]
+
+
+def dead_letter(message: Any, error: Exception, hidden: bool) -> dict[str, str]:
+    """What is kept of an event that cannot be applied: where it lies, why, and its beginning unless names are hidden."""
+    kind = type(error).__name__
+    letter = {
+        "from": f"{message.topic}-{message.partition}@{message.offset}",
+        "why": kind if hidden else str(error),
+        "kind": kind,
+        "key_hex": (message.key or b"")[:256].hex(),
+    }
+    return letter if hidden else {**letter, "value_hex": (message.value or b"")[:256].hex()}

@@ -1,0 +1,171 @@
+"""Which groups kagent can see: the pipeline's progress, its gaps, and so who is blind and why.
+
+A group may be judged only when the pipeline's progress on its partition of ``__consumer_offsets`` is fresh, and all has
+been read that stood in the log a freshness ago (a batch under way is always a little behind the log end of now). A stretch of the source that never arrived here (events that expired while
+the worker was away, a pipeline that skipped) is a gap: blind until a replay has covered it from its start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kagent.contract.events import Progress
+
+FRESH_TRIGGERS = 3
+FRESH_AT_LEAST_MS = 10_000
+"""At a trigger of a second, one garbage collection must not blind a cluster."""
+
+REPLAY = "run `kagent pipeline --replay` to fill it"
+
+
+@dataclass(slots=True)
+class Source:
+    """How far one partition of ``__consumer_offsets`` has been read; times in ms.
+
+    ``ends``: (time, log end) of the latest progress records, the first of them from before the freshness window.
+    """
+
+    offset: int
+    time: int
+    trigger: float
+    ends: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def window(self) -> float:
+        """How old progress may be and still count as fresh, in ms."""
+        return max(FRESH_AT_LEAST_MS, FRESH_TRIGGERS * self.trigger * 1000)
+
+    def stale(self, now: int) -> bool:
+        return now - self.time > self.window
+
+    def heard(self, p: Progress) -> None:
+        """Take a progress record in."""
+        self.offset, self.time, self.trigger = p.offset, p.time, p.trigger
+        self.ends.append((p.time, p.log_end))
+        while len(self.ends) > 1 and self.ends[1][0] <= self.time - self.window:
+            self.ends.pop(0)
+
+    @property
+    def behind(self) -> int:
+        """Records that stood in the log a freshness ago and have not been read."""
+        since, end = self.ends[0]
+        due = end if since <= self.time - self.window or len(self.ends) == 1 else 0
+        return max(0, due - self.offset)
+
+
+@dataclass(slots=True)
+class Run:
+    """What one run of the pipeline has covered without a hole: [start, offset)."""
+
+    run_id: str
+    start: int
+    offset: int
+
+
+@dataclass(slots=True)
+class Coverage:
+    """The progress seen in one partition of the events topic, over all clusters. Mutable; rows by :meth:`to_row`."""
+
+    lost: bool = False
+    whole: set[tuple[str, int]] = field(default_factory=set)
+    gaps: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
+    sources: dict[tuple[str, int], Source] = field(default_factory=dict)
+    runs: dict[tuple[str, int, bool], Run] = field(default_factory=dict)
+
+    def lose(self) -> None:
+        """Events of this partition are gone that were never read: every source has a gap from its start to now."""
+        self.lost = True
+        self.whole.clear()
+        self.runs.clear()
+
+    def progress(self, p: Progress) -> bool:
+        """Take one progress record in; true if a gap opened or closed (the row must be written)."""
+        key = (p.cluster, p.source)
+        before = (dict(self.gaps), set(self.whole))
+        first = self.lost and key not in self.whole
+        self._find_gap(key, p)
+        # What the first record after a loss covers may itself have been in what was lost.
+        run = self._run(key, replace(p, start=p.offset) if first else p)
+        if key in self.gaps and p.replay:
+            start, end = self.gaps[key]
+            if run.start <= start and run.offset >= end:
+                del self.gaps[key]
+        if not p.replay:
+            self.sources.setdefault(key, Source(p.offset, p.time, p.trigger)).heard(p)
+        return before != (self.gaps, self.whole)
+
+    def _find_gap(self, key: tuple[str, int], p: Progress) -> None:
+        if self.lost and key not in self.whole:
+            self.gaps[key] = (0, max(p.offset, p.log_end))
+            self.whole.add(key)
+        known = self.sources.get(key)
+        if known and not p.replay and p.start > known.offset:
+            start, end = self.gaps.get(key, (known.offset, 0))
+            self.gaps[key] = (min(start, known.offset), max(end, p.start))
+
+    def _run(self, key: tuple[str, int], p: Progress) -> Run:
+        name = (*key, p.replay)
+        run = self.runs.get(name)
+        if run is None or run.run_id != p.run_id or p.start > run.offset:
+            run = self.runs[name] = Run(p.run_id, p.start, p.offset)
+        run.offset = max(run.offset, p.offset)
+        return run
+
+    def why_blind(self, cluster: str, source: int, now: int) -> str | None:
+        """Why groups of this source partition may not be judged, or None if they may. ``now`` in ms."""
+        known = self.sources.get((cluster, source))
+        if (cluster, source) in self.gaps:
+            return f"a stretch of __consumer_offsets-{source} never arrived: {REPLAY}"
+        if known is None:
+            return f"no progress of the pipeline on __consumer_offsets-{source} yet"
+        if known.stale(now):
+            return f"the pipeline's last progress on __consumer_offsets-{source} is {(now - known.time) / 1000:.0f} s old"
+        if known.behind:
+            return f"the pipeline is {known.behind} records behind on __consumer_offsets-{source}"
+        return None
+
+    def as_of(self, cluster: str, source: int) -> int | None:
+        """Time of the latest progress of this source partition, in ms."""
+        known = self.sources.get((cluster, source))
+        return known.time if known else None
+
+    def clusters(self) -> set[str]:
+        """The clusters whose pipelines have been heard."""
+        return {cluster for cluster, _ in self.sources}
+
+    def oldest(self, cluster: str) -> int | None:
+        """Time of the oldest source partition's latest progress, in ms."""
+        return min((s.time for (c, _), s in self.sources.items() if c == cluster), default=None)
+
+    def status(self, cluster: str, now: int) -> tuple[str, str | None]:
+        """``watching``, ``catching_up`` or ``blind`` for the whole cluster, with the first reason."""
+        worst: tuple[str, str | None] = ("watching", None)
+        for name, source in sorted(self.sources):
+            if name != cluster:
+                continue
+            reason = self.why_blind(cluster, source, now)
+            if reason is None:
+                continue
+            if (cluster, source) in self.gaps or self.sources[name, source].stale(now):
+                return "blind", reason
+            worst = ("catching_up", reason)
+        return worst
+
+    def to_row(self) -> dict[str, Any]:
+        """What must outlive the process: losses and gaps. Progress itself is heard anew within a trigger."""
+        return {
+            "lost": self.lost,
+            "whole": sorted([c, s] for c, s in self.whole),
+            "gaps": [[c, s, start, end] for (c, s), (start, end) in sorted(self.gaps.items())],
+        }
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Coverage:
+        """The coverage that :meth:`to_row` wrote."""
+        return cls(
+            lost=row["lost"],
+            whole={(c, s) for c, s in row["whole"]},
+            gaps={(c, s): (start, end) for c, s, start, end in row["gaps"]},
+        )

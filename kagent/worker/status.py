@@ -1,0 +1,77 @@
+"""What one partition's tick found, and the state message that all partitions' summaries add up to.
+
+Every worker sends a summary of each of its partitions to partition 0 of the ticks topic; whoever owns that partition
+tells the world. So one message speaks for all workers, and a worker that fell silent is seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from kagent import __version__
+from kagent.contract.recommendation import State
+
+RANK = {"watching": 0, "catching_up": 1, "blind": 2}
+SILENT_TICKS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One tick of one partition of the events topic, for one cluster. Times in ms."""
+
+    cluster: str
+    partition: int
+    worker: str
+    time: int
+    status: str
+    reason: str | None
+    oldest_progress: int | None
+    judged: int = 0
+    blind: int = 0
+    ignored: int = 0
+    open: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """As it goes over the ticks topic."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Summary:
+        """The summary that :meth:`to_json` wrote; names a newer worker added are passed over."""
+        return cls(**{name: raw[name] for name in cls.__slots__ if name in raw})
+
+
+def state_message(
+    cluster: str, summaries: Iterable[Summary], partitions: int, now: int, tick: float
+) -> State:
+    """The state of a cluster, from the latest summary of every partition. ``now`` in ms, ``tick`` in seconds.
+
+    A partition that has not been heard of for SILENT_TICKS ticks makes it blind: nobody looks after its groups.
+    """
+    latest = {s.partition: s for s in sorted(summaries, key=lambda s: s.time) if s.cluster == cluster}
+    limit = now - max(15_000.0, SILENT_TICKS * tick * 1000)
+    heard = {p: s for p, s in latest.items() if s.time >= limit}
+    silent = sorted(set(range(partitions)) - set(heard))
+    worst = max(heard.values(), key=lambda s: RANK.get(s.status, 2), default=None)
+    status, reason = (worst.status, worst.reason) if worst else ("blind", "no worker has reported yet")
+    if silent and worst:
+        which = ", ".join(map(str, silent[:8])) + (" …" if len(silent) > 8 else "")
+        status, reason = "blind", f"no worker reports on partition {which} of the events topic; start one"
+    return State(
+        cluster=cluster,
+        version=__version__,
+        time=now,
+        status=status if status in RANK else "blind",
+        reason=reason,
+        oldest_progress=min(
+            (s.oldest_progress for s in heard.values() if s.oldest_progress is not None), default=None
+        ),
+        judged=sum(s.judged for s in heard.values()),
+        blind=sum(s.blind for s in heard.values())
+        + sum(s.judged + s.blind for p, s in latest.items() if p in silent),
+        ignored=sum(s.ignored for s in heard.values()),
+        open=sum(s.open for s in latest.values()),
+        workers=len({s.worker for s in heard.values()}),
+    )

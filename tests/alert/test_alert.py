@@ -1,0 +1,165 @@
+"""``kagent alert`` against a real broker, a real Alertmanager and a real HTTP server, killed and cut off on the way."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from confluent_kafka import Producer
+
+from kagent.contract.recommendation import Recommendation, to_bytes
+from kagent.embedded.broker import die_with_parent
+from kagent.kafka.admin import Admin
+from kagent.kafka.topics import ensure
+from kagent.settings import Cluster, Topics
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+
+class Bridge:
+    """``kagent alert`` as a process, with topics of its own."""
+
+    def __init__(self, folder: Path, bootstrap: str, destinations: dict[str, Any]) -> None:
+        self.folder, self.prefix = folder, f"kagent-{uuid.uuid4().hex[:8]}-"
+        self.config = folder / "kagent.yaml"
+        values = {
+            "clusters": {"main": {"bootstrap": bootstrap}},
+            "topics": {"prefix": self.prefix, "partitions": 1},
+            "alert": {"destinations": destinations},
+        }
+        self.config.write_text(yaml.safe_dump(values))
+        ensure(Admin(Cluster(bootstrap=bootstrap)), Topics(prefix=self.prefix, partitions=1))
+        self.producer = Producer({"bootstrap.servers": bootstrap})
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with (self.folder / "alert.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "kagent", "--config", str(self.config), "alert"],
+                stdout=log,
+                stderr=log,
+                preexec_fn=die_with_parent,
+            )
+
+    def kill(self, number: int = signal.SIGKILL) -> int:
+        assert self.process is not None
+        os.kill(self.process.pid, number)
+        return self.process.wait(30)
+
+    def log(self) -> str:
+        return (self.folder / "alert.log").read_text()
+
+    def publish(self, *messages: Recommendation) -> None:
+        for message in messages:
+            key = f"{message.cluster}/{message.group}"
+            self.producer.produce(f"{self.prefix}recommendations", to_bytes(message), key)
+        assert self.producer.flush(20) == 0
+
+
+@pytest.fixture
+def bridge(tmp_path: Path, broker: str) -> Iterator[Callable[..., Bridge]]:
+    made: list[Bridge] = []
+
+    def make(bootstrap: str = broker, **destinations: Any) -> Bridge:
+        made.append(Bridge(tmp_path, bootstrap, destinations))
+        made[-1].start()
+        return made[-1]
+
+    yield make
+    for one in made:
+        if one.process is not None and one.process.poll() is None:
+            one.kill()
+
+
+def test_opens_changes_and_closes_arrive_once_though_bridge_and_destination_fail(
+    bridge: Any, alertmanager: Any, receiver: Any, rec: Any, eventually: Any
+) -> None:
+    running = bridge(
+        hook={"type": "webhook", "url": receiver.url, "secret": "s3cret-key", "retry_most": 0.5},
+        am={"type": "alertmanager", "url": alertmanager.url, "resend": 1},
+    )
+    running.publish(rec("one"), rec("low", severity="info"))
+    eventually("the webhook hears of it", lambda: receiver.events("one") == ["open"])
+    eventually("the Alertmanager fires", lambda: len(alertmanager.now("one")) == 1)
+    first = alertmanager.now("one")[0]
+
+    running.publish(rec("one", status="updated", at=2, skew={"now": 3.0}))  # figures alone are no news
+    running.publish(rec("one", status="updated", at=3, verdict="slow_member", severity="page"))
+    eventually("the change arrives", lambda: receiver.events("one") == ["open", "change"])
+    eventually(
+        "the alert changes its annotations, not its labels",
+        lambda: alertmanager.now("one")[0]["annotations"]["verdict"] == "slow_member",
+    )
+    assert alertmanager.now("one")[0]["labels"] == first["labels"]
+
+    receiver.status = 503  # a destination that is down
+    running.publish(rec("two"))
+    eventually("the other destination does not wait", lambda: len(alertmanager.now("two")) == 1)
+    tried = receiver.tried
+    eventually("it is tried again", lambda: receiver.tried > tried + 1)
+    running.kill()
+    running.publish(rec("one", status="resolved", resolution="drained", at=4), rec("three"))
+    running.publish(rec("three", status="resolved", resolution="drained", at=2))
+    running.start()
+    eventually("the close arrives", lambda: not alertmanager.now("one"))
+    receiver.status = 200
+    eventually("what waited arrives", lambda: receiver.events("two") == ["open"])
+    eventually("what ended meanwhile, too", lambda: receiver.events("three") == ["open", "close"])
+    assert receiver.events("one") == ["open", "change", "close"]
+
+    assert running.kill(signal.SIGTERM) == 0
+    before = len(receiver.received)
+    running.start()
+    running.publish(rec("two", status="resolved", resolution="followed", at=9))
+    eventually("the next close arrives", lambda: receiver.events("two") == ["open", "close"])
+    eventually("and ends the alert", lambda: not alertmanager.now("two"))
+    assert len(receiver.received) == before + 1
+    assert receiver.events("low") == []
+    assert not alertmanager.now("low")
+    assert "s3cret-key" not in running.log()
+
+
+def test_what_is_open_stays_alive_and_stale_while_kagent_is_silent(
+    bridge: Any, alertmanager: Any, rec: Any, eventually: Any
+) -> None:
+    running = bridge(am={"type": "alertmanager", "url": alertmanager.url, "resend": 1})
+
+    running.publish(rec("silent"))
+
+    eventually(
+        "it is marked stale",
+        lambda: (found := alertmanager.now("silent")) and "stale" in found[0]["annotations"]["summary"],
+    )
+    updated = alertmanager.now("silent")[0]["endsAt"]
+    eventually("it is kept alive", lambda: alertmanager.now("silent")[0]["endsAt"] > updated)
+
+
+def test_a_broker_that_goes_and_comes_back_costs_no_open_and_no_close(
+    bridge: Any, own_broker: Any, receiver: Any, rec: Any, eventually: Any
+) -> None:
+    home = own_broker()
+    running = bridge(home.bootstrap, hook={"type": "webhook", "url": receiver.url, "retry_most": 0.5})
+    running.publish(rec("before"))
+    eventually("the first open arrives", lambda: receiver.events("before") == ["open"], 120)
+
+    home.kill()
+    eventually("the bridge notices", lambda: "Unable" in running.log() or "rror" in running.log(), 120)
+    home.start(180)
+    running.publish(rec("before", status="resolved", resolution="drained", at=2), rec("after"))
+
+    eventually("what came then arrives", lambda: receiver.events("after") == ["open"], 180)
+    eventually("and the close", lambda: receiver.events("before") == ["open", "close"], 180)
+    assert running.process.poll() is None
+    assert running.kill(signal.SIGTERM) == 0
+    running.start()
+    running.publish(rec("after", status="resolved", resolution="drained", at=9))
+    eventually("its place was kept", lambda: receiver.events("after") == ["open", "close"], 180)
+    assert len(receiver.received) == 4

@@ -1,0 +1,157 @@
+"""Prometheus' own tools judge what is shipped: the rules, and every query of the dashboard against a scraped worker."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+import yaml
+from confluent_kafka import Producer
+from confluent_kafka.admin import NewTopic
+
+from kagent.contract.events import GroupEvent, TopicOffsets, encode
+from kagent.embedded.broker import Broker, die_with_parent, free_port
+from kagent.embedded.jars import cache
+from kagent.kafka.admin import Admin
+from kagent.kafka.topics import ensure
+from kagent.settings import Cluster, load
+
+ROOT = Path(__file__).parents[2]
+EVIL = "<script>alert(1)</script>"
+
+
+def binary(name: str) -> str:
+    found = shutil.which(name) or shutil.which(str(cache() / "debs" / "usr" / "bin" / name))
+    return found or pytest.fail(f"{name} is missing: run `make debs`")
+
+
+@pytest.mark.slow
+def test_the_rules_fire_and_stay_quiet_as_their_tests_say() -> None:
+    done = subprocess.run(
+        [binary("promtool"), "test", "rules", "kagent.rules.test.yml"],
+        cwd=ROOT / "deploy" / "prometheus",
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 0, done.stderr + done.stdout
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+def test_a_real_prometheus_answers_every_query_of_the_dashboard_from_a_real_worker(
+    own_broker: Callable[..., Broker], tmp_path: Path, eventually: Any
+) -> None:
+    broker, port, scraped = own_broker(), free_port(), free_port()
+    config = tmp_path / "kagent.yaml"
+    values = {
+        "clusters": {"main": {"bootstrap": broker.bootstrap}},
+        "topics": {"partitions": 1},
+        "worker": {"tick": 1, "sample": 1, "web_port": port, "web_host": "127.0.0.1", "data": str(tmp_path / "data")},
+    }  # fmt: skip
+    config.write_text(yaml.safe_dump(values))
+    admin = Admin(Cluster(bootstrap=broker.bootstrap))
+    ensure(admin, load(config).topics)
+    admin.create([NewTopic("orders", 1, 1)])["orders"].result(20)
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for _ in range(100):
+        producer.produce("orders", b"x", partition=0)
+    now = int(time.time() * 1000)
+    for name in (EVIL, "plain"):
+        commit = TopicOffsets("orders", None, [0], [40], [now], [1])
+        event = GroupEvent("main", name, 0, now, [commit])
+        producer.produce("kagent-group-events", encode(event), f"main/{name}", partition=0)
+    producer.produce("kagent-group-events", b"not json", b"main/x", partition=0)
+    assert producer.flush(20) == 0
+    prometheus = tmp_path / "prometheus.yml"
+    jobs = [{"job_name": "kagent", "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}]
+    prometheus.write_text(yaml.safe_dump({"global": {"scrape_interval": "1s"}, "scrape_configs": jobs}))
+    commands = [
+        [sys.executable, "-m", "kagent", "--config", str(config), "worker"],
+        [
+            binary("prometheus"),
+            f"--config.file={prometheus}",
+            f"--storage.tsdb.path={tmp_path / 'tsdb'}",
+            f"--web.listen-address=127.0.0.1:{scraped}",
+        ],
+    ]
+    with (tmp_path / "log").open("ab") as log:
+        running = [subprocess.Popen(c, stdout=log, stderr=log, preexec_fn=die_with_parent) for c in commands]
+    try:
+        base = f"http://127.0.0.1:{port}"
+        eventually("the worker is ready", lambda: _status(f"{base}/readyz") == 200, 90)
+        eventually(
+            "lag is shown", lambda: "kafka_consumergroup_lag{" in httpx.get(f"{base}/metrics").text, 60
+        )
+        _pages(base)
+        checked = subprocess.run(
+            [binary("promtool"), "check", "metrics"],
+            input=httpx.get(f"{base}/metrics").content,
+            capture_output=True,
+        )
+        assert b"error" not in checked.stderr, checked.stderr
+
+        def ask(query: str) -> Any:
+            answer = httpx.get(f"http://127.0.0.1:{scraped}/api/v1/query", params={"query": query}).json()
+            assert answer["status"] == "success", (query, answer)
+            return answer["data"]["result"]
+
+        lag = 'kafka_consumergroup_lag{consumergroup="plain"}'
+        eventually("Prometheus has it", lambda: _up(scraped) and ask(lag))
+        assert [float(sample["value"][1]) for sample in ask(lag)] == [60.0]
+        assert ask(f'kafka_consumergroup_lag_sum{{consumergroup="{EVIL}"}}')
+        assert ask("kagent_dead_letters_total")[0]["value"][1] == "1"
+        panels = json.loads((ROOT / "deploy" / "grafana" / "kagent.json").read_text())["panels"]
+        # nothing is open, no member is in the groups, no finding was dropped and no pipeline runs
+        silent = {
+            "Open incidents by severity",
+            "Skew of the ten worst groups",
+            "Lag by member of $group",
+            "Findings not published, by reason",
+            "Age of the pipeline's progress",
+        }
+
+        def answered() -> bool:
+            """Rates need two scrapes."""
+            empty = [p["title"] for p in panels for t in p["targets"] if not ask(_filled(t["expr"]))]
+            return set(empty) <= silent
+
+        eventually("every query of the dashboard has an answer", answered, 60)
+    finally:
+        for process in running:
+            process.terminate()
+        for process in running:
+            process.wait(60)
+
+
+def _filled(query: str) -> str:
+    return query.replace("$group", ".*")
+
+
+def _status(url: str) -> int:
+    try:
+        return httpx.get(url).status_code
+    except httpx.HTTPError:
+        return 0
+
+
+def _up(port: int) -> bool:
+    return _status(f"http://127.0.0.1:{port}/-/ready") == 200
+
+
+def _pages(base: str) -> None:
+    groups = orjson.loads(httpx.get(f"{base}/api/groups").content)["groups"]
+    assert {g["group"] for g in groups} == {EVIL, "plain"}
+    (one,) = orjson.loads(httpx.get(f"{base}/api/groups/plain").content)["groups"]
+    assert [(p["partition"], p["committed"], p["lag"]) for p in one["partitions"]] == [(0, 40, 60)]
+    assert httpx.get(f"{base}/api/groups/nobody").status_code == 404
+    assert httpx.get(f"{base}/api/recommendations").json() == []

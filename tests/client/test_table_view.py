@@ -1,0 +1,126 @@
+"""The table of open incidents: what is open, in what order, in colour, whatever its names are."""
+
+from __future__ import annotations
+
+import io
+import time
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from kagent.client.table_view import Board
+from kagent.client.text import headline, story
+from kagent.commands.watch import _lines
+from kagent.contract.recommendation import State
+from kagent.text import shown
+
+MINUTE = 60_000
+ACTION = {"type": "follow_plan", "how": "Let the group follow the plan.", "feasible": "yes"}
+
+
+def now() -> int:
+    return int(time.time() * 1000)
+
+
+def screen(board: Board, width: int = 140, height: int = 40, colours: bool = False) -> str:
+    out = io.StringIO()
+    console = Console(
+        file=out, force_terminal=colours, width=width, color_system="standard" if colours else None
+    )
+    console.print(board.screen(now(), width, height))
+    return out.getvalue()
+
+
+def state(**said: Any) -> State:
+    usual = {"cluster": "main", "version": "1", "time": now(), "status": "watching", "judged": 7}
+    return State.model_validate(usual | said)
+
+
+def test_a_row_says_all_that_a_person_wants_first(rec: Any) -> None:
+    board = Board()
+    board.take(state())
+    board.take(rec("orders", opened_at=now() - 5 * MINUTE, actions=[ACTION]))
+
+    (row,) = (line for line in screen(board).splitlines() if "orders" in line)
+
+    assert [cell.strip() for cell in row.split("  ") if cell.strip()] == [
+        "orders", "rebalance", "ticket", "2.50 → 1.10", "follow_plan", "5 min", "Let the group follow the plan."
+    ]  # fmt: skip
+
+
+def test_the_urgent_come_first_and_what_ended_goes_below(rec: Any) -> None:
+    board = Board()
+    for message in (
+        rec("late", opened_at=1_000),
+        rec("young", severity="page"),
+        rec("early", opened_at=500),
+        rec("over"),
+        rec("over", status="resolved", resolution="drained"),
+        rec("never-open", status="resolved"),
+    ):
+        board.take(message)
+
+    text = screen(board)
+
+    assert [r.group for r in board.ranked()] == ["young", "early", "late"]
+    assert text.index("young") < text.index("early") < text.index("late") < text.index("RESOLVED")
+    assert "drained" in text
+    assert "never-open" not in text
+
+
+def test_severity_has_a_colour_on_a_terminal_and_none_elsewhere(rec: Any) -> None:
+    board = Board()
+    board.take(rec("a", severity="page"))
+
+    assert "\x1b[1;31m" in screen(board, colours=True)
+    assert "\x1b" not in screen(board)
+
+
+@pytest.mark.parametrize(
+    "name", ["<script>[bold]", "x\x1b[2J\x1b]0;owned\x07", "n" * 32_000, "[/]", "\u202etxt", "a\nb\r"]
+)
+def test_a_name_is_shown_and_obeyed_by_nothing(rec: Any, name: str) -> None:
+    board = Board()
+    board.take(rec(name, cluster="main", reason=f"{name} is late", id="1"))
+
+    text = screen(board, width=300, height=400)
+    plain = [headline(board.ranked()[0], now()), *(shown(line, 4000) for line in story(board.ranked()[0]))]
+
+    assert all(char.isprintable() or char == "\n" for char in text)
+    assert all(line.isprintable() for line in plain)
+    assert max(map(len, text.splitlines())) <= 300
+    assert len(text) < 6_000
+    assert shown(name, 64)[:12] in text
+
+
+def test_what_does_not_fit_is_counted(rec: Any) -> None:
+    board = Board()
+    for n in range(500):
+        board.take(rec(f"g{n}", id=str(n)))
+
+    lines = screen(board, width=80, height=24).splitlines()
+
+    assert len(lines) <= 24
+    assert any(line.startswith("… and 4") for line in lines)
+
+
+def test_silence_is_not_taken_for_health(rec: Any) -> None:
+    board = Board()
+    assert "No state message has come" in screen(board)
+
+    board.take(state(time=now() - 10 * MINUTE))
+    assert "kagent is silent since 10 min" in screen(board)
+
+    board.take(state(status="blind", reason="the pipeline stopped"))
+    assert "main is blind: the pipeline stopped" in screen(board)
+
+
+def test_lines_tell_that_kagent_is_back(capsys: pytest.CaptureFixture[str]) -> None:
+    show = _lines(Console(width=300))
+    for message in (state(time=now() - 10 * MINUTE), state(), state(), state(status="blind", reason="why")):
+        show(message)
+
+    said = capsys.readouterr().out.splitlines()
+    assert ["silent" in said[0], "is watching" in said[1], "is blind: why" in said[2]] == [True, True, True]
+    assert len(said) == 3

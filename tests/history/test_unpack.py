@@ -1,0 +1,65 @@
+"""Messages become rows of the history, one for one."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+
+from kagent.contract.events import Beat, GroupEvent, MembershipRecord, TopicOffsets, TopicTombstones, encode
+from kagent.history.tables import COLUMNS, columns
+from kagent.history.unpack import SCHEMA, event_rows, recommendation_rows, unpacked
+
+EVENT = GroupEvent(
+    "main",
+    "g",
+    3,
+    1_000,
+    offsets=[TopicOffsets("t", "idOfTheTopicInBase64__", [0, 2], [5, 7], [900, 901], [40, 41])],
+    tombstones=[TopicTombstones("old", [1], [42])],
+    records=[MembershipRecord(43, 950, {"record": "GroupMetadata"})],
+)
+
+
+def test_every_commit_tombstone_and_record_of_an_event_is_a_row() -> None:
+    rows = list(event_rows(encode(EVENT)))
+
+    assert [(r["kind"], r.get("topic"), r.get("partition"), r.get("committed")) for r in rows] == [
+        ("lag", "t", 0, 5),
+        ("lag", "t", 2, 7),
+        ("lag", "old", 1, None),
+        ("changes", None, None, None),
+    ]
+    assert [r["source_offset"] for r in rows] == [40, 41, 42, 43]
+    assert {r["source"] for r in rows} == {3}
+    assert json.loads(rows[3]["message"]) == {"record": "GroupMetadata"}
+
+
+def test_progress_and_what_is_no_event_have_no_rows() -> None:
+    beat = Beat("main", 1, "run", 1.0, False, [0], [0], [1], [1], [1])
+
+    assert list(event_rows(encode(beat))) == []
+    assert list(event_rows(b"not json")) == []
+    assert list(event_rows(b"[]")) == []
+
+
+def test_the_state_message_of_a_cluster_is_no_recommendation() -> None:
+    assert list(recommendation_rows(b"main", b"{}", 1)) == []
+    assert [r["group"] for r in recommendation_rows(b"main/a/b", b"{}", 1)] == ["a/b"]
+
+
+def test_batches_keep_their_shape_also_when_empty() -> None:
+    columns_in = {"topic": ["e", "r", "r"], "key": [b"main/g", b"main/g", b"main/g"]}
+    batch = pa.RecordBatch.from_pydict(
+        columns_in | {"value": [encode(EVENT), b'{"id":"x"}', None], "time": [1, 2, 3]}
+    )
+
+    out = list(unpacked("e")([batch]))
+
+    assert [b.schema for b in out] == [SCHEMA] * len(out)
+    assert sum(b.num_rows for b in out) == 5
+    assert sum(b.num_rows for b in unpacked("e")([])) == 0
+
+
+def test_every_table_has_day_and_cluster_first() -> None:
+    assert all([name for name, _ in columns(table)][:3] == ["day", "cluster", "time"] for table in COLUMNS)

@@ -1,0 +1,80 @@
+"""The lag row of a group and topic keeps order per partition, whatever comes twice or late."""
+
+from __future__ import annotations
+
+import random
+
+import orjson
+
+from kagent.contract.events import TopicOffsets, TopicTombstones
+from kagent.lag.commits import GONE, TopicCommits, apply
+
+
+def commit(
+    partition: int, committed: int, time: int, source: int, topic_id: str | None = "A"
+) -> TopicOffsets:
+    return TopicOffsets("t", topic_id, [partition], [committed], [time], [source])
+
+
+def test_an_older_source_offset_never_wins() -> None:
+    row = apply(apply(None, commit(0, 100, 5000, 8)), commit(0, 50, 1000, 3))
+
+    assert (row.committed, row.time) == ([100], [5000])
+
+
+def test_a_replay_gives_the_same_object() -> None:
+    row = apply(None, commit(0, 100, 5000, 8))
+
+    assert apply(row, commit(0, 100, 5000, 8)) is row
+
+
+def test_a_tombstone_removes_and_a_replay_does_not_bring_it_back() -> None:
+    row = apply(apply(None, commit(0, 100, 5000, 8)), TopicTombstones("t", [0], [9]))
+
+    assert row.committed == [GONE]
+    assert apply(row, commit(0, 100, 5000, 8)) is row
+
+
+def test_any_order_of_the_same_updates_ends_the_same() -> None:
+    updates = [commit(p, 10 * n, 1000 * n, 3 * n + p) for p in range(3) for n in range(1, 6)]
+    updates.append(TopicTombstones("t", [1], [99]))
+    ends = set()
+    for seed in range(20):
+        random.Random(seed).shuffle(updates)
+        row = None
+        for update in updates:
+            row = apply(row, update)
+        assert row is not None
+        ends.add((tuple(row.partition), tuple(row.committed), tuple(row.source_offset)))
+
+    assert ends == {((0, 1, 2), (50, GONE, 50), (15, 99, 17))}
+
+
+def test_commits_of_a_deleted_topic_are_void_under_the_new_id() -> None:
+    row = apply(apply(None, commit(0, 100, 5000, 8)), commit(1, 3, 9000, 12, "B"))
+
+    assert (row.topic_id, row.committed) == ("B", [GONE, 3])
+    assert apply(row, commit(2, 70, 4000, 7, "A")) is row
+
+
+def test_cadence_is_the_usual_gap_and_moving_is_told_from_committing() -> None:
+    row = None
+    for turn in range(5):
+        row = apply(row, commit(0, 100 if turn > 1 else turn, turn * 60_000, turn))
+
+    assert row is not None
+    assert (row.cadence, row.moved, row.time) == (60_000, [120_000], [240_000])
+
+
+def test_a_commit_that_goes_back_is_remembered_as_a_rewind() -> None:
+    row = apply(apply(None, commit(0, 100, 5000, 8)), commit(0, 10, 6000, 9))
+
+    assert (row.rewound, row.committed) == (6000, [10])
+
+
+def test_the_row_is_plain_json() -> None:
+    row = apply(None, commit(0, 100, 5000, 8))
+
+    assert TopicCommits.from_row(orjson.loads(orjson.dumps(row.to_row()))) == TopicCommits.from_row(
+        row.to_row()
+    )

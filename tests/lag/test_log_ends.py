@@ -1,0 +1,113 @@
+"""The history of log ends brackets what it did not see and forgets slowly."""
+
+from __future__ import annotations
+
+import numpy as np
+import orjson
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kagent.lag.log_ends import UNKNOWN, EndHistory
+
+
+def watched(seconds: int, rate: float = 10.0, every: int = 5) -> EndHistory:
+    history = EndHistory(2)
+    for at in range(0, seconds, every):
+        history.add(at * 1000, at * 1000 + 20, [0, 0], [int(at * rate), int(at * rate * 8)])
+    return history
+
+
+def test_the_end_at_a_commit_lies_between_the_samples_around_it() -> None:
+    low, high = watched(60).bracket(np.array([0, 1]), np.array([22_000, 22_000]))
+
+    assert (low.tolist(), high.tolist()) == ([200, 1600], [250, 2000])
+
+
+def test_before_the_first_and_after_the_last_sample_nothing_is_known() -> None:
+    low, high = watched(60).bracket(np.array([0, 0]), np.array([-1, 60_000]))
+
+    assert (low.tolist(), high.tolist()) == ([UNKNOWN, 550], [0, UNKNOWN])
+
+
+def test_slack_between_the_clocks_widens_the_bracket() -> None:
+    low, high = watched(60).bracket(np.array([0]), np.array([20_100]), slack=500)
+
+    assert (low.tolist(), high.tolist()) == ([150], [250])
+
+
+@given(st.lists(st.integers(0, 500), min_size=3, max_size=60), st.data())
+@settings(max_examples=60, deadline=None)
+def test_the_true_end_always_lies_within(grown: list[int], data: st.DataObject) -> None:
+    ends = np.cumsum(grown)
+    history = EndHistory(1)
+    for at in range(0, len(ends), data.draw(st.integers(1, 5))):
+        history.add(at * 1000, at * 1000, [0], [int(ends[at])])
+    moment = data.draw(st.integers(0, len(ends) - 1))
+
+    low, high = history.bracket(np.array([0]), np.array([moment * 1000]))
+
+    assert low[0] <= ends[moment]
+    assert high[0] == UNKNOWN or high[0] >= ends[moment]
+
+
+def test_old_samples_thin_out_and_a_day_costs_a_few_hundred() -> None:
+    history = watched(86_400)
+
+    assert history.samples < 300
+    assert history.first < 60_000
+    assert history.rates().tolist() == [10.0, 80.0]
+
+
+def test_time_lag_counts_from_the_sample_that_first_lay_beyond() -> None:
+    age, beyond = watched(60).age(np.array([0, 0, 1]), np.array([550, 200, -5]), 60_000)
+
+    assert np.round(age, 2).tolist() == [0.0, 34.98, 59.98]
+    assert beyond.tolist() == [False, False, True]
+
+
+def test_a_topic_created_anew_starts_a_history_of_its_own() -> None:
+    history = watched(60)
+    history.add(60_000, 60_020, [0, 0], [3, 5], topic_id="another")
+
+    assert (history.born, history.samples, history.end.tolist()) == (60_000, 1, [3, 5])
+
+
+def test_a_partition_that_could_not_be_asked_keeps_what_was_known() -> None:
+    history = watched(60)
+    history.add(60_000, 60_020, [UNKNOWN, 7], [UNKNOWN, 5000])
+
+    assert (history.end.tolist(), history.start.tolist()) == ([550, 5000], [0, 7])
+
+
+def test_added_partitions_begin_at_zero() -> None:
+    history = watched(60)
+    history.add(60_000, 60_020, [0, 0, 0], [600, 4800, 40])
+
+    assert history.bracket(np.array([2]), np.array([57_000]))[0].tolist() == [0]
+
+
+def test_the_row_keeps_what_matters_and_stays_small() -> None:
+    history = watched(7200)
+    row = orjson.loads(orjson.dumps(history.to_row()))
+    again = EndHistory.from_row(row)
+
+    assert again.bracket(np.array([1]), np.array([7_192_000])) == history.bracket(
+        np.array([1]), np.array([7_192_000])
+    )
+    wide = EndHistory(10_000)
+    for at in range(200):
+        wide.add(at * 60_000, at * 60_000, np.zeros(10_000), np.full(10_000, 10**9 + at))
+    assert len(orjson.dumps(wide.to_row())) < 900_000
+
+
+def test_how_late_a_record_was_lies_between_the_samples_and_before_the_first_one_is_guessed() -> None:
+    history = EndHistory(2)
+    for at in range(4):
+        history.add(at * 30_000, at * 30_000, [0, 0], [1000 + 300 * at, 50 * at])
+
+    late, guessed = history.late(
+        np.array([0, 0, 1]), np.array([1150, 800, 150]), np.array([90_000, 90_000, 90_000])
+    )
+
+    assert late.tolist() == [75.0, 110.0, 0.0]
+    assert guessed.tolist() == [False, True, False]

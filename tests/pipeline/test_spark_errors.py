@@ -1,0 +1,80 @@
+"""What Spark raises becomes a sentence, and what cannot be mended is not tried again."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from kagent.errors import KafkaError
+from kagent.pipeline import service
+from kagent.pipeline.service import SparkDied, kept
+from kagent.pipeline.spark_errors import sentence, told
+from kagent.process_tree import backoff
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "hopeless"),
+    [
+        (
+            "x\norg.apache.kafka.common.errors.TopicAuthorizationException: Not authorized",
+            "may not read",
+            True,
+        ),
+        ("java.io.IOException: No space left on device", "The disk is full", False),
+        ("SaslAuthenticationException: bad", "refuses the login", True),
+        ("\n\n  something else\nmore", "something else", False),
+    ],
+)
+def test_a_sentence_for_each(text: str, said: str, hopeless: bool) -> None:
+    found = sentence(PySparkException(text))
+
+    assert said in found[0]
+    assert found[1] is hopeless
+    assert "\n" not in found[0]
+
+
+def test_commands_that_run_once_get_the_sentence() -> None:
+    with pytest.raises(KafkaError, match="refuses the login"), told():
+        raise PySparkException("SaslAuthenticationException")
+
+
+class Query:
+    """Fails so often, then runs until asked to stop."""
+
+    def __init__(self, stop: threading.Event, *errors: Exception) -> None:
+        self.stop, self.errors, self.runs = stop, list(errors), 0
+
+    def __call__(self) -> None:
+        self.runs += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        self.stop.set()
+
+
+def test_a_query_that_fails_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "backoff", lambda failures: 0.0)
+    stop, failed = threading.Event(), []
+    query = Query(stop, PySparkException("TimeoutException"), PySparkException("No space left on device"))
+
+    kept(query, stop, once=False, failed=lambda: failed.append(1))
+
+    assert query.runs == 3
+    assert len(failed) == 2
+
+
+def test_what_is_hopeless_or_runs_once_is_not_tried_again() -> None:
+    stop = threading.Event()
+
+    with pytest.raises(KafkaError, match="may not read"):
+        kept(Query(stop, PySparkException("TopicAuthorizationException")), stop, once=False)
+    with pytest.raises(KafkaError, match="does not answer"):
+        kept(Query(stop, PySparkException("TimeoutException")), stop, once=True)
+    with pytest.raises(SparkDied):
+        kept(Query(stop, Py4JError("gone")), stop, once=False)
+
+
+def test_the_wait_doubles_up_to_half_a_minute() -> None:
+    assert [backoff(n) for n in range(1, 8)] == [1, 2, 4, 8, 16, 30, 30]

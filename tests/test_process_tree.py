@@ -1,0 +1,52 @@
+"""Processes side by side: one log, restarts with back-off, clean stop."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from kagent.process_tree import Program, backoff, supervise
+
+
+def python(name: str, code: str) -> Program:
+    return Program(name, [sys.executable, "-c", code])
+
+
+async def run_until(line: str, programs: list[Program]) -> tuple[int, list[str]]:
+    """Supervise until a line appears, then stop; the exit code and all lines."""
+    stop, lines = asyncio.Event(), []
+
+    def write(text: str) -> None:
+        lines.append(text)
+        if line in text:
+            stop.set()
+
+    async with asyncio.timeout(30):
+        return await supervise(programs, write=write, stop=stop), lines
+
+
+async def test_a_process_that_dies_is_started_again() -> None:
+    code, lines = await run_until("starting again in 2 s", [python("a", "print('up'); raise SystemExit(7)")])
+
+    assert code == 0
+    assert lines[:2] == ["a | up", "a | ended with exit code 7; starting again in 1 s"]
+
+
+async def test_all_stop_when_one_says_it_cannot_work() -> None:
+    sleeper = python("b", "import time; time.sleep(60)")
+    refuser = python("a", "import sys; print('kagent: no'); sys.exit(2)")
+
+    async with asyncio.timeout(30):
+        assert await supervise([refuser, sleeper], write=lambda _: None) == 2
+
+
+async def test_stopping_lets_a_process_end_cleanly() -> None:
+    code = "import signal, sys, time; signal.signal(15, lambda *_: (print('clean'), sys.exit(0))); print('up'); time.sleep(60)"
+
+    _, lines = await run_until("up", [python("a", code)])
+
+    assert lines == ["a | up", "a | clean"]
+
+
+def test_the_backoff_grows_to_a_bound() -> None:
+    assert [backoff(n) for n in (1, 2, 3, 10)] == [1.0, 2.0, 4.0, 30.0]

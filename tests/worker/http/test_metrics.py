@@ -1,0 +1,132 @@
+"""The metrics: one table, one page, names from Kafka made harmless, series bounded."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families as parsed
+
+from kagent.worker.http.metrics import (
+    METRICS,
+    GroupSample,
+    Limits,
+    MemberSample,
+    PartitionSample,
+    WorkerView,
+    exposition,
+    page,
+)
+from kagent.worker.latency import BOUNDS, Delays, Histogram
+
+ROOT = Path(__file__).parents[3]
+EVIL = ["<script>alert(1)</script>", "a\x1b[2J\n} 1", 'a"b\\', "x" * 32_000, "x" * 31_999]
+
+
+def group(name: str, partitions: int = 2) -> GroupSample:
+    parts = [PartitionSample("orders", p, 10, 5 + p, 1.5, 0) for p in range(partitions)]
+    member = MemberSample("client-1 /10.0.0.1", "client-1-abc", "client-1", "/10.0.0.1", 11.0)
+    return GroupSample("main", name, parts, [member], 1.5, "rebalance", False, ("rebalance", "ticket"), 0.1)
+
+
+def samples(view: WorkerView, limits: Limits | None = None) -> list[tuple[str, dict[str, str], float]]:
+    text = exposition(view, limits).decode()
+    return [(s.name, s.labels, s.value) for family in parsed(text) for s in family.samples]
+
+
+def bare(name: str) -> str:
+    """A histogram's own name."""
+    base = re.sub(r"_(bucket|sum|count)$", "", name)
+    return base if base in METRICS and METRICS[base].kind == "histogram" else name
+
+
+def test_every_metric_of_the_table_is_shown_with_its_labels_and_no_other() -> None:
+    view = WorkerView(
+        [group("g")],
+        {"main": 2.0},
+        3.0,
+        True,
+        7,
+        1,
+        {"unconfirmed": 2},
+        5,
+        {"event": Histogram()},
+        {("main", "opened"): 3},
+    )
+    found = samples(view)
+
+    labels = {bare(name): tuple(sorted(set(said) - {"le"})) for name, said, _ in found}
+    assert labels == {about.name: tuple(sorted(about.labels)) for about in METRICS.values()}
+
+
+def test_lag_is_found_under_the_names_dashboards_ask_for() -> None:
+    found = samples(WorkerView([group("g")]))
+
+    lag = [(s["partition"], v) for name, s, v in found if name == "kafka_consumergroup_lag"]
+    assert lag == [("0", 5), ("1", 6)]
+    assert [v for name, _, v in found if name == "kafka_consumergroup_group_sum_lag"] == [11]
+
+
+def test_hostile_names_stay_apart_and_harmless() -> None:
+    found = samples(WorkerView([group(name) for name in EVIL]))
+
+    names = [s["group"] for name, s, _ in found if name == "kagent_group_skew"]
+    assert len(set(names)) == len(EVIL)
+    assert all(name.isprintable() and len(name) < 300 for name in names)
+
+
+def test_series_are_bounded_and_what_is_left_out_is_counted() -> None:
+    found = samples(WorkerView([group(f"g{i}") for i in range(100)]), Limits(series=90))
+
+    assert sum(name == "kafka_consumergroup_lag" for name, _, _ in found) == 20
+    assert sum(name == "kagent_group_skew" for name, _, _ in found) == 100
+    assert [v for name, _, v in found if name == "kagent_series_left_out"] == [90 * 9]
+
+
+def test_of_too_many_groups_those_that_matter_are_shown() -> None:
+    groups = [GroupSample("main", f"g{i}", [PartitionSample("t", 0, 1, i, 0.0)]) for i in range(50)]
+    groups.append(GroupSample("main", "sick", incident=("stalled", "page")))
+
+    found = samples(WorkerView(groups), Limits(groups=3))
+
+    assert [s["group"] for name, s, _ in found if name == "kagent_group_blind"] == ["sick", "g49", "g48"]
+    assert [v for name, _, v in found if name == "kagent_groups_left_out"] == [48]
+    assert [v for name, _, v in found if name == "kagent_groups"] == [51]
+
+
+def test_delays_are_counted_by_stage_and_never_negative() -> None:
+    delays = Delays()
+    for milliseconds in (-50, 100, 101, 4_000, 9_999_999):
+        delays.add("event", milliseconds)
+
+    found = [
+        (s, v)
+        for name, s, v in samples(WorkerView(delays=delays.stages))
+        if name == "kagent_delay_seconds_bucket"
+    ]
+    event = {s["le"]: v for s, v in found if s["stage"] == "event"}
+
+    assert [float(bound) for bound in event] == [*BOUNDS, float("inf")]
+    assert (event["0.1"], event["0.25"], event["5.0"], event["3600.0"], event["+Inf"]) == (2, 3, 4, 4, 5)
+    assert all(v == 0 for s, v in found if s["stage"] == "whole")
+
+
+def test_the_page_is_made_from_the_table() -> None:
+    assert (ROOT / "docs" / "metrics.md").read_text() == page()
+
+
+@pytest.mark.parametrize("file", ["deploy/prometheus/kagent.rules.yml", "deploy/grafana/kagent.json"])
+def test_rules_and_dashboard_ask_for_metrics_that_exist(file: str) -> None:
+    text = (ROOT / file).read_text()
+    if file.endswith(".json"):
+        queries = [t["expr"] for p in json.loads(text)["panels"] for t in p["targets"]]
+    else:
+        queries = [r["expr"] for g in yaml.safe_load(text)["groups"] for r in g["rules"]]
+
+    asked = {bare(name) for query in queries for name in re.findall(r"\b(?:kagent|kafka)_\w+", query)}
+
+    assert asked
+    assert asked <= set(METRICS)

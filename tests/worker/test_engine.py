@@ -1,0 +1,354 @@
+"""The worker without Faust: rows, mutes, common incidents and what a restart takes back."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import orjson
+import pytest
+
+from kagent.advice.judge import Candidate, judge
+from kagent.contract.events import Beat, GroupEvent, TopicOffsets, TopicTombstones, encode
+from kagent.contract.recommendation import (
+    Basis,
+    GroupKind,
+    Recommendation,
+    Resolution,
+    Severity,
+    Skew,
+    Status,
+    Verdict,
+    from_bytes,
+)
+from kagent.settings import Cluster, Settings
+from kagent.worker.engine import Desk
+from kagent.worker.groups import Entry
+
+NOW = 1_700_000_000_000
+
+
+class Clock:
+    """A clock that stands until it is moved."""
+
+    now = NOW / 1000
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def tables() -> Any:
+    return SimpleNamespace(members={}, lag={}, verdicts={}, coverage={}, ends={})
+
+
+def desk(rows: Any = None, sent: list[tuple[str, bytes | None]] | None = None) -> Desk:
+    async def publish(key: str, value: bytes | None) -> None:
+        if sent is not None:
+            sent.append((key, value))
+
+    async def fresh(entry: Entry) -> None:
+        return None
+
+    settings = Settings(clusters={"main": Cluster(bootstrap="a:1")})
+    made = Desk(settings, rows if rows is not None else tables(), publish, fresh, "w:1", Clock())
+    made.load([0], {0: 0})
+    return made
+
+
+def event(group: str, offsets: list[TopicOffsets], tombstones: list[TopicTombstones] | None = None) -> bytes:
+    return encode(GroupEvent("main", group, 3, NOW, offsets, tombstones or []))
+
+
+def commit(partition: int, offset: int, at: int) -> TopicOffsets:
+    return TopicOffsets("orders", None, [partition], [offset], [NOW], [at])
+
+
+def test_rows_are_what_a_restarted_desk_begins_with() -> None:
+    rows = tables()
+    first = desk(rows)
+    first.take(0, 0, event("g", [commit(1, 42, 7)]))
+
+    second = desk(rows)
+
+    commits = second.index.entries(0)["main/g"].commits["orders"]
+    assert (list(commits.partition), list(commits.committed), list(commits.source_offset)) == ([1], [42], [7])
+    assert second.index.entries(0)["main/g"].source == 3
+
+
+def test_an_older_commit_that_comes_again_changes_no_row() -> None:
+    rows = tables()
+    worker = desk(rows)
+    worker.take(0, 0, event("g", [commit(1, 42, 7)]))
+    before = dict(rows.lag)
+
+    worker.take(0, 1, event("g", [commit(1, 30, 5)]))
+
+    assert rows.lag == before
+
+
+def test_rows_of_a_partition_that_was_given_away_are_not_looked_after() -> None:
+    rows = tables()
+    desk(rows).take(0, 0, event("g", [commit(1, 42, 7)]))
+    other = desk(rows)
+
+    other.load([1], {})
+
+    assert other.group_count == 0
+
+
+def test_events_that_never_came_blind_until_a_replay() -> None:
+    worker = desk()
+    worker.take(0, 5, encode(Beat("main", NOW, "r", 1.0, False, [3], [0], [10], [10], [10])))
+
+    assert "--replay" in (worker.coverage[0].why_blind("main", 3, NOW) or "")
+    again = desk(worker.tables)
+    assert again.coverage[0].lost
+
+
+def test_what_is_no_event_is_refused_and_the_next_one_is_taken() -> None:
+    worker = desk()
+    with pytest.raises(ValueError, match="JSON"):
+        worker.take(0, 0, b"\x00not json")
+
+    worker.take(0, 1, event("g", [commit(1, 1, 1)]))
+
+    assert worker.group_count == 1
+
+
+def test_a_mute_holds_until_it_is_taken_back() -> None:
+    worker = desk()
+    worker.muted("main/g", orjson.dumps({"until": NOW + 1000, "why": "deploy", "by": "me"}))
+    assert worker.mutes["main/g"].why == "deploy"
+    worker.muted("main/g", b"nonsense")
+    assert "main/g" in worker.mutes
+
+    worker.muted("main/g", None)
+
+    assert worker.mutes == {}
+
+
+async def test_many_groups_of_one_topic_open_as_one_incident_that_outlives_the_process() -> None:
+    sent: list[tuple[str, bytes | None]] = []
+    rows = tables()
+    worker = desk(rows, sent)
+    found = []
+    for n in range(20):
+        worker.take(0, n, event(f"g{n}", [commit(1, 1, n)]))
+    for n in range(6):
+        entry = worker.index.entries(0)[f"main/g{n}"]
+        found.append((entry, Candidate("main", f"g{n}", f"id{n}", "rebalance", NOW, "digest", ("orders",))))
+
+    alone = await worker._gathered(0, found, NOW)
+
+    assert alone == []
+    assert [key for key, _ in sent] == ["main/<topic orders>"]
+    assert desk(rows).recent["main"].open == worker.recent["main"].open
+
+
+async def test_groups_over_the_limit_are_counted_not_kept() -> None:
+    worker = desk()
+    worker.settings = worker.settings.model_copy(
+        update={"worker": worker.settings.worker.model_copy(update={"max_groups": 1})}
+    )
+    worker.take(0, 0, event("a", [commit(0, 1, 1)]))
+    worker.take(0, 1, event("b", [commit(0, 1, 2)]))
+
+    assert (worker.group_count, worker.counts["groups_over_limit"]) == (1, 1)
+
+
+@pytest.mark.parametrize("name", ["<script>alert(1)</script>", "bad\x1b[2J", "x" * 32_000, "a/b", ""])
+async def test_any_name_is_data(name: str) -> None:
+    worker = desk()
+    worker.take(0, 0, event(name, [commit(0, 1, 1)]))
+
+    summaries = await worker.tick(0, NOW)
+
+    assert [s.judged + s.blind for s in summaries] == [1]
+
+
+async def test_a_group_that_cannot_be_judged_silences_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = desk()
+    worker.take(0, 0, encode(Beat("main", NOW, "r", 1.0, False, [3], [0], [10], [10], [10])))
+    for n, name in enumerate(("broken", "sound"), 1):
+        worker.take(0, n, event(name, [commit(0, 1, n)]))
+    sound = worker.index.entries(0)["main/sound"]
+
+    def surprising(seen: Any, state: Any, policy: Any) -> Any:
+        if seen.group == "broken":
+            raise ZeroDivisionError
+        return judge(seen, state, policy)
+
+    monkeypatch.setattr("kagent.worker.engine.judge", surprising)
+
+    summaries = await worker.tick(0, NOW)
+
+    assert [(s.judged, s.blind) for s in summaries] == [(1, 1)]
+    assert sound.judged is not None
+
+
+async def test_the_incident_of_a_deleted_group_is_closed() -> None:
+    sent: list[tuple[str, bytes | None]] = []
+    worker = desk(sent=sent)
+    worker.take(0, 0, event("g", [commit(1, 5, 1)]))
+    entry = worker.index.entries(0)["main/g"]
+    said = recommendation("g")
+    worker.adopt(0, {"main/g": said})
+    assert entry.judged is not None
+    assert entry.judged.incident is not None
+
+    worker.take(0, 1, event("g", [], [TopicTombstones("orders", [1], [9])]))
+    await worker.tick(0, NOW)
+
+    last = from_bytes(sent[-1][1] or b"")
+    assert isinstance(last, Recommendation)
+    assert (last.id, last.status, last.resolution) == (said.id, Status.RESOLVED, Resolution.EXPIRED)
+    assert entry.judged.incident is None
+
+
+def test_a_resolved_message_closes_the_row_that_did_not_hear_of_it() -> None:
+    worker = desk()
+    worker.take(0, 0, event("g", [commit(1, 5, 1)]))
+    worker.adopt(0, {"main/g": recommendation("g")})
+
+    worker.adopt(0, {"main/g": recommendation("g").model_copy(update={"status": Status.RESOLVED})})
+
+    state = worker.judged_state("main/g")
+    assert state is not None
+    assert state.incident is None
+
+
+def recommendation(group: str) -> Recommendation:
+    return Recommendation(
+        id="i1",
+        cluster="main",
+        group=group,
+        status=Status.OPEN,
+        verdict=Verdict.REBALANCE,
+        severity=Severity.TICKET,
+        confidence="high",
+        reason="r",
+        group_kind=GroupKind.CLASSIC,
+        opened_at=NOW,
+        as_of=NOW,
+        valid_until=NOW,
+        skew=Skew(now=2.0),
+        basis=Basis(generation=1, digest="d"),
+    )
+
+
+async def test_a_group_that_is_gone_is_forgotten_once_its_last_message_is_off_the_topic() -> None:
+    sent: list[tuple[str, bytes | None]] = []
+    worker = desk(sent=sent)
+    clock: Any = worker.clock
+    worker.take(0, 0, event("g", [commit(1, 5, 1)]))
+    worker.take(0, 1, event("thrown-away", [commit(1, 5, 1)]))
+    worker.adopt(0, {"main/g": recommendation("g")})
+    for name in ("g", "thrown-away"):
+        worker.take(0, 2, event(name, [], [TopicTombstones("orders", [1], [9])]))
+    await worker.tick(0, NOW)
+
+    clock.now += 2 * 86_400
+    await worker.tick(0, worker.now)
+    assert set(worker.index.entries(0)) == set(worker.looks) == {"main/g"}
+
+    clock.now += 7 * 86_400
+    await worker.tick(0, worker.now)
+    assert sent[-1] == ("main/g", None)
+    assert (worker.group_count, worker.looks, worker.published) == (0, {}, {})
+
+
+def test_what_is_known_of_groups_that_went_to_another_worker_is_dropped() -> None:
+    worker = desk()
+    worker.load([0, 1], {})
+    worker.take(1, 0, event("g", [commit(1, 5, 1)]))
+    worker.adopt(1, {"main/g": recommendation("g")})
+
+    worker.load([0], {})
+
+    assert (worker.group_count, worker.published) == (0, {})
+
+
+async def test_the_time_from_a_commit_to_its_judgement_is_measured() -> None:
+    worker = desk()
+    clock: Any = worker.clock
+    clock.now += 2
+    worker.take(0, 0, event("g", [commit(1, 5, 1)]))  # committed at NOW
+    clock.now += 7
+    await worker.tick(0, worker.now)
+    await worker.tick(0, worker.now + 1)
+
+    took = {stage: (sum(h.counts), h.sum) for stage, h in worker.delays.stages.items()}
+    assert took["event"] == (1, pytest.approx(2.0))
+    assert took["verdict"] == (1, pytest.approx(7.0))
+    assert took["publish"] == took["whole"] == (0, 0.0)
+
+
+def beat(worker: Desk, offset: int) -> None:
+    worker.take(0, offset, encode(Beat("main", worker.now, "r", 1.0, False, [3], [0], [10], [10], [10])))
+
+
+def log_end(worker: Desk, end: int) -> None:
+    made = {"topic": "orders", "topic_id": "t", "asked": worker.now - 1, "seen": worker.now, "stable": None}
+    worker.sampled("main", [SimpleNamespace(**made, start=[0, 0], end=[end, end])], {}, {})
+
+
+def moved(worker: Desk, offset: int, source: int) -> bytes:
+    part = TopicOffsets("orders", None, [1], [offset], [worker.now], [source])
+    return encode(GroupEvent("main", "g", 3, worker.now, [part], []))
+
+
+async def test_after_a_standstill_nothing_is_over_before_log_ends_were_read_again() -> None:
+    sent: list[tuple[str, bytes | None]] = []
+    rows = tables()
+    first = desk(rows, sent)
+    beat(first, 0)
+    log_end(first, 1000)
+    first.take(0, 1, event("g", [commit(1, 5, 1)]))
+    first.adopt(0, {"main/g": recommendation("g")})
+    await first.tick(0, NOW)
+
+    again = desk(rows, sent)
+    clock: Any = again.clock
+    clock.now += 50
+
+    async def judged() -> tuple[str | None, int, int]:
+        (summary,) = await again.tick(0, again.now)
+        return again.looks["main/g"].held, summary.judged, summary.blind
+
+    for n in range(5):  # commits pass the log end that is remembered; where it is now nobody knows
+        clock.now += 1
+        beat(again, 2 * n)
+        again.take(0, 2 * n + 1, moved(again, 1000 + n, 10 + n))
+        assert await judged() == ("unwatched", 0, 1)
+    clock.now += 1
+    log_end(again, 9000)
+    assert await judged() == ("unwatched", 0, 1)  # where it was when the group committed is not known still
+    assert len(sent) == 0
+
+    clock.now += 1
+    again.take(0, 10, moved(again, 1005, 15))
+    assert await judged() == (None, 1, 0)
+
+
+async def test_log_ends_that_can_not_be_read_make_blind_and_say_so() -> None:
+    sent: list[tuple[str, bytes | None]] = []
+    worker = desk(sent=sent)
+    clock: Any = worker.clock
+    beat(worker, 0)
+    log_end(worker, 1000)
+    worker.take(0, 1, event("g", [commit(1, 5, 1)]))
+    worker.adopt(0, {"main/g": recommendation("g")})
+    (before,) = await worker.tick(0, NOW)
+
+    clock.now += 61
+    beat(worker, 2)
+    (summary,) = await worker.tick(0, worker.now)
+
+    assert (before.status, summary.status) == ("watching", "blind")
+    assert summary.reason == "the log ends of the cluster were last read 61 s ago"
+    last = from_bytes(sent[-1][1] or b"")
+    assert isinstance(last, Recommendation)
+    assert (last.status, last.stale) == (Status.UPDATED, True)
+
+    log_end(worker, 1000)
+    assert (await worker.tick(0, worker.now + 1))[0].status == "watching"

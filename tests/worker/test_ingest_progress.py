@@ -1,0 +1,116 @@
+"""Silence means healthy only while coverage says so."""
+
+from __future__ import annotations
+
+from kagent.contract.events import Progress
+from kagent.worker.ingest_progress import Coverage
+
+
+def beat(
+    start: int, offset: int, log_end: int, at: int = 0, run: str = "r1", replay: bool = False
+) -> Progress:
+    return Progress("main", 7, start, offset, log_end, log_end, at * 1000, run, 1.0, replay)
+
+
+def test_a_source_that_was_never_heard_is_blind() -> None:
+    assert "no progress" in (Coverage().why_blind("main", 7, 0) or "")
+
+
+def test_a_fresh_source_that_reached_the_end_is_seen() -> None:
+    coverage = Coverage()
+    coverage.progress(beat(0, 100, 100))
+    coverage.progress(beat(100, 100, 120, at=1))
+
+    assert coverage.why_blind("main", 7, 1500) is None
+    assert coverage.status("main", 1500) == ("watching", None)
+
+
+def test_old_progress_is_blind() -> None:
+    coverage = Coverage()
+    coverage.progress(beat(0, 100, 100))
+
+    assert "60 s old" in (coverage.why_blind("main", 7, 60_000) or "")
+    assert coverage.status("main", 60_000)[0] == "blind"
+
+
+def test_a_source_short_of_what_stood_there_a_while_ago_is_catching_up() -> None:
+    coverage = Coverage()
+    coverage.progress(beat(0, 100, 1000))
+    assert "900 records behind" in (coverage.why_blind("main", 7, 0) or "")
+    coverage.progress(beat(100, 900, 1100, at=11))
+
+    assert "100 records behind" in (coverage.why_blind("main", 7, 11_000) or "")
+    assert coverage.status("main", 11_000)[0] == "catching_up"
+
+
+def test_a_batch_under_way_is_not_behind() -> None:
+    coverage = Coverage()
+    for second in range(30):
+        coverage.progress(beat(max(0, 100 * second - 100), 100 * second, 100 * second + 150, at=second))
+
+    assert coverage.why_blind("main", 7, 29_000) is None
+
+
+def test_a_skipped_stretch_is_a_gap_until_a_run_covers_it() -> None:
+    coverage = Coverage()
+    coverage.progress(beat(0, 100, 100))
+
+    assert coverage.progress(beat(150, 160, 160, at=1, run="r2"))
+    assert "--replay" in (coverage.why_blind("main", 7, 1000) or "")
+    coverage.progress(beat(0, 140, 160, at=1, run="x", replay=True))
+    assert coverage.why_blind("main", 7, 1000) is not None
+    coverage.progress(beat(140, 160, 160, at=1, run="x", replay=True))
+    assert coverage.why_blind("main", 7, 1000) is None
+
+
+def test_a_replay_with_a_hole_of_its_own_fills_nothing() -> None:
+    coverage = Coverage()
+    coverage.progress(beat(0, 100, 100))
+    coverage.progress(beat(150, 160, 160, run="r2"))
+
+    coverage.progress(beat(0, 90, 160, run="x"))
+    coverage.progress(beat(155, 160, 160, run="x"))
+
+    assert ("main", 7) in coverage.gaps
+
+
+def test_events_that_expired_unread_blind_every_source_until_the_replay() -> None:
+    coverage = Coverage()
+    coverage.progress(beat(0, 100, 100))
+    coverage.lose()
+    coverage = Coverage.from_row(coverage.to_row())
+
+    coverage.progress(beat(500, 500, 500, at=9, run="r1"))
+    coverage.progress(beat(500, 510, 510, at=10, run="r1"))
+    assert coverage.status("main", 10_000)[0] == "blind"
+    coverage.progress(beat(0, 510, 510, at=10, run="x", replay=True))
+    assert coverage.status("main", 10_000) == ("watching", None)
+
+
+def test_only_a_replay_fills_a_gap() -> None:
+    coverage = Coverage()
+    coverage.lose()
+    coverage.progress(beat(0, 500, 500))
+
+    coverage.progress(beat(0, 400, 500, run="r2"))  # what a restarted pipeline says of work done long ago
+    coverage.progress(beat(400, 500, 500, run="r2"))
+    assert coverage.gaps == {("main", 7): (0, 500)}
+    coverage.progress(beat(0, 500, 500, run="x", replay=True))
+
+    assert coverage.gaps == {}
+
+
+def test_gaps_outlive_the_process() -> None:
+    coverage = Coverage()
+    coverage.progress(beat(0, 100, 100))
+    coverage.progress(beat(150, 160, 160))
+
+    assert Coverage.from_row(coverage.to_row()).gaps == {("main", 7): (100, 150)}
+
+
+def test_a_restarted_pipeline_that_repeats_a_trigger_makes_no_gap() -> None:
+    coverage = Coverage()
+    coverage.progress(beat(0, 100, 100))
+    coverage.progress(beat(80, 120, 120, run="r2"))
+
+    assert coverage.gaps == {}

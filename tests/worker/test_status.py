@@ -1,0 +1,53 @@
+"""One state message speaks for all workers, and silence of one of them is not health."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kagent.worker.status import Summary, state_message
+
+WATCHING = Summary("main", 0, "a", 100_000, "watching", None, 99_000, judged=5, ignored=1, open=1)
+OTHER = replace(WATCHING, partition=1, worker="b", oldest_progress=98_000)
+
+
+def test_the_counts_of_all_partitions_add_up() -> None:
+    state = state_message("main", [WATCHING, OTHER], 2, 100_000, 10)
+
+    assert (state.status, state.judged, state.ignored, state.open, state.workers) == ("watching", 10, 2, 2, 2)
+    assert state.oldest_progress == 98_000
+
+
+def test_only_the_latest_summary_of_a_partition_counts() -> None:
+    state = state_message(
+        "main", [replace(WATCHING, time=99_000, judged=50), WATCHING, OTHER], 2, 100_000, 10
+    )
+
+    assert state.judged == 10
+
+
+def test_a_partition_without_a_worker_is_blind() -> None:
+    state = state_message("main", [WATCHING, replace(OTHER, time=60_000)], 2, 100_000, 10)
+
+    assert state.status == "blind"
+    assert "partition 1 " in (state.reason or "")
+    assert (state.judged, state.blind) == (5, 5)
+
+
+def test_the_worst_partition_speaks_for_the_cluster() -> None:
+    state = state_message(
+        "main", [WATCHING, replace(OTHER, status="catching_up", reason="behind")], 2, 100_000, 10
+    )
+
+    assert (state.status, state.reason) == ("catching_up", "behind")
+
+
+def test_without_any_summary_it_is_blind() -> None:
+    assert state_message("main", [], 2, 0, 10).status == "blind"
+
+
+def test_another_clusters_summaries_do_not_count() -> None:
+    assert state_message("other", [WATCHING], 1, 100_000, 10).status == "blind"
+
+
+def test_a_summary_comes_back_as_it_was() -> None:
+    assert Summary.from_json({**WATCHING.to_json(), "newer": 1}) == WATCHING

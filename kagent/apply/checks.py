@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kagent.advice.recommendation import Recommendation
 from kagent.assignor import NAME
+from kagent.contract.recommendation import Recommendation
 from kagent.errors import KagentError
 from kagent.follow.plan import Refused, plan_for
 from kagent.follow.values import Held, Peer, Rules, Snapshot, View, member_name
 from kagent.kafka.values import Described, Member, Topic
-from kagent.names import shown
+from kagent.text import shown
 
 NO_ASSIGNOR = "no_assignor"
 NOT_KIP_848 = "not_kip_848"

@@ -16,8 +16,8 @@ from kagent.follow.reader import Reader
 from kagent.follow.values import Rules, Snapshot
 from kagent.kafka.admin import Admin
 from kagent.kafka.values import Described, Group, Key
-from kagent.names import shown
 from kagent.settings import Cluster, Topics
+from kagent.text import shown
 
 READ_WITHIN_S = 20.0
 LOOK_EVERY_S = 0.25

@@ -14,8 +14,8 @@ from kagent.apply.checks import Plan
 from kagent.apply.run import Applied, Applier
 from kagent.commands.common import chosen
 from kagent.errors import InputError
-from kagent.keys import group_key
-from kagent.names import shown
+from kagent.group_key import group_key
+from kagent.text import shown
 
 SHOWN_MOVES = 20
 

@@ -11,12 +11,12 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kagent.advice.recommendation import Recommendation, to_bytes
 from kagent.assignor import CLASS, JAR, SERVER_SIDE
+from kagent.contract.recommendation import Recommendation, to_bytes
+from kagent.embedded.broker import Broker, free_port
+from kagent.group_key import group_key
 from kagent.kafka.admin import Admin
-from kagent.kafka.broker import Broker, free_port
 from kagent.kafka.topics import ensure
-from kagent.keys import group_key
 from kagent.settings import Cluster, Topics
 
 Held = dict[str, frozenset[tuple[str, int]]]

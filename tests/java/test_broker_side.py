@@ -17,7 +17,7 @@ from kagent.apply.checks import CannotApply
 from kagent.apply.run import Applier
 from kagent.cli import root
 from kagent.follow.asking import Asking, May
-from kagent.keys import group_key
+from kagent.group_key import group_key
 from kagent.settings import Topics
 
 pytestmark = pytest.mark.kafka

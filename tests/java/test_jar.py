@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from kagent.assignor import CLASS, CONSUMER_CLASS, JAR, broker_lines
 from kagent.cli import root
-from kagent.kafka.jars import broker_jars
+from kagent.embedded.jars import broker_jars
 
 JAVA = Path(__file__).parents[2] / "java"
 SOURCES = JAVA / "src" / "main" / "java"

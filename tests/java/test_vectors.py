@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from kagent.advice.recommendation import SCHEMA, Recommendation, from_bytes, to_bytes
+from kagent.contract.recommendation import SCHEMA, Recommendation, from_bytes, to_bytes
 from kagent.follow.decision import decide
 from kagent.follow.values import Peer, Reason, Rules, Snapshot, View
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +16,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from kagent.assignor import CLASS, JAR, SERVER_SIDE
 from kagent.contract.recommendation import Recommendation, to_bytes
-from kagent.embedded.broker import Broker, free_port
+from kagent.embedded.broker import Broker, die_with_parent, free_port
+from kagent.embedded.jars import broker_jars
+from kagent.embedded.java import java
 from kagent.group_key import group_key
 from kagent.kafka.admin import Admin
 from kagent.kafka.topics import ensure
@@ -111,9 +116,71 @@ class Stage:
         producer.produce(topic, value, group_key("main", self.name).encode())
         assert producer.flush(15) == 0
 
+    def until(self, condition: Callable[[], Any]) -> Any:
+        """The condition's first true answer; fails after a deadline."""
+        return until(condition)
+
     def close(self) -> None:
         for consumer in self.consumers:
             consumer.close()
+
+
+@dataclass
+class Members:
+    """Java consumers in a process of their own; ``lines`` is what they said so far (see Members.java)."""
+
+    process: subprocess.Popen[str]
+    log: Path
+
+    @property
+    def lines(self) -> list[tuple[str, str, str]]:
+        """(member, event, partition or error), in order."""
+        parts = [line.split(" ", 3) for line in self.log.read_text().splitlines()]
+        return [(p[1], p[2], p[3]) for p in parts if len(p) == 4]
+
+    def stop(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait(30)
+
+
+@pytest.fixture
+def members(stage: Stage, tmp_path: Path) -> Iterator[Callable[..., Members]]:
+    """Starts so many Java consumers of the classic protocol with these settings; all are stopped after the test."""
+    started: list[Members] = []
+    path = os.pathsep.join(str(jar) for jar in (*broker_jars(), JAR))
+    source = Path(__file__).with_name("Members.java")
+
+    def start(count: int, **config: str) -> Members:
+        log = tmp_path / f"members-{len(started)}.log"
+        usual = {"bootstrap.servers": stage.bootstrap, "group.id": stage.name, "heartbeat.interval.ms": "500"}
+        pairs = [f"{name}={value}" for name, value in {**usual, **config}.items()]
+        with log.open("w") as out, log.with_suffix(".err").open("w") as errors:
+            process = subprocess.Popen(
+                [
+                    java(),
+                    "-Xmx256m",
+                    "-XX:+UseSerialGC",
+                    "-cp",
+                    path,
+                    str(source),
+                    stage.name,
+                    str(count),
+                    *pairs,
+                ],
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=errors,
+                text=True,
+                preexec_fn=die_with_parent,
+            )
+        started.append(Members(process, log))
+        return started[-1]
+
+    yield start
+    for one in started:
+        if one.process.poll() is None:
+            one.stop()
 
 
 def recommendation(

@@ -72,10 +72,10 @@ final class BrokerSide {
                 // The usual case, and of large groups too: nothing of the group is copied.
                 return decider.decide(NOBODY, standing, reader.readAtMs(), clockMs.getAsLong(), rules, name -> null);
             }
-            Group<Uuid> group = group(spec, topics);
-            if (group.partitions() > PlanCheck.LARGEST) {
+            if (tooLarge(spec, topics)) {
                 return Decision.builtIn(Reason.NO_PLAN, "the group reads more than " + PlanCheck.LARGEST + " partitions");
             }
+            Group<Uuid> group = group(spec, topics);
             Function<String, Uuid> ids = ids(standing);
             return decider.decide(held(group, spec), standing, reader.readAtMs(), clockMs.getAsLong(), rules, ids);
         } catch (Refused refused) {
@@ -97,6 +97,21 @@ final class BrokerSide {
             }
         }
         return kept.has(names);
+    }
+
+    /** Ends at the first members of a large group: what is refused must cost next to nothing. */
+    private static boolean tooLarge(GroupSpec spec, SubscribedTopicDescriber topics) {
+        Set<Uuid> seen = new HashSet<>();
+        int partitions = 0;
+        for (String id : spec.memberIds()) {
+            for (Uuid topic : spec.memberSubscription(id).subscribedTopicIds()) {
+                partitions += seen.add(topic) ? Math.max(0, topics.numPartitions(topic)) : 0;
+                if (partitions > PlanCheck.LARGEST) {
+                    return true;
+                }
+            }
+        }
+        return false;
     }
 
     /** Without the members that read nothing, such as the one by which `kagent apply` moves the group's epoch. */

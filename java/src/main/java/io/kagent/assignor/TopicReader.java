@@ -32,7 +32,7 @@ final class TopicReader implements Source {
     private static final Duration POLL = Duration.ofMillis(200);
     private static final Duration ANSWER_WITHIN = Duration.ofSeconds(15);
     private static final long CONFIRM_EVERY_MS = 2_000;
-    private static final long START_AFTER_MS = 5_000;
+    private static final long START_AFTER_MS = 2_000;
     private static final long LONGEST_PAUSE_MS = 30_000;
 
     private final Settings settings;
@@ -117,6 +117,9 @@ final class TopicReader implements Source {
         config.put("enable.auto.commit", "false");
         config.put("allow.auto.create.topics", "false");
         config.put("auto.offset.reset", "earliest");
+        // Its own broker may still be starting: not a line in the log for each try.
+        config.putIfAbsent("reconnect.backoff.ms", 500);
+        config.putIfAbsent("reconnect.backoff.max.ms", 5_000);
         config.putIfAbsent("default.api.timeout.ms", (int) ANSWER_WITHIN.toMillis());
         ClassLoader before = Thread.currentThread().getContextClassLoader();
         Thread.currentThread().setContextClassLoader(TopicReader.class.getClassLoader());
@@ -142,6 +145,9 @@ final class TopicReader implements Source {
             if (!atEnd || nowMs - confirmedMs >= CONFIRM_EVERY_MS) {
                 atEnd = atEnd(consumer, partitions);
                 if (atEnd) {
+                    if (board != fresh) {
+                        LOG.info("kagent's topics are read to their ends: messages about {} groups", fresh.size());
+                    }
                     confirmedMs = nowMs;
                     board = fresh;
                     readAtMs = nowMs;

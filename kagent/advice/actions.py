@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from shlex import quote
 from typing import Any, Literal
 
 import numpy as np
 
 from kagent.advice.look import Look
 from kagent.advice.relief import Relief
+from kagent.advice.switching import how_to_switch
 from kagent.advice.verdicts import Finding
 from kagent.contract.recommendation import Action, ActionType, GroupKind, Verdict
 from kagent.text import shown
@@ -30,12 +32,6 @@ SHIPPED: dict[GroupKind, tuple[str, ...]] = {
     K.CONNECT: ("cooperative-sticky", "sticky", "roundrobin", "range"),
 }
 """The strategies that each kind's own library has, in the order in which they are preferred."""
-JAVA_CLASS = {
-    "range": "RangeAssignor",
-    "roundrobin": "RoundRobinAssignor",
-    "sticky": "StickyAssignor",
-    "cooperative-sticky": "CooperativeStickyAssignor",
-}
 RANK = {"yes": 0, "unknown": 1, "no": 2}
 
 
@@ -125,14 +121,28 @@ def _follow(advice: Advice) -> Iterator[Action]:
         return
     yield _action(
         ActionType.FOLLOW_PLAN,
-        how
-        if feasible == "yes"
-        else f"{how} This takes an assignor that follows kagent (aiokafka, kafka-python).",
+        f"{how} {_hand(advice, feasible)}".rstrip(),
         feasible,
         reason,
         gain=_gain(advice),
         disruption={"partitions": float(moves)},
     )
+
+
+def _hand(advice: Advice, feasible: Feasible) -> str:
+    """What carries the plan out, or would."""
+    if advice.kind is K.CONSUMER:
+        run = f"Run `kagent apply {quote(shown(advice.look.seen.group))}`."
+        return (
+            run
+            if feasible == "yes"
+            else f"{run} It takes kagent's assignor on the brokers (`kagent assignor`)."
+        )
+    if feasible == "yes":
+        return ""
+    if advice.kind is K.CLASSIC_JAVA:
+        return "This takes kagent's assignor in every consumer (`kagent assignor --consumer`)."
+    return "This takes an assignor that follows kagent (aiokafka, kafka-python)."
 
 
 def _first_moves(relief: Relief, limit: int = 3) -> str:
@@ -148,6 +158,13 @@ def _can_follow(look: Look) -> tuple[Feasible, str | None]:
         return "yes", "its assignor follows kagent"
     if look.kind is K.CLASSIC_PYTHON:
         return "unknown", "possible once its consumers run kagent's following assignor"
+    if look.kind is K.CONSUMER and not (look.roster and look.roster.protocol):
+        return "unknown", (
+            "its members name no assignor, so it has the brokers' default: feasible if that is kagent "
+            "(kafka-consumer-groups.sh --describe --state shows it)"
+        )
+    if look.kind is K.CLASSIC_JAVA:
+        return "no", "its assignor is not kagent's"
     return "no", "no client of this kind can be told which partition to take"
 
 
@@ -171,7 +188,7 @@ def _switch(advice: Advice) -> Iterator[Action]:
         reason = f"unsafe: {option.unsafe}" if option.unsafe else "stateful" if stateful(look) else None
         yield _action(
             ActionType.SWITCH_ASSIGNOR,
-            how_to_switch(look.kind, option.strategy),
+            how_to_switch(look.kind, option.strategy, _present(look)),
             feasible,
             reason or f"skew {option.skew:.2f} with the lags of now",
             params={"strategy": option.strategy},
@@ -185,28 +202,6 @@ def _present(look: Look) -> str:
     """The strategy that the group runs now, which nobody can switch to."""
     protocol = (look.roster.protocol if look.roster else None) or ""
     return f"kip848-{protocol}" if look.kind is K.CONSUMER else protocol
-
-
-def how_to_switch(kind: GroupKind, strategy: str) -> str:
-    """The exact setting that makes a group of this kind use the strategy."""
-    java = f"org.apache.kafka.clients.consumer.{JAVA_CLASS.get(strategy, strategy)}"
-    if kind is K.CONSUMER:
-        name = strategy.removeprefix("kip848-")
-        return f"Set group.remote.assignor={name} in every consumer of the group and restart them one by one."
-    if kind is K.CONNECT:
-        return f"Set consumer.override.partition.assignment.strategy={java} in the connector's configuration."
-    if kind is K.CLASSIC_JAVA:
-        twice = (
-            " Roll twice: first with both strategies listed, then with this one alone."
-            if strategy == "cooperative-sticky"
-            else ""
-        )
-        return f"Set partition.assignment.strategy={java} in every consumer of the group.{twice}"
-    if kind is K.CLASSIC_PYTHON:
-        return (
-            f"Pass the {strategy} assignor as partition_assignment_strategy to every consumer of the group."
-        )
-    return f"Set partition.assignment.strategy={strategy} in every consumer of the group."
 
 
 def _count(advice: Advice) -> Iterator[Action]:

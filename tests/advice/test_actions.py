@@ -154,6 +154,26 @@ def test_a_group_that_follows_kagent_is_told_to_follow(group: Make) -> None:
     assert said(made)[0] == ("follow_plan", "yes")
 
 
+def test_a_kip_848_group_on_kagents_assignor_is_told_to_apply_and_one_on_the_default_how_to_find_out(
+    group: Make,
+) -> None:
+    ours = story(group(SKEWED, HALVES, type="consumer", protocol="kagent").look())
+    default = story(group(SKEWED, HALVES, type="consumer", protocol=None).look())
+
+    assert said(ours)[0] == ("follow_plan", "yes")
+    assert "kagent apply" in ours.actions[0].how
+    unknown = next(a for a in default.actions if str(a.type) == "follow_plan")
+    assert unknown.feasible == "unknown"
+    assert "kagent assignor" in unknown.how
+    assert "--describe --state" in (unknown.reason or "")
+
+
+def test_a_java_group_on_kagents_assignor_is_told_to_follow(group: Make) -> None:
+    made = story(group(SKEWED, HALVES, protocol="kagent").look())
+
+    assert said(made)[0] == ("follow_plan", "yes")
+
+
 def test_stateful_groups_get_no_moves(group: Make) -> None:
     made = story(
         group(SKEWED, HALVES, library="python", protocol="kagent-follow").look(Policy(stateful=True))

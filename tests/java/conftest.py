@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -144,12 +145,23 @@ class Members:
         self.process.wait(30)
 
 
+@pytest.fixture(scope="session")
+def members_program(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """How Members.java is run: compiled once where there is a JDK, else by Java at every start."""
+    path = os.pathsep.join(str(jar) for jar in (*broker_jars(), JAR))
+    source, javac = Path(__file__).with_name("Members.java"), shutil.which("javac")
+    options = [java(), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp"]
+    if javac is None:
+        return [*options, path, str(source)]
+    folder = tmp_path_factory.mktemp("members")
+    subprocess.run([javac, "-cp", path, "-d", str(folder), str(source)], check=True, timeout=120)
+    return [*options, os.pathsep.join((str(folder), path)), "Members"]
+
+
 @pytest.fixture
-def members(stage: Stage, tmp_path: Path) -> Iterator[Callable[..., Members]]:
+def members(stage: Stage, members_program: list[str], tmp_path: Path) -> Iterator[Callable[..., Members]]:
     """Starts so many Java consumers of the classic protocol with these settings; all are stopped after the test."""
     started: list[Members] = []
-    path = os.pathsep.join(str(jar) for jar in (*broker_jars(), JAR))
-    source = Path(__file__).with_name("Members.java")
 
     def start(count: int, **config: str) -> Members:
         log = tmp_path / f"members-{len(started)}.log"
@@ -157,17 +169,7 @@ def members(stage: Stage, tmp_path: Path) -> Iterator[Callable[..., Members]]:
         pairs = [f"{name}={value}" for name, value in {**usual, **config}.items()]
         with log.open("w") as out, log.with_suffix(".err").open("w") as errors:
             process = subprocess.Popen(
-                [
-                    java(),
-                    "-Xmx256m",
-                    "-XX:+UseSerialGC",
-                    "-cp",
-                    path,
-                    str(source),
-                    stage.name,
-                    str(count),
-                    *pairs,
-                ],
+                [*members_program, stage.name, str(count), *pairs],
                 stdin=subprocess.PIPE,
                 stdout=out,
                 stderr=errors,
@@ -240,3 +242,23 @@ def stage(assigning: Broker, request: pytest.FixtureRequest) -> Iterator[Stage]:
     made = Stage(assigning.bootstrap, request.node.name.replace("[", "-").rstrip("]")[:80])
     yield made
     made.close()
+
+
+@pytest.fixture
+def settings_of() -> Callable[..., dict[str, str]]:
+    """The broker settings with the assignor, for a broker of a test's own."""
+    return assignor_settings
+
+
+@pytest.fixture
+def stage_on() -> Iterator[Callable[[str, str], Stage]]:
+    """A stage on a broker of a test's own."""
+    made: list[Stage] = []
+
+    def on(bootstrap: str, name: str) -> Stage:
+        made.append(Stage(bootstrap, name))
+        return made[-1]
+
+    yield on
+    for one in made:
+        one.close()

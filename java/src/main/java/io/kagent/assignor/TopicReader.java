@@ -33,7 +33,7 @@ final class TopicReader implements Source {
     private static final Duration ANSWER_WITHIN = Duration.ofSeconds(15);
     private static final long CONFIRM_EVERY_MS = 2_000;
     private static final long START_AFTER_MS = 2_000;
-    private static final long LONGEST_PAUSE_MS = 30_000;
+    private static final long LONGEST_PAUSE_MS = 8_000;
 
     private final Settings settings;
     private final Predicate<String> wanted;
@@ -101,7 +101,7 @@ final class TopicReader implements Source {
             throw new InterruptedException();
         } catch (Exception | LinkageError error) {
             // Once, and again after each hour or so of failures: a broker's log is not ours to fill.
-            if (failures % 120 == 0) {
+            if (failures % 450 == 0) {
                 LOG.warn("kagent's topics on {} cannot be read: {}. Nothing new is followed meanwhile.",
                     settings.client().get(Settings.BOOTSTRAP), error.getMessage());
             }

@@ -18,7 +18,17 @@ def main() -> None:
     if not TESTS.is_dir():
         sys.exit("Run make java first: the benchmark is among the Java tests.")
     path = ":".join(map(str, (JAR, TESTS, *broker_jars())))
-    subprocess.run([java(), "-Xmx1g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", path, "io.kagent.assignor.Speed"], check=True)
+    subprocess.run(
+        [
+            java(),
+            "-Xmx1g",
+            "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
+            "-cp",
+            path,
+            "io.kagent.assignor.Speed",
+        ],
+        check=True,
+    )
 
 
 if __name__ == "__main__":

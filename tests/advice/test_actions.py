@@ -174,6 +174,14 @@ def test_a_java_group_on_kagents_assignor_is_told_to_follow(group: Make) -> None
     assert said(made)[0] == ("follow_plan", "yes")
 
 
+def test_only_recommendations_about_kip_848_groups_have_topic_ids(group: Make) -> None:
+    """A broker's assignor knows topics by their ids alone; other groups' messages stay as short as they were."""
+    ids = {"t": ("srXqDBVKTVGu5o8K6EONgg", "srXqDBVKTVGu5o8K6EONgg")}
+    modern = group(SKEWED, HALVES, type="consumer", protocol="kagent", ids=ids).look()
+    assert compose(story(modern), "i", 0, Status.OPEN).topic_ids == {"t": "srXqDBVKTVGu5o8K6EONgg"}
+    assert compose(story(group(SKEWED, HALVES, ids=ids).look()), "i", 0, Status.OPEN).topic_ids == {}
+
+
 def test_stateful_groups_get_no_moves(group: Make) -> None:
     made = story(
         group(SKEWED, HALVES, library="python", protocol="kagent-follow").look(Policy(stateful=True))

@@ -191,6 +191,9 @@ class Recommendation(Contract):
     verdict: Verdict
     severity: Severity
     confidence: Literal["high", "low"]
+    scope: Literal["group", "topic", "broker", "cluster"] = Field(
+        "group", description="What the message is about: one group, or what many groups have in common."
+    )
     reason: str = Field(description="A sentence for a person.")
     group_kind: GroupKind
     opened_at: int = Field(description="ms since the epoch.")

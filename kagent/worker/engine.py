@@ -11,7 +11,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -34,6 +34,8 @@ from kagent.tables import coverage as coverage_table
 from kagent.tables import ends as ends_table
 from kagent.worker.coordinator_check import Answer, contradiction, refreshed
 from kagent.worker.groups import Entry, Index, Tables
+from kagent.worker.http.group_columns import glance
+from kagent.worker.http.live_view import LiveView
 from kagent.worker.ingest_progress import Coverage
 from kagent.worker.latency import Delays
 from kagent.worker.offset_gaps import Arrival
@@ -75,6 +77,7 @@ class Desk:
     dropped: Counter[str] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
     delays: Delays = field(default_factory=Delays)
+    live: LiveView = field(default_factory=LiveView)
     recent: dict[str, Recent] = field(default_factory=dict)
     last_tick: float = 0.0
     _patience: int = field(init=False)
@@ -115,6 +118,7 @@ class Desk:
         self.published = {key: said for key, said in self.published.items() if key in known}
         for cluster in self.settings.clusters:
             self._sampled_at.setdefault(cluster, self.now)
+        self.live.keep(set(partitions))
         log.info("looking after partitions %s with %d groups", partitions, self.group_count)
 
     def _coverage(self, partition: int) -> Coverage:
@@ -247,18 +251,18 @@ class Desk:
         opened = Counter(
             e.cluster for e in self.index.entries(partition).values() if e.judged and e.judged.incident
         )
-        return [
-            Summary(
-                **{
-                    **summary.to_json(),
-                    "judged": counts[cluster, "judged"],
-                    "blind": counts[cluster, "blind"],
-                    "ignored": counts[cluster, "ignored"],
-                    "open": opened[cluster],
-                }
+        found = [
+            replace(
+                summary,
+                judged=counts[cluster, "judged"],
+                blind=counts[cluster, "blind"],
+                ignored=counts[cluster, "ignored"],
+                open=opened[cluster],
             )
             for cluster, summary in summaries.items()
         ]
+        self.live.ticked(partition, found, self.index.entries(partition))
+        return found
 
     async def _gathered(
         self, partition: int, candidates: list[tuple[Entry, Candidate]], at: int
@@ -325,8 +329,10 @@ class Desk:
             entry.unjudged_since = None
         if found.dropped:
             self.dropped[found.dropped] += 1
-        await self._say(entry, found.messages)
+        await self._say(partition, entry, found.messages)
         self.index.judged(partition, entry, found.state)
+        quiet, said = found.look is None and seen.blind is None, self.published.get(entry.key)
+        self.live.judged(partition, entry.key, at, quiet, lambda: glance(seen, found, policy), said)
         return found.candidate
 
     def observe(self, partition: int, entry: Entry, at: int) -> Observation:
@@ -367,16 +373,17 @@ class Desk:
             found = confirm(candidate, refreshed(seen, answer), entry.judged, policy)
         if found.dropped:
             self.dropped[found.dropped] += 1
-        await self._say(entry, found.messages)
+        await self._say(partition, entry, found.messages)
         self.index.judged(partition, entry, found.state)
 
-    async def _say(self, entry: Entry, messages: Iterable[Recommendation]) -> None:
+    async def _say(self, partition: int, entry: Entry, messages: Iterable[Recommendation]) -> None:
         for made in messages:
             message, began = self.redaction.checked(made), self.now
             await self.publish(entry.key, to_bytes(message))
             self.delays.add("publish", self.now - began)
             self.delays.add("whole", self.now - message.as_of)
             self.published[entry.key] = message
+            self.live.said(partition, entry.key, message)
             self.counts[f"said_{message.status.value}"] += 1
             log.info("%s %s: %s", message.status.value, entry.key, message.reason)
 
@@ -402,7 +409,7 @@ class Desk:
         for entry in self.index.entries(partition).values():
             if entry.gone and entry.judged is not None and entry.judged.incident is not None:
                 state, message = expired(entry.judged, at)
-                await self._say(entry, [message] if message is not None else [])
+                await self._say(partition, entry, [message] if message is not None else [])
                 self.index.judged(partition, entry, state)
 
     async def _retire(self, partition: int, at: int) -> None:

@@ -251,7 +251,7 @@ class Desk:
         opened = Counter(
             e.cluster for e in self.index.entries(partition).values() if e.judged and e.judged.incident
         )
-        found = [
+        told = [
             replace(
                 summary,
                 judged=counts[cluster, "judged"],
@@ -261,8 +261,8 @@ class Desk:
             )
             for cluster, summary in summaries.items()
         ]
-        self.live.ticked(partition, found, self.index.entries(partition))
-        return found
+        self.live.ticked(partition, told, self.index.entries(partition))
+        return told
 
     async def _gathered(
         self, partition: int, candidates: list[tuple[Entry, Candidate]], at: int

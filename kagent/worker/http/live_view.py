@@ -47,7 +47,7 @@ class LiveView:
             return
         found = make()
         self._note(key, time_s, found)
-        rows[key] = _row(found, message)
+        rows[key] = row_of(found, message)
         self._happened(key, found.milestones)
 
     def _note(self, key: str, time_s: int, found: Glance) -> None:
@@ -102,7 +102,7 @@ class LiveView:
         self.events.pop(key, None)
 
 
-def _row(found: Glance, message: Recommendation | None) -> GroupRow:
+def row_of(found: Glance, message: Recommendation | None) -> GroupRow:
     incident = open_incident(message)
     return GroupRow(
         cluster=found.cluster,

@@ -62,9 +62,8 @@ class Workers:
 
     async def _ask(self, question: str, params: Mapping[str, str]) -> Answers:
         urls = self.peers()
-        mine, *others = await asyncio.gather(
-            self.own(question, params), *(self._peer(url, question, params) for url in urls)
-        )
+        asking = asyncio.gather(*(self._peer(url, question, params) for url in urls))
+        mine, others = await asyncio.gather(self.own(question, params), asking)
         silent = {url: other for url, other in zip(urls, others, strict=True) if isinstance(other, str)}
         return Answers([mine, *(other for other in others if not isinstance(other, str))], silent)
 

@@ -179,10 +179,11 @@ def _lag_of(look: Look) -> int | None:
 
 
 def _seconds_behind(look: Look, members: dict[str, tuple[float, float, float]]) -> float:
-    if members:
-        return max(behind for _, behind, _ in members.values())
+    """Of the latest member, or of the oldest unread record of a partition that stands still: those count for no member."""
     late = look.relevant & (look.lags.low > 0)
-    return float(look.age[late].max(initial=0.0))
+    counts = late & look.pinned if members else late
+    oldest = float(look.age[counts].max(initial=0.0))
+    return max([oldest, *(behind for _, behind, _ in members.values())])
 
 
 def _member_rows(look: Look) -> dict[str, tuple[float, float, float]]:

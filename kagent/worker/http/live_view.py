@@ -29,6 +29,8 @@ class LiveView:
     milestones: dict[str, Milestones] = field(default_factory=dict)
     events: dict[str, list[Event]] = field(default_factory=dict)
     summaries: dict[tuple[str, int], Summary] = field(default_factory=dict)
+    keys: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Cluster and name as it is shown → key."""
     version: int = 0
 
     def judged(
@@ -47,7 +49,8 @@ class LiveView:
             return
         found = make()
         self._note(key, time_s, found)
-        rows[key] = row_of(found, message)
+        row = rows[key] = row_of(found, message)
+        self.keys[row.cluster, row.group] = key
         self._happened(key, found.milestones)
 
     def _note(self, key: str, time_s: int, found: Glance) -> None:
@@ -95,8 +98,14 @@ class LiveView:
         self.summaries = {(c, p): s for (c, p), s in self.summaries.items() if p in partitions}
         self.version += 1
 
+    def spark(self, row: GroupRow, now_s: int) -> list[float | None]:
+        """The lag of a row's group over the last hour."""
+        series = self.series.groups.get(self.keys.get((row.cluster, row.group), ""))
+        return series.spark(now_s) if series is not None else []
+
     def _forget(self, rows: dict[str, GroupRow], key: str) -> None:
-        del rows[key]
+        row = rows.pop(key)
+        self.keys.pop((row.cluster, row.group), None)
         self.series.forget(key)
         self.milestones.pop(key, None)
         self.events.pop(key, None)

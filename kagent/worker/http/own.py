@@ -69,12 +69,9 @@ class Own:
         return [row for p in self.loaded() for row in live.rows.get(p, {}).values()]
 
     def _status(self, params: Mapping[str, str]) -> Json:
-        _, rows = first_rows(self._rows(), GroupQuery(condition="open"), MOST_OPEN)
-        _, blind = first_rows(
-            (r for r in self._rows() if r.incident), GroupQuery(condition="blind"), MOST_OPEN
-        )
+        _, rows = first_rows((r for r in self._rows() if r.incident), GroupQuery(), MOST_OPEN)
         summaries = [s.to_json() for (_, p), s in self.desk.live.summaries.items() if p in set(self.loaded())]
-        return {"summaries": summaries, "open": [self._with_spark(row) for row in (rows + blind)[:MOST_OPEN]]}
+        return {"summaries": summaries, "open": [self._with_spark(row) for row in rows]}
 
     def _groups(self, params: Mapping[str, str]) -> Json:
         first = int(params.get("first", "100"))
@@ -88,8 +85,7 @@ class Own:
         }
 
     def _with_spark(self, row: GroupRow) -> GroupRow:
-        series = self.desk.live.series.groups.get(f"{row.cluster}/{row.group}")
-        return row if series is None else replace(row, spark=series.spark(self.desk.now // 1000))
+        return replace(row, spark=self.desk.live.spark(row, self.desk.now // 1000))
 
     def _group(self, params: Mapping[str, str]) -> Json:
         found = list(self._entries(params))

@@ -146,7 +146,9 @@ class Scene:
     def commit(self, load: Load, now: int) -> None:
         every = list(range(len(load.rates)))
         offsets = [int(c) for c in load.committed]
-        commit = TopicOffsets(load.topic, None, every, offsets, [now - 20] * len(every), [self.events] * len(every))
+        commit = TopicOffsets(
+            load.topic, None, every, offsets, [now - 20] * len(every), [self.events] * len(every)
+        )
         self.take(encode(GroupEvent("main", load.group, 0, now, [commit])))
 
     def join(self, load: Load, now: int) -> None:

@@ -60,7 +60,7 @@ const FEASIBLE = { yes: ["✓", "can be done"], no: ["✗", "cannot be done here
 function Action({ a }) {
   const { text, label } = command(a.how), [sign, about] = FEASIBLE[a.feasible];
   const gain = a.gain.now && a.gain.after !== null && a.gain.after !== undefined ? `drained in ${span(a.gain.after)} instead of ${span(a.gain.now)}` : null;
-  const price = [a.disruption.partitions && plural(a.disruption.partitions, "partition moves").replace("movess", "move"), a.disruption.pause_s && `pause ${span(a.disruption.pause_s)}`];
+  const price = [a.disruption.partitions && plural(a.disruption.partitions, "partition move"), a.disruption.pause_s && `pause ${span(a.disruption.pause_s)}`];
   const facts = [gain, a.durable ? "lasts" : null, ...price].filter(Boolean);
   return html`<li class=${`action ${a.feasible}`}><div><strong>${words(a.type)}</strong> <span class=${`badge ${a.feasible}`}><span aria-hidden="true">${sign}</span> ${about}</span></div>
     <p>${inert(a.how, 2000)}</p>${a.reason && html`<p class="dim">${inert(a.reason, 1000)}</p>`}${facts.length > 0 && html`<p class="dim">${facts.join(" · ")}</p>`}<${CopyButton} text=${text} label=${label} /></li>`;

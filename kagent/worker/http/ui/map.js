@@ -6,7 +6,7 @@ const ROW = 46;
 const LATE_S = [1, 10, 60, 600, 3600];
 const LATE_WORDS = ["on time", "1 s", "10 s", "1 min", "10 min", "1 h or more"];
 export const late = (seconds) => LATE_S.filter((limit) => seconds >= limit).length;
-const MARKS = [["stalled", "■", "makes no progress"], ["open_transaction", "⏸", "waits for an open transaction"], ["hot", "▲", "hot: more work than a member's share"], ["lost", "✕", "records were deleted unread"]];
+const MARKS = [["stalled", "■", "makes no progress"], ["open_transaction", "‖", "waits for an open transaction"], ["hot", "▲", "hot: more work than a member's share"], ["lost", "✕", "records were deleted unread"]];
 
 // partitions: [{topic, partition, member, to, lag, seconds, work, stalled, …}]; members: [{name, note}]
 export function Map({ members, partitions, after, unit, onlyAfter }) {

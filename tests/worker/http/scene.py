@@ -156,13 +156,13 @@ class Scene:
         self.take(encode(GroupEvent("main", load.group, 0, now, (), (), [record])))
 
 
-def made(loads: list[Load], minutes: float, **more: Any) -> Scene:
+def made(loads: list[Load], minutes: float, bootstrap: str = "unused:1", **more: Any) -> Scene:
     """A scene that has just begun, ``minutes`` before now."""
     from kagent.app import Worker
     from kagent.worker.engine import Desk
 
     settings = Settings(
-        clusters={"main": Cluster(bootstrap="unused:1")},
+        clusters={"main": Cluster(bootstrap=bootstrap)},
         topics=Topics(partitions=1),
         policy=POLICY,
         groups=[{"match": "orders*", "owner": "team-shop"}],

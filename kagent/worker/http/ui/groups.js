@@ -1,5 +1,5 @@
 // All groups, the most urgent first; filters are part of the address, so that a view can be sent to somebody.
-import { html, useState, useEffect, useRef, useLive, href, go, groupHref, Condition, Loading, Name, Spark, Verdict, count, short, span, words } from "./lib.js";
+import { html, useState, useEffect, useRef, useLive, here, href, go, groupHref, Condition, Loading, Name, Spark, Verdict, count, short, span, words } from "./lib.js";
 
 const PAGE = 100;
 const TYPING_MS = 200;
@@ -13,7 +13,8 @@ export function Groups({ params }) {
   const last = useRef(null);
   if (data) last.current = data;
   const shown = data || last.current;
-  const set = (change) => go(href("groups", { ...asked, offset: "", ...change }), true);
+  // From the address of that moment: a search that was still being typed must not undo a filter set meanwhile.
+  const set = (change) => { if (here().page === "groups") go(href("groups", { ...Object.fromEntries(here().params), offset: "", ...change }), true); };
   return html`<h1>Groups</h1>
     <${Filters} asked=${asked} facets=${shown?.facets || {}} set=${set} />
     ${error && error !== "The worker does not answer." && html`<p class="notice">${error}</p>`}

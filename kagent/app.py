@@ -234,7 +234,7 @@ class Worker:
         """What all workers tell of their groups, or of the group of this name in full."""
         params = {} if only is None else {"group": only}
         http = self.settings.worker.http
-        login, tls = security.login_headers(http), security.client_tls(http)
+        login, tls = http.login_headers(), http.client_tls()
         mine, (others, silent) = await asyncio.gather(
             self.own_part(only), ask_peers(self.app.http_client, self.peers(), params, login, tls)
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import ssl
 from pathlib import Path
 from typing import Any, Literal
 
@@ -167,6 +168,21 @@ class HttpSettings(Strict):
     def secret_token(self) -> str | None:
         """The token, from its file if there is one. Raises SettingsError if the file cannot be read."""
         return secret(self.token, self.token_file)
+
+    def login_headers(self) -> dict[str, str]:
+        """What a worker, or ``kagent explain``, sends to be let in by a worker."""
+        if self.login == "token":
+            return {"Authorization": f"Bearer {self.secret_token() or ''}"}
+        return {self.proxy_header: "kagent"} if self.login == "proxy" else {}
+
+    def client_tls(self) -> ssl.SSLContext | None:
+        """How a worker's certificate is checked; None where workers have none. Raises SettingsError."""
+        if self.cert_file is None:
+            return None
+        try:
+            return ssl.create_default_context(cafile=self.ca_file)
+        except (OSError, ssl.SSLError) as error:
+            raise SettingsError(f"worker.http.ca_file: {self.ca_file} cannot be used ({error}).") from error
 
 
 class WorkerSettings(Strict):

@@ -56,8 +56,8 @@ def wire(worker: Worker, app: faust.App) -> None:
         lambda: worker.app.http_client,
         own.answer,
         worker.peers,
-        security.login_headers(http),
-        security.client_tls(http),
+        http.login_headers(),
+        http.client_tls(),
     )
     api = Api(
         workers,

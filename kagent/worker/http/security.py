@@ -41,13 +41,6 @@ def allowed(settings: HttpSettings, path: str, headers: Mapping[str, str]) -> bo
     )
 
 
-def login_headers(settings: HttpSettings) -> dict[str, str]:
-    """What a worker, or ``kagent explain``, sends to be let in by another worker."""
-    if settings.login == "token":
-        return {"Authorization": f"Bearer {settings.secret_token() or ''}"}
-    return {settings.proxy_header: "kagent"} if settings.login == "proxy" else {}
-
-
 def guard(settings: HttpSettings) -> Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]:
     """The middleware that lets in, or not, and sets the headers of every answer."""
 
@@ -92,13 +85,3 @@ def server_tls(settings: HttpSettings) -> ssl.SSLContext | None:
         raise SettingsError(
             f"worker.http: the certificate {settings.cert_file} or its key cannot be used ({error})."
         ) from error
-
-
-def client_tls(settings: HttpSettings) -> ssl.SSLContext | None:
-    """How one worker, or ``kagent explain``, checks another's certificate. Raises SettingsError."""
-    if settings.cert_file is None:
-        return None
-    try:
-        return ssl.create_default_context(cafile=settings.ca_file)
-    except (OSError, ssl.SSLError) as error:
-        raise SettingsError(f"worker.http.ca_file: {settings.ca_file} cannot be used ({error}).") from error

@@ -50,7 +50,7 @@ function Piece({ p, weight, share, after }) {
   const marks = MARKS.filter(([name]) => p[name]);
   const moved = p.to >= 0;
   const title = `${inert(p.topic)}-${p.partition}: ${p.lag === null ? "lag not known" : `${count(p.lag)} records`}, ${span(p.seconds)} late${marks.map((m) => `, ${m[2]}`).join("")}${moved ? (after ? ", moved here" : ", to be moved") : ""}`;
-  return html`<span class=${`piece late${late(p.seconds)}${moved ? " moved" : ""}`} style=${{ flexGrow: weight || 1e-6 }} title=${title}>${marks.map((m) => m[1]).join("")}${share > 0.06 ? p.partition : ""}</span>`;
+  return html`<span class=${`piece late${late(p.seconds)}${moved ? " moved" : ""}${share < 0.004 ? " tiny" : ""}`} style=${{ flexGrow: weight || 1e-6 }} title=${title}>${marks.map((m) => m[1]).join("")}${share > 0.06 ? p.partition : ""}</span>`;
 }
 
 function Arrows({ moves, index, rows, weight }) {
@@ -65,7 +65,7 @@ function Arrows({ moves, index, rows, weight }) {
   const all = [...paths.values()].filter((a) => a.from !== undefined && a.to !== undefined);
   const most = Math.max(...all.map((a) => a.weight), 1e-9);
   const y = (at) => at * ROW + ROW / 2 + 6;
-  return html`<svg class="arrows" width="64" height=${rows * ROW} viewBox=${`0 0 64 ${rows * ROW}`} role="img" aria-label=${`${plural(moves.length, "move")}, listed below`}>
+  return html`<svg class="arrows" width="64" height=${rows * ROW} viewBox=${`0 0 64 ${rows * ROW}`} preserveAspectRatio="none" role="img" aria-label=${`${plural(moves.length, "move")}, listed below`}>
     ${all.map((a) => { const reach = Math.min(60, 18 + Math.abs(a.from - a.to) * 9); return html`<path d=${`M2 ${y(a.from) - 4}C${reach} ${y(a.from)} ${reach} ${y(a.to)} 8 ${y(a.to) + 4}`} stroke-width=${1.5 + (2.5 * a.weight) / most} /><path class="tip" d=${`M2 ${y(a.to) + 4}l8 -5v10z`} />`; })}
   </svg>`;
 }

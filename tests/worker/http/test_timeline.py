@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from kagent.contract.recommendation import Resolution, Status
 from kagent.worker.http.timeline import EVENTS, Event, Milestones, events_between, merged, outline
 from tests.worker.http.test_api import NOW, message
@@ -16,7 +18,7 @@ def test_a_case_is_told_from_first_seen_to_followed() -> None:
         Milestones(generation=5, incident="01J", opened_ms=10, followed_ms=40, rebalanced_ms=39),
     ]
 
-    told = [e for before, after in zip(steps, steps[1:], strict=False) for e in events_between(before, after)]
+    told = [e for before, after in pairwise(steps) for e in events_between(before, after)]
 
     assert [(e.time_ms, e.what) for e in told] == [
         (10, "first_seen"),

@@ -10,16 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from kagent.advice.explain import WHY_NOT, explain, lines
-from kagent.advice.judge import Judgement
-from kagent.advice.look import Look
-from kagent.advice.state import JudgeState
-from kagent.advice.verdicts import findings
 from kagent.contract.recommendation import Verdict
 from kagent.contract.redaction import CLEAR, Redaction
+from kagent.detect.capacity import kept
+from kagent.detect.finding import Finding
+from kagent.detect.group_model import GroupModel
+from kagent.detect.state import JudgeState
+from kagent.incident.evaluate import Judgement
+from kagent.incident.explanation import explain, lines, look_at
+from kagent.incident.suppression import REASONS
 from kagent.lag.commits import GONE
 from kagent.lag.log_ends import UNKNOWN
-from kagent.lag.membership import NOBODY, kind_of
+from kagent.lag.membership import kind_of
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
 from kagent.worker.http.timeline import Milestones
@@ -110,46 +112,46 @@ class GroupColumns:
 
 def glance(seen: Observation, judged: Judgement, policy: Policy) -> Glance:
     """The group at this tick. A quiet group is only added up: nothing of it was behind when it committed."""
-    look, roster = judged.look, seen.roster
-    members = _member_rows(look) if look is not None and look.by_member else {}
-    late = look is not None and bool((look.lags.low > 0).any())
+    model, roster = judged.model, seen.roster
+    late = model is not None and bool((_lateness(model) > 0).any() or (_waits(model) & model.excluded).any())
+    members = _member_rows(model) if late and model is not None and model.by_member else {}
     return Glance(
         cluster=seen.cluster,
         group=seen.group,
         owner=policy.owner,
-        lag_records=_lag_of(look) if look is not None else quick_lag(seen),
-        seconds_behind=_seconds_behind(look, members) if late and look is not None else 0.0,
-        skew=_skew(look, judged, roster is not None and bool(roster.members)),
+        lag_records=quick_lag(seen),
+        seconds_behind=_seconds_behind(model) if late and model is not None else 0.0,
+        skew=_skew(model, judged, roster is not None and bool(roster.members)),
         verdict=judged.verdict,
         kind=str(kind_of(roster, seen.group, policy.kind)),
         state=roster.state if roster is not None else "empty",
         member_count=len(roster.members) if roster is not None else 0,
-        blind=seen.blind or (WHY_NOT["unwatched"] if judged.held == "unwatched" else None),
+        blind=seen.blind or (REASONS["unwatched"] if judged.suppressed_by == "unwatched" else None),
         not_opened=None if judged.state.incident else _reason(judged),
         muted_until_ms=seen.mute.until if seen.muted and seen.mute is not None else None,
-        milestones=milestones(judged.state),
+        milestones=milestones(judged.state, judged.findings),
         late=late,
-        members=members if late else {},
+        members=members,
     )
 
 
-def _skew(look: Look | None, judged: Judgement, has_members: bool) -> float | None:
-    if look is not None:
-        return float(look.load.skew) if look.by_member else None
-    return 1.0 if has_members and judged.held is None else None
+def _skew(model: GroupModel | None, judged: Judgement, has_members: bool) -> float | None:
+    if model is not None:
+        return float(model.skew) if len(model.names) > 1 else None
+    return 1.0 if has_members and judged.suppressed_by is None else None
 
 
 def _reason(judged: Judgement) -> str | None:
-    reason = judged.dropped or judged.held
-    return WHY_NOT.get(reason, reason) if reason and judged.verdict != "balanced" else None
+    reason = judged.rejected_by or judged.suppressed_by
+    return REASONS.get(reason, reason) if reason and judged.verdict != "balanced" else None
 
 
-def milestones(state: JudgeState) -> Milestones:
+def milestones(state: JudgeState, findings: tuple[Finding, ...] = ()) -> Milestones:
     """What is remembered of the group's case."""
-    streak, incident = state.streak, state.incident
+    incident = state.incident
+    ripe = next((f for f in findings if f.ripe), None) if incident is None else None
     return Milestones(
-        first_seen_ms=streak.since if streak else None,
-        confirmed_ms=streak.asked if streak and streak.confirmed else None,
+        first_seen_ms=ripe.since or None if ripe else None,
         incident=incident.id if incident else None,
         opened_ms=incident.opened_at if incident else None,
         followed_ms=incident.followed_at if incident else None,
@@ -173,107 +175,130 @@ def quick_lag(seen: Observation) -> int | None:
     return total if known else None
 
 
-def _lag_of(look: Look) -> int | None:
-    lags = look.lags
-    return int(lags.shown[lags.known].sum()) if lags.known.any() else None
+def _lateness(model: GroupModel) -> Any:
+    """Seconds that each member is behind; a few seconds of backlog between two commits are none."""
+    return np.where(model.lateness >= 1, model.lateness, 0.0)
 
 
-def _seconds_behind(look: Look, members: dict[str, tuple[float, float, float]]) -> float:
+def _waits(model: GroupModel) -> Any:
+    """Partitions with records that were unread when the group committed."""
+    return model.relevant & (model.columns.backlog > 0)
+
+
+def _seconds_behind(model: GroupModel) -> float:
     """Of the latest member, or of the oldest unread record of a partition that stands still: those count for no member."""
-    late = look.relevant & (look.lags.low > 0)
-    counts = late & look.pinned if members else late
-    oldest = float(look.age[counts].max(initial=0.0))
-    return max([oldest, *(behind for _, behind, _ in members.values())])
+    stands = _waits(model) & model.excluded
+    oldest = model.age[0][stands].max(initial=0.0)
+    return float(max(oldest, _lateness(model).max(initial=0.0)))
 
 
-def _member_rows(look: Look) -> dict[str, tuple[float, float, float]]:
+def _member_rows(model: GroupModel) -> dict[str, tuple[float, float, float]]:
     """Name → shown lag, seconds behind, inflow."""
-    lag, inflow = _per_member(look, look.lags.shown), _per_member(look, look.lags.inflow)
-    behind = look.load.behind.tolist()
-    return dict(zip(look.names, zip(lag.tolist(), behind, inflow.tolist(), strict=True), strict=True))
+    lag, inflow = _per_member(model, model.lags.shown), _per_member(model, model.lags.inflow)
+    rows = zip(lag.tolist(), _lateness(model).tolist(), inflow.tolist(), strict=True)
+    return dict(zip(model.names, rows, strict=True))
 
 
-def _per_member(look: Look, column: Any) -> Any:
-    lags = look.lags
-    use = lags.counted
-    return np.bincount(lags.owner[use], column[use], len(look.names))
+def _per_member(model: GroupModel, column: Any) -> Any:
+    use = model.lags.known & (model.owner >= 0)
+    return np.bincount(model.owner[use], column[use], len(model.names))
 
 
 def columns(
     seen: Observation, judged: Judgement, state: JudgeState, policy: Policy, redaction: Redaction = CLEAR
 ) -> GroupColumns:
     """The group in full as it stands now."""
-    look = Look(seen, policy, state)
-    story = explain(judged, look)
+    model, findings = look_at(judged, seen, state, policy)
+    story = explain(judged, (model, findings))
     return GroupColumns(
-        kind=str(look.kind),
-        state=look.roster.state if look.roster else "empty",
-        protocol=look.roster.protocol if look.roster else None,
-        generation=look.roster.generation if look.roster else None,
-        by_member=look.by_member,
+        kind=str(model.kind),
+        state=model.roster.state if model.roster else "empty",
+        protocol=model.roster.protocol if model.roster else None,
+        generation=model.roster.generation if model.roster else None,
+        by_member=model.by_member,
         threshold=policy.threshold,
-        work_unit=look.load.unit,
-        members=_members(look, redaction),
-        partitions=_partitions(look),
+        work_unit="seconds" if model.works_in_seconds else "records",
+        members=_members(model, redaction),
+        partitions=_partitions(model, findings),
         story=story,
         lines=lines(story),
         draft=story.get("recommendation"),
     )
 
 
-def _members(look: Look, redaction: Redaction) -> MemberColumns:
-    if look.roster is None:
-        return MemberColumns()
-    members, load, speed = look.roster.members, look.load, look.rates.speed
-    measured = [speed.get(name) for name in look.names]
+def _members(model: GroupModel, redaction: Redaction) -> MemberColumns:
+    names = model.names
+    members = model.roster.members if model.by_member and model.roster else ()
+    windows = [len(kept(model.member_state(at).windows, model.now)) for at in range(len(names))]
+    low, _ = model.seconds_of_work
+    pace = _paces(model)
     return MemberColumns(
-        name=list(look.names),
-        member_id=[redaction.member_id(m.member_id) for m in members],
-        client_id=[redaction.client_id(m.client_id) for m in members],
-        host=[redaction.host(m.host) for m in members],
-        lag_records=_per_member(look, look.lags.shown).astype(int).tolist(),
-        seconds_behind=load.behind.round(1).tolist(),
-        inflow_per_s=_per_member(look, look.lags.inflow).round(2).tolist(),
-        work=load.low.round(3).tolist(),
-        speed=[round(k.value, 3) if k else None for k in measured],
-        speed_intervals=[k.intervals if k else 0 for k in measured],
-        known=load.known.tolist(),
+        name=list(names),
+        member_id=[redaction.member_id(m.member_id) for m in members] or [""] * len(names),
+        client_id=[redaction.client_id(m.client_id) for m in members] or [""] * len(names),
+        host=[redaction.host(m.host) for m in members] or [""] * len(names),
+        lag_records=_per_member(model, model.lags.shown).astype(int).tolist(),
+        seconds_behind=model.lateness.round(1).tolist(),
+        inflow_per_s=_per_member(model, model.lags.inflow).round(2).tolist(),
+        work=low.round(3).tolist(),
+        speed=[
+            round(p, 3) if m else None
+            for p, m in zip(pace.tolist(), model.capacity.measured.tolist(), strict=True)
+        ],
+        speed_intervals=windows,
+        known=(model.columns.committed_at > 0).tolist(),
     )
 
 
-def _partitions(look: Look) -> PartitionColumns:
-    lags = look.lags
-    unread = lags.known & (lags.shown > look.policy.allowed_lag)
+def _paces(model: GroupModel) -> Any:
+    """Each member's capacity over the usual one of those that were measured."""
+    rate, measured = model.capacity.rate.mid, model.capacity.measured
+    usual = float(np.median(rate[measured])) if measured.any() else 0.0
+    return rate / usual if usual > 0 else np.ones(len(rate))
+
+
+def _partitions(model: GroupModel, findings: tuple[Finding, ...]) -> PartitionColumns:
+    lags = model.lags
+    unread = lags.known & (lags.shown > model.policy.allowed_lag)
     waits = unread & (lags.stable != UNKNOWN) & (lags.stable < lags.end) & (lags.committed >= lags.stable)
-    stalled, hot = _marked(look, STALLED), _marked(look, frozenset({Verdict.HOT_PARTITION}))
+    stalled = _marked(model, findings, STALLED)
+    hot = _marked(model, findings, frozenset({Verdict.HOT_PARTITION}))
     return PartitionColumns(
         topics=list(lags.topics),
         topic=lags.topic.tolist(),
         partition=lags.partition.tolist(),
-        member=np.where(lags.owner == NOBODY, -1, lags.owner).tolist(),
+        member=model.owner.tolist(),
         committed=[c if c >= 0 else None for c in lags.committed.tolist()],
         lag_records=[lag if lag != UNKNOWN else None for lag in lags.shown.tolist()],
-        seconds_late=np.where(lags.known, look.age, 0.0).round(1).tolist(),
+        seconds_late=np.where(lags.known & (lags.low > 0), model.age[0], 0.0).round(1).tolist(),
         inflow_per_s=lags.inflow.round(2).tolist(),
-        work=look.load.size.round(3).tolist(),
-        stalled=(unread & ~waits & (look.stopped | stalled)).tolist(),
+        work=_work(model).round(3).tolist(),
+        stalled=(unread & ~waits & (model.excluded | stalled)).tolist(),
         open_transaction=waits.tolist(),
-        hot=(unread & (hot | _outweighs(look))).tolist(),
+        hot=(unread & (hot | _outweighs(model))).tolist(),
         lost_records=lags.lost.tolist(),
     )
 
 
-def _marked(look: Look, verdicts: frozenset[Verdict]) -> Any:
-    marked = np.zeros(len(look.lags), bool)
-    for finding in findings(look):
+def _work(model: GroupModel) -> Any:
+    """Work of each partition: seconds of its holder's capacity where that is known, else records."""
+    speed = np.ones(len(model.names)) if not model.works_in_seconds else model.capacity.rate.mid
+    held = model.owner >= 0
+    per_s = speed[np.where(held, model.owner, 0)] if len(speed) else np.ones(len(model.owner))
+    return np.where(held, model.columns.backlog * model.cost / per_s, 0.0)
+
+
+def _marked(model: GroupModel, findings: tuple[Finding, ...], verdicts: frozenset[Verdict]) -> Any:
+    marked = np.zeros(len(model.lags), bool)
+    for finding in findings:
         if finding.verdict in verdicts:
             marked[list(finding.rows)] = True
     return marked
 
 
-def _outweighs(look: Look) -> Any:
+def _outweighs(model: GroupModel) -> Any:
     """Partitions with more work than a member's mean share: no assignment makes the spread even."""
-    size, count = look.load.size, len(look.names)
+    size, count = np.where(model.counted, _work(model), 0.0), len(model.names)
     if count < 2 or not size.any():
-        return np.zeros(len(look.lags), bool)
-    return size > look.policy.threshold * size.sum() / count
+        return np.zeros(len(model.lags), bool)
+    return size > model.policy.threshold * size.sum() / count

@@ -16,7 +16,7 @@ from kagent.worker.http.group_columns import Glance
 from kagent.worker.http.group_detail import LONGEST
 from kagent.worker.http.models import Condition, GroupRow, OpenIncident
 from kagent.worker.http.series import SeriesStore
-from kagent.worker.http.timeline import Event, Milestones, event_of, events_between, merged
+from kagent.worker.http.timeline import Event, Milestones, events_between, events_of, merged
 from kagent.worker.status import Summary
 
 
@@ -73,7 +73,7 @@ class LiveView:
 
     def said(self, partition: int, key: str, message: Recommendation) -> None:
         """A message about the group was published: it is seen at once, not at the next tick."""
-        self.events[key] = merged(self.events.get(key, ()), [event_of(message)])
+        self.events[key] = merged(self.events.get(key, ()), events_of(message))
         rows = self.rows.setdefault(partition, {})
         if key in rows:
             incident = open_incident(message)

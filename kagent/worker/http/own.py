@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kagent.advice.judge import Judgement
-from kagent.advice.state import JudgeState
 from kagent.contract.recommendation import Recommendation
+from kagent.detect.state import JudgeState
+from kagent.incident.evaluate import Judgement
 from kagent.text import shown
 from kagent.worker.engine import Desk
 from kagent.worker.groups import Entry

@@ -31,7 +31,6 @@ class Milestones:
     """What the worker remembers of a group's case. Times in ms since the epoch, None for what has not happened."""
 
     first_seen_ms: int | None = None
-    confirmed_ms: int | None = None
     incident: str | None = None
     opened_ms: int | None = None
     followed_ms: int | None = None
@@ -44,8 +43,6 @@ def events_between(before: Milestones, after: Milestones) -> list[Event]:
     found = []
     if after.first_seen_ms is not None and before.first_seen_ms != after.first_seen_ms:
         found.append(Event(after.first_seen_ms, "first_seen", "First seen; not yet certain."))
-    if after.confirmed_ms is not None and before.confirmed_ms != after.confirmed_ms:
-        found.append(Event(after.confirmed_ms, "confirmed", "The coordinator confirmed it."))
     if after.followed_ms is not None and before.followed_ms != after.followed_ms:
         found.append(Event(after.followed_ms, "followed", "The advice was followed.", after.incident))
     if after.rebalanced_ms is not None and before.rebalanced_ms != after.rebalanced_ms:
@@ -55,24 +52,25 @@ def events_between(before: Milestones, after: Milestones) -> list[Event]:
     return found
 
 
-def event_of(message: Recommendation) -> Event:
-    """A published message as an event."""
-    what = "opened" if message.status is Status.OPEN else message.status.value
+def events_of(message: Recommendation) -> list[Event]:
+    """A published message as events: what opens was confirmed by the coordinator just before."""
+    if message.status is Status.OPEN:
+        confirmed = Event(message.opened_at, "confirmed", "The coordinator confirmed it.", message.id)
+        return [confirmed, Event(message.opened_at, "opened", message.reason, message.id)]
     text = message.reason
     if message.resolution is not None:
         text = f"{message.resolution.value.replace('_', ' ')}: {text}"
-    time_ms = message.opened_at if message.status is Status.OPEN else message.as_of
-    return Event(time_ms, what, text, message.id)
+    return [Event(message.as_of, message.status.value, text, message.id)]
 
 
 def outline(message: Recommendation | None) -> list[Event]:
     """What a published message alone tells of its incident."""
     if message is None:
         return []
-    last = event_of(message)
     if message.status is Status.OPEN:
-        return [last]
-    return [Event(message.opened_at, "opened", f"Opened as {message.verdict.value}.", message.id), last]
+        return events_of(message)
+    opened = Event(message.opened_at, "opened", f"Opened as {message.verdict.value}.", message.id)
+    return [opened, *events_of(message)]
 
 
 def merged(*parts: Iterable[Event]) -> list[Event]:

@@ -143,7 +143,7 @@ async def test_a_group_is_shown_as_a_map_with_its_moves_and_its_past(serve: Any)
     assert said["map"]["partition"] == [0, 1]
     assert [names[at] for at in said["map"]["moves_to"] if at >= 0] == ["pod-0"]
     assert next(m for m in said["members"] if m["name"] == "pod-0")["work_after"] == 30.0
-    assert [e["what"] for e in said["timeline"]] == ["opened"]
+    assert [e["what"] for e in said["timeline"]] == ["confirmed", "opened"]
     assert said["recommendation"]["moves"][0]["from"] == "x"
     assert said["row"]["incident"]["severity"] == "ticket"
     assert any(line.startswith("plain: ") for line in said["story"])
@@ -185,8 +185,8 @@ async def test_a_resolved_incident_leaves_the_list_and_stays_in_the_past(serve: 
     said = await get(client, "/api/v1/group", group="plain")
 
     assert said["row"]["incident"] is None
-    assert [e["what"] for e in said["timeline"]] == ["opened", "resolved"]
-    assert said["timeline"][1]["text"].startswith("followed: ")
+    assert [e["what"] for e in said["timeline"]] == ["confirmed", "opened", "resolved"]
+    assert said["timeline"][2]["text"].startswith("followed: ")
 
 
 async def test_every_worker_answers_for_all_and_names_who_is_silent(serve: Any) -> None:

@@ -13,7 +13,6 @@ def test_a_case_is_told_from_first_seen_to_followed() -> None:
     steps = [
         Milestones(generation=4),
         Milestones(generation=4, first_seen_ms=10),
-        Milestones(generation=4, first_seen_ms=10, confirmed_ms=20),
         Milestones(generation=4, incident="01J", opened_ms=10),
         Milestones(generation=5, incident="01J", opened_ms=10, followed_ms=40, rebalanced_ms=39),
     ]
@@ -22,11 +21,10 @@ def test_a_case_is_told_from_first_seen_to_followed() -> None:
 
     assert [(e.time_ms, e.what) for e in told] == [
         (10, "first_seen"),
-        (20, "confirmed"),
         (40, "followed"),
         (39, "rebalanced"),
     ]
-    assert [e.what for e in merged(told)] == ["first_seen", "confirmed", "rebalanced", "followed"]
+    assert [e.what for e in merged(told)] == ["first_seen", "rebalanced", "followed"]
 
 
 def test_what_is_told_twice_is_one_event_and_only_the_newest_are_kept() -> None:

@@ -37,8 +37,11 @@ IGNORED = (
     "schema-registry*",
     "connect-cluster*",
     "__*",
+    "spark-kafka-source-*",
+    "spark-kafka-relation-*",
 )
-"""Never judged by default: kagent's own groups, people's console consumers, and clusters of workers."""
+"""Never judged by default: kagent's own groups, people's console consumers, clusters of workers, and the groups that Spark
+makes up for each query, which never commit."""
 
 
 @dataclass(frozen=True, slots=True)

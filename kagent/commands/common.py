@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import IO, Any
 
 import click
 
 from kagent import settings as _settings
+from kagent.errors import InputError
 from kagent.settings import Cluster, Settings
 from kagent.text import shown
 
@@ -39,6 +40,20 @@ def live(ctx: click.Context, group: str) -> tuple[str, Any]:
     for sentence in line["assumed"]:
         click.echo(f"assumed: {sentence}", err=True)
     return f"group {shown(group)}", line
+
+
+def is_group(source: str, group: str | None) -> bool:
+    """Whether the argument of ``plan`` and ``assign`` names a group, not a file of scenarios."""
+    looks_like_a_file = os.path.sep in source or source.endswith((".json", ".jsonl", ".ndjson"))
+    return group is None and source != "-" and not looks_like_a_file and not os.path.exists(source)
+
+
+def opened(ctx: click.Context, source: str) -> IO[bytes]:
+    """The scenarios' file, or standard input for ``-``; closed with the command. Raises InputError if it cannot be read."""
+    try:
+        return ctx.with_resource(click.open_file(source, "rb"))
+    except OSError as error:
+        raise InputError(f"The file {shown(source)} cannot be read ({error.strerror}).") from error
 
 
 def verbose(ctx: click.Context) -> bool:

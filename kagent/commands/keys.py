@@ -7,6 +7,7 @@ from typing import Any
 import click
 import orjson
 
+from kagent.commands import completion
 from kagent.commands.common import chosen
 from kagent.commands.output import print_table
 from kagent.commands.spans import SPAN
@@ -14,7 +15,7 @@ from kagent.text import shown
 
 
 @click.command()
-@click.argument("topic")
+@click.argument("topic", shell_complete=completion.topics)
 @click.option("--last", type=SPAN, default="1h", show_default=True, help="How far to look back.")
 @click.option(
     "--sample",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import yaml
 
+from kagent.commands import completion
 from kagent.commands.common import effective
 from kagent.errors import InputError, SettingsError
 from kagent.policy import Policies
@@ -68,10 +69,17 @@ def options(tick: float) -> Callable[[Callable[..., None]], Callable[..., None]]
     """The options that say which past, given to the command as one :class:`Past`, its first argument."""
     asked = (
         click.option(
-            "--from", "start", default="7d", show_default=True, help="Begin: 7d, 12h, or an ISO time (UTC)."
+            "--since",
+            "--from",
+            "start",
+            default="7d",
+            show_default=True,
+            metavar="TIME",
+            help="Begin: 7d ago, 12h ago, or an ISO time (UTC).",
         ),
-        click.option("--to", "end", default="now", show_default=True, help="End."),
-        click.option("--group", help="Only groups that match this glob."),
+        click.option("--until", "--to", "end", default="now", show_default=True, metavar="TIME", help="End."),
+        click.argument("group", required=False, shell_complete=completion.groups),
+        click.option("--group", "also", hidden=True, help="The same as the argument GROUP."),
         click.option("--path", help="Folder or URL of the history."),
         click.option(
             "--dump", help="A raw dump of __consumer_offsets (Parquet or JSON lines) instead of a history."
@@ -82,7 +90,7 @@ def options(tick: float) -> Callable[[Callable[..., None]], Callable[..., None]]
             type=click.FloatRange(min=1),
             default=tick,
             show_default=True,
-            help="Seconds between judgements.",
+            help="Time between judgements, in seconds.",
         ),
         click.option("--master", default="local[*]", show_default=True, help="Spark's master."),
     )
@@ -90,10 +98,13 @@ def options(tick: float) -> Callable[[Callable[..., None]], Callable[..., None]]
     def given(command: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(command)
         @click.pass_context
-        def run(ctx: click.Context, /, start: str, end: str, tick: float, **more: Any) -> None:
+        def run(
+            ctx: click.Context, /, start: str, end: str, tick: float, also: str | None, **more: Any
+        ) -> None:
             settings = effective(ctx)
             name = cluster_name(settings, (ctx.find_root().obj or {}).get("cluster"))
             about = {field: more.pop(field) for field in ("group", "path", "dump", "ends", "master")}
+            about["group"] = about["group"] or also
             command(Past(settings, name, between(start, end, tick), **about), **more)
 
         made: Callable[..., None] = run

@@ -9,11 +9,9 @@ from typing import Any
 
 import faust
 
-from kagent.contract.events import GroupEvent
-from kagent.groups import GroupState
-from kagent.groups import apply_all as fold
-from kagent.offsets import Record
+from kagent.lag.events import membership_after as apply
 
+__all__ = ["NAME", "MembersRow", "apply"]
 NAME = "members"
 
 
@@ -25,8 +23,3 @@ class MembersRow(faust.Record, include_metadata=False):
     partition: int
     source: int
     state: dict[str, Any] | None
-
-
-def apply(state: GroupState | None, event: GroupEvent) -> GroupState | None:
-    """The group after the event's records, in log order. A record that is older than what is known changes nothing."""
-    return fold(state, [(Record.from_json(r.record), r.source_offset, r.time) for r in event.records])

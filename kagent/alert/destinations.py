@@ -148,7 +148,7 @@ class Apprise(Destination):
         return self
 
 
-Any_ = Annotated[Alertmanager | PagerDuty | Webhook | Apprise, Field(discriminator="type")]
+AnyDestination = Annotated[Alertmanager | PagerDuty | Webhook | Apprise, Field(discriminator="type")]
 
 
 def _destination_name(name: str) -> str:
@@ -160,7 +160,7 @@ def _destination_name(name: str) -> str:
 class AlertSettings(Part):
     """``alert:`` in the settings file."""
 
-    destinations: dict[Annotated[str, AfterValidator(_destination_name)], Any_] = Field(
+    destinations: dict[Annotated[str, AfterValidator(_destination_name)], AnyDestination] = Field(
         default_factory=dict, description="By a name of your choice."
     )
 

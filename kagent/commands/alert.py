@@ -67,7 +67,9 @@ async def _send_test(name: str, about: AnyDestination) -> None:
         try:
             await sending.send(event, Told.of(made_up_incident(event, int(time.time() * 1000)), None))
         except (Failed, Refused, TimeoutError) as error:
-            raise KagentError(f"{name} ({about.type}) did not take the test incident: {error or 'no answer in time'}.") from error
+            raise KagentError(
+                f"{name} ({about.type}) did not take the test incident: {error or 'no answer in time'}."
+            ) from error
 
 
 def made_up_incident(event: Event, now_ms: int) -> Recommendation:

@@ -6,7 +6,28 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import click
+
+from kagent.cli import SECTIONS as COMMAND_SECTIONS
+from kagent.cli import root
 from kagent.commands.settings import json_schema
+from kagent.contract.recommendation import (
+    Action,
+    ActionType,
+    Alternative,
+    Basis,
+    GroupKind,
+    MemberWork,
+    Move,
+    Outcome,
+    Recommendation,
+    Resolution,
+    Severity,
+    Skew,
+    State,
+    Status,
+    Verdict,
+)
 from kagent.policy import RETIRED, retired
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -131,7 +152,91 @@ def _kind(field: Mapping[str, Any], models: Mapping[str, Any]) -> str:
     )
 
 
-PAGES = {"settings.md": settings_page}
+CLI_HEAD = """\
+# Commands
+
+<!-- Made from the code by `make docs`. -->
+
+Global options stand before or after the command: `-b HOST:PORT` (or `--bootstrap-server`), `--config FILE`,
+`--cluster NAME`, `--verbose`. Every command has `--help`.
+
+Exit codes: 0 well, 1 findings (`check`, `status`, `topics`), 2 kagent or the cluster is in trouble, or the command is
+wrong; 130 after Ctrl-C.
+
+Commands that print tables take `--output table|json|yaml|csv` (json is one object a line), `--wide`, `--sort NAME` and
+`--top N`. On a terminal a table is as wide as the terminal; in a pipe nothing is cut. Colours never say what a word does
+not say, and `NO_COLOR` switches them off.
+
+To complete commands, options, groups and topics in the shell, put one of these into its start-up file:
+
+```sh
+eval "$(_KAGENT_COMPLETE=bash_source kagent)"
+eval "$(_KAGENT_COMPLETE=zsh_source kagent)"
+_KAGENT_COMPLETE=fish_source kagent | source
+```
+"""
+
+
+def cli_page() -> str:
+    """docs/cli.md."""
+    parts = [CLI_HEAD]
+    with click.Context(root, info_name="kagent") as ctx:
+        for title, commands in COMMAND_SECTIONS.items():
+            parts.append(f"## {title}\n")
+            for name in commands:
+                command = root.get_command(ctx, name)
+                assert command is not None
+                parts += _command(command, ctx, name)
+    return "\n".join(parts)
+
+
+def _command(command: click.Command, parent: click.Context, name: str) -> Iterator[str]:
+    """A heading, what it does, and its options; then those of its commands."""
+    ctx = click.Context(command, info_name=name, parent=parent)
+    usage = " ".join(piece for piece in command.collect_usage_pieces(ctx) if piece != "[OPTIONS]")
+    yield f"### `{ctx.command_path}{' ' + usage if usage else ''}`\n"
+    yield "\n\n".join(" ".join(part.split()) for part in (command.help or "").split("\n\n")) + "\n"
+    options = [p for p in command.params if isinstance(p, click.Option) and not p.hidden]
+    rows = [record for option in options if (record := option.get_help_record(ctx))]
+    if rows:
+        lines = [
+            f"| `{names}` | {' '.join(about.split()).replace('|', chr(92) + '|')} |" for names, about in rows
+        ]
+        yield "\n".join(["| option | |", "|---|---|", *(line.replace("`|", "`\\|") for line in lines)]) + "\n"
+    for inner, each in command.commands.items() if isinstance(command, click.Group) else ():
+        yield from _command(each, ctx, inner)
+
+
+JSON_HEAD = """\
+# JSON on the recommendations topic
+
+<!-- Made from the code by `make docs`; the descriptions stand in kagent/contract/recommendation.py. -->
+
+The topic `kagent-recommendations` holds two kinds of messages, told apart by `type`: `recommendation` under the key
+`<cluster>/<group>`, and `state` under the key `<cluster>`. `kagent watch --json` prints them as they come. The same as JSON Schema:
+[recommendations.schema.json](schema/recommendations.schema.json), and as AsyncAPI: [asyncapi.json](schema/asyncapi.json).
+New optional fields may come at any time; anything else raises `schema`.
+"""
+JSON_MODELS = (Recommendation, State, Skew, MemberWork, Move, Alternative, Action, Basis, Outcome)
+JSON_ENUMS = (Status, Verdict, Severity, GroupKind, ActionType, Resolution)
+
+
+def json_page() -> str:
+    """docs/json.md."""
+    parts = [JSON_HEAD]
+    for model in JSON_MODELS:
+        schema = model.model_json_schema(by_alias=True)
+        models = {model.__name__: schema, **schema.get("$defs", {})}
+        parts.append(f"## {model.__name__}\n\n{' '.join((model.__doc__ or '').split())}\n")
+        parts.append("\n".join(_table(schema, models)).replace("| setting |", "| field |", 1) + "\n")
+    parts.append("## Words\n")
+    parts += [
+        f"- **{enum.__name__}**: " + ", ".join(f"`{word.value}`" for word in enum) for enum in JSON_ENUMS
+    ]
+    return "\n".join(parts) + "\n"
+
+
+PAGES = {"settings.md": settings_page, "cli.md": cli_page, "json.md": json_page}
 
 
 def write(folder: Path = DOCS) -> None:

@@ -15,6 +15,8 @@ class Span(click.ParamType):
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, int | float):
+            return float(value)  # a default
         try:
             seconds = to_seconds(value)
         except ValueError:

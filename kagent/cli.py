@@ -55,6 +55,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "jars": ("jars", "Fetch the Java archives into the cache."),
     },
     "Tools": {
+        "capture": ("capture", "Record groups of a live cluster into a folder."),
         "replay": ("replay", "Replay a captured group through the judgement, hours in minutes."),
         "decode": ("decode", "Decode records of __consumer_offsets, from hex or live."),
         "partition": ("partition", "Say which partition the producer puts a key in."),

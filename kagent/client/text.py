@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from kagent.advice.message import span
 from kagent.contract.recommendation import MemberWork, Recommendation, Resolution, State, Status
-from kagent.text import shown
+from kagent.text import shown, span
 
 SILENT_MS = 120_000
 """State messages come every 30 s; without one for this long, nobody judges."""

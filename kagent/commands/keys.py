@@ -84,6 +84,13 @@ def as_document(found: Any, counts: tuple[int, ...]) -> dict[str, Any]:
     }
 
 
+def _no_hot_keys(load: Any) -> str:
+    """Why no key is listed: the partitions are even, or the records of the full ones have no key that stands out."""
+    if load.max() <= 1.2 * load.mean():
+        return "No partition has more than 1.2 times the mean."
+    return "The full partitions have no key that stands out; the records may have no keys at all."
+
+
 def _print(found: Any, counts: tuple[int, ...], unit: str) -> None:
     from kagent.history.hot_keys import FITS, changes, hot
 
@@ -100,11 +107,11 @@ def _print(found: Any, counts: tuple[int, ...], unit: str) -> None:
     if rows:
         print_table(("hot partition", "× mean", "key", "share of partition"), rows)
     else:
-        click.echo("No partition has more than 1.2 times the mean.")
+        click.echo(_no_hot_keys(load))
     if found.fit < FITS:
         click.echo(
             f"Only {found.fit:.0%} lies where the Java producer's default partitioner would put it: the producer uses "
-            "another one, so what more partitions would change cannot be said."
+            "another one, so kagent cannot say what more partitions would change."
         )
         return
     print_table(

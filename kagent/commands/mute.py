@@ -43,6 +43,9 @@ def command(ctx: click.Context, group: str, seconds: float, why: str, off: bool,
     home, topic = settings.home_cluster(name), settings.topics.mutes
     if off:
         lifted = asyncio.run(_lifted(home, topic, name, group))
+        if not lifted:
+            click.echo(f"{shown(group)} is not muted; `kagent mutes` lists what is.")
+            return
         write(home, topic, dict.fromkeys(lifted))
         click.echo(f"{shown(group)} is no longer muted{_list(name, lifted, group)}.")
         return
@@ -87,8 +90,6 @@ async def _lifted(home: Cluster, topic: str, cluster: str, group: str) -> list[s
     records = (await current_mutes(home, topic)).records
     own = group_key(cluster, group)
     found = [key for key, record in records.items() if key == own or record.pattern == group]
-    if not found:
-        raise InputError(f"{shown(group)} is not muted; `kagent mutes` lists what is.")
     by = records[own].pattern if own in records else None
     if by is not None and by != group:
         raise InputError(

@@ -199,12 +199,14 @@ def _command(command: click.Command, parent: click.Context, name: str) -> Iterat
     options = [p for p in command.params if isinstance(p, click.Option) and not p.hidden]
     rows = [record for option in options if (record := option.get_help_record(ctx))]
     if rows:
-        lines = [
-            f"| `{names}` | {' '.join(about.split()).replace('|', chr(92) + '|')} |" for names, about in rows
-        ]
-        yield "\n".join(["| option | |", "|---|---|", *(line.replace("`|", "`\\|") for line in lines)]) + "\n"
+        lines = [_row(f"`{names}`", " ".join(about.split())) for names, about in rows]
+        yield "\n".join(["| option | |", "|---|---|", *lines]) + "\n"
     for inner, each in command.commands.items() if isinstance(command, click.Group) else ():
         yield from _command(each, ctx, inner)
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 JSON_HEAD = """\

@@ -11,6 +11,7 @@ from kagent.commands import completion
 from kagent.commands.common import chosen
 from kagent.commands.output import print_table
 from kagent.commands.spans import SPAN
+from kagent.commands.spark import started
 from kagent.text import shown
 
 
@@ -44,12 +45,10 @@ def command(
     settings, _, cluster = chosen(ctx)
     from kagent.history.hot_keys import sample, stretch
     from kagent.kafka.admin import Admin
-    from kagent.pipeline.service import ending
-    from kagent.pipeline.session import session
     from kagent.pipeline.spark_errors import told
 
     ranges, seconds = stretch(Admin(cluster), topic, last, most)
-    with ending(session(settings.pipeline, master)) as spark, told():
+    with started(settings, master, f"Sampling {shown(topic)}", delta=False) as spark, told():
         group = f"{settings.topics.prefix}keys"
         found = sample(spark, cluster, topic, ranges, seconds, by_bytes, group)
     counts = partitions or tuple(found.partitions * n for n in (1, 2, 3, 4))

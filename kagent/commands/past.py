@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import glob
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,12 +18,13 @@ import yaml
 
 from kagent.commands import completion
 from kagent.commands.common import effective
+from kagent.commands.spark import started
 from kagent.errors import InputError, SettingsError
 from kagent.policy import Policies
 from kagent.settings import GroupSettings, Settings
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from kagent.history.backtest import Range
 
@@ -48,21 +50,20 @@ class Past:
         from kagent.history.backtest import of_dump, of_history
         from kagent.history.service import place_of
 
-        with started(self.settings, self.master) as spark:
-            if self.dump:
-                yield of_dump(spark, self.dump, self.ends, self.cluster)
+        history = None if self.dump else place_of(self.settings, self.path)
+        refuse_missing(self.dump, self.ends, history.place if history else None)
+        with started(self.settings, self.master, "Replaying the past") as spark:
+            if history is None:
+                yield of_dump(spark, str(self.dump), self.ends, self.cluster)
             else:
-                yield of_history(spark, place_of(self.settings, self.path), self.cluster, self.within)
+                yield of_history(spark, history, self.cluster, self.within)
 
 
-@contextmanager
-def started(settings: Settings, master: str) -> Iterator[SparkSession]:
-    """A Spark session of the command's own."""
-    from kagent.pipeline.service import ending
-    from kagent.pipeline.session import session
-
-    with ending(session(settings.pipeline, master, delta=True)) as spark:
-        yield spark
+def refuse_missing(*places: str | None) -> None:
+    """Refuse before Spark starts what it would find missing minutes later. Raises InputError; URLs are left to Spark."""
+    for place in places:
+        if place and "://" not in place and not Path(place).exists() and not glob.has_magic(place):
+            raise InputError(f"{place} does not exist, so there is no past to read there.")
 
 
 def options(tick: float) -> Callable[[Callable[..., None]], Callable[..., None]]:

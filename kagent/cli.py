@@ -32,6 +32,8 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Act": {
         "plan": ("plan", "Plan the fewest moves that bring a group near its best."),
         "assign": ("assign", "Compute what each assignment strategy would give."),
+        "apply": ("apply", "Have a KIP-848 group take its open recommendation now."),
+        "assignor": ("assignor", "Say how brokers and Java consumers get kagent's assignor."),
         "mute": ("mute", "Silence the groups that match a name or pattern."),
         "mutes": ("mutes", "List the mutes: who, until when, which groups."),
         "alert": ("alert", "Send incidents to Alertmanager, PagerDuty, webhooks and apprise."),

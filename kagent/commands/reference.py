@@ -63,6 +63,7 @@ SECTIONS: Mapping[str, tuple[str, str]] = {
     "Topics": ("`topics`", "kagent's own topics."),
     "PipelineSettings": ("`pipeline`", "The Spark stream."),
     "WorkerSettings": ("`worker`", "The Faust worker."),
+    "HttpSettings": ("`worker.http`", "Who may see the page and the API, and how they are encrypted."),
     "PolicySettings": ("`policy`, and each entry of `groups`", POLICY_ABOUT),
     "Alertmanager": ("`alert.destinations.NAME`, type `alertmanager`", "Prometheus Alertmanager, API v2."),
     "PagerDuty": ("`alert.destinations.NAME`, type `pagerduty`", "PagerDuty Events v2."),

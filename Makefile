@@ -45,6 +45,10 @@ format: $(STAMP) ## write the format and the mendable lint
 # Unpacked, not installed: Debian's packages would start services.
 DEBS := $(or $(KAGENT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kagent)/debs
 
+.PHONY: docs
+docs: $(STAMP) ## write the reference pages that are made from the code
+	$(BIN)/python -m kagent.commands.reference
+
 .PHONY: debs
 debs: ## Prometheus and Alertmanager for the tests, into the cache, unless they are installed
 	@for tool in prometheus promtool prometheus-alertmanager; do \

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import Any
 
 import click
 
-from kagent.commands import lines, output
-from kagent.commands.common import live
+from kagent.commands import common, completion, lines, output
 from kagent.errors import InputError
 from kagent.strategies import STRATEGIES, Assignment, Scenario
 from kagent.strategies.answer import ALL, answered, plain
@@ -18,11 +17,11 @@ from kagent.text import shown
 
 
 @click.command()
-@click.argument("file", type=click.File("rb"), default="-")
+@click.argument("source", metavar="[GROUP | FILE]", default="-", shell_complete=completion.groups)
 @click.option(
     "--strategy", metavar="NAME", help=f"One of {', '.join(STRATEGIES)}, or all. Else the line's own."
 )
-@click.option("--group", metavar="NAME", help="Take the scenario from this live group instead.")
+@click.option("--group", metavar="NAME", hidden=True, help="The live group of this name.")
 @click.option(
     "--balance",
     type=click.FloatRange(0, 1),
@@ -32,25 +31,28 @@ from kagent.text import shown
 @click.pass_context
 def command(
     ctx: click.Context,
-    file: IO[bytes],
+    source: str,
     strategy: str | None,
     group: str | None,
     balance: float | None,
     as_json: bool,
 ) -> None:
-    """Compute assignments for the scenarios in FILE (JSON lines; standard input by default).
+    """Compute assignments for the live group GROUP, or for the scenarios in FILE (JSON lines; standard input by default).
 
-    The format of a line is in docs/strategies.md. With --group, what the cluster does not tell of the group is assumed, and
-    said on standard error. A line that cannot be read gets an error, the others their answer;
+    A name is taken for a file if there is one, else for a group; --group NAME is always a group.
+
+    The format of a line is in docs/strategies.md. What the cluster does not tell of a live
+    group is assumed, and printed on standard error. A line that cannot be read gets an error, the others their answer;
     the exit code is then 2.
     """
     if strategy not in (None, ALL, *STRATEGIES):
         raise InputError(
             f'--strategy: "{shown(strategy or "")}" is not known; there are {", ".join(STRATEGIES)}, all'
         )
+    group = source if common.is_group(source, group) else group
     failed = False
     strategy = strategy or (ALL if group else None)
-    for where, read in [live(ctx, group)] if group else lines.objects(file):
+    for where, read in [common.live(ctx, group)] if group else lines.objects(common.opened(ctx, source)):
         answer = answered(where, _checked(read), lines.ident(read), strategy, balance)
         failed = failed or bool(answer["error"])
         if as_json:

@@ -13,6 +13,7 @@ import click
 import orjson
 
 from kagent.check.run import UNSEEN, Checkup
+from kagent.commands import completion
 from kagent.commands.check import policies, watch
 from kagent.commands.common import chosen
 from kagent.commands.spans import SPAN
@@ -29,8 +30,9 @@ KNOCK = 3.0
 
 
 @click.command()
-@click.argument("group")
+@click.argument("group", shell_complete=completion.groups)
 @click.option(
+    "--worker",
     "--from",
     "source",
     metavar="URL",
@@ -51,7 +53,7 @@ def command(
     """
     if source and live:
         raise InputError(
-            "--from and --live exclude each other: a worker knows the past, a live look does not."
+            "--worker and --live exclude each other: a worker knows the past, a live look does not."
         )
     settings, name, cluster = chosen(ctx)
     url = source or worker_url(settings)

@@ -6,12 +6,12 @@ import json
 import math
 import sys
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import Any
 
 import click
 import numpy as np
 
-from kagent.commands import common, lines, output
+from kagent.commands import common, completion, lines, output
 from kagent.errors import InputError, KagentError
 from kagent.planner import Plan
 from kagent.planner.alternatives import Alternative
@@ -24,8 +24,8 @@ SHOWN_MOVES = 30
 
 
 @click.command()
-@click.argument("file", type=click.File("rb"), default="-")
-@click.option("--group", help="Plan for this live group instead of lines from FILE.")
+@click.argument("source", metavar="[GROUP | FILE]", default="-", shell_complete=completion.groups)
+@click.option("--group", hidden=True, help="The live group of this name.")
 @click.option(
     "--tolerance",
     type=click.FloatRange(0, 10),
@@ -38,21 +38,26 @@ SHOWN_MOVES = 30
 @click.pass_context
 def command(
     ctx: click.Context,
-    file: IO[bytes],
+    source: str,
     group: str | None,
     tolerance: float,
     max_moves: int | None,
     as_json: bool,
 ) -> None:
-    """Plan for the scenarios in FILE (JSON lines; standard input by default), or for a live group.
+    """Plan for the live group GROUP, or for the scenarios in FILE (JSON lines; standard input by default).
+
+    A name is taken for a file if there is one, else for a group; --group NAME is always a group.
 
     The format of a line is in docs/planner.md. A line that cannot be read gets an error, the others their answer;
     the exit code is then 2.
     """
     if math.isnan(tolerance):
         raise InputError("--tolerance: a number is expected")
+    group = source if common.is_group(source, group) else group
     failed = False
-    for where, read in [common.live(ctx, group)] if group is not None else lines.objects(file):
+    for where, read in (
+        [common.live(ctx, group)] if group is not None else lines.objects(common.opened(ctx, source))
+    ):
         ident = lines.ident(read)
         try:
             told, others = _planned(read, tolerance, max_moves)

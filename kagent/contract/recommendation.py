@@ -247,6 +247,11 @@ class State(Contract):
     judged: int = 0
     blind: int = 0
     ignored: int = 0
+    learning: int = Field(0, description="Groups too new to kagent to be judged; they are part of `judged`.")
+    learning_until: int | None = Field(
+        None, description="When the last of them is judged at the latest, ms since the epoch."
+    )
+    muted: int = Field(0, description="Groups that somebody silenced; they are part of `judged`.")
     open: int = 0
     workers: int = 1
 

@@ -17,6 +17,8 @@ from typing import Any
 import orjson
 
 from kagent.contract.events import Beat, GroupEvent, decode
+from kagent.contract.mute import MuteRecord, is_pattern
+from kagent.contract.mute import from_bytes as mute_from_bytes
 from kagent.contract.recommendation import Recommendation, State, Status, Verdict, to_bytes
 from kagent.contract.redaction import Redaction
 from kagent.detect.state import JudgeState
@@ -29,7 +31,8 @@ from kagent.incident.session import EvaluationSession
 from kagent.lag.log_end_coverage import unread
 from kagent.lag.log_ends import PAUSE, EndHistory
 from kagent.lag.observation import Mute, Observation, TopicInfo
-from kagent.policy import Policies
+from kagent.mutes import by_pattern
+from kagent.policy import Policies, Policy
 from kagent.settings import Settings
 from kagent.tables import coverage as coverage_table
 from kagent.tables import ends as ends_table
@@ -39,6 +42,7 @@ from kagent.worker.http.group_columns import glance
 from kagent.worker.http.live_view import LiveView
 from kagent.worker.ingest_progress import Coverage
 from kagent.worker.latency import Delays
+from kagent.worker.learning import is_learning, learned_by_ms
 from kagent.worker.offset_gaps import Arrival
 from kagent.worker.restore import adopt
 from kagent.worker.status import Summary, state_message
@@ -74,6 +78,7 @@ class Desk:
     infos: dict[str, dict[str, TopicInfo]] = field(default_factory=dict)
     names: dict[str, dict[str, str]] = field(default_factory=dict)
     mutes: dict[str, Mute] = field(default_factory=dict)
+    mute_patterns: dict[str, MuteRecord] = field(default_factory=dict)
     published: dict[str, Recommendation] = field(default_factory=dict)
     summaries: dict[tuple[str, int], Summary] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
@@ -214,10 +219,25 @@ class Desk:
             said = orjson.loads(record) if record else None
             if said is None:
                 self.mutes.pop(key, None)
+                self.mute_patterns.pop(key, None)
             else:
                 self.mutes[key] = Mute(int(said["until"]), str(said.get("why", "")), str(said.get("by", "")))
+                self._mute_pattern(key, record or b"")
         except (ValueError, KeyError, TypeError) as error:
             log.warning("a mute under %r cannot be read: %s", key, error)
+
+    def _mute_pattern(self, key: str, record: bytes) -> None:
+        """A pattern is kept apart: it holds for groups that came after it was set."""
+        if is_pattern(key.partition("/")[2]):
+            self.mute_patterns[key] = mute_from_bytes(record)
+
+    def mute_of(self, entry: Entry, now: int) -> Mute | None:
+        """The mute of a group: its own while it holds, else a pattern's."""
+        own = self.mutes.get(entry.key)
+        if (own is not None and now < own.until) or not self.mute_patterns:
+            return own
+        found = by_pattern(self.mute_patterns, entry.cluster, entry.group, now)
+        return own if found is None else Mute(found.until, found.why, found.by)
 
     def sampled(
         self, cluster: str, samples: Iterable[Any], names: Mapping[str, str], infos: Mapping[str, TopicInfo]
@@ -275,6 +295,9 @@ class Desk:
                 judged=counts[cluster, "judged"],
                 blind=counts[cluster, "blind"],
                 ignored=counts[cluster, "ignored"],
+                learning=counts[cluster, "learning"],
+                learning_until=counts[cluster, "learning_until"] or None,
+                muted=counts[cluster, "muted"],
                 open=opened[cluster],
             )
             for cluster, summary in summaries.items()
@@ -347,6 +370,7 @@ class Desk:
             counts[entry.cluster, "blind"] += 1
             return None
         counts[entry.cluster, "blind" if seen.blind or found.suppressed_by == "unwatched" else "judged"] += 1
+        self._count_state(entry, seen, policy, counts)
         if entry.unjudged_since is not None:
             self.delays.add("verdict", self.now - entry.unjudged_since)
             entry.unjudged_since = None
@@ -354,6 +378,18 @@ class Desk:
         quiet, said = found.model is None and seen.blind is None, self.published.get(entry.key)
         self.live.judged(partition, entry.key, at, quiet, lambda: glance(seen, found, policy), said)
         return found.candidate
+
+    def _count_state(
+        self, entry: Entry, seen: Observation, policy: Policy, counts: Counter[tuple[str, str]]
+    ) -> None:
+        """Count the group as muted or still being learned, for the state message."""
+        counts[entry.cluster, "muted"] += seen.muted
+        first_seen = entry.judged.first_seen if entry.judged else seen.now
+        commits = sum(topic.commits for topic in seen.commits.values())
+        if is_learning(first_seen, seen.now, commits, policy):
+            until = learned_by_ms(first_seen, policy)
+            counts[entry.cluster, "learning"] += 1
+            counts[entry.cluster, "learning_until"] = max(until, counts[entry.cluster, "learning_until"])
 
     def observe(self, partition: int, entry: Entry, at: int) -> Observation:
         """All that a judgement of this group rests on now."""
@@ -372,7 +408,7 @@ class Desk:
             topics=self.infos.get(entry.cluster, {}),
             as_of=coverage.as_of(entry.cluster, entry.source),
             blind=blind or unread(entry.commits, ends, self._blind_after, now),
-            mute=self.mutes.get(entry.key),
+            mute=self.mute_of(entry, at),
             patience=self._patience,
         )
 

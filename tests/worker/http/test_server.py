@@ -242,7 +242,7 @@ async def explained(client: Any, tmp_path: Path, *words: str) -> tuple[int, str]
 
     config = tmp_path / "kagent.yaml"
     config.write_text("clusters: {main: {bootstrap: 'unused:1'}}")
-    arguments = ["--config", str(config), "explain", *words, "--from", str(client.make_url("/"))]
+    arguments = ["--config", str(config), "explain", *words, "--worker", str(client.make_url("/"))]
     result = await asyncio.to_thread(CliRunner().invoke, root, arguments)
     return result.exit_code, result.output or str(result.exception)
 

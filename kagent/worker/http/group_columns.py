@@ -176,8 +176,12 @@ def quick_lag(seen: Observation) -> int | None:
 
 
 def _lateness(model: GroupModel) -> Any:
-    """Seconds that each member is behind; a few seconds of backlog between two commits are none."""
-    return np.where(model.lateness >= 1, model.lateness, 0.0)
+    """Seconds that each member is behind at least: never more than its oldest unread record is known to be old."""
+    oldest = np.zeros(len(model.names))
+    waits = _waits(model) & (model.owner >= 0)
+    np.maximum.at(oldest, model.owner[waits], model.age[0][waits])
+    late = np.minimum(model.lateness, oldest)  # without inflow yet, the model's own is as good as endless
+    return np.where(late >= 1, late, 0.0)
 
 
 def _waits(model: GroupModel) -> Any:
@@ -238,7 +242,7 @@ def _members(model: GroupModel, redaction: Redaction) -> MemberColumns:
         client_id=[redaction.client_id(m.client_id) for m in members] or [""] * len(names),
         host=[redaction.host(m.host) for m in members] or [""] * len(names),
         lag_records=_per_member(model, model.lags.shown).astype(int).tolist(),
-        seconds_behind=model.lateness.round(1).tolist(),
+        seconds_behind=_lateness(model).round(1).tolist(),
         inflow_per_s=_per_member(model, model.lags.inflow).round(2).tolist(),
         work=low.round(3).tolist(),
         speed=[

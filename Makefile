@@ -58,28 +58,37 @@ debs: ## Prometheus and Alertmanager for the tests, into the cache, unless they 
 	  ln -sfn $(DEBS)/usr/share/prometheus/alertmanager /usr/share/prometheus/alertmanager; } || \
 	  { echo "Debian's Alertmanager reads /usr/share/prometheus/alertmanager: install prometheus-alertmanager, or run make debs as root." >&2; exit 1; }
 
-# Maven from Maven Central, into the cache, where none is installed.
-MAVEN := 3.9.9
-MAVEN_HOME_HERE := $(or $(KAGENT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kagent)/apache-maven-$(MAVEN)
-MAVEN_TAR := https://repo.maven.apache.org/maven2/org/apache/maven/apache-maven/$(MAVEN)/apache-maven-$(MAVEN)-bin.tar.gz
-MAVEN_SHA512 := a555254d6b53d267965a3404ecb14e53c3827c09c3b94b5678835887ab404556bfaf78dcfe03ba76fa2508649dca8531c74bca4d5846513522404d48e8c4ac8b
-export MAVEN_TAR MAVEN_SHA512 MAVEN_HOME_HERE
-
-$(MAVEN_HOME_HERE)/bin/mvn:
-	@mkdir -p $(dir $(MAVEN_HOME_HERE))
-	@$(PYTHON) -c 'import hashlib, io, os, pathlib, tarfile, urllib.request as u; data = u.urlopen(os.environ["MAVEN_TAR"], timeout=120).read(); \
-	  assert hashlib.sha512(data).hexdigest() == os.environ["MAVEN_SHA512"], "Maven: the download is not what was expected; try again."; \
-	  tarfile.open(fileobj=io.BytesIO(data)).extractall(pathlib.Path(os.environ["MAVEN_HOME_HERE"]).parent)'
+.PHONY: maven
+maven:
+	@command -v mvn >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get -qq update && apt-get -qq install -y --no-install-recommends maven; } || \
+	  { echo 'Install Maven (apt-get install maven): the Java assignors are built with it.' >&2; exit 1; }
 
 # The same sources and JDK give the same jar, byte for byte; it is in the repository, so that only who changes it needs a JDK.
 .PHONY: java
-java: $(if $(shell command -v mvn),,$(MAVEN_HOME_HERE)/bin/mvn) ## build and test the Java assignors, and put the jar into the package
+java: maven ## build and test the Java assignors, and put the jar into the package
 	@test -x "$${JAVA_HOME:-/nowhere}/bin/javac" || command -v javac >/dev/null || { echo 'There is no javac: install a JDK of version 17 or later (openjdk-17-jdk-headless), or set JAVA_HOME.' >&2; exit 1; }
-	"$$(command -v mvn || echo $(MAVEN_HOME_HERE)/bin/mvn)" --batch-mode --quiet --no-transfer-progress -f java/pom.xml clean package
+	mvn --batch-mode --quiet --no-transfer-progress -f java/pom.xml clean package
 	cp java/target/kagent-assignor.jar kagent/assignor/kagent-assignor.jar
 
+# From apt, so that it is kept up to date; the libraries' lock file names versions and hashes.
+.PHONY: browser
+browser: ## Chromium and the page's libraries, for the page's tests
+	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium; } || \
+	  { echo 'Install chromium (apt-get install chromium): the tests of the page need it.' >&2; exit 1; }
+	@command -v npm >/dev/null || { echo 'Install npm: the page is checked with axe-core.' >&2; exit 1; }
+	@test frontend/node_modules/.package-lock.json -nt frontend/package-lock.json || npm ci --prefix frontend --ignore-scripts --no-audit --no-fund --loglevel=error
+
+.PHONY: ui
+ui: $(STAMP) ## copy the page's libraries from npm into the package, as their lock file has them
+	npm ci --prefix frontend --ignore-scripts --no-audit --no-fund --loglevel=error
+	$(BIN)/python frontend/vendor.py
+
+.PHONY: screenshot
+screenshot: $(STAMP) browser ## take the picture of the page in README anew
+	KAGENT_SCREENSHOT=docs/images/page.png $(BIN)/python -m pytest -q -p no:randomly tests/worker/http/test_page.py -k picture
+
 .PHONY: test
-test: setup debs ## everything, with a real broker and Spark
+test: setup debs browser ## everything, with a real broker and Spark
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy

@@ -47,7 +47,7 @@ pytest_plugins = [
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Settings of the person who runs the tests are not seen by them."""
     for name in list(os.environ):
-        if name.startswith("KAGENT_") and name != "KAGENT_CACHE":
+        if name.startswith("KAGENT_") and name not in ("KAGENT_CACHE", "KAGENT_SCREENSHOT"):
             monkeypatch.delenv(name)
 
 

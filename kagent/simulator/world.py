@@ -260,7 +260,7 @@ def _clients(
     commits = [made.commits or f.commits for f in mine]
     contents = [made.contents or f.contents for f in mine]
     bytes_ = [made.record_bytes or float(np.exp(r.uniform(np.log(70), np.log(2000)))) for r in randoms]
-    own = scenario.commit == Scenario.commit and made.protocol != "instant"
+    own = scenario.commit == Scenario.commit and bool(made.family) and made.protocol != "instant"
     return ClientColumns(
         families=mine,
         even=np.array([s == "even" for s in service]),

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kagent.advice.judge import minded, unread_since
 from kagent.contract.recommendation import Recommendation
 from kagent.group_key import group_key
+from kagent.incident.evaluate import IDLE_S, has_open_questions, young_ms
 from kagent.incident.session import Ask, EvaluationSession
 from kagent.lag.commits import GONE
 from kagent.lag.log_ends import UNKNOWN, EndHistory
@@ -46,8 +46,8 @@ class Mind:
         """Whether the group is to be looked at whatever its lag."""
         state = self.session.states.get(group_key(seen.cluster, seen.group))
         idle = seen.roster is not None and any(not m.assigned for m in seen.roster.members)
-        remembers = state is None or bool(state.incident or state.streak)
-        return remembers or idle or (state is not None and minded(state, seen.now, policy))
+        remembers = state is None or state.incident is not None
+        return remembers or idle or (state is not None and has_open_questions(state, seen.now, policy))
 
 
 def loud(table: Table, ends: Mapping[str, EndHistory], as_of: int, policy: Policy) -> Flags:
@@ -59,11 +59,12 @@ def loud(table: Table, ends: Mapping[str, EndHistory], as_of: int, policy: Polic
         unread = (history.end.reshape(shape) - committed > policy.allowed_lag) & (committed != GONE)
         gaps = table.gaps[:, code]
         least = np.where(gaps[:, -3] < NEVER, gaps.min(axis=1), 0)  # the usual gap is no shorter
-        floor = as_of - np.maximum(unread_since(policy, 0), 2 * least)
+        floor = as_of - np.maximum(young_ms(0), 2 * least)
         times = table.time[:, here].ravel()
-        before, _ = history.bracket(np.arange(times.size), times, int(policy.clock_slack * 1000))
+        before, _ = history.bracket(np.arange(times.size), times)
         before = before.reshape(shape)
-        late = (before != UNKNOWN) & (before - committed > policy.allowed_lag)
+        spare = np.maximum(IDLE_S * history.rates().reshape(shape), policy.allowed_lag)
+        late = (before != UNKNOWN) & (before - committed > spare)
         old = table.moved[:, here] < floor[:, None]
         out |= (unread & (late | old | (start > committed))).any(axis=1)
     return out

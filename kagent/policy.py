@@ -1,4 +1,4 @@
-"""When to speak: a frozen policy per group pattern. State is apart (``kagent.advice.state``), the clock is passed in.
+"""When to speak: a frozen policy per group pattern. State is apart (``kagent.detect.state``), the clock is passed in.
 
 All times are seconds. The defaults are for production; a demonstration may shorten them and should say so.
 """

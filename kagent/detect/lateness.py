@@ -7,7 +7,6 @@ record and ratios of lags jump when a client serves one partition's fetch after 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from statistics import median
 
 import numpy as np
 
@@ -34,7 +33,7 @@ def gap_s(known: MemberState | None, cadence_ms: float) -> float:
     """The member's median gap between commits, in s; the topic's until three gaps of its own are known."""
     if known is None or len(known.gaps) < KNOWN_GAPS:
         return cadence_ms / 1000
-    return float(median(known.gaps)) / 1000
+    return float(np.median(known.gaps)) / 1000
 
 
 def judged_at(lags: Lags, owner: Longs, committed_at: Longs, gaps_s: Floats) -> Longs:
@@ -86,7 +85,7 @@ def virtual_lateness_s(
             return 0.0
         before = after - 1
         share = (reached - total[before]) / max(total[after] - total[before], 1e-9)
-        return max(0.0, (at - (times[before] + share * (times[after] - times[before]))) / 1000)
+        return float(max(0.0, (at - (times[before] + share * (times[after] - times[before]))) / 1000))
     span = max(0.0, (at - times[0]) / 1000)
     usual = max(inflow, (total[-1] - total[0]) / max((times[-1] - times[0]) / 1000, STALE_RATE_S), 1e-3)
     return float(span + (total[0] - reached) / usual)
@@ -97,14 +96,14 @@ def _summed(lags: Lags, ends: Mapping[str, EndHistory], rows: Longs, cost: Float
     curves: list[tuple[Floats, Floats]] = []
     for code in np.unique(lags.topic[rows]).tolist():
         mine = rows[lags.topic[rows] == code]
-        times, total = ends[lags.topics[code]].curve(lags.partition[mine])
+        times, records = ends[lags.topics[code]].curve(lags.partition[mine])
         if len(times):
-            curves.append((times.astype(np.float64), total * float(cost[mine[0]])))
+            curves.append((times.astype(np.float64), np.asarray(records * float(cost[mine[0]]), np.float64)))
     if len(curves) <= 1:
         return curves[0] if curves else (np.zeros(0), np.zeros(0))
-    every = np.unique(np.concatenate([times for times, _ in curves]))
-    every = every[every >= max(times[0] for times, _ in curves)]
+    every = np.unique(np.concatenate([at for at, _ in curves]))
+    every = every[every >= max(float(at[0]) for at, _ in curves)]
     total = np.zeros(len(every))
-    for times, of_topic in curves:
-        total += np.interp(every, times, of_topic)
+    for at, work in curves:
+        total += np.interp(every, at, work)
     return every, total

@@ -1,5 +1,5 @@
-"""The story of one group as it stands: who is overloaded, by what evidence, what to do, what it gains, and why it is not
-spoken of when it is not. Pure: a look in, plain values out."""
+"""The story of one group as it stands: who is late, by what evidence, what to do, what it gains, and why it is not published
+when it is not. Pure: a model in, plain values out."""
 
 from __future__ import annotations
 
@@ -7,78 +7,131 @@ from typing import Any
 
 import numpy as np
 
-from kagent.advice.judge import Judgement
-from kagent.advice.look import Look
-from kagent.advice.message import compose, span, tell
-from kagent.advice.state import JudgeState
-from kagent.advice.verdicts import Finding, findings
 from kagent.contract.recommendation import Recommendation, Status
+from kagent.detect.capacity import kept
+from kagent.detect.finding import Finding
+from kagent.detect.group_model import GroupModel
+from kagent.detect.state import JudgeState
+from kagent.detect.units import co_partitioned
+from kagent.incident.evaluate import Judgement, model_of
+from kagent.incident.suppression import REASONS
 from kagent.lag.log_ends import UNKNOWN
 from kagent.lag.membership import NOBODY
+from kagent.lag.observation import Observation
+from kagent.policy import Policy
+from kagent.recommend.render import compose, diagnose
+from kagent.text import span
 
-WHY_NOT = {
-    "ignored": "the settings leave this group out (`ignore`, or one of the built-in patterns)",
-    "blind": "kagent cannot see the group now, so nothing opens and nothing resolves",
-    "unwatched": "log ends were not read when it committed last; it is judged again from its next commits on",
-    "muted": "somebody muted it",
-    "cooldown": "an incident of it was resolved not long ago",
-    "learning": "it is new to kagent: its habits are learned first",
-    "min_behind": "the member is not far enough behind (`min_behind`)",
-    "evaluations": "it has not held for enough evaluations in a row yet",
-    "not_stable": "the group is rebalancing",
-    "settling": "the last rebalance is too recent: lags are the pause's, not the assignment's",
-    "one_commit": "it rests on a single commit of that member so far",
-    "level": "all partitions of the topic are equally late and do not get later: a delay on purpose looks like that",
-    "may_drain": "it has not lasted long enough to tell it from a burst that drains by itself (`hold`)",
-    "draining": "at the present speed it will have drained by itself within `hold`",
-    "confirming": "the coordinator has borne it out once and is asked again one commit gap later",
-    "rewound": "somebody set the group back not long ago, and it is working through what it reads again",
-}
+Looked = tuple[GroupModel, tuple[Finding, ...]]
 
 
-def explain(judged: Judgement, look: Look | None = None) -> dict[str, Any]:
-    """Everything there is to say of a group, as plain values. ``look``: where the judgement made none (a quiet group)."""
-    look = look or judged.look
-    if look is None:
-        return {"verdict": judged.verdict, "not_opened": WHY_NOT.get(judged.held or "", judged.held)}
-    found = findings(look)
+def look_at(judged: Judgement, seen: Observation, state: JudgeState, policy: Policy) -> Looked:
+    """The model and findings of a judgement; built anew where it made none (a healthy group)."""
+    if judged.model is not None:
+        return judged.model, judged.findings
+    return model_of(seen, state, policy)
+
+
+def explain(judged: Judgement, looked: Looked | None = None) -> dict[str, Any]:
+    """Everything there is to say of a group, as plain values."""
+    if looked is None and judged.model is not None:
+        looked = judged.model, judged.findings
+    if looked is None:
+        why = judged.suppressed_by
+        return {"verdict": judged.verdict, "not_opened": REASONS.get(why or "", why)}
+    model, found = looked
     lead = found[0] if found else None
-    story = tell(look, lead) if lead else None
-    said = compose(story, "", look.now, Status.OPEN) if story else None
+    diagnosis = diagnose(model, lead) if lead else None
+    message = compose(diagnosis, "", model.now, Status.OPEN) if diagnosis else None
+    roster, members = model.roster, judged.state.members
     return {
-        "cluster": look.seen.cluster,
-        "group": look.seen.group,
-        "kind": str(look.kind),
-        "state": look.roster.state if look.roster else None,
-        "generation": look.roster.generation if look.roster else None,
-        "protocol": look.roster.protocol if look.roster else None,
-        "verdict": str(story.verdict) if story else "balanced",
+        "cluster": model.seen.cluster,
+        "group": model.seen.group,
+        "kind": str(model.kind),
+        "state": roster.state if roster else None,
+        "generation": roster.generation if roster else None,
+        "protocol": roster.protocol if roster else None,
+        "verdict": _verdict(judged, lead),
         "open": judged.state.incident.id if judged.state.incident else None,
         "not_opened": _not_opened(judged, lead),
-        "blind": look.seen.blind,
-        "skew": round(look.load.skew, 3) if look.by_member else None,
-        "threshold": look.policy.threshold,
-        "reason": said.reason if said else "No member is behind for certain.",
-        "since": judged.state.streak.since if judged.state.streak else None,
-        "members": _members(look),
-        "topics": _topics(look),
-        "costs": {t: [k.value, k.intervals] for t, k in look.rates.cost.items()},
-        "speeds": {n: [round(k.value, 3), k.intervals] for n, k in look.rates.speed.items()},
-        "recommendation": said.model_dump(mode="json", by_alias=True) if said else None,
+        "blind": model.seen.blind,
+        "skew": round(model.skew, 3) if len(model.names) > 1 else None,
+        "threshold": model.policy.threshold,
+        "reason": message.reason if message and lead and lead.ripe else _calm(model),
+        "since": lead.since if lead else None,
+        "evidence": _evidence(model, lead),
+        "members": _members(model),
+        "topics": _topics(model),
+        "costs": {t: [c, 0] for t, c in _costs(model).items()},
+        "speeds": {
+            n: [round(float(c), 3), len(kept(members[n].windows, model.now))]
+            for n, c, m in zip(
+                model.names, model.capacity.rate.mid.tolist(), model.capacity.measured.tolist(), strict=True
+            )
+            if m and n in members
+        },
+        "co_partitioned": co_partitioned(model.policy, model.kind),
+        "recommendation": message.model_dump(mode="json", by_alias=True) if message else None,
         "others": [str(f.verdict) for f in found[1:]],
-        **_past(judged.state, look),
+        **_past(judged.state, model),
     }
 
 
-def _past(state: JudgeState, look: Look) -> dict[str, Any]:
-    """What is remembered of the group; times in ms."""
-    incident, mute = state.incident, look.seen.mute
+def _verdict(judged: Judgement, lead: Finding | None) -> str:
+    if judged.state.incident is not None:
+        return judged.state.incident.verdict
+    return str(lead.verdict) if lead and lead.ripe else "balanced"
+
+
+def _calm(model: GroupModel) -> str:
+    """What is said where nothing is reported: how late the latest member is."""
+    at = model.worst
+    if at < 0 or model.lateness[at] < model.policy.min_behind:
+        return "No member is late."
+    return f"{model.names[at]} is {span(float(model.lateness[at]))} behind."
+
+
+def _evidence(model: GroupModel, lead: Finding | None) -> dict[str, Any] | None:
+    """How much evidence there is, how much is needed, and what would add to it."""
+    if lead is None:
+        return None
+    adds = {
+        "evidence": "commits in which the member is late and getting later, or, if it drains, visible progress",
+        "votes": "further looks that find the same",
+        "unsure": "busy windows of the members, from which their speed is measured",
+        "draining": "the member falling further behind",
+        "after_pause": "the member falling further behind",
+    }
     return {
-        "as_of": look.now,
+        "verdict": str(lead.verdict),
+        "seconds": round(lead.evidence_s),
+        "needed_seconds": round(lead.needed_s),
+        "missing": lead.missing,
+        "adds": adds.get(lead.missing or ""),
+        "longest_that_ended_by_itself": {k: h.longest_s for k, h in model.state.habits.items()},
+    }
+
+
+def _costs(model: GroupModel) -> dict[str, float]:
+    """Relative cost of a record by topic."""
+    topics, cost = model.lags.topics, model.cost
+    return {
+        t: round(float(cost[model.lags.topic == code][0]), 3)
+        for code, t in enumerate(topics)
+        if (model.lags.topic == code).any()
+    }
+
+
+def _past(state: JudgeState, model: GroupModel) -> dict[str, Any]:
+    """What is remembered of the group; times in ms."""
+    incident, mute = state.incident, model.seen.mute
+    muted = mute is not None and model.seen.muted
+    return {
+        "as_of": model.now,
         "known_since": state.first_seen,
         "rebalanced_at": state.generation_at or None,
-        "cooldown_until": state.cooldown_until if state.cooldown_until > look.now else None,
-        "muted": {"until": mute.until, "why": mute.why, "by": mute.by} if mute and look.seen.muted else None,
+        "cooldown_until": state.cooldown_until if state.cooldown_until > model.now else None,
+        "muted": {"until": mute.until, "why": mute.why, "by": mute.by} if mute and muted else None,
         "incident": incident
         and {
             "id": incident.id,
@@ -95,34 +148,42 @@ def _past(state: JudgeState, look: Look) -> dict[str, Any]:
 
 
 def _not_opened(judged: Judgement, lead: Finding | None) -> str | None:
-    if judged.state.incident or (lead is None and judged.held is None):
+    if judged.state.incident or (lead is None and judged.suppressed_by is None):
         return None
-    reason = judged.dropped or judged.held
-    return WHY_NOT.get(reason, reason) if reason else None
+    reason = judged.rejected_by or judged.suppressed_by
+    return REASONS.get(reason, reason) if reason else None
 
 
-def _members(look: Look) -> list[dict[str, Any]]:
-    load = look.load
-    order = np.argsort(-load.high, kind="stable").tolist() if len(load.names) else []
+def _members(model: GroupModel) -> list[dict[str, Any]]:
+    low, high = model.seconds_of_work
+    held = np.bincount(model.owner[model.owner >= 0], minlength=len(model.names))
+    waits = np.bincount(
+        model.owner[model.owner >= 0], model.columns.backlog[model.owner >= 0], len(model.names)
+    )
     return [
         {
-            "member": load.names[at],
-            "partitions": int(load.partitions[at]),
-            "lag_at_least": round(float(load.lag[at])),
-            "work_at_least": round(float(load.low[at]), 3),
-            "work_at_most": round(float(load.high[at]), 3),
-            "unit": load.unit,
-            "inflow_per_s": round(float(load.inflow[at]), 2),
-            "seconds_behind": round(float(load.behind[at]), 1),
-            "known": bool(load.known[at]),
+            "member": model.names[at],
+            "partitions": int(held[at]),
+            "lag_at_least": round(float(waits[at])),
+            "work_at_least": round(float(low[at]), 3),
+            "work_at_most": round(float(high[at]), 3),
+            "unit": "seconds" if model.works_in_seconds else "records",
+            "inflow_per_s": round(float(model.inflow.mid[at]), 2),
+            "capacity_per_s": round(float(model.capacity.rate.mid[at]), 2)
+            if model.capacity.measured[at]
+            else None,
+            "drain_s": round(float(model.drain[at])) if np.isfinite(model.drain[at]) else None,
+            "seconds_behind": round(float(model.lateness[at]), 1),
+            "known": bool(model.columns.committed_at[at] > 0),
         }
-        for at in order
+        for at in np.argsort(-high, kind="stable").tolist()
     ]
 
 
-def _topics(look: Look) -> list[dict[str, Any]]:
+def _topics(model: GroupModel) -> list[dict[str, Any]]:
     """Per topic: shown lag, and what is not counted and why."""
-    lags, out = look.lags, []
+    lags, out = model.lags, []
+    age, beyond = model.age
     for code, topic in enumerate(lags.topics):
         mine = lags.topic == code
         known = mine & (lags.shown != UNKNOWN)
@@ -132,14 +193,14 @@ def _topics(look: Look) -> list[dict[str, Any]]:
                 "partitions": int(mine.sum()),
                 "lag": int(lags.shown[known].sum()),
                 "no_commit": int((mine & ~known).sum()),
-                "unassigned": int((mine & (lags.owner == NOBODY)).sum()) if look.by_member else 0,
+                "unassigned": int((mine & (lags.owner == NOBODY)).sum()) if model.by_member else 0,
                 "orphaned": bool(mine.any() and lags.orphaned[mine].all()),
                 "lost": int(lags.lost[mine].sum()),
-                "standing": int((mine & look.stopped).sum()),
+                "standing": int((mine & model.excluded).sum()),
                 "at_most": bool(lags.at_most[mine].any()),
-                "paced": bool(look.paced[mine].any()),
-                "oldest_unread_s": round(float(look.age[mine].max(initial=0.0)), 1),
-                "older_than_known": bool(look.beyond[mine].any()),
+                "paced": False,
+                "oldest_unread_s": round(float(age[mine].max(initial=0.0)), 1),
+                "older_than_known": bool(beyond[mine].any()),
                 "cadence_s": round(float(lags.cadence[mine].max(initial=0.0)) / 1000, 1),
             }
         )
@@ -155,7 +216,8 @@ def lines(story: dict[str, Any]) -> list[str]:
     if story["blind"]:
         out.append(f"Blind: {story['blind']}.")
     if story["not_opened"]:
-        out.append(f"Not spoken of: {story['not_opened']}.")
+        out.append(f"Not reported: {story['not_opened']}.")
+    out += _evidence_lines(story)
     out += _past_lines(story)
     for m in story["members"][:20]:
         out.append(_member_line(m))
@@ -163,6 +225,14 @@ def lines(story: dict[str, Any]) -> list[str]:
         out.append(_topic_line(t))
     raw = story["recommendation"]
     return out + (_advice_lines(Recommendation.model_validate(raw)) if raw else [])
+
+
+def _evidence_lines(story: dict[str, Any]) -> list[str]:
+    found = story.get("evidence")
+    if not found or not found["missing"]:
+        return []
+    adds = f"; what adds: {found['adds']}" if found["adds"] else ""
+    return [f"Evidence for {found['verdict']}: {found['seconds']} s of {found['needed_seconds']} s{adds}."]
 
 
 def _past_lines(story: dict[str, Any]) -> list[str]:
@@ -175,18 +245,18 @@ def _past_lines(story: dict[str, Any]) -> list[str]:
     if incident:
         more = [f"followed {ago(incident['followed_at'])}"] if incident["followed_at"] else []
         more += [name for name in ("superseded", "stale") if incident[name]]
-        said = "".join(f", {m}" for m in more)
-        out.append(f"Open as {incident['id']} since {ago(incident['opened_at'])}{said}.")
+        out.append(
+            f"Open as {incident['id']} since {ago(incident['opened_at'])}{''.join(f', {m}' for m in more)}."
+        )
     elif story["since"]:
         out.append(f"Seen like this since {ago(story['since'])}.")
     if story["muted"]:
         left = span((story["muted"]["until"] - now) / 1000)
-        out.append(
-            f"Muted by {story['muted']['by'] or 'somebody'} for another {left}: {story['muted']['why']}."
-        )
+        who = f" by {story['muted']['by']}" if story["muted"]["by"] else ""
+        out.append(f"Muted{who} for another {left}: {story['muted']['why']}.")
     if story["cooldown_until"]:
         out.append(
-            f"Silent for another {span((story['cooldown_until'] - now) / 1000)} after the last incident."
+            f"In cooldown for another {span((story['cooldown_until'] - now) / 1000)} after the last incident."
         )
     last = story.get("last")
     if last and not incident:
@@ -201,14 +271,15 @@ def _past_lines(story: dict[str, Any]) -> list[str]:
 def _member_line(m: dict[str, Any]) -> str:
     late = f"{span(m['seconds_behind'])} behind" if m["known"] else "not known now"
     unit = "s of work" if m["unit"] == "seconds" else "records"
+    speed = f" of {m['capacity_per_s']:g} it can do" if m.get("capacity_per_s") else ""
     return (
         f"  {m['member']}: {m['partitions']} partitions, {m['work_at_least']:g}–{m['work_at_most']:g} {unit}, "
-        f"{m['inflow_per_s']:g} records/s in, {late}"
+        f"{m['inflow_per_s']:g} records/s in{speed}, {late}"
     )
 
 
 def _topic_line(t: dict[str, Any]) -> str:
-    said = [f"lag {'≤ ' if t['at_most'] else ''}{t['lag']}"]
+    parts = [f"lag {'≤ ' if t['at_most'] else ''}{t['lag']}"]
     for name, words in (
         ("no_commit", "without a commit"),
         ("unassigned", "held by nobody"),
@@ -216,30 +287,30 @@ def _topic_line(t: dict[str, Any]) -> str:
         ("standing", "standing still"),
     ):
         if t[name]:
-            said.append(f"{t[name]} {words}")
+            parts.append(f"{t[name]} {words}")
     if t["orphaned"]:
-        said.append("read by no member: not counted")
-    if t["paced"]:
-        said.append("always the same time behind: delayed on purpose, not counted")
+        parts.append("read by no member: not counted")
     if t["oldest_unread_s"]:
-        said.append(f"oldest unread {'≥ ' if t['older_than_known'] else ''}{span(t['oldest_unread_s'])}")
-    return f"  {t['topic']}: {', '.join(said)}"
+        parts.append(f"oldest unread {'≥ ' if t['older_than_known'] else ''}{span(t['oldest_unread_s'])}")
+    return f"  {t['topic']}: {', '.join(parts)}"
 
 
-def _advice_lines(said: Recommendation) -> list[str]:
+def _advice_lines(message: Recommendation) -> list[str]:
     marks = {"yes": "do", "unknown": "perhaps", "no": "not possible"}
     out = []
-    for action in said.actions:
+    for action in message.actions:
         why = f" ({action.reason})" if action.reason else ""
         out.append(f"  {marks[action.feasible]}: {action.how}{why}")
-    if said.skew.after is not None and said.moves:
-        bound = f", no assignment gets below {said.skew.lower_bound:.2f}" if said.skew.lower_bound else ""
-        out.append(
-            f"  ideal plan: {said.move_count} moves, skew {said.skew.now:.2f} → {said.skew.after:.2f}{bound}"
+    if message.skew.after is not None and message.moves:
+        bound = (
+            f", no assignment gets below {message.skew.lower_bound:.2f}" if message.skew.lower_bound else ""
         )
-    for other in said.alternatives:
+        out.append(
+            f"  ideal plan: {message.move_count} moves, skew {message.skew.now:.2f} → {message.skew.after:.2f}{bound}"
+        )
+    for other in message.alternatives:
         note = f", unsafe: {other.unsafe}" if other.unsafe else ""
         out.append(f"  under {other.strategy}: skew {other.skew:.2f}, {other.moves} moves{note}")
-    if said.frontier:
-        out.append("  frontier: " + ", ".join(f"{k} moves → {w:g}" for k, w in said.frontier))
+    if message.frontier:
+        out.append("  frontier: " + ", ".join(f"{k} moves → {w:g}" for k, w in message.frontier))
     return out

@@ -10,9 +10,9 @@ from collections.abc import Container, Iterable, Iterator, Mapping, MutableMappi
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from kagent.advice.state import JudgeState
 from kagent.contract.events import GroupEvent
 from kagent.contract.redaction import CLEAR, Redaction
+from kagent.detect.state import JudgeState
 from kagent.group_key import group_key
 from kagent.groups import GroupState, view
 from kagent.lag.commits import TopicCommits

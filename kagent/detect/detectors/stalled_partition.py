@@ -23,6 +23,7 @@ from kagent.detect.group_model import GroupModel
 from kagent.detect.inflow import names_of
 from kagent.detect.standing import HABIT_FACTOR, SOLE_FACTOR, habit
 from kagent.detect.state import Standing
+from kagent.lag.measure import Flags
 from kagent.text import shown, span
 
 VERDICT = Verdict.STALLED
@@ -92,9 +93,10 @@ def stands_through(model: GroupModel) -> bool:
     )
 
 
-def _others(model: GroupModel, at: int) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+def _others(model: GroupModel, at: int) -> Flags:
     """Other partitions of the topic with something unread lately."""
-    others = model.relevant & (model.lags.topic == model.lags.topic[at]) & (model.lags.inflow > 0)
+    same = model.lags.topic == model.lags.topic[at]
+    others = np.asarray(model.relevant & same & (model.lags.inflow > 0), np.bool_)
     others[at] = False
     return others
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kagent.lag.commits import GAPS, GONE, TopicCommits
+from kagent.lag.commits import GAPS, GONE, LATEST, TopicCommits
 from kagent.simulator.committing import taken
 from kagent.simulator.scenario import Topic
 from kagent.simulator.world import Flags, Longs, World
@@ -36,6 +36,8 @@ class Table:
     commits: Longs
     first: Longs
     rewound: Longs
+    recent: Longs
+    """(seeds, partitions, LATEST): the latest different offsets, the newest last; NEVER where there was none yet."""
     clock: Longs
     """How far the broker's clock is ahead of kagent's, ms: one entry a seed."""
     stood: int = 0
@@ -57,6 +59,7 @@ class Table:
             commits=np.ones((seeds, len(topics)), np.int64),
             first=np.repeat(time.min(axis=1)[:, None], len(topics), axis=1),
             rewound=np.zeros((seeds, len(topics)), np.int64),
+            recent=_first(world.committed.astype(np.int64)),
             clock=np.zeros(seeds, np.int64),
             stood=time.size,
         )
@@ -94,12 +97,21 @@ class Table:
         self.gaps[new, code, -1] = gap[new]
         back = np.where(again & (offset < before), time, 0).max(axis=1)
         self.rewound[:, code] = np.maximum(self.rewound[:, code], back)
-        self.moved[:, here] = np.where(made & (offset != before), time, self.moved[:, here])
+        self._progress(here, made & (offset != before), offset, time)
         self.committed[:, here] = np.where(made, offset, before)
         self.time[:, here] = np.where(made, time, told)
         self.stood += 1
         self.source[:, here] = np.where(made, self.stood, self.source[:, here])
         self.commits[:, code] += some
+
+    def _progress(self, here: slice, changed: Flags, offset: Longs, time: Longs) -> None:
+        """Progress is a rise of the least of the last three offsets."""
+        known = self.recent[:, here]
+        kept = np.concatenate([known[:, :, 1:], offset[:, :, None]], axis=2)
+        few = (known[:, :, 0] == NEVER) | (known == GONE).any(axis=2)
+        progress = changed & (few | (kept.min(axis=2) > known.min(axis=2)))
+        self.moved[:, here] = np.where(progress, time, self.moved[:, here])
+        self.recent[:, here] = np.where(changed[:, :, None], kept, known)
 
     def rows(self, at: int) -> dict[str, TopicCommits]:
         """One group's rows of the lag table."""
@@ -118,8 +130,13 @@ class Table:
                 int(self.commits[at, code]),
                 int(self.first[at, code]),
                 int(self.rewound[at, code]),
+                [[o for o in latest if o != NEVER] for latest in self.recent[at, here].tolist()],
             )
         return made
+
+
+def _first(committed: Longs) -> Longs:
+    return np.concatenate([np.full((*committed.shape, LATEST - 1), NEVER), committed[:, :, None]], axis=2)
 
 
 def _ms(time: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Longs:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import faust
+import msgspec
 
+from kagent.contract.admission import Cluster, Group, Partition
 from kagent.contract.events import GroupEvent, TopicOffsets, TopicTombstones
 from kagent.lag.commits import TopicCommits
 from kagent.lag.commits import apply as commit
@@ -18,14 +19,15 @@ from kagent.lag.commits import apply as commit
 NAME = "lag"
 
 
-class LagRow(faust.Record, include_metadata=False):
+class LagRow(msgspec.Struct):
     """``partition``: of the events topic; ``commits``: kagent.lag.commits.TopicCommits as JSON."""
 
-    cluster: str
-    group: str
+    cluster: Cluster
+    group: Group
     topic: str
-    partition: int
+    partition: Partition
     commits: dict[str, Any]
+    version: int = 1
 
 
 def key(group_key: str, topic: str) -> str:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import faust
+import msgspec
 
+from kagent.contract.admission import Cluster, Group, Partition
 from kagent.contract.events import GroupEvent
 from kagent.groups import GroupState
 from kagent.groups import apply_all as fold
@@ -17,14 +18,15 @@ from kagent.offsets import Record
 NAME = "members"
 
 
-class MembersRow(faust.Record, include_metadata=False):
+class MembersRow(msgspec.Struct):
     """``partition``: of the events topic; ``source``: of ``__consumer_offsets``; ``state``: GroupState as JSON."""
 
-    cluster: str
-    group: str
-    partition: int
+    cluster: Cluster
+    group: Group
+    partition: Partition
     source: int
     state: dict[str, Any] | None
+    version: int = 1
 
 
 def apply(state: GroupState | None, event: GroupEvent) -> GroupState | None:

@@ -240,6 +240,11 @@ class State(Contract):
     judged: int = 0
     blind: int = 0
     ignored: int = 0
+    set_aside: int = Field(
+        0,
+        description="Of the blind ones, groups whose judgement failed: tried again when their data changes.",
+    )
+    set_aside_reason: str | None = Field(None, description="One of those groups, and why.")
     open: int = 0
     workers: int = 1
 

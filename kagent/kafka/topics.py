@@ -50,6 +50,7 @@ def wanted(topics: Topics) -> list[Wanted]:
     """All topics that pipeline and worker need; Faust makes its changelogs itself."""
     events = {
         "cleanup.policy": "delete",
+        "message.timestamp.type": "LogAppendTime",  # by the broker's clock a wrong one is told from a right one
         "retention.ms": str(topics.retention_hours * HOUR),
         "compression.type": "zstd",
         "max.message.bytes": LARGE,

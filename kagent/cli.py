@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "alert": ("alert", "Send incidents to Alertmanager, PagerDuty, webhooks and apprise."),
     "acls": ("acls", "Print the least rights that pipeline, worker and subscribers need."),
     "lag": ("lag", "Show the lag of groups as the cluster tells it."),
+    "replay": ("replay", "Run a captured piece of the past through the evaluation."),
     "report": ("report", "Write an HTML page about a group or a cluster."),
     "topics": ("topics", "Create kagent's own topics and report what is wrong with them."),
     "assign": ("assign", "Compute what each assignment strategy would give."),

@@ -6,16 +6,14 @@ limit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from kagent.contract.admission import Cluster, Group, Partition
-from kagent.contract.events import GroupEvent, TopicOffsets, TopicTombstones
-from kagent.lag.commits import TopicCommits
-from kagent.lag.commits import apply as commit
+from kagent.lag.events import commits_after as apply
 
+__all__ = ["NAME", "LagRow", "apply", "key"]
 NAME = "lag"
 
 
@@ -33,15 +31,3 @@ class LagRow(msgspec.Struct):
 def key(group_key: str, topic: str) -> str:
     """The row's key."""
     return f"{group_key}/{topic}"
-
-
-def apply(known: Mapping[str, TopicCommits], event: GroupEvent) -> dict[str, TopicCommits]:
-    """The topics whose rows the event changes, by name. What is older than what is known changes nothing."""
-    changed: dict[str, TopicCommits] = {}
-    updates: list[TopicOffsets | TopicTombstones] = [*event.offsets, *event.tombstones]
-    for update in updates:
-        before = changed.get(update.topic) or known.get(update.topic)
-        after = commit(before, update)
-        if after is not before:
-            changed[update.topic] = after
-    return changed

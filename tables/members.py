@@ -10,11 +10,9 @@ from typing import Any
 import msgspec
 
 from kagent.contract.admission import Cluster, Group, Partition
-from kagent.contract.events import GroupEvent
-from kagent.groups import GroupState
-from kagent.groups import apply_all as fold
-from kagent.offsets import Record
+from kagent.lag.events import membership_after as apply
 
+__all__ = ["NAME", "MembersRow", "apply"]
 NAME = "members"
 
 
@@ -27,8 +25,3 @@ class MembersRow(msgspec.Struct):
     source: int
     state: dict[str, Any] | None
     version: int = 1
-
-
-def apply(state: GroupState | None, event: GroupEvent) -> GroupState | None:
-    """The group after the event's records, in log order. A record that is older than what is known changes nothing."""
-    return fold(state, [(Record.from_json(r.record), r.source_offset, r.time) for r in event.records])

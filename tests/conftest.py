@@ -35,6 +35,7 @@ settings.load_profile("kagent")
 
 pytest_plugins = [
     "tests.fixtures.alerts",
+    "tests.fixtures.captures",
     "tests.fixtures.cast",
     "tests.fixtures.group_builder",
     "tests.fixtures.spark",

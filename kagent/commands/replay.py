@@ -1,0 +1,129 @@
+"""``kagent replay``: a capture through the evaluation, with the policy of today or another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+import click
+import yaml
+
+from kagent.advice.explain import WHY_NOT
+from kagent.check.run import chooser
+from kagent.commands.check import policies as of_settings
+from kagent.commands.common import effective
+from kagent.commands.output import print_table
+from kagent.commands.past import cluster_name
+from kagent.commands.past import policies as of_files
+from kagent.commands.spans import SPAN
+from kagent.contract.recommendation import Recommendation, to_bytes
+from kagent.errors import InputError
+from kagent.incident.session import COMMON, EvaluationSession
+from kagent.policy import Policy, make_policy
+from kagent.settings import Settings
+from kagent.text import shown
+
+
+@click.command()
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option(
+    "--group", "groups", multiple=True, help="Only groups that match this glob or /regex/; repeatable."
+)
+@click.option(
+    "--policy",
+    "changes",
+    multiple=True,
+    metavar="FIELD=VALUE|FILE",
+    help="Change a field of the policy, or use a policy file; repeatable. Default: the settings' policy.",
+)
+@click.option(
+    "--known-since",
+    "known_for_s",
+    type=SPAN,
+    default=0.0,
+    help="Treat groups as known for this long, for example 7d. Default: first seen when the capture begins.",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="One message a line in order of time, nothing else on stdout."
+)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    folder: Path,
+    groups: tuple[str, ...],
+    changes: tuple[str, ...],
+    known_for_s: float,
+    as_json: bool,
+) -> None:
+    """Replay a capture: what kagent would have published, when, and why it did not.
+
+    FOLDER is written by `kagent capture`.
+    """
+    from kagent.capture.folder import read_folder
+    from kagent.replay.driver import replay
+    from kagent.replay.events import recording
+
+    settings = effective(ctx)
+    policies = _policies(settings, changes)
+    cluster = cluster_name(settings, (ctx.find_root().obj or {}).get("cluster"))
+    record = recording(read_folder(folder), cluster, settings.pipeline.trigger)
+    if record.unreadable:
+        click.echo(f"{record.unreadable} records could not be decoded and were skipped.", err=True)
+    tick_ms = round(settings.worker.tick * 1000)
+    session = EvaluationSession(policies)
+    replayed = replay(record, session, chooser(groups), tick_ms, round(known_for_s * 1000))
+    if not replayed.suppressed_by:
+        names = ", ".join(map(shown, record.groups[:20]))
+        raise InputError(f"No group in {folder} matches; it holds: {names or 'none'}.")
+    if as_json:
+        for message in replayed.messages:
+            click.echo(to_bytes(message))
+        return
+    _print(replayed.messages, replayed.suppressed_by, policies)
+
+
+def _policies(settings: Settings, changes: Sequence[str]) -> Callable[[str], Policy]:
+    """The settings' policies or a file's, with single fields changed for all groups."""
+    files = [change for change in changes if "=" not in change]
+    if len(files) > 1:
+        raise InputError("--policy takes one file; replay once for each.")
+    chosen = next(iter(of_files(settings, files).values())) if files else of_settings(settings)
+    fields = (change.split("=", 1) for change in changes if "=" in change)
+    values = {name: yaml.safe_load(value) for name, value in fields}
+    make_policy(values)
+    return cache(lambda group: make_policy(values, chosen(group)))
+
+
+def _print(
+    messages: Sequence[Recommendation],
+    suppressed_by: Mapping[str, str | None],
+    policies: Callable[[str], Policy],
+) -> None:
+    if messages:
+        print_table(("time (UTC)", "group", "status", "verdict", "severity", "reason"), map(_row, messages))
+    published = {message.group for message in messages}
+    silent = [
+        (shown(group, 60), _reason(reason, policies(group)))
+        for group, reason in suppressed_by.items()
+        if group not in published
+    ]
+    if silent:
+        print_table(("group", "why nothing was published, at the end"), silent)
+    click.echo(f"{len(messages)} messages; {len(suppressed_by)} groups, {len(silent)} of them silent.")
+
+
+def _row(message: Recommendation) -> tuple[str, ...]:
+    time = datetime.fromtimestamp(message.as_of / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    status = f"{message.status} ({message.resolution})" if message.resolution else str(message.status)
+    verdict, severity = str(message.verdict), str(message.severity)
+    return time, shown(message.group, 60), status, verdict, severity, shown(message.reason, 300)
+
+
+def _reason(suppressed_by: str | None, policy: Policy) -> str:
+    if policy.ignore:
+        return WHY_NOT["ignored"]
+    if suppressed_by == COMMON:
+        return "a common incident of several groups covers it"
+    return WHY_NOT.get(suppressed_by, suppressed_by) if suppressed_by else "no finding"

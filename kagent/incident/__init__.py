@@ -1,0 +1,1 @@
+"""From observations to published messages: the evaluation session."""

@@ -1,0 +1,123 @@
+"""The evaluation session: judge each group, correlate the candidates of a cluster, confirm, remember. Pure; callers do I/O.
+
+    session = EvaluationSession(policies)
+    messages = session.evaluate_all(observations, ask)      at every tick, the groups of one cluster
+
+``ask`` returns a group as its coordinator describes it now, or the reason to drop the candidate. A caller that must await the
+answer takes the steps itself: :meth:`~EvaluationSession.judge` every group, :meth:`~EvaluationSession.correlate` the
+candidates of a cluster, :meth:`~EvaluationSession.confirm` each candidate that stands alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from dataclasses import dataclass, field
+
+from kagent.advice.judge import Candidate, Judgement, confirm, dropped, judge
+from kagent.advice.state import JudgeState
+from kagent.advice.storms import Gathered, Recent, gather
+from kagent.contract.recommendation import Recommendation
+from kagent.group_key import group_key
+from kagent.lag.observation import Observation
+from kagent.policy import Policy
+
+COMMON = "common"
+"""Reason: a common incident covers the group."""
+
+Answer = Observation | str
+"""A fresh observation, or the reason to drop the candidate (as counted in metrics)."""
+Ask = Callable[[Observation], Answer]
+
+
+@dataclass(slots=True)
+class EvaluationSession:
+    """State of groups between ticks, under the key ``<cluster>/<group>``; one or more clusters.
+
+    ``states``: any mutable mapping, for example one that writes rows. ``judgements``: the latest of each group.
+    ``suppressed_by``: per group, why its finding was not published at the latest tick (None: published, or no finding).
+    ``published``: the latest message of each group and of each common incident. ``dropped``: dropped candidates by reason.
+    ``recent``: per cluster, the state of the correlation.
+    """
+
+    policies: Callable[[str], Policy]
+    states: MutableMapping[str, JudgeState] = field(default_factory=dict)
+    judgements: dict[str, Judgement] = field(default_factory=dict)
+    suppressed_by: dict[str, str | None] = field(default_factory=dict)
+    published: dict[str, Recommendation] = field(default_factory=dict)
+    dropped: Counter[str] = field(default_factory=Counter)
+    recent: dict[str, Recent] = field(default_factory=dict)
+
+    def assume_known(self, cluster: str, group: str, since_ms: int, now_ms: int) -> None:
+        """Treat a group without state as first seen at ``since_ms`` and as having members at ``now_ms``."""
+        self.states.setdefault(group_key(cluster, group), JudgeState(first_seen=since_ms, members_at=now_ms))
+
+    def judge(self, observation: Observation) -> Judgement:
+        """Judge one group at this tick. A candidate in the result is still to be correlated and confirmed."""
+        key = group_key(observation.cluster, observation.group)
+        judgement = judge(observation, self.states.get(key), self.policies(observation.group))
+        self.judgements[key] = judgement
+        return self._keep(key, judgement)
+
+    def correlate(self, cluster: str, candidates: Sequence[Candidate], groups: int, now_ms: int) -> Gathered:
+        """Split one cluster's candidates of this tick into those that stand alone and those under a common incident.
+
+        ``groups``: number of groups judged on the cluster.
+        """
+        before = self.recent.get(cluster, Recent())
+        if not candidates and before == Recent():
+            return Gathered((), (), (), before)
+        gathered = gather(candidates, before, cluster, groups, now_ms)
+        self.recent[cluster] = gathered.recent
+        for candidate in gathered.held:
+            self.suppressed_by[group_key(cluster, candidate.group)] = COMMON
+            self.dropped[COMMON] += 1
+        self._publish(gathered.messages)
+        return gathered
+
+    def confirm(self, candidate: Candidate, answer: Answer) -> Judgement:
+        """Open the candidate's incident, wait for another confirmation, or drop it, by the coordinator's answer."""
+        key = group_key(candidate.cluster, candidate.group)
+        state = self.states[key]
+        if isinstance(answer, str):
+            return self._keep(key, dropped(state, answer))
+        return self._keep(key, confirm(candidate, answer, state, self.policies(candidate.group)))
+
+    def evaluate(self, observation: Observation, ask: Ask) -> tuple[Recommendation, ...]:
+        """Judge one group and confirm its candidate, without correlation. Returns the messages to publish, in order."""
+        judgement = self.judge(observation)
+        if judgement.candidate is None:
+            return judgement.messages
+        return (*judgement.messages, *self.confirm(judgement.candidate, ask(observation)).messages)
+
+    def evaluate_all(
+        self, observations: Iterable[Observation], ask: Ask, groups: int | None = None
+    ) -> tuple[Recommendation, ...]:
+        """Evaluate all groups of one cluster at one tick. Returns the messages to publish, in order.
+
+        ``groups``: number of groups on the cluster, where it is not the number of observations.
+        """
+        observed = {o.group: o for o in observations}
+        if not observed:
+            return ()
+        judgements = [self.judge(observation) for observation in observed.values()]
+        messages = [message for judgement in judgements for message in judgement.messages]
+        first = next(iter(observed.values()))
+        candidates = [judgement.candidate for judgement in judgements if judgement.candidate is not None]
+        gathered = self.correlate(first.cluster, candidates, groups or len(observed), first.now)
+        messages += gathered.messages
+        for candidate in gathered.alone:
+            messages += self.confirm(candidate, ask(observed[candidate.group])).messages
+        return tuple(messages)
+
+    def _keep(self, key: str, judgement: Judgement) -> Judgement:
+        self.states[key] = judgement.state
+        self.suppressed_by[key] = judgement.dropped or judgement.held
+        if judgement.dropped:
+            self.dropped[judgement.dropped] += 1
+        self._publish(judgement.messages)
+        return judgement
+
+    def _publish(self, messages: Iterable[Recommendation]) -> None:
+        for message in messages:
+            self.published[group_key(message.cluster, message.group)] = message

@@ -1,0 +1,1 @@
+"""Replay of captures through the evaluation of groups."""

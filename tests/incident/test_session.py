@@ -1,0 +1,133 @@
+"""The evaluation session, on observations of real groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from kagent.contract.recommendation import Recommendation, Status, to_bytes
+from kagent.group_key import group_key
+from kagent.incident.session import COMMON, EvaluationSession
+from kagent.lag.observation import Observation
+from kagent.policy import Policies, make_policy
+from kagent.replay.driver import TICK_MS, RecordedCluster
+from kagent.replay.events import Recording
+
+WEEK_MS = 7 * 86_400_000
+GROUP = "skew-rc"
+KEY = group_key("main", GROUP)
+Observed = Iterator[Observation]
+
+
+@pytest.fixture
+def ticks(captured: Callable[[str], Recording]) -> Callable[[], Observed]:
+    """One real group with two hot partitions on one member, at every tick."""
+
+    def observations() -> Observed:
+        record = captured("skew")
+        cluster = RecordedCluster(record, lambda group: group == GROUP)
+        for now_ms in range(record.start_ms + TICK_MS, record.end_ms, TICK_MS):
+            cluster.advance(now_ms)
+            if GROUP in cluster.groups:
+                yield cluster.observe(GROUP)
+
+    return observations
+
+
+def known_session() -> EvaluationSession:
+    session = EvaluationSession(Policies())
+    session.assume_known("main", GROUP, 0, WEEK_MS)
+    return session
+
+
+def statuses(messages: list[Recommendation]) -> list[Status]:
+    return [message.status for message in messages]
+
+
+def test_an_overloaded_member_is_published_once_and_stays_open(ticks: Callable[[], Observed]) -> None:
+    session, messages = known_session(), []
+    for observation in ticks():
+        messages += session.evaluate(observation, lambda seen: seen)
+    assert statuses(messages)[0] is Status.OPEN
+    assert statuses(messages).count(Status.OPEN) == 1
+    assert session.published[KEY] == messages[-1]
+    assert session.suppressed_by[KEY] is None
+
+
+def test_step_by_step_gives_the_same_messages_as_all_at_once(ticks: Callable[[], Observed]) -> None:
+    whole, stepwise = known_session(), known_session()
+    at_once, by_steps = [], []
+    for observation in ticks():
+        at_once += whole.evaluate_all([observation], lambda seen: seen)
+        judgement = stepwise.judge(observation)
+        by_steps += judgement.messages
+        candidates = [judgement.candidate] if judgement.candidate else []
+        for candidate in stepwise.correlate("main", candidates, 1, observation.now).alone:
+            by_steps += stepwise.confirm(candidate, observation).messages
+    assert by_steps
+    assert list(map(to_bytes, at_once)) == list(map(to_bytes, by_steps))
+
+
+def test_a_candidate_is_dropped_for_the_reason_that_the_coordinator_gave(
+    ticks: Callable[[], Observed],
+) -> None:
+    session = known_session()
+    asked = 0
+
+    def refuse(seen: Observation) -> str:
+        nonlocal asked
+        asked += 1
+        return "assignment_changed"
+
+    messages = [m for observation in ticks() for m in session.evaluate(observation, refuse)]
+    assert messages == []
+    assert asked > 0
+    assert session.dropped == {"assignment_changed": asked}
+
+
+def test_a_tick_that_comes_twice_changes_nothing(ticks: Callable[[], Observed]) -> None:
+    session = known_session()
+    for observation in ticks():
+        first = session.evaluate(observation, lambda seen: seen)
+        state = session.states[KEY]
+        if first:
+            break
+    assert session.evaluate(observation, lambda seen: seen) == ()
+    assert session.states[KEY] == state
+
+
+def test_a_session_made_from_the_states_of_another_carries_on(ticks: Callable[[], Observed]) -> None:
+    session, messages = known_session(), []
+    for observation in ticks():
+        messages += session.evaluate(observation, lambda seen: seen)
+        session = EvaluationSession(Policies(), dict(session.states))
+    assert statuses(messages).count(Status.OPEN) == 1
+
+
+def test_each_group_is_judged_by_its_own_policy(ticks: Callable[[], Observed]) -> None:
+    patient = make_policy({"min_behind": 1e6, "stall_after": 1e6})
+    session = EvaluationSession(lambda group: patient if group == GROUP else make_policy({}))
+    session.assume_known("main", GROUP, 0, WEEK_MS)
+    assert [m for observation in ticks() for m in session.evaluate(observation, lambda seen: seen)] == []
+
+
+def test_six_groups_that_ripen_together_are_each_opened_or_covered_by_a_common_incident(
+    captured: Callable[[str], Recording],
+) -> None:
+    record = captured("skew")
+    cluster = RecordedCluster(record, lambda group: group == GROUP)
+    session = EvaluationSession(Policies())
+    names = [f"copy-{n}" for n in range(6)]
+    for name in names:
+        session.assume_known("main", name, 0, WEEK_MS)
+    for now_ms in range(record.start_ms + TICK_MS, record.end_ms, TICK_MS):
+        cluster.advance(now_ms)
+        if GROUP in cluster.groups:
+            observation = cluster.observe(GROUP)
+            copies = [replace(observation, group=name) for name in names]
+            session.evaluate_all(copies, lambda seen: seen)
+    suppressed = {name for name in names if session.suppressed_by[group_key("main", name)] == COMMON}
+    open_ = {m.group for m in session.published.values() if m.status is not Status.RESOLVED}
+    assert suppressed | (open_ & set(names)) == set(names)

@@ -50,7 +50,7 @@ def test_the_password_may_come_from_a_file(tmp_path: Path) -> None:
 def test_a_missing_authority_is_one_sentence(tmp_path: Path) -> None:
     raw = {"protocol": "SSL", "ca_file": str(tmp_path / "none.pem")}
 
-    with pytest.raises(SettingsError, match="none.pem of security.ca_file cannot be read"):
+    with pytest.raises(SettingsError, match=r"none\.pem of security\.ca_file cannot be read"):
         clients.aiokafka(Cluster.model_validate({"bootstrap": "a:1", "security": raw}))
 
 

@@ -26,6 +26,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "replay": ("replay", "Run a captured piece of the past through the evaluation."),
     "report": ("report", "Write an HTML page about a group or a cluster."),
     "topics": ("topics", "Create kagent's own topics and report what is wrong with them."),
+    "apply": ("apply", "Have a KIP-848 group take its open recommendation now."),
+    "assignor": ("assignor", "Say how brokers and Java consumers get kagent's assignor."),
     "assign": ("assign", "Compute what each assignment strategy would give."),
     "backtest": ("backtest", "Replay the past: what would have been recommended."),
     "capture": ("capture", "Record groups of a live cluster into a folder."),

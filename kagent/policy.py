@@ -1,4 +1,4 @@
-"""When to speak: a frozen policy per group pattern. State is apart (``kagent.advice.state``), the clock is passed in.
+"""When to speak: a frozen policy per group pattern. State is apart (``kagent.detect.state``), the clock is passed in.
 
 All times are seconds. The defaults are for production; a demonstration may shorten them and should say so.
 """
@@ -47,7 +47,7 @@ class Policy:
     """A plan must lower the greatest work by this share to count as help."""
     max_moves: int | None = None
     """Plans with more moves are cut to the best of so many."""
-    settle: float = 120.0
+    settle: float = 60.0
     """No skew is judged so long after a new generation (or for three commits, if that is longer)."""
     learn: float = 3600.0
     """A group first seen may not open for so long, unless ``learn_commits`` came first and a quarter of it has passed."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import ssl
 from pathlib import Path
 from typing import Any, Literal
 
@@ -134,6 +135,56 @@ class PipelineSettings(Strict):
     options: dict[str, str] = Field(default_factory=dict, description="Further Spark settings, as they are.")
 
 
+class HttpSettings(Strict):
+    """Who may see the worker's page and API, and how they are encrypted."""
+
+    login: Literal["none", "token", "proxy"] = Field(
+        "none", description="Who is let in: all, who sends the token, or whom a proxy has logged in."
+    )
+    token: SecretStr | None = Field(None, description="Sent as `Authorization: Bearer …`.")
+    token_file: Path | None = Field(None, description="A file that holds the token.")
+    proxy_header: str = Field(
+        "X-Forwarded-User", description="Set by the proxy, which must be the only way to the port."
+    )
+    cert_file: Path | None = Field(
+        None, description="PEM of the certificate chain: the port then speaks TLS."
+    )
+    key_file: Path | None = Field(None, description="PEM of its key.")
+    ca_file: Path | None = Field(
+        None,
+        description="PEM of the authority that signed the workers' certificates, for workers that ask each other.",
+    )
+
+    @model_validator(mode="after")
+    def _whole(self) -> HttpSettings:
+        if self.login == "token" and not (self.token or self.token_file):
+            raise ValueError("login: token needs token or token_file")
+        if self.login != "token" and (self.token or self.token_file):
+            raise ValueError("a token without login: token would protect nothing")
+        if (self.cert_file is None) != (self.key_file is None):
+            raise ValueError("cert_file and key_file belong together")
+        return self
+
+    def secret_token(self) -> str | None:
+        """The token, from its file if there is one. Raises SettingsError if the file cannot be read."""
+        return secret(self.token, self.token_file)
+
+    def login_headers(self) -> dict[str, str]:
+        """What a worker, or ``kagent explain``, sends to be let in by a worker."""
+        if self.login == "token":
+            return {"Authorization": f"Bearer {self.secret_token() or ''}"}
+        return {self.proxy_header: "kagent"} if self.login == "proxy" else {}
+
+    def client_tls(self) -> ssl.SSLContext | None:
+        """How a worker's certificate is checked; None where workers have none. Raises SettingsError."""
+        if self.cert_file is None:
+            return None
+        try:
+            return ssl.create_default_context(cafile=self.ca_file)
+        except (OSError, ssl.SSLError) as error:
+            raise SettingsError(f"worker.http.ca_file: {self.ca_file} cannot be used ({error}).") from error
+
+
 class WorkerSettings(Strict):
     """The Faust worker."""
 
@@ -145,8 +196,12 @@ class WorkerSettings(Strict):
     )
     store: str = "memory://"
     data: str = Field("kagent-data", description="Folder for the worker's files.")
-    web_host: str = "0.0.0.0"
+    web_host: str = Field(
+        "127.0.0.1",
+        description="Where the web port listens; workers on several machines need 0.0.0.0, and then a login.",
+    )
     web_port: int = Field(6066, ge=0, le=65535)
+    http: HttpSettings = HttpSettings()
     advertised_host: str | None = Field(
         None,
         description="Where other workers reach this one's web port; by default the address it reaches the cluster from.",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from kagent.advice.message import span
 from kagent.contract.recommendation import Recommendation, Resolution, State, Status
-from kagent.text import shown
+from kagent.text import shown, span
 
 SILENT_MS = 120_000
 """State messages come every 30 s: after so long without one, nobody judges."""

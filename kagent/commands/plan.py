@@ -6,7 +6,6 @@ import json
 import math
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import IO, Any
 
 import click
@@ -14,9 +13,9 @@ import numpy as np
 
 from kagent.commands import common, lines, output
 from kagent.errors import InputError, KagentError
-from kagent.planner import Plan, plan
-from kagent.planner.alternatives import Alternative, alternatives
-from kagent.planner.reading import problem_of
+from kagent.planner import Plan
+from kagent.planner.alternatives import Alternative
+from kagent.planner.answer import plain, planned
 from kagent.text import shown
 
 BAR = 24
@@ -78,72 +77,7 @@ def _planned(read: Any, tolerance: float, max_moves: int | None) -> tuple[Plan, 
     if isinstance(read, InputError):
         raise read
     lines.refuse_ident(read)
-    problem, scenario, kind = problem_of(read)
-    assumed = read.get("assumed") or []  # what a live group's coordinator does not tell
-    if not isinstance(assumed, list):
-        raise InputError("assumed: a list of sentences is expected")
-    told = plan(problem, tolerance, max_moves)
-    if assumed:
-        told = replace(told, notes=(*told.notes, *map(str, assumed)))
-    return told, alternatives(told, scenario, kind)
-
-
-def plain(ident: Any, told: Plan, others: tuple[Alternative, ...]) -> dict[str, Any]:
-    """What ``--json`` prints for a plan; a time that never ends is null."""
-    return {
-        "id": ident,
-        "verdict": told.verdict,
-        "assignment": told.assignment(),
-        "moves": [
-            {
-                "topic": move.topic,
-                "partition": move.partition,
-                "from": move.source,
-                "to": move.to,
-                "lag": _number(move.lag),
-            }
-            for move in told.moves
-        ],
-        "skew": {"now": told.skew_now, "after": told.skew_after},
-        "greatest": {
-            "now": _number(told.now),
-            "after": _number(told.after),
-            "best": _number(told.best),
-            "lower_bound": _number(told.lower_bound),
-        },
-        "frontier": [[moves, _number(greatest)] for moves, greatest in told.frontier],
-        "alternatives": [
-            {
-                "strategy": other.strategy,
-                "skew": other.skew,
-                "greatest": _number(other.greatest),
-                "moves": other.moves,
-                "feasible": other.feasible,
-                "unsafe": other.unsafe,
-            }
-            for other in others
-        ],
-        "objective": told.objective,
-        "gap": _number(told.gap),
-        "move_bound": told.move_bound,
-        "r_score": told.r_score,
-        "drain": None
-        if told.drain_now is None or told.drain_after is None
-        else {
-            name: {"now": _number(now), "after": _number(after)}
-            for name, now, after in zip(
-                told.problem.members, told.drain_now.tolist(), told.drain_after.tolist(), strict=True
-            )
-        },
-        "notes": list(told.notes),
-        "error": None,
-    }
-
-
-def _number(value: float) -> float | int | None:
-    if not math.isfinite(value):
-        return None
-    return int(value) if value == int(value) else value
+    return planned(read, tolerance, max_moves)
 
 
 def _print(ident: Any, told: Plan, others: tuple[Alternative, ...]) -> None:

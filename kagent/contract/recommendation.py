@@ -191,6 +191,9 @@ class Recommendation(Contract):
     verdict: Verdict
     severity: Severity
     confidence: Literal["high", "low"]
+    scope: Literal["group", "topic", "broker", "cluster"] = Field(
+        "group", description="What the message is about: one group, or what many groups have in common."
+    )
     reason: str = Field(description="A sentence for a person.")
     group_kind: GroupKind
     opened_at: int = Field(description="ms since the epoch.")
@@ -212,6 +215,10 @@ class Recommendation(Contract):
     actions: list[Action] = Field(default_factory=list, description="Best first.")
     evidence: dict[str, Any] = Field(default_factory=dict, description="What the verdict rests on.")
     basis: Basis
+    topic_ids: dict[str, str] = Field(
+        default_factory=dict,
+        description="Topic → its id as Kafka prints it, where known: a broker's assignor knows topics by nothing else.",
+    )
     stale: bool = Field(
         False, description="kagent is blind for this group: what is open stays open, unjudged."
     )

@@ -6,15 +6,12 @@ that ``apply`` would have made, commit by commit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from kagent.advice.judge import unread_since
 from kagent.lag.commits import GAPS, GONE, TopicCommits
-from kagent.lag.log_ends import UNKNOWN, EndHistory
-from kagent.policy import Policy
+from kagent.simulator.committing import taken
 from kagent.simulator.scenario import Topic
 from kagent.simulator.world import Flags, Longs, World
 
@@ -39,6 +36,8 @@ class Table:
     commits: Longs
     first: Longs
     rewound: Longs
+    clock: Longs
+    """How far the broker's clock is ahead of kagent's, ms: one entry a seed."""
     stood: int = 0
 
     @classmethod
@@ -58,6 +57,7 @@ class Table:
             commits=np.ones((seeds, len(topics)), np.int64),
             first=np.repeat(time.min(axis=1)[:, None], len(topics), axis=1),
             rewound=np.zeros((seeds, len(topics)), np.int64),
+            clock=np.zeros(seeds, np.int64),
             stood=time.size,
         )
 
@@ -66,12 +66,13 @@ class Table:
         self.gaps[:, :, -5:] = gap
         self.commits[:] = 1000
 
-    def take(self, world: World) -> None:
-        """The commits made since the last time."""
-        if not world.pending.any():
+    def take(self, world: World, until: float) -> None:
+        """The commits made until then (s) that were not taken yet, by the broker's clock."""
+        new = taken(world, until)
+        if new is None or not new.made.any():
             return
-        made, time, offset = world.pending, _ms(world.commit_time), world.committed.astype(np.int64)
-        world.pending = np.zeros_like(made)
+        made, offset = new.made, new.offset.astype(np.int64)
+        time = _ms(new.when) + self.clock[:, None]
         for code, here in enumerate(self.spans):
             self._topic(
                 code, world.ids[self.topics[code].name], made[:, here], time[:, here], offset[:, here]
@@ -119,24 +120,6 @@ class Table:
                 int(self.rewound[at, code]),
             )
         return made
-
-    def loud(self, ends: Mapping[str, EndHistory], as_of: int, policy: Policy) -> Flags:
-        """Which groups the judgement's cheap look does not pass over, or perhaps not."""
-        out = np.zeros(len(self.committed), bool)
-        for code, (topic, here) in enumerate(zip(self.topics, self.spans, strict=True)):
-            history, shape = ends[topic.name], (len(out), topic.partitions)
-            committed, start = self.committed[:, here], history.start.reshape(shape)
-            unread = (history.end.reshape(shape) - committed > policy.allowed_lag) & (committed != GONE)
-            gaps = self.gaps[:, code]
-            least = np.where(gaps[:, -3] < NEVER, gaps.min(axis=1), 0)  # the usual gap is no shorter
-            floor = as_of - np.maximum(unread_since(policy, 0), 2 * least)
-            times = self.time[:, here].ravel()
-            before, _ = history.bracket(np.arange(times.size), times, int(policy.clock_slack * 1000))
-            before = before.reshape(shape)
-            late = (before != UNKNOWN) & (before - committed > policy.allowed_lag)
-            old = self.moved[:, here] < floor[:, None]
-            out |= (unread & (late | old | (start > committed))).any(axis=1)
-        return out
 
 
 def _ms(time: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Longs:

@@ -17,17 +17,17 @@ from typing import Any, TypeVar
 
 from aiokafka.errors import KafkaError as ClientError
 
-from kagent.advice.incident import expired
-from kagent.advice.judge import Candidate, Judgement
-from kagent.advice.state import JudgeState
-from kagent.advice.storms import Recent
 from kagent.contract import admission
 from kagent.contract.admission import MAX_AHEAD_MS, Refused, checked, not_ahead
 from kagent.contract.events import Beat, GroupEvent, TopicOffsets
 from kagent.contract.recommendation import Recommendation, State, Status, Verdict, to_bytes
 from kagent.contract.redaction import Redaction
+from kagent.detect.state import JudgeState
 from kagent.errors import KafkaError
 from kagent.group_key import group_key
+from kagent.incident.correlation import Population, Recent
+from kagent.incident.evaluate import Candidate, Judgement
+from kagent.incident.lifecycle import expired
 from kagent.incident.session import EvaluationSession
 from kagent.lag.log_end_coverage import unread
 from kagent.lag.log_ends import PAUSE, EndHistory
@@ -39,6 +39,8 @@ from kagent.tables import ends as ends_table
 from kagent.text import shown
 from kagent.worker.coordinator_check import Answer, contradiction, refreshed
 from kagent.worker.groups import Entry, Index, IndexStates, Tables
+from kagent.worker.http.group_columns import glance
+from kagent.worker.http.live_view import LiveView
 from kagent.worker.ingest_progress import Coverage
 from kagent.worker.latency import Delays
 from kagent.worker.offset_gaps import Arrival
@@ -85,6 +87,7 @@ class Desk:
     """Group → why it cannot be judged, until its data changes."""
     counts: Counter[str] = field(default_factory=Counter)
     delays: Delays = field(default_factory=Delays)
+    live: LiveView = field(default_factory=LiveView)
     last_tick: float = 0.0
     _patience: int = field(init=False)
     """Without a sample of the log ends for so long, what a group committed then waits for its next commit."""
@@ -144,6 +147,7 @@ class Desk:
         self.published = {key: said for key, said in self.published.items() if key in known}
         for cluster in self.settings.clusters:
             self._sampled_at.setdefault(cluster, self.now)
+        self.live.keep(set(partitions))
         log.info("looking after partitions %s with %d groups", partitions, self.group_count)
 
     def _coverage(self, partition: int) -> Coverage:
@@ -341,7 +345,8 @@ class Desk:
             found = await self._judge(partition, entry, at, counts)
             if found is not None:
                 candidates.append((entry, found))
-        for entry, candidate in await self._gathered(partition, candidates, at):
+        await self._correlate(partition, candidates, at)
+        for entry, candidate in candidates:
             try:
                 await self._confirm(partition, entry, candidate, at)
             except (KafkaError, ClientError, TimeoutError):
@@ -359,35 +364,29 @@ class Desk:
         opened = Counter(
             e.cluster for e in self.index.entries(partition).values() if e.judged and e.judged.incident
         )
-        return [
-            Summary(
-                **{
-                    **summary.to_json(),
-                    "judged": counts[cluster, "judged"],
-                    "blind": counts[cluster, "blind"],
-                    "ignored": counts[cluster, "ignored"],
-                    "set_aside": counts[cluster, "set_aside"],
-                    "set_aside_reason": self._why_aside(partition, cluster),
-                    "open": opened[cluster],
-                }
+        told = [
+            replace(
+                summary,
+                judged=counts[cluster, "judged"],
+                blind=counts[cluster, "blind"],
+                ignored=counts[cluster, "ignored"],
+                set_aside=counts[cluster, "set_aside"],
+                set_aside_reason=self._why_aside(partition, cluster),
+                open=opened[cluster],
             )
             for cluster, summary in summaries.items()
         ]
+        self.live.ticked(partition, told, self.index.entries(partition))
+        return told
 
-    async def _gathered(
-        self, partition: int, candidates: list[tuple[Entry, Candidate]], at: int
-    ) -> list[tuple[Entry, Candidate]]:
-        """The candidates that speak for themselves; where many would open at once, one common incident speaks."""
-        alone: list[tuple[Entry, Candidate]] = []
+    async def _correlate(self, partition: int, candidates: list[tuple[Entry, Candidate]], at: int) -> None:
+        """Publish what many groups have in common; each group's own candidate stands beside it."""
         for cluster in self._clusters(partition):
-            mine = [(e, c) for e, c in candidates if e.cluster == cluster]
+            mine = [c for e, c in candidates if e.cluster == cluster]
             before = self.recent.get(cluster, Recent())
-            groups = sum(
-                e.cluster == cluster for entries in self.index.partitions.values() for e in entries.values()
-            )
-            found = self.session.correlate(cluster, [c for _, c in mine], groups, at)
-            kept = {candidate.group for candidate in found.alone}
-            alone += [(e, c) for e, c in mine if c.group in kept]
+            if not mine and before == Recent():
+                continue
+            found = self.session.correlate(cluster, mine, self._population(cluster), at)
             try:
                 for message in found.messages:
                     await self.publish(group_key(cluster, message.group), to_bytes(message))
@@ -396,7 +395,19 @@ class Desk:
                 raise
             if found.recent != before:
                 self._keep_coverage(partition)
-        return alone
+
+    def _population(self, cluster: str) -> Population:
+        """How many of this worker's groups read each topic and from each broker."""
+        topics: Counter[str] = Counter()
+        brokers: Counter[int] = Counter()
+        infos, count = self.infos.get(cluster, {}), 0
+        for entries in self.index.partitions.values():
+            for entry in entries.values():
+                if entry.cluster == cluster:
+                    count += 1
+                    topics.update(entry.commits.keys())
+                    brokers.update({b for t in entry.commits if t in infos for b in infos[t].leaders})
+        return Population(count, topics, brokers)
 
     def _clusters(self, partition: int) -> set[str]:
         heard = self.coverage.get(partition, Coverage()).clusters()
@@ -485,11 +496,13 @@ class Desk:
             return None
         seen = self.observe(partition, entry, at)
         found = self._judged(seen, entry)
-        counts[entry.cluster, "blind" if seen.blind or found.held == "unwatched" else "judged"] += 1
+        counts[entry.cluster, "blind" if seen.blind or found.suppressed_by == "unwatched" else "judged"] += 1
         if entry.unjudged_since is not None:
             self.delays.add("verdict", self.now - entry.unjudged_since)
             entry.unjudged_since = None
-        await self._say_and_keep(entry, found)
+        await self._say_and_keep(partition, entry, found)
+        quiet, said = found.model is None and seen.blind is None, self.published.get(entry.key)
+        self.live.judged(partition, entry.key, at, quiet, lambda: glance(seen, found, policy), said)
         return found.candidate
 
     def observe(self, partition: int, entry: Entry, at: int) -> Observation:
@@ -524,24 +537,25 @@ class Desk:
         storm = candidate.verdict == Verdict.UNSTABLE  # that it is not stable is what is to be said
         reason = "unconfirmed" if answer is None else None if storm else contradiction(answer, seen)
         fresh = reason or "unconfirmed" if answer is None or reason else refreshed(seen, answer)
-        await self._say_and_keep(entry, self.session.confirm(candidate, fresh))
+        await self._say_and_keep(partition, entry, self.session.confirm(candidate, fresh))
 
-    async def _say_and_keep(self, entry: Entry, found: Judgement) -> None:
+    async def _say_and_keep(self, partition: int, entry: Entry, found: Judgement) -> None:
         """Publish, then write the row: a row never says more than the topic."""
         try:
-            await self._say(entry, found.messages)
+            await self._say(partition, entry, found.messages)
         except BaseException:
             self.states.drop(entry.key)
             raise
         self.states.write(entry.key)
 
-    async def _say(self, entry: Entry, messages: Iterable[Recommendation]) -> None:
+    async def _say(self, partition: int, entry: Entry, messages: Iterable[Recommendation]) -> None:
         for made in messages:
             message, began = self.redaction.checked(made), self.now
             await self.publish(entry.key, to_bytes(message))
             self.delays.add("publish", self.now - began)
             self.delays.add("whole", self.now - message.as_of)
             self.published[entry.key] = message
+            self.live.said(partition, entry.key, message)
             self.counts[f"said_{message.status.value}"] += 1
             log.info("%s %s: %s", message.status.value, entry.key, message.reason)
 
@@ -567,7 +581,7 @@ class Desk:
         for entry in self.index.entries(partition).values():
             if entry.gone and entry.judged is not None and entry.judged.incident is not None:
                 state, message = expired(entry.judged, at)
-                await self._say(entry, [message] if message is not None else [])
+                await self._say(partition, entry, [message] if message is not None else [])
                 self.index.judged(partition, entry, state)
 
     async def _retire(self, partition: int, at: int) -> None:

@@ -11,9 +11,9 @@ import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kagent.advice.look import Look
-from kagent.advice.verdicts import at_stable
 from kagent.check.run import Checkup
+from kagent.detect.facts import at_stable
+from kagent.detect.group_model import GroupModel
 from kagent.kafka.admin import Admin
 from kagent.lag.log_ends import UNKNOWN
 from kagent.lag.membership import NOBODY
@@ -69,7 +69,7 @@ class Logs:
         until(lambda: group in admin.groups())
         return Checkup(admin, "main", Policies(policy), 3, lambda name: name == group)
 
-    def look(self, group: str, **policy: Any) -> Look:
+    def look(self, group: str, **policy: Any) -> GroupModel:
         checkup = self.checkup(group, **policy)
         checkup.look()
         checkup.look()

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from kagent.advice.message import compose, tell
-from kagent.advice.verdicts import findings
 from kagent.contract.recommendation import Recommendation, Status, to_bytes
 from kagent.contract.redaction import Redaction
+from kagent.recommend.render import compose
 
 Make = Callable[..., Any]
 NOW = 1_700_000_000_000

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kagent.advice.verdicts import findings
+from kagent.detect.decision import decide
 from kagent.lag.observation import TopicInfo
 from kagent.policy import Policy
 
@@ -65,7 +65,7 @@ def test_a_commit_for_a_topic_that_no_member_reads_is_orphaned_and_never_summed(
 
     assert look.lags.orphaned.tolist() == [True, False]
     assert look.load.lag.tolist() == [0.0]
-    assert findings(look) == []
+    assert decide(look).findings == ()
 
 
 def test_a_partition_that_nobody_holds_is_the_groups_and_no_members(group: Make) -> None:
@@ -83,8 +83,8 @@ def test_a_commit_at_the_last_stable_offset_is_blocked_and_never_stalled(group: 
     blocked = group({"t": [held, moving, moving]}, members).look()
     stalled = group({"t": [{**held, "stable": 100_000}, moving, moving]}, members).look()
 
-    assert [str(f.verdict) for f in findings(blocked)] == ["blocked_by_transaction"]
-    assert [str(f.verdict) for f in findings(stalled)] == ["stalled"]
+    assert [str(f.verdict) for f in decide(blocked).findings] == ["blocked_by_transaction"]
+    assert [str(f.verdict) for f in decide(stalled).findings] == ["stalled"]
 
 
 def test_markers_at_the_end_count_as_caught_up(group: Make) -> None:

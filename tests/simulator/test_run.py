@@ -132,8 +132,8 @@ def test_the_table_of_many_groups_holds_the_rows_that_one_commit_after_the_other
             again = {"do": "recreate", "topic": "orders"} if turn == 12 else {"do": "rewind", "seconds": 30}
             happen(world, again)
         step(world, 5.0)
-        at = np.flatnonzero(world.pending[1])
-        table.take(world)
+        at = np.flatnonzero(np.any([commits.made[1] for commits in world.pending], axis=0))
+        table.take(world, world.time)
         made = table.rows(1)["orders"]
         columns = (made.committed, made.time, made.source_offset)
         told = [[column[n] for n in at] for column in columns]
@@ -166,11 +166,16 @@ def test_the_scenario_in_the_docs_is_one() -> None:
         ({"topics": {"t": {}}, "commit": 0}, "commit: a number above 0"),
         ({"topics": {"t": {}}, "expect": "sick"}, "'sick' is none of"),
         ({"topics": {"t": {}}, "kind": "java"}, "kind: 'java' is none of"),
-        ({"topics": {"t": {}}, "assignor": "sticky"}, "assignor: 'sticky' is none of range"),
+        ({"topics": {"t": {}}, "assignor": "fairest"}, "assignor: 'fairest' is none of range"),
+        ({"topics": {"t": {}}, "world": {"weather": 1}}, "world: unknown weather"),
+        ({"topics": {"t": {}}, "world": {"samples_every_s": 5}}, "samples_every_s: [least, greatest]"),
+        ({"topics": {"t": {}}, "clients": {"family": "cobol"}}, "clients.family: 'cobol' is none of"),
+        ({"topics": {"t": {}}, "clients": {"commits": "never"}}, "clients.commits: 'never' is none of"),
+        ({"topics": {"t": {}}, "clients": {"priority": ["u"]}}, "'u' is none of t"),
         ({"topics": {"t": {}}, "events": {"at": 3}}, "a list is expected"),
         (
             {"topics": {"t": {}}, "events": [{"do": "explode"}]},
-            "nothing is called 'explode'; there are: batch",
+            "nothing is called 'explode'; there are: backlog, batch",
         ),
         ({"topics": {"t": {}}, "events": [{"do": "hold"}]}, "hold: `topic` is missing"),
         ({"topics": {"t": {}}, "events": [{"do": "hold", "topic": "u"}]}, "'u' is none of t"),

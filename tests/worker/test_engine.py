@@ -8,9 +8,6 @@ from typing import Any
 import orjson
 import pytest
 
-from kagent.advice.judge import Candidate, judge
-from kagent.advice.state import JudgeState
-from kagent.advice.storms import Recent
 from kagent.contract.admission import Refused
 from kagent.contract.events import Beat, GroupEvent, TopicOffsets, TopicTombstones, encode
 from kagent.contract.recommendation import (
@@ -24,7 +21,10 @@ from kagent.contract.recommendation import (
     Verdict,
     from_bytes,
 )
+from kagent.detect.state import JudgeState
 from kagent.errors import KafkaError
+from kagent.incident.correlation import Recent
+from kagent.incident.evaluate import Candidate, judge
 from kagent.settings import Cluster, Settings
 from kagent.worker.engine import Desk
 from kagent.worker.groups import Entry

@@ -17,8 +17,8 @@ from aiohttp.test_utils import TestClient, TestServer
 from click.testing import CliRunner
 from yarl import URL
 
-from kagent.advice.state import JudgeState
 from kagent.contract.events import GroupEvent, MembershipRecord, TopicOffsets, encode
+from kagent.detect.state import JudgeState
 from kagent.errors import KafkaError
 from kagent.offsets import Record
 from kagent.settings import Cluster, Settings, Topics

@@ -1,0 +1,178 @@
+"""Evidence: how long a member has been late and getting later, in commit time, against what ends by itself.
+
+The unit of evidence is the spell, not the commit or the tick: excursions are independent, commits are not. With S the survival
+function of healthy spells, 1{still going}/S(d) is a non-negative martingale of mean 1, so a healthy spell lasts as long as
+``need`` with at most the probability S(need) (Ville's inequality). Blind time advances no clock and erases none.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from kagent.detect.standing import habit
+from kagent.detect.state import Backlog, JudgeState, MemberState, Spell
+from kagent.policy import Policy
+
+SPELL = "spell"
+BACK_S = 75.0
+"""A lateness below its value so long ago is falling."""
+KEPT_S = 130.0
+REFERENCE_S = 60.0
+"""A spell must rise above the greatest lateness of its first minute."""
+RISE_S = 5.0
+COMMITS, COMMITS_RARE, RARE_GAP_S = 3, 2, 45.0
+"""A trend needs three points; two at rare commits save five minutes and opened nothing more in 24 simulated days."""
+RECORDS = 30
+"""Ten records of five seconds each are noise."""
+HABIT_FACTOR = 2.0
+"""The next spell is longer than the longest of n with probability 1/(n+1); the factor buys the tail."""
+LONGEST_NEED_S = 1800.0
+"""Beyond it a habit is reported each day."""
+QUIET_GROWTH_S = 120.0
+STEP_S = 30.0
+"""A commit adds at most this, or two gaps: one long gap is a pause, not growth."""
+DRAIN_COMMITS = 4
+FALL_S, FALL_SHARE, FALL_PROMISED = 30.0, 0.1, 0.5
+NEW_FACTOR, NEW_MS = 4.0, 3_600_000
+"""A group whose first hour is not over has unknown habits: it needs four times the evidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What counts as late, in s, all derived from the policy's ``min_behind`` and ``hold``."""
+
+    late: float
+    on_time: float
+    over: float
+    drain: float
+    drain_over: float
+    growing_need: float
+    draining_need: float
+
+    @classmethod
+    def of(cls, policy: Policy) -> Limits:
+        """A member is late from ``min_behind`` on and on time below half of it; a drain within ``hold`` is left alone; a fifth
+        of ``hold`` of growth is evidence (60 s of 300: p50 of detection is the same at 20 s, a minute more at 120 s)."""
+        behind, hold = policy.min_behind, policy.hold
+        return cls(behind, behind / 2, behind * 2 / 3, hold, 0.6 * hold, hold / 5, 0.6 * hold)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look at a member with a newer commit: its time (ms), lateness (s), whether it counts as late, T at the optimist's
+    ends (s), median commit gap (s), records done since the last look, and speed over inflow."""
+
+    time: int
+    lateness: float
+    late: bool
+    drain: float
+    gap: float
+    records: int
+
+
+def growing(known: MemberState, look: Look) -> bool:
+    """Whether the lateness is not below its value 75 s of commit time ago."""
+    before = [v for t, v in known.lateness if t <= look.time - BACK_S * 1000]
+    return not known.lateness or look.lateness >= (before[-1] if before else known.lateness[0][1])
+
+
+def history(known: MemberState, look: Look) -> tuple[tuple[int, float], ...]:
+    """The lateness of the last two minutes with this look."""
+    kept = tuple(item for item in known.lateness if look.time - item[0] <= KEPT_S * 1000)
+    return (*kept[-24:], (look.time, round(look.lateness, 1)))
+
+
+def step_s(look: Look, before: int) -> float:
+    """Commit time that a look adds, s."""
+    return min((look.time - before) / 1000, max(STEP_S, 2 * look.gap))
+
+
+def next_spell(known: MemberState, look: Look, limits: Limits) -> Spell | None:
+    """The member's spell after a look; None where there is none, or it has ended."""
+    grows, spell = look.late and growing(known, look), known.spell
+    if spell is None:
+        return Spell(look.time, look.time, look.lateness, grew_at=look.time) if grows else None
+    began = look.time - spell.began <= REFERENCE_S * 1000 and look.gap < RARE_GAP_S
+    reference = max(spell.reference, look.lateness) if began else spell.reference
+    grown = spell.grown_s + (step_s(look, spell.last) if grows else 0.0)
+    after = replace(
+        spell,
+        last=look.time,
+        reference=reference,
+        grown_s=grown,
+        grew_at=look.time if grows else spell.grew_at,
+        commits=spell.commits + 1,
+        records=spell.records + look.records,
+    )
+    fell = not began and look.lateness <= reference
+    over = look.lateness < limits.over or look.drain < limits.drain_over
+    rests = look.time - after.grew_at > (QUIET_GROWTH_S + 2 * look.gap) * 1000
+    return None if fell or over or rests else after
+
+
+def next_backlog(known: MemberState, look: Look, limits: Limits) -> Backlog | None:
+    """The stretch in which the member is late; None where it is not."""
+    before = known.backlog
+    if look.lateness < limits.over or look.drain < limits.drain_over or (before is None and not look.late):
+        return None
+    if before is None:
+        ramp = {"ramp_s": known.ramp_s, "ramp_records": known.ramp_records}
+        return Backlog(look.time, look.time, look.lateness, look.time, **ramp)  # type: ignore[arg-type]
+    peak = look.lateness >= before.most
+    return replace(
+        before,
+        last=look.time,
+        most=max(before.most, look.lateness),
+        most_at=look.time if peak else before.most_at,
+        late_s=before.late_s + step_s(look, before.last),
+        commits=before.commits + 1,
+        records=before.records + look.records,
+    )
+
+
+def needed_s(state: JudgeState, base: float, now: int) -> float:
+    """Seconds of evidence that this group needs: the least, or twice the longest spell after which it caught up by itself."""
+    new = now - state.first_seen < NEW_MS
+    least = base * (NEW_FACTOR if new and not state.habits else 1.0)
+    return max(least, min(LONGEST_NEED_S, HABIT_FACTOR * habit(state.habits, SPELL, now)))
+
+
+def enough_growth(member: MemberState, gap: float, need: float) -> bool:
+    """Whether the spell is long enough to open."""
+    spell = member.spell
+    if spell is None or spell.grown_s < need or spell.records < RECORDS:
+        return False
+    lateness = member.lateness[-1][1]
+    return (
+        spell.commits >= (COMMITS_RARE if gap >= RARE_GAP_S else COMMITS)
+        and lateness > spell.reference + RISE_S
+    )
+
+
+def enough_drain(member: MemberState, need: float, speed_over_inflow: float) -> bool:
+    """Whether a backlog that drains has been seen to drain for long enough: half of the fall that capacity and inflow promise.
+    Without the fall, a delay on purpose would pass."""
+    backlog = member.backlog
+    if (
+        backlog is None
+        or backlog.late_s < need
+        or backlog.commits < DRAIN_COMMITS
+        or backlog.records < RECORDS
+    ):
+        return False
+    fallen = backlog.most - member.lateness[-1][1]
+    promised = (backlog.last - backlog.most_at) / 1000 * max(0.0, speed_over_inflow - 1)
+    least = max(FALL_S, FALL_SHARE * backlog.most, FALL_PROMISED * min(promised, backlog.most))
+    return fallen >= least
+
+
+def voted(votes: Mapping[str, int], verdict: str) -> dict[str, int]:
+    """The votes with one more."""
+    return {**votes, verdict: votes.get(verdict, 0) + 1}
+
+
+def most_voted(votes: Mapping[str, int]) -> str | None:
+    """The verdict that most looks gave."""
+    return Counter(votes).most_common(1)[0][0] if votes else None

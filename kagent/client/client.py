@@ -21,7 +21,8 @@ from aiokafka.errors import GroupAuthorizationFailedError, KafkaConnectionError,
 from aiokafka.errors import KafkaError as ClientError
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_exponential
 
-from kagent.contract.recommendation import SCHEMA, Recommendation, State, Status, from_bytes
+from kagent.contract.admission import published
+from kagent.contract.recommendation import SCHEMA, Recommendation, State, Status
 from kagent.errors import KafkaError
 from kagent.kafka.consumer import consumer
 from kagent.process_tree import backoff
@@ -39,7 +40,7 @@ def parsed(key: bytes | None, value: bytes | None) -> Message | None:
     if value is None:
         return None
     try:
-        message = from_bytes(value)
+        message = published(value)
     except ValueError as error:
         log.warning("a message under the key %r cannot be read and is passed over: %s", key, error)
         return None

@@ -252,6 +252,11 @@ class State(Contract):
         None, description="When the last of them is judged at the latest, ms since the epoch."
     )
     muted: int = Field(0, description="Groups that somebody silenced; they are part of `judged`.")
+    set_aside: int = Field(
+        0,
+        description="Of the blind ones, groups whose judgement failed: tried again when their data changes.",
+    )
+    set_aside_reason: str | None = Field(None, description="One of those groups, and why.")
     open: int = 0
     workers: int = 1
 

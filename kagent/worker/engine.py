@@ -12,11 +12,14 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
-import orjson
+from aiokafka.errors import KafkaError as ClientError
 
-from kagent.contract.events import Beat, GroupEvent, decode
+from kagent.contract import admission
+from kagent.contract.admission import MAX_AHEAD_MS, Refused, checked, not_ahead
+from kagent.contract.events import Beat, GroupEvent, TopicOffsets
 from kagent.contract.mute import MuteRecord, is_pattern
 from kagent.contract.mute import from_bytes as mute_from_bytes
 from kagent.contract.recommendation import Recommendation, State, Status, Verdict, to_bytes
@@ -36,6 +39,7 @@ from kagent.policy import Policies, Policy
 from kagent.settings import Settings
 from kagent.tables import coverage as coverage_table
 from kagent.tables import ends as ends_table
+from kagent.text import shown
 from kagent.worker.coordinator_check import Answer, contradiction, refreshed
 from kagent.worker.groups import Entry, Index, IndexStates, Tables
 from kagent.worker.http.group_columns import glance
@@ -53,6 +57,7 @@ BLIND_AFTER = 60_000
 
 Publish = Callable[[str, bytes | None], Awaitable[None]]
 """Send a message under this key to the recommendations topic and return when the broker has it."""
+Built = TypeVar("Built")
 Fresh = Callable[[Entry], Awaitable[Answer | None]]
 """Ask the coordinator about a group now; None if it could not be asked."""
 
@@ -81,6 +86,10 @@ class Desk:
     mute_patterns: dict[str, MuteRecord] = field(default_factory=dict)
     published: dict[str, Recommendation] = field(default_factory=dict)
     summaries: dict[tuple[str, int], Summary] = field(default_factory=dict)
+    refused: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """(what, reason) → records that were not let in."""
+    set_aside: dict[str, str] = field(default_factory=dict)
+    """Group → why it cannot be judged, until its data changes."""
     counts: Counter[str] = field(default_factory=Counter)
     delays: Delays = field(default_factory=Delays)
     live: LiveView = field(default_factory=LiveView)
@@ -134,8 +143,11 @@ class Desk:
         self.arrival.expected = {p: o for p, o in self.arrival.expected.items() if p in self.coverage}
         for row in self.tables.ends.values():
             if row.partition in self.coverage and (row.cluster, row.topic) not in self.ends:
-                self.ends[row.cluster, row.topic] = EndHistory.from_row(row.history)
+                history = self._row("ends", partial(EndHistory.from_row, row.history))
+                if history is not None:
+                    self.ends[row.cluster, row.topic] = history
         known = {key for entries in self.index.partitions.values() for key in entries}
+        self.set_aside = {key: why for key, why in self.set_aside.items() if key in known}
         self.session.retain(known)
         self.published = {key: said for key, said in self.published.items() if key in known}
         for cluster in self.settings.clusters:
@@ -145,19 +157,33 @@ class Desk:
 
     def _coverage(self, partition: int) -> Coverage:
         row = self.tables.coverage.get(str(partition))
-        if row is None:
+        found = None if row is None else self._row("coverage", partial(_coverage, row.state))
+        if found is None:
             return Coverage()
-        for cluster, (at, recent) in row.state.get("common", {}).items():
+        coverage, common = found
+        for cluster, (at, recent) in common.items():
             if at > self._recent_at.get(cluster, 0):
-                self._recent_at[cluster], self.recent[cluster] = at, Recent.from_row(recent)
-        return Coverage.from_row(row.state)
+                self._recent_at[cluster], self.recent[cluster] = at, recent
+        return coverage
+
+    def _row(self, table: str, build: Callable[[], Built]) -> Built | None:
+        """What a row says; None, counted and logged, where it cannot be read."""
+        try:
+            return checked(build)
+        except Refused as error:
+            self.index.refused[table, error.reason] += 1
+            log.warning("a row of table %s cannot be read and is left out: %s", table, error)
+            return None
 
     @property
     def group_count(self) -> int:
         return sum(len(entries) for entries in self.index.partitions.values())
 
-    def take(self, partition: int, offset: int, value: bytes | None) -> None:
-        """One message of the events topic. Raises ValueError for what cannot be read: it goes to the dead letters."""
+    def take(self, partition: int, offset: int, value: bytes | None, arrived: int | None = None) -> None:
+        """One message of the events topic, which its broker got at ``arrived`` (ms) if that is known.
+
+        Raises Refused for what is not let in, wholly or in part: it goes to the dead letters.
+        """
         coverage = self.coverage.setdefault(partition, Coverage())
         if self.arrival.lost(partition, offset):
             log.warning(
@@ -165,14 +191,31 @@ class Desk:
             )
             coverage.lose()
             self._keep_coverage(partition)
-        message = decode(value or b"")
-        if isinstance(message, Beat):
-            self._beat(partition, coverage, message)
-        elif isinstance(message, GroupEvent) and self._wanted(partition, message):
-            self._clocked(self.index.take(partition, message), message)
-            names = self.names.setdefault(message.cluster, {})
-            names |= {o.topic_id: o.topic for o in message.offsets if o.topic_id}
         self.counts["events"] += 1
+        message = admission.decode(value or b"")
+        if message is None:
+            return
+        if message.cluster not in self.settings.clusters:
+            raise Refused("unknown_cluster", f"the settings have no cluster {message.cluster!r}")
+        mended = _mended(message, self.now if arrived is None else arrived)
+        if isinstance(mended, Beat):
+            self._beat(partition, coverage, mended)
+        elif self._wanted(partition, mended):
+            self._event(partition, mended)
+        if mended is not message:
+            raise Refused(
+                "time_ahead", "a time lies ahead of the broker's clock: it was taken as of its arrival"
+            )
+
+    def _event(self, partition: int, event: GroupEvent) -> None:
+        self.set_aside.pop(group_key(event.cluster, event.group), None)
+        names = self.names.setdefault(event.cluster, {})
+        for o in event.offsets:
+            if o.topic_id:
+                names.setdefault(
+                    o.topic_id, o.topic
+                )  # the sampler's word on a topic's id stands above an event's
+        self._clocked(self.index.take(partition, event), event)
 
     def _clocked(self, entry: Entry, event: GroupEvent) -> None:
         now = self.now
@@ -214,17 +257,17 @@ class Desk:
         return wanted, unresolved
 
     def muted(self, key: str, record: bytes | None) -> None:
-        """A record of the mutes topic; a tombstone takes the mute back, and what cannot be read mutes nobody."""
-        try:
-            said = orjson.loads(record) if record else None
-            if said is None:
-                self.mutes.pop(key, None)
-                self.mute_patterns.pop(key, None)
-            else:
-                self.mutes[key] = Mute(int(said["until"]), str(said.get("why", "")), str(said.get("by", "")))
-                self._mute_pattern(key, record or b"")
-        except (ValueError, KeyError, TypeError) as error:
-            log.warning("a mute under %r cannot be read: %s", key, error)
+        """A record of the mutes topic; a tombstone takes the mute back.
+
+        Raises Refused for what cannot be read: it mutes nobody.
+        """
+        if record is None:
+            self.mutes.pop(key, None)
+            self.mute_patterns.pop(key, None)
+            return
+        said = admission.mute(record)
+        self.mutes[key] = Mute(said.until, said.why, said.by)
+        self._mute_pattern(key, record)
 
     def _mute_pattern(self, key: str, record: bytes) -> None:
         """A pattern is kept apart: it holds for groups that came after it was set."""
@@ -247,18 +290,64 @@ class Desk:
         self.names.setdefault(cluster, {}).update(names)
         self.infos[cluster] = dict(infos)
         for s in samples:
-            history = self.ends.setdefault((cluster, s.topic), EndHistory(len(s.end), s.topic_id))
-            history.add(s.asked, s.seen, s.start, s.end, s.stable, s.topic_id)
+            try:
+                checked(lambda s=s: self._sampled(cluster, s))  # type: ignore[misc]
+            except Refused as error:
+                self.refused["sample", error.reason] += 1
+                log.warning("the log ends of %r are left out: %s", s.topic, error)
+
+    def _sampled(self, cluster: str, s: Any) -> None:
+        history = self.ends.setdefault((cluster, s.topic), EndHistory(len(s.end), s.topic_id))
+        history.add(s.asked, s.seen, s.start, s.end, s.stable, s.topic_id)
 
     def adopt(self, partition: int, published: Mapping[str, Any]) -> None:
         """What the recommendations topic says of this partition's groups, where the rows know less."""
         for key, entry in self.index.entries(partition).items():
             message = published.get(key)
-            if isinstance(message, Recommendation):
-                self.published[key] = message
-                state = adopt(entry.judged, message)
-                if state is not entry.judged and state is not None:
-                    self.index.judged(partition, entry, state)
+            if not isinstance(message, Recommendation):
+                continue
+            try:
+                self._adopt(partition, entry, message)
+            except Exception as error:  # one message's surprise must not keep the others from being adopted
+                self.refused["recommendation", "not_adopted"] += 1
+                log.warning("what is published of %r cannot be taken back: %s", key, error)
+
+    def _adopt(self, partition: int, entry: Entry, message: Recommendation) -> None:
+        self.published[entry.key] = message
+        state = adopt(entry.judged, message)
+        if state is not entry.judged and state is not None:
+            self.index.judged(partition, entry, state)
+
+    def without_commits(self) -> list[tuple[int, Entry]]:
+        """The groups a lag row of which could not be read, with their partitions: ask their coordinators."""
+        return [
+            (partition, entry)
+            for partition, entries in self.index.partitions.items()
+            for entry in entries.values()
+            if "lag" in entry.unreadable
+        ]
+
+    def rebuilt(self, partition: int, entry: Entry, committed: Mapping[tuple[str, int], int]) -> None:
+        """The coordinator's committed offsets in place of a row that could not be read.
+
+        When they were committed is not known: now. Any record of the source is newer than source offset -1.
+        """
+        topics: dict[str, list[tuple[int, int]]] = {}
+        for (topic, number), offset in sorted(committed.items()):
+            topics.setdefault(topic, []).append((number, offset))
+        offsets = [
+            TopicOffsets(
+                topic,
+                None,
+                [n for n, _ in rows],
+                [o for _, o in rows],
+                [self.now] * len(rows),
+                [-1] * len(rows),
+            )
+            for topic, rows in topics.items()
+        ]
+        self.index.take(partition, GroupEvent(entry.cluster, entry.group, entry.source, self.now, offsets))
+        entry.unreadable.discard("lag")
 
     def _unsampled(self, cluster: str) -> str | None:
         """Why lags of this cluster's groups are unknown, if its log ends can not be read."""
@@ -278,12 +367,18 @@ class Desk:
                 candidates.append((entry, found))
         await self._correlate(partition, candidates, at)
         for entry, candidate in candidates:
-            await self._confirm(partition, entry, candidate, at)
+            try:
+                await self._confirm(partition, entry, candidate, at)
+            except (KafkaError, ClientError, TimeoutError):
+                raise
+            except Exception as error:
+                self.aside(entry, error)
         await self._close_gone(partition, at)
         self._keep_ends(partition, at)
         await self._retire(partition, at)
         for key in self.index.forget(partition, at, self.published):
             self.session.forget(key)
+            self.set_aside.pop(key, None)
             self.counts["forgotten"] += 1
         self.last_tick = self.clock()
         opened = Counter(
@@ -298,6 +393,8 @@ class Desk:
                 learning=counts[cluster, "learning"],
                 learning_until=counts[cluster, "learning_until"] or None,
                 muted=counts[cluster, "muted"],
+                set_aside=counts[cluster, "set_aside"],
+                set_aside_reason=self._why_aside(partition, cluster),
                 open=opened[cluster],
             )
             for cluster, summary in summaries.items()
@@ -357,18 +454,71 @@ class Desk:
     async def _judge(
         self, partition: int, entry: Entry, at: int, counts: Counter[tuple[str, str]]
     ) -> Candidate | None:
+        """Judge one group; one that makes the judgement raise is set aside alone."""
+        try:
+            return await self._judge_one(partition, entry, at, counts)
+        except (KafkaError, ClientError, TimeoutError):
+            raise  # the broker's trouble, not the group's
+        except Exception as error:
+            self.aside(entry, error)
+            counts[entry.cluster, "blind"] += 1
+            counts[entry.cluster, "set_aside"] += 1
+            return None
+
+    def aside(self, entry: Entry, error: Exception) -> None:
+        """Judge this group no more until its data changes, and say why."""
+        if entry.key not in self.set_aside:
+            log.error("the group %r is set aside until its data changes", entry.key, exc_info=error)
+            self.counts["judgements_failed"] += 1
+        self.set_aside[entry.key] = f"its judgement failed ({type(error).__name__}: {error})"[:500]
+
+    def _why_aside(self, partition: int, cluster: str) -> str | None:
+        """One of the partition's groups that are set aside, and why."""
+        for key, entry in self.index.entries(partition).items():
+            if entry.cluster == cluster and key in self.set_aside:
+                return f"{shown(entry.group)}: {self.set_aside[key]}"
+        return None
+
+    def _can_be_judged(self, entry: Entry) -> bool:
+        if "members" in entry.unreadable:
+            self.set_aside[entry.key] = (
+                "its row of members could not be read: until it rebalances, or a replay"
+            )
+        return entry.key not in self.set_aside
+
+    def _judged(self, seen: Observation, entry: Entry) -> Judgement:
+        """The judgement; where what is remembered of the group is in its way, with what the topic says instead."""
+        try:
+            return self.session.judge(seen)
+        except Exception:
+            if entry.judged is None:
+                raise
+            remembered, message = entry.judged, self.published.get(entry.key)
+            entry.judged = adopt(None, message) if message else None
+            try:
+                found = self.session.judge(seen)
+            except Exception:
+                entry.judged = remembered
+                raise
+            log.warning(
+                "what was remembered of %r could not be used and is left out", entry.key, exc_info=True
+            )
+            self.refused["memory", "not_judged"] += 1
+            return found
+
+    async def _judge_one(
+        self, partition: int, entry: Entry, at: int, counts: Counter[tuple[str, str]]
+    ) -> Candidate | None:
         policy = self.policies(entry.group)
         if policy.ignore:
             counts[entry.cluster, "ignored"] += 1
             return None
-        seen = self.observe(partition, entry, at)
-        try:
-            found = self.session.judge(seen)
-        except Exception:  # one group's surprise must not silence the others
-            log.exception("the group %r could not be judged", entry.key)
-            self.counts["judgements_failed"] += 1
+        if not self._can_be_judged(entry):
             counts[entry.cluster, "blind"] += 1
+            counts[entry.cluster, "set_aside"] += 1
             return None
+        seen = self.observe(partition, entry, at)
+        found = self._judged(seen, entry)
         counts[entry.cluster, "blind" if seen.blind or found.suppressed_by == "unwatched" else "judged"] += 1
         self._count_state(entry, seen, policy, counts)
         if entry.unjudged_since is not None:
@@ -496,6 +646,32 @@ class Desk:
             if key in entries:
                 return entries[key].judged
         return None
+
+
+def _coverage(state: Mapping[str, Any]) -> tuple[Coverage, dict[str, tuple[int, Recent]]]:
+    common = {
+        cluster: (int(at), Recent.from_row(recent))
+        for cluster, (at, recent) in state.get("common", {}).items()
+    }
+    return Coverage.from_row(state), common
+
+
+def _mended(message: GroupEvent | Beat, now: int) -> GroupEvent | Beat:
+    """The message, no time of it ahead of the broker's clock; the same object if none was."""
+    if _newest(message) <= now + MAX_AHEAD_MS:
+        return message
+    if isinstance(message, Beat):
+        return replace(message, time=now)
+    offsets = [replace(o, time=not_ahead(o.time, now)) for o in message.offsets]
+    records = [replace(r, time=not_ahead([r.time], now)[0]) for r in message.records]
+    return replace(message, time=min(message.time, now), offsets=offsets, records=records)
+
+
+def _newest(message: GroupEvent | Beat) -> int:
+    if isinstance(message, Beat):
+        return message.time
+    columns = (max(o.time, default=0) for o in message.offsets)
+    return max((message.time, *columns, *(r.time for r in message.records)))
 
 
 async def in_thread(call: Callable[..., Any], *args: Any, limit: float = 30.0) -> Any:

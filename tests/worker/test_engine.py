@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
+from kagent.contract.admission import Refused
 from kagent.contract.events import Beat, GroupEvent, TopicOffsets, TopicTombstones, encode
 from kagent.contract.recommendation import (
     Basis,
@@ -122,7 +123,8 @@ def test_a_mute_holds_until_it_is_taken_back() -> None:
     worker = desk()
     worker.muted("main/g", orjson.dumps({"until": NOW + 1000, "why": "deploy", "by": "me"}))
     assert worker.mutes["main/g"].why == "deploy"
-    worker.muted("main/g", b"nonsense")
+    with pytest.raises(Refused, match="not JSON"):
+        worker.muted("main/g", b"nonsense")
     assert "main/g" in worker.mutes
 
     worker.muted("main/g", None)
@@ -236,8 +238,51 @@ async def test_a_group_that_cannot_be_judged_silences_no_other(monkeypatch: pyte
 
     summaries = await worker.tick(0, NOW)
 
-    assert [(s.judged, s.blind) for s in summaries] == [(1, 1)]
+    assert [(s.judged, s.blind, s.set_aside) for s in summaries] == [(1, 1, 1)]
     assert sound.judged is not None
+    assert "broken: its judgement failed (ZeroDivisionError" in (summaries[0].set_aside_reason or "")
+
+
+async def test_a_group_that_was_set_aside_is_judged_again_when_its_data_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    worker = desk()
+    worker.take(0, 0, event("g", [commit(0, 1, 1)]))
+    asked: list[int] = []
+
+    def surprising(seen: Any, state: Any, policy: Any) -> Any:
+        asked.append(seen.now)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("kagent.incident.session.judge", surprising)
+    await worker.tick(0, NOW)
+    await worker.tick(0, NOW + 1)
+    assert asked == [NOW]
+    monkeypatch.setattr("kagent.incident.session.judge", judge)
+
+    worker.take(0, 1, event("g", [commit(0, 2, 2)]))
+    summaries = await worker.tick(0, NOW + 2)
+
+    assert summaries[0].set_aside == 0
+    assert worker.set_aside == {}
+
+
+async def test_a_memory_that_makes_the_judgement_raise_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = desk()
+    worker.take(0, 0, event("g", [commit(0, 1, 1)]))
+    worker.index.entries(0)["main/g"].judged = JudgeState(first_seen=7)
+
+    def of_another_release(seen: Any, state: Any, policy: Any) -> Any:
+        if state is not None and state.first_seen == 7:
+            raise ValueError("'melancholy' is not a valid Verdict")
+        return judge(seen, state, policy)
+
+    monkeypatch.setattr("kagent.incident.session.judge", of_another_release)
+
+    summaries = await worker.tick(0, NOW)
+
+    assert summaries[0].set_aside == 0
+    assert worker.refused["memory", "not_judged"] == 1
 
 
 async def test_the_incident_of_a_deleted_group_is_closed() -> None:

@@ -129,7 +129,7 @@ class World:
             )
             judged = judge(seen, self.states[name], self.policy)
             self.states[name] = judged.state
-            close += judged.look is not None
+            close += judged.model is not None
         return close
 
     def plain(self) -> float:

@@ -33,7 +33,8 @@ import pyarrow as pa
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kagent.contract.events import GroupEvent, decode
+from kagent.contract.admission import decode
+from kagent.contract.events import GroupEvent
 from kagent.embedded.broker import Broker, free_port
 from kagent.group_key import source_partition
 from kagent.kafka.admin import Admin

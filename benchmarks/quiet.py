@@ -25,6 +25,8 @@ FALSE_PER_1000 = 1.0
 RIGHT = 0.95
 
 
+GROUPS_OF_A_CLUSTER = 17
+"""At least so many groups of a scenario whose groups share a cluster."""
 SIDE_BY_SIDE = 100
 """Seeds that are run together: the simulator's columns are shared, the judgements are not."""
 
@@ -110,7 +112,8 @@ def _files(paths: Iterable[Path]) -> list[Path]:
 
 
 def _runs(scenario: Scenario, seeds: int, days: float) -> int:
-    return max(1, round(days * 24 / scenario.hours)) if scenario.healthy else seeds
+    runs = max(1, round(days * 24 / scenario.hours)) if scenario.healthy else seeds
+    return max(runs, GROUPS_OF_A_CLUSTER) if scenario.together else runs
 
 
 def _batches(first: int, count: int) -> list[range]:

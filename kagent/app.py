@@ -15,10 +15,13 @@ from typing import Any
 
 import click
 import faust
+import msgspec
 import orjson
 from aiokafka.errors import KafkaError as ClientError
 
 from kagent.client.client import Message, current
+from kagent.contract import admission
+from kagent.contract.admission import Refused
 from kagent.errors import KafkaError, KagentError
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import faust_broker
@@ -32,7 +35,7 @@ from kagent.worker.backfill import stretch
 from kagent.worker.coordinator_check import Answer, ask
 from kagent.worker.engine import Desk, in_thread
 from kagent.worker.groups import Entry
-from kagent.worker.http import cluster_view, server
+from kagent.worker.http import cluster_view, pages, security, server
 from kagent.worker.http.cluster_view import Part, Whole, merge, reached_at
 from kagent.worker.http.cluster_view import ask as ask_peers
 from kagent.worker.http.metrics import exposition
@@ -41,6 +44,9 @@ from kagent.worker.status import Summary
 
 log = logging.getLogger("kagent.app")
 
+LOG_APPEND_TIME = 1
+"""``timestamp_type`` of a record whose time is the broker's (KIP-32)."""
+READY_POLL_S = 0.1
 SESSION_TIMEOUT = 15.0
 """Seconds after which a dead worker's partitions go to another, or to itself restarted."""
 
@@ -49,11 +55,11 @@ class Rows:
     """The tables, as the desk wants them."""
 
     def __init__(self, app: faust.App, partitions: int) -> None:
-        self.members = declare(app, members.NAME, members.MembersRow, partitions)
-        self.lag = declare(app, lag.NAME, lag.LagRow, partitions)
-        self.verdicts = declare(app, verdicts.NAME, verdicts.VerdictRow, partitions)
-        self.coverage = declare(app, coverage.NAME, coverage.CoverageRow, partitions)
-        self.ends = declare(app, ends.NAME, ends.EndsRow, partitions)
+        self.members: Any = declare(app, members.NAME, members.MembersRow, partitions)
+        self.lag: Any = declare(app, lag.NAME, lag.LagRow, partitions)
+        self.verdicts: Any = declare(app, verdicts.NAME, verdicts.VerdictRow, partitions)
+        self.coverage: Any = declare(app, coverage.NAME, coverage.CoverageRow, partitions)
+        self.ends: Any = declare(app, ends.NAME, ends.EndsRow, partitions)
 
 
 class Worker:
@@ -86,6 +92,8 @@ class Worker:
         self.ready = False
         self._reload = asyncio.Lock()
         self._loaded: set[int] = set()
+        self._recoveries = 0
+        self._loaded_at = -1
         self._fresh: set[int] = set()
         self._looked = False
         self._published: dict[str, Message] = {}
@@ -114,16 +122,36 @@ class Worker:
         """Look after what is ours now: rows into the index, and what is published for them."""
         async with self._reload:
             owned = self.owned()
-            if owned == self._loaded:
+            if self.app.rebalancing or self.app.in_recovery:
+                return  # rows are missing until recovery has ended: what is built of them now would lack groups
+            if owned == self._loaded and self._loaded_at == self._recoveries:
                 return
+            began = self._recoveries
             committed = await in_thread(self._committed)
-            self.desk.load(owned, committed)
             published = await current(self.home, self.settings.topics.recommendations)
+            if began != self._recoveries or owned != self.owned():
+                return  # a rebalance came meanwhile: whoever comes next builds it
+            self.desk.load(owned, committed)
             self._published = published
-            self._fresh = set(owned) - self._loaded
-            self._loaded = owned
+            self._fresh = set(owned)
+            self._loaded, self._loaded_at = owned, began
             self._looked = False
             self.ready = True
+        await self._rebuild()
+
+    async def _rebuild(self) -> None:
+        """Ask the coordinators for the commits of groups whose rows could not be read."""
+        for partition, entry in self.desk.without_commits():
+            sampler = self.samplers.get(entry.cluster)
+            if sampler is None:
+                continue
+            found = await in_thread(sampler.admin.committed, [entry.group])
+            self.desk.rebuilt(partition, entry, found.get(entry.group, {}))
+            log.info("the commits of %r were asked of its coordinator", entry.key)
+
+    def recovered(self) -> None:
+        """Tables were read anew: the groups are built from them again, also of partitions that stayed ours."""
+        self._recoveries += 1
 
     def _committed(self) -> dict[int, int | None]:
         admin, topics = Admin(self.home, deadline=10), self.settings.topics
@@ -136,11 +164,36 @@ class Worker:
 
     async def on_event(self, message: Any) -> None:
         """One message of the events topic; what cannot be read goes to the dead letters."""
-        if message.partition not in self._loaded:
-            await self.own()
+        if not self._built(message.partition) and not await self._ready_for(message.partition):
+            return  # whoever owns the partition now reads it again: its offset is not committed here
         if self.desk.arrival.jumped(message.partition, message.offset):
             await self._catch_up(message.partition, message.offset)
         await self._take(message)
+
+    def _built(self, partition: int) -> bool:
+        return partition in self._loaded and self._loaded_at == self._recoveries
+
+    async def _ready_for(self, partition: int) -> bool:
+        """Wait until the groups of this partition are built from their rows; false if it is no longer ours.
+
+        An event applied earlier would meet no rows, and put an older one over theirs.
+        """
+        failures = 0
+        while not self._built(partition) and not self.app.should_stop:
+            if self.app.rebalancing or self.app.in_recovery:
+                await asyncio.sleep(READY_POLL_S)
+                continue
+            if partition not in self.owned():
+                return False
+            try:
+                await self.own()
+            except (KagentError, ClientError, TimeoutError) as error:
+                failures += 1
+                log.warning("partitions cannot be taken over yet: %s", error)
+                await asyncio.sleep(backoff(failures))
+            else:
+                await asyncio.sleep(0 if self._built(partition) else READY_POLL_S)
+        return self._built(partition)
 
     async def _catch_up(self, partition: int, end: int) -> None:
         """Take what lies before this offset, was not handed to us and still stands in the topic; the rest is lost."""
@@ -164,30 +217,49 @@ class Worker:
 
     async def _take(self, message: Any) -> None:
         try:
-            self.desk.take(message.partition, message.offset, message.value)
-        except (ValueError, KeyError, TypeError) as error:
-            self.desk.counts["dead_letters"] += 1
-            letter = server.dead_letter(message, error, bool(self.desk.redaction))
-            log.warning("an event cannot be applied: %s", letter["why"])
-            await self.dead_letters.send(key=message.key, value=orjson.dumps(letter))
+            self.desk.take(message.partition, message.offset, message.value, arrived(message))
+        except Exception as error:
+            await self.refuse("event", message, error)
+
+    async def refuse(self, what: str, message: Any, error: Exception) -> None:
+        """Count a record that is not let in, and put it among the dead letters; nothing restarts over it."""
+        reason = error.reason if isinstance(error, Refused) else "not_applied"
+        self.desk.counts["dead_letters"] += 1
+        self.desk.refused[what, reason] += 1
+        letter = server.dead_letter(message, error, bool(self.desk.redaction))
+        if isinstance(error, Refused):
+            log.warning("%s at %s is not let in: %s", what, letter["from"], letter["why"])
+        else:
+            log.error("%s at %s cannot be applied", what, letter["from"], exc_info=error)
+        await self.dead_letters.send(key=message.key, value=orjson.dumps({**letter, "reason": reason}))
 
     async def on_tick(self, message: Any) -> None:
         """A tick: judge the partition, or, for a summary, take note of it."""
-        tick = orjson.loads(message.value)
-        if tick["type"] == "summary":
-            self.desk.summarised(Summary.from_json(tick["summary"]))
+        try:
+            tick = admission.tick(message.value)
+        except Refused as error:
+            await self.refuse("tick", message, error)
             return
-        if self.desk.now - tick["time"] > max(15_000, 2_000 * self.settings.worker.tick):
-            return  # left over from before a standstill
-        partition = message.partition
+        if isinstance(tick, admission.SummaryTick):
+            self.desk.summarised(Summary.from_json(msgspec.structs.asdict(tick.summary)))
+        elif tick is not None and self._timely(tick.time) and message.partition in self.owned():
+            await self._on_tick(message.partition, tick.time)
+
+    def _timely(self, time_ms: int) -> bool:
+        """Whether a tick is of now: not left over from before a standstill, nor from a clock that was ahead."""
+        return abs(self.desk.now - time_ms) <= max(15_000, 2_000 * self.settings.worker.tick)
+
+    async def _on_tick(self, partition: int, time_ms: int) -> None:
         await self.own()
+        if not self._built(partition):
+            return
         if not self._looked:  # what was remembered of log ends is from before: look before anything is judged
             self._looked = True
             await self.sample()
         if partition in self._fresh:
             self._fresh.discard(partition)
             self.desk.adopt(partition, self._published)
-        for summary in await self.desk.tick(partition, tick["time"]):
+        for summary in await self.desk.tick(partition, time_ms):
             value = orjson.dumps({"type": "summary", "summary": summary.to_json()})
             await self.ticks.send(value=value, partition=0)
 
@@ -212,6 +284,11 @@ class Worker:
                 continue
             self.desk.sampled(cluster, samples, sampler.names(), sampler.infos())
 
+    @property
+    def loaded(self) -> set[int]:
+        """The partitions whose groups can be told of; none before the worker has caught up."""
+        return self._loaded if self.ready else set()
+
     def peers(self) -> list[str]:
         """The other workers' addresses, by Faust's last assignment."""
         assignor: Any = self.app.assignor  # its interface names only some of what it can tell
@@ -223,13 +300,15 @@ class Worker:
 
     async def own_part(self, only: str | None) -> Part:
         """What this worker can tell of groups; of none before it has caught up."""
-        return await server.own(self.desk, self._loaded if self.ready else (), only)
+        return await server.own(self.desk, self.loaded, only)
 
     async def whole(self, only: str | None = None) -> Whole:
         """What all workers tell of their groups, or of the group of this name in full."""
         params = {} if only is None else {"group": only}
+        http = self.settings.worker.http
+        login, tls = http.login_headers(), http.client_tls()
         mine, (others, silent) = await asyncio.gather(
-            self.own_part(only), ask_peers(self.app.http_client, self.peers(), params)
+            self.own_part(only), ask_peers(self.app.http_client, self.peers(), params, login, tls)
         )
         return merge([mine, *others], self.settings.topics.partitions, silent)
 
@@ -253,11 +332,20 @@ class Worker:
                     await reader.start()
                     failures = 0
                     async for record in reader:
-                        self.desk.muted((record.key or b"").decode(errors="replace"), record.value)
+                        await self._mute(record)
             except ClientError as error:
                 failures += 1
                 log.warning("mutes are not heard: %s", error)
                 await asyncio.sleep(backoff(failures))
+
+    async def _mute(self, record: Any) -> None:
+        try:
+            self.desk.muted((record.key or b"").decode(errors="replace"), record.value)
+        except Refused as error:
+            if 0 in self._loaded:  # all workers hear all mutes: one of them writes the letter
+                await self.refuse("mute", record, error)
+            else:
+                self.desk.refused["mute", error.reason] += 1
 
     async def tell_state(self) -> None:
         """The state message of every cluster, by the worker that owns partition 0."""
@@ -265,6 +353,11 @@ class Worker:
             return
         for cluster in self.settings.clusters:
             await self.publish(cluster, self.desk.state(cluster).model_dump_json(by_alias=True).encode())
+
+
+def arrived(message: Any) -> int | None:
+    """When the broker got a message (ms), where its topic keeps the broker's time and not the sender's."""
+    return int(message.timestamp * 1000) if message.timestamp_type == LOG_APPEND_TIME else None
 
 
 class App(faust.App):
@@ -294,6 +387,7 @@ class App(faust.App):
 
 def _app(settings: Settings, home: Cluster) -> faust.App:
     broker, credentials = faust_broker(home)
+    host, tls = reached_at(settings.worker, home.bootstrap), security.server_tls(settings.worker.http)
     app = App(
         settings.topics.prefix.rstrip("-") or "kagent",
         broker=broker,
@@ -317,8 +411,11 @@ def _app(settings: Settings, home: Cluster) -> faust.App:
         stream_buffer_maxsize=16_384,
         stream_wait_empty=False,
         web_bind=settings.worker.web_host,
-        web_host=reached_at(settings.worker, home.bootstrap),
+        web_host=host,
         web_port=settings.worker.web_port,
+        web_ssl_context=tls,
+        canonical_url=f"https://{host}:{settings.worker.web_port}" if tls else None,
+        web_application_options=pages.application_options(settings.worker.http),
         worker_redirect_stdouts=False,
         autodiscover=False,
     )
@@ -330,10 +427,14 @@ def wire(worker: Worker) -> faust.App:
     """Attach agents, timers and tasks."""
     app, settings = worker.app, worker.settings
 
+    @app.on_rebalance_complete.connect(weak=False)
+    async def recovered(*_: Any, **__: Any) -> None:
+        worker.recovered()
+
     @app.agent(worker.events, name="events")
     async def events(stream: Any) -> None:
         async for event in stream.events():
-            await worker.on_event(event.message)
+            await worker.on_event(event.message)  # raises nothing over what is in the message
 
     @app.agent(worker.ticks, name="ticks")
     async def ticks(stream: Any) -> None:
@@ -399,6 +500,7 @@ def wire(worker: Worker) -> faust.App:
             return page.json({"error": str(error)}, status=503)
         return page.json(server.open_json(standing))
 
+    pages.wire(worker, app)
     return app
 
 

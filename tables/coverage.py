@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import faust
+import msgspec
+
+from kagent.contract.admission import Partition
 
 NAME = "coverage"
 
 
-class CoverageRow(faust.Record, include_metadata=False):
+class CoverageRow(msgspec.Struct):
     """``state``: kagent.worker.ingest_progress.Coverage as JSON."""
 
-    partition: int
+    partition: Partition
     state: dict[str, Any]
+    version: int = 1

@@ -7,18 +7,21 @@ from __future__ import annotations
 
 from typing import Any
 
-import faust
+import msgspec
+
+from kagent.contract.admission import Cluster, Partition
 
 NAME = "ends"
 
 
-class EndsRow(faust.Record, include_metadata=False):
+class EndsRow(msgspec.Struct):
     """``partition``: of the events topic; ``history``: kagent.lag.log_ends.EndHistory as JSON."""
 
-    cluster: str
+    cluster: Cluster
     topic: str
-    partition: int
+    partition: Partition
     history: dict[str, Any]
+    version: int = 1
 
 
 def key(partition: int, cluster: str, topic: str) -> str:

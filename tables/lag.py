@@ -8,22 +8,24 @@ from __future__ import annotations
 
 from typing import Any
 
-import faust
+import msgspec
 
+from kagent.contract.admission import Cluster, Group, Partition
 from kagent.lag.events import commits_after as apply
 
 __all__ = ["NAME", "LagRow", "apply", "key"]
 NAME = "lag"
 
 
-class LagRow(faust.Record, include_metadata=False):
+class LagRow(msgspec.Struct):
     """``partition``: of the events topic; ``commits``: kagent.lag.commits.TopicCommits as JSON."""
 
-    cluster: str
-    group: str
+    cluster: Cluster
+    group: Group
     topic: str
-    partition: int
+    partition: Partition
     commits: dict[str, Any]
+    version: int = 1
 
 
 def key(group_key: str, topic: str) -> str:

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 from typing import Any
 
-import faust
+import msgspec
 
+from kagent.contract.admission import Cluster, Group, Partition
 from kagent.lag.events import membership_after as apply
 
 __all__ = ["NAME", "MembersRow", "apply"]
 NAME = "members"
 
 
-class MembersRow(faust.Record, include_metadata=False):
+class MembersRow(msgspec.Struct):
     """``partition``: of the events topic; ``source``: of ``__consumer_offsets``; ``state``: GroupState as JSON."""
 
-    cluster: str
-    group: str
-    partition: int
+    cluster: Cluster
+    group: Group
+    partition: Partition
     source: int
     state: dict[str, Any] | None
+    version: int = 1

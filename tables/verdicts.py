@@ -7,20 +7,22 @@ from __future__ import annotations
 
 from typing import Any
 
-import faust
+import msgspec
 
+from kagent.contract.admission import Cluster, Group, Partition
 from kagent.detect.state import JudgeState
 
 NAME = "verdicts"
 
 
-class VerdictRow(faust.Record, include_metadata=False):
+class VerdictRow(msgspec.Struct):
     """``partition``: of the events topic; ``state``: kagent.detect.state.JudgeState as JSON."""
 
-    cluster: str
-    group: str
-    partition: int
+    cluster: Cluster
+    group: Group
+    partition: Partition
     state: dict[str, Any]
+    version: int = 1
 
 
 def apply(before: JudgeState | None, after: JudgeState) -> dict[str, Any] | None:

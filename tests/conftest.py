@@ -24,7 +24,7 @@ from kagent.kafka.acls import Rule
 from kagent.settings import Cluster
 
 PASSWORD = "pa ss,wo=rd"
-USERS = ("pipeline", "worker", "subscriber", "alert", "owner")
+USERS = ("pipeline", "worker", "subscriber", "alert", "owner", "recorder")
 
 # How long one example takes says more of the machine than of the code. Examples are the same at every run, so that what
 # fails is what was changed; `make explore` looks for others.
@@ -47,7 +47,7 @@ pytest_plugins = [
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Settings of the person who runs the tests are not seen by them."""
     for name in list(os.environ):
-        if name.startswith("KAGENT_") and name != "KAGENT_CACHE":
+        if name.startswith("KAGENT_") and name not in ("KAGENT_CACHE", "KAGENT_SCREENSHOT"):
             monkeypatch.delenv(name)
 
 

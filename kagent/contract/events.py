@@ -143,42 +143,6 @@ def encode(message: GroupEvent | Beat) -> bytes:
     return orjson.dumps({"schema": SCHEMA, "type": kind, **fields}, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
-def decode(data: bytes | str | Mapping[str, Any]) -> GroupEvent | Beat | None:
-    """The message in these bytes, or None where the type is not known (a newer pipeline).
-
-    Raises ValueError for what is not such a message; fields that are not known are ignored.
-    """
-    raw = data if isinstance(data, Mapping) else orjson.loads(data)
-    if not isinstance(raw, Mapping):
-        raise ValueError("not a JSON object")
-    try:
-        if raw["type"] == "group":
-            return _event(raw)
-        if raw["type"] == "progress":
-            return Beat(**_only(raw, Beat))
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"a {raw.get('type')} message without {error}") from error
-    return None
-
-
-def _event(raw: Mapping[str, Any]) -> GroupEvent:
-    return GroupEvent(
-        cluster=raw["cluster"],
-        group=raw["group"],
-        source=raw["source"],
-        time=raw["time"],
-        offsets=tuple(TopicOffsets(**_only(o, TopicOffsets)) for o in raw["offsets"]),
-        tombstones=tuple(TopicTombstones(**_only(t, TopicTombstones)) for t in raw["tombstones"]),
-        records=tuple(MembershipRecord(**_only(r, MembershipRecord)) for r in raw["records"]),
-        part=raw["part"],
-        parts=raw["parts"],
-    )
-
-
-def _only(raw: Mapping[str, Any], kind: type[Any]) -> dict[str, Any]:
-    return {name: raw[name] for name in kind.__slots__}
-
-
 def split(event: GroupEvent, limit: int = MAX_BYTES) -> Iterator[bytes]:
     """The event as one or more messages of at most about ``limit`` bytes: cut by topic, then by partition or record.
 

@@ -247,6 +247,16 @@ class State(Contract):
     judged: int = 0
     blind: int = 0
     ignored: int = 0
+    learning: int = Field(0, description="Groups too new to kagent to be judged; they are part of `judged`.")
+    learning_until: int | None = Field(
+        None, description="When the last of them is judged at the latest, ms since the epoch."
+    )
+    muted: int = Field(0, description="Groups that somebody silenced; they are part of `judged`.")
+    set_aside: int = Field(
+        0,
+        description="Of the blind ones, groups whose judgement failed: tried again when their data changes.",
+    )
+    set_aside_reason: str | None = Field(None, description="One of those groups, and why.")
     open: int = 0
     workers: int = 1
 

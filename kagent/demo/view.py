@@ -26,7 +26,12 @@ def settings_said() -> str:
 
 def live(scene: Scene, left: float) -> RenderableType:
     """Groups, members, lag and skew now."""
-    table = Table(expand=False, pad_edge=False, title=f"{left:.0f} s left", title_justify="left")
+    table = Table(
+        expand=False,
+        pad_edge=False,
+        title=f"ends if nothing new comes within {left:.0f} s",
+        title_justify="left",
+    )
     for column in ("group", "member", "partitions", "lag", "behind", "", "skew", "kagent says"):
         table.add_column(
             column, justify="right" if column in ("partitions", "lag", "behind", "skew") else "left"

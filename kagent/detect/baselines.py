@@ -3,7 +3,6 @@ object where nothing was learned."""
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 from typing import Any
 
@@ -25,21 +24,10 @@ def update_membership(state: JudgeState, seen: Observation, policy: Policy) -> J
     new = _presence(state, roster, seen.now)
     if roster.generation != state.generation or roster.digest != state.digest:
         new |= _changed(state, roster, seen, policy)
-    held = holdings(roster)
+    held = roster.holdings
     if held != state.assignment:
         new |= _reassigned(replace(state, **new) if new else state, roster, held, seen.now)
     return replace(state, **new) if new else state
-
-
-def holdings(roster: Roster) -> str:
-    """Hash of who holds what, by the names that outlive a restart: a member that comes back to the same partitions changes
-    nothing."""
-    text = hashlib.sha256()
-    for topic in sorted(roster.owners):
-        text.update(
-            repr((topic, [roster.names[c] if c >= 0 else "" for c in roster.owners[topic].tolist()])).encode()
-        )
-    return text.hexdigest()[:16]
 
 
 def _presence(state: JudgeState, roster: Roster, now: int) -> dict[str, Any]:

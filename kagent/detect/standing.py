@@ -44,11 +44,14 @@ def advance(group: Group, known: Mapping[str, Standing], names: Mapping[int, str
 
 
 def standing_rows(group: Group) -> Longs:
-    """Places of relevant partitions with unread records that did not move at their member's latest commit."""
+    """Places of relevant partitions with unread records that did not move at their member's latest commit, or for a minute while
+    others committed: a member that hangs commits nothing, and its partitions may be handed to the next one."""
     lags, held = group.lags, group.owner >= 0
     latest = np.zeros(len(lags), np.int64)
     latest[held] = group.committed_at[group.owner[held]]
-    rows = np.flatnonzero(group.relevant & held & (group.waiting_since > 0) & (lags.moved < latest))
+    long_ago = int(group.committed_at.max(initial=0)) - int(WORTH_S * 1000)
+    stands = (lags.moved < latest) | (_since(group) < long_ago)
+    rows = np.flatnonzero(group.relevant & held & (group.waiting_since > 0) & stands)
     return rows[np.argsort(_since(group)[rows], kind="stable")][:MOST]
 
 

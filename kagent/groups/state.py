@@ -10,6 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
+from kagent.contract.admission import Group, Millis, Offset, checked
 from kagent.offsets import Record
 
 GROUP_LEVEL = {
@@ -91,8 +94,29 @@ class GroupState:
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> GroupState:
-        """The state that :meth:`to_json` wrote."""
-        return cls(raw["group"], {(kind, name): Slot(*rest) for kind, name, *rest in raw["slots"]})
+        """The state that :meth:`to_json` wrote, also another release. Raises Refused for what it cannot have written."""
+        row = checked(lambda: msgspec.convert(raw, _Row))
+        return cls(row.group, {(s.kind, s.name): s.slot() for s in row.slots})
+
+
+class _SlotRow(msgspec.Struct, array_like=True):
+    """A slot as a list; what a newer release added at its end is left out."""
+
+    kind: str
+    name: str
+    offset: Offset
+    time: Millis
+    record: str
+    value: dict[str, Any] | None
+    unreadable: bool = False
+
+    def slot(self) -> Slot:
+        return Slot(self.offset, self.time, self.record, self.value, self.unreadable)
+
+
+class _Row(msgspec.Struct):
+    group: Group
+    slots: list[_SlotRow]
 
 
 def apply(state: GroupState | None, record: Record, source_offset: int, time_ms: int) -> GroupState | None:

@@ -12,7 +12,8 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from kagent.contract.events import GroupEvent, decode
+from kagent.contract.admission import decode
+from kagent.contract.events import GroupEvent
 
 ROWS_OUT = 50_000
 FIELDS = {

@@ -5,7 +5,7 @@
 
 ``ask`` returns a group as its coordinator describes it now, or the reason to drop the candidate. A caller that must await the
 answer takes the steps itself: :meth:`~EvaluationSession.judge` every group, :meth:`~EvaluationSession.correlate` the
-candidates of a cluster, :meth:`~EvaluationSession.confirm` each candidate that stands alone.
+candidates of a cluster, :meth:`~EvaluationSession.confirm` each of them.
 """
 
 from __future__ import annotations

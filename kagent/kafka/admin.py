@@ -8,6 +8,7 @@ librdkafka aborts the process (https://github.com/confluentinc/librdkafka/issues
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -19,12 +20,14 @@ from confluent_kafka import KafkaError as Code
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_exponential
 
+from kagent.contract.admission import is_topic_name
 from kagent.errors import KafkaError
 from kagent.kafka import group_admin
 from kagent.kafka.clients import confluent
 from kagent.kafka.values import Described, Group, Key, Offsets, Topic
 from kagent.settings import Cluster
 
+log = logging.getLogger("kagent.kafka")
 T = TypeVar("T")
 
 CHUNK = 500
@@ -48,7 +51,17 @@ TRANSIENT = {
     Code.NOT_LEADER_FOR_PARTITION,
     Code.LEADER_NOT_AVAILABLE,
 }
+UNSEEN_TOPIC = {
+    Code.UNKNOWN_TOPIC_OR_PART,
+    Code.TOPIC_AUTHORIZATION_FAILED,
+    Code.TOPIC_EXCEPTION,
+    Code._UNKNOWN_TOPIC,
+}
 LOGIN = {Code._AUTHENTICATION, Code.SASL_AUTHENTICATION_FAILED, Code._SSL}
+
+
+class RefusedRequest(KafkaError):
+    """The cluster is there and answers, and refuses what was asked: perhaps only for one of the names in it."""
 
 
 class Unsettled(KafkaError):
@@ -87,34 +100,48 @@ class Admin:
             found = self._client.list_topics(timeout=self.deadline).topics
             return {name: len(topic.partitions) for name, topic in found.items()}
 
-    @patiently
     def topics(self, names: Iterable[str]) -> dict[str, Topic]:
-        """Those of these topics that exist and may be seen."""
+        """Those of these topics that exist and may be seen. A name that Kafka does not allow costs only itself.
+
+        More than CHUNK names are first looked up among all that exist: a client's subscription can hold any number of
+        names that do not, and librdkafka waits for each of those.
+        """
+        wanted = {name for name in names if is_topic_name(name)}
+        if len(wanted) > CHUNK:
+            wanted &= set(self.topic_names())
         found: dict[str, Topic] = {}
-        for chunk in _chunks(sorted(set(names)), CHUNK):
-            with self._errors("asked to describe topics"):
-                futures = self._client.describe_topics(TopicCollection(chunk), request_timeout=self.deadline)
-                for name, future in futures.items():
-                    topic = self._or_none(
-                        future, {Code.UNKNOWN_TOPIC_OR_PART, Code.TOPIC_AUTHORIZATION_FAILED}
-                    )
-                    if topic is not None:
-                        leaders = tuple(p.leader.id if p.leader else -1 for p in topic.partitions)
-                        found[name] = Topic(name, _printed(topic.topic_id), len(topic.partitions), leaders)
+        for chunk in _chunks(sorted(wanted), CHUNK):
+            found |= bisected(self._described, chunk)
         return found
 
     @patiently
+    def _described(self, names: list[str]) -> dict[str, Topic]:
+        found: dict[str, Topic] = {}
+        with self._errors("asked to describe topics"):
+            futures = self._client.describe_topics(TopicCollection(names), request_timeout=self.deadline)
+            for name, future in futures.items():
+                topic = self._or_none(future, UNSEEN_TOPIC)
+                if topic is not None:
+                    leaders = tuple(p.leader.id if p.leader else -1 for p in topic.partitions)
+                    found[name] = Topic(name, _printed(topic.topic_id), len(topic.partitions), leaders)
+        return found
+
     def topic_configs(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
         """The settings of these topics that exist and may be seen."""
-        resources = [ConfigResource(ResourceType.TOPIC, name) for name in sorted(set(names))]
         found: dict[str, dict[str, str]] = {}
-        if not resources:
-            return found
+        for chunk in _chunks(sorted({name for name in names if is_topic_name(name)}), CHUNK):
+            found |= bisected(self._configs, chunk)
+        return found
+
+    @patiently
+    def _configs(self, names: list[str]) -> dict[str, dict[str, str]]:
+        resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+        found: dict[str, dict[str, str]] = {}
         with self._errors("asked for topic settings"):
             for resource, future in self._client.describe_configs(
                 resources, request_timeout=self.deadline
             ).items():
-                answer = self._or_none(future, {Code.UNKNOWN_TOPIC_OR_PART, Code.TOPIC_AUTHORIZATION_FAILED})
+                answer = self._or_none(future, UNSEEN_TOPIC)
                 if answer is not None:
                     found[resource.name] = {name: entry.value for name, entry in answer.items()}
         return found
@@ -178,7 +205,7 @@ class Admin:
         level = IsolationLevel.READ_COMMITTED if committed_only else IsolationLevel.READ_UNCOMMITTED
         found: dict[Key, int] = {}
         failed: dict[Key, str] = {}
-        for chunk in _chunks(sorted(set(keys)), CHUNK):
+        for chunk in _chunks(sorted({key for key in keys if is_topic_name(key[0])}), CHUNK):
             asked = {TopicPartition(topic, partition): spec for topic, partition in chunk}
             with self._errors("asked for log offsets"):
                 futures = self._client.list_offsets(
@@ -247,10 +274,29 @@ class _Errors:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if isinstance(error, KafkaException):
-            kinds = Unsettled if error.args[0].code() in TRANSIENT else KafkaError
-            raise kinds(self.admin.sentence(error.args[0], self.doing)) from error
+            raise _kind(error.args[0].code())(self.admin.sentence(error.args[0], self.doing)) from error
+        if isinstance(error, ValueError | TypeError):  # the client's own checks of its arguments
+            raise RefusedRequest(f"The client refuses when {self.doing}: {error}.") from error
         if isinstance(error, FutureTimeout):
             raise KafkaError(self.admin.sentence(Code(Code._TIMED_OUT), self.doing)) from error
+
+
+def _kind(code: int) -> type[KafkaError]:
+    if code in TRANSIENT:
+        return Unsettled
+    return KafkaError if code in LOGIN | UNREACHABLE | set(RIGHTS) else RefusedRequest
+
+
+def bisected(ask: Callable[[list[str]], dict[str, T]], names: list[str]) -> dict[str, T]:
+    """The answers for these names; where a request is refused, of its halves, so that a bad name costs only itself."""
+    try:
+        return ask(names) if names else {}
+    except RefusedRequest as error:
+        if len(names) == 1:
+            log.warning("%r is left out: %s", names[0], error)
+            return {}
+    half = len(names) // 2
+    return bisected(ask, names[:half]) | bisected(ask, names[half:])
 
 
 def _chunks(items: list[Any], size: int) -> Iterator[list[Any]]:

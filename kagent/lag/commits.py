@@ -17,8 +17,10 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
+import msgspec
 import numpy as np
 
+from kagent.contract.admission import Millis, Offset, Partition, Topic, checked, same_length
 from kagent.contract.events import TopicOffsets, TopicTombstones
 
 GONE = -1
@@ -66,8 +68,34 @@ class TopicCommits:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> TopicCommits:
-        """The commits that :meth:`to_row` wrote."""
-        return cls(**{name: row[name] for name in cls.__slots__ if name in row})
+        """The commits that :meth:`to_row` wrote, also another release. Raises Refused for what it cannot have written."""
+        read = checked(lambda: msgspec.convert(row, _Row))
+        return cls(**{name: getattr(read, name) for name in cls.__slots__})
+
+
+class _Row(msgspec.Struct):
+    """A row's commits with their bounds; what is missing has been added later."""
+
+    topic: Topic
+    topic_id: str | None = None
+    partition: list[Partition] = []
+    committed: list[Offset] = []
+    time: list[Millis] = []
+    source_offset: list[Offset] = []
+    moved: list[Millis] = []
+    gaps: list[Millis] = []
+    commits: int = 0
+    first: Millis = 0
+    rewound: Millis = 0
+    recent: list[list[Offset]] = []
+
+    def __post_init__(self) -> None:
+        if not self.moved:
+            self.moved = list(self.time)
+        columns = (self.partition, self.committed, self.time, self.source_offset, self.moved)
+        same_length(self.topic, *columns)
+        if self.recent and len(self.recent) != len(self.partition):
+            raise ValueError(f"columns of {self.topic}: recent has another length")
 
 
 def _plain(value: Any) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from shlex import quote
 from typing import Any, Literal
 
 import numpy as np
@@ -117,11 +118,25 @@ def _follow(advice: Advice) -> Iterator[Action]:
     feasible, reason = _can_follow(advice.model)
     if feasible == "no" and advice.kind not in CLIENTS:
         return
-    how = f"Let the group follow the plan: {_first_moves(made)}"
-    if feasible != "yes":
-        how += " This takes an assignor that follows kagent."
+    how = f"Let the group follow the plan: {_first_moves(made)} {_carried_out_by(advice, feasible)}".rstrip()
     disruption = {"partitions": float(made.plan.move_count)}
     yield _action(ActionType.FOLLOW_PLAN, how, feasible, reason, gain=_gain(advice), disruption=disruption)
+
+
+def _carried_out_by(advice: Advice, feasible: Feasible) -> str:
+    """What carries the plan out, or would."""
+    if advice.kind is K.CONSUMER:
+        run = f"Run `kagent apply {quote(shown(advice.model.seen.group))}`."
+        return (
+            run
+            if feasible == "yes"
+            else f"{run} It takes kagent's assignor on the brokers (`kagent assignor`)."
+        )
+    if feasible == "yes":
+        return ""
+    if advice.kind is K.CLASSIC_JAVA:
+        return "This takes kagent's assignor in every consumer (`kagent assignor --consumer`)."
+    return "This takes an assignor that follows kagent (aiokafka, kafka-python)."
 
 
 def _first_moves(made: Reassignment, limit: int = 3) -> str:
@@ -137,6 +152,13 @@ def _can_follow(model: GroupModel) -> tuple[Feasible, str | None]:
         return "yes", "its assignor follows kagent"
     if model.kind is K.CLASSIC_PYTHON:
         return "unknown", "possible once its consumers run kagent's following assignor"
+    if model.kind is K.CONSUMER and not (model.roster and model.roster.protocol):
+        return "unknown", (
+            "its members name no assignor, so it has the brokers' default: feasible if that is kagent "
+            "(kafka-consumer-groups.sh --describe --state shows it)"
+        )
+    if model.kind is K.CLASSIC_JAVA:
+        return "no", "its assignor is not kagent's"
     return "no", "no client of this kind can be told which partition to take"
 
 
@@ -163,7 +185,7 @@ def _switch_to(advice: Advice, option: Alternative) -> Action:
     drains = advice.reassignment is not None and advice.reassignment.plan.objective == "drain"
     return _action(
         ActionType.SWITCH_ASSIGNOR,
-        how_to_switch(advice.kind, _present(advice.model), option.strategy),
+        how_to_switch(advice.kind, option.strategy, _present(advice.model)),
         "no" if option.unsafe or keeps_state else "yes",
         reason or f"skew {option.skew:.2f} with the lags of now",
         params={"strategy": option.strategy},

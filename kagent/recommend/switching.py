@@ -1,7 +1,9 @@
-"""How a group changes its assignor, for each kind of client.
+"""How a group is given another assignment strategy without a refused join: the sentence of ``switch_assignor``.
 
-A classic group takes two rolls, since all members must share a protocol at any time: first with both strategies listed, the old
-one preferred, then with the new one alone (KIP-429). librdkafka refuses eager and cooperative strategies together.
+A member is refused (INCONSISTENT_GROUP_PROTOCOL) unless it shares a strategy with all that are in the group. So every change
+in a classic group takes two rolls: both strategies listed, then the new one alone. The first listed has the vote of a
+member, so the new one stands first. librdkafka makes no consumer with a list that mixes eager and cooperative
+strategies, and aiokafka joins once for each that is listed: there the group is stopped and started.
 """
 
 from __future__ import annotations
@@ -9,49 +11,47 @@ from __future__ import annotations
 from kagent.contract.recommendation import GroupKind
 
 K = GroupKind
+KAFKAS = "org.apache.kafka.clients.consumer"
 JAVA_CLASS = {
-    "range": "RangeAssignor",
-    "roundrobin": "RoundRobinAssignor",
-    "sticky": "StickyAssignor",
-    "cooperative-sticky": "CooperativeStickyAssignor",
+    "range": f"{KAFKAS}.RangeAssignor",
+    "roundrobin": f"{KAFKAS}.RoundRobinAssignor",
+    "sticky": f"{KAFKAS}.StickyAssignor",
+    "cooperative-sticky": f"{KAFKAS}.CooperativeStickyAssignor",
+    "kagent": "io.kagent.assignor.KagentConsumerAssignor",
 }
-JAVA_PACKAGE = "org.apache.kafka.clients.consumer"
 COOPERATIVE = "cooperative-sticky"
+SETTING = "partition.assignment.strategy"
 
 
-def java_class(strategy: str) -> str:
-    """The class of a strategy in the Java client; other names as they are."""
-    return f"{JAVA_PACKAGE}.{JAVA_CLASS[strategy]}" if strategy in JAVA_CLASS else strategy
-
-
-def how_to_switch(kind: GroupKind, present: str, strategy: str) -> str:
-    """The exact setting that makes a group of this kind use the strategy, and the order in which to roll it out."""
+def how_to_switch(kind: GroupKind, strategy: str, present: str | None) -> str:
+    """The exact setting and the order of restarts. ``present``: the strategy that the group runs now; None: not known."""
     if kind is K.CONSUMER:
         name = strategy.removeprefix("kip848-")
         return f"Set group.remote.assignor={name} in every consumer of the group and restart them one by one."
-    if kind is K.CONNECT:
-        return (
-            f"Set consumer.override.partition.assignment.strategy={java_class(strategy)} in the connector's configuration (the "
-            "worker's connector.client.config.override.policy must allow it)."
-        )
     if kind is K.CLASSIC_JAVA:
-        return _two_rolls("partition.assignment.strategy=", java_class(present), java_class(strategy))
+        return _two_rolls(SETTING, _java(strategy), _java(present), "in every consumer of the group")
+    if kind is K.CONNECT:
+        where = "in the connector's configuration (the workers' connector.client.config.override.policy has to allow it)"
+        return _two_rolls(f"consumer.override.{SETTING}", _java(strategy), _java(present), where)
     if kind is K.CLASSIC_PYTHON:
         return (
-            f"Pass the {present or 'present'} and {strategy} assignors, in this order, as partition_assignment_strategy to every "
-            f"consumer of the group and restart them one by one; then pass {strategy} alone and restart them again."
+            f"Pass the {strategy} assignor as partition_assignment_strategy. kafka-python: restart the consumers one by one "
+            f"with [{strategy}, {present or 'the present one'}], then once more with [{strategy}]. aiokafka: stop all "
+            "consumers of the group, then start them with it."
         )
-    if kind is K.CLASSIC_LIBRDKAFKA and (strategy == COOPERATIVE) != (present == COOPERATIVE):
-        return (
-            f"Stop all consumers of the group, set partition.assignment.strategy={strategy} in each, and start them: librdkafka "
-            "cannot list an eager and a cooperative strategy together."
-        )
-    return _two_rolls("partition.assignment.strategy=", present, strategy)
+    if kind is K.CLASSIC_LIBRDKAFKA and present and COOPERATIVE not in (strategy, present):
+        return _two_rolls(SETTING, strategy, present, "in every consumer of the group")
+    return f"Stop all consumers of the group, set {SETTING}={strategy} in every one, then start them."
 
 
-def _two_rolls(setting: str, present: str, strategy: str) -> str:
-    first = f"{present},{strategy}" if present else strategy
+def _java(strategy: str | None) -> str | None:
+    """The class; what is not Kafka's own is named as it is."""
+    return JAVA_CLASS.get(strategy or "", strategy)
+
+
+def _two_rolls(setting: str, new: str | None, present: str | None, where: str) -> str:
+    both = f"{new},{present or '<the present one>'}"
     return (
-        f"Set {setting}{first} in every consumer of the group and restart them one by one; then set {setting}{strategy} and "
-        "restart them one by one again."
+        f"Set {setting}={both} {where} and restart them one by one; when all have it, set {setting}={new} and restart them one "
+        "by one again."
     )

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from kagent.capture.folder import CaptureFolder, EndsSample, RawRecord
-from kagent.contract.events import GroupEvent, decode
+from kagent.contract.admission import decode
+from kagent.contract.events import GroupEvent
 from kagent.lag.observation import TopicInfo
 from kagent.pipeline.build import Target, messages
 from kagent.pipeline.compact import latest

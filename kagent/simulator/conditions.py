@@ -122,16 +122,17 @@ FAMILIES = MappingProxyType(
 )
 
 BY_KIND: dict[str, tuple[str, ...]] = {
-    "classic_java": ("java", "java-batch"),
-    "classic_librdkafka": ("librdkafka", "librdkafka-batch"),
-    "classic_python": ("aiokafka", "kafka-python", "aiokafka-batch"),
-    "classic": ("franz-go-batch", "sarama", "kafka-go", "franz-go"),
+    "classic_java": ("java",),
+    "classic_librdkafka": ("librdkafka",),
+    "classic_python": ("aiokafka", "kafka-python"),
+    "classic": ("java", "librdkafka", "franz-go", "sarama"),
     "consumer": ("java-848", "librdkafka"),
     "streams": ("streams",),
     "connect": ("connect",),
     "faust": ("aiokafka",),
-    "simple": ("java-batch",),
+    "simple": ("connect",),
 }
+"""Where a scenario names no family: those that commit at an interval, which is then the scenario's `commit`."""
 SERVICES = ("fetch", "arrival", "even")
 COMMITS = ("poll", "batch", "fetch", "partition", "timer")
 CONTENTS = ("assigned", "moved")

@@ -86,7 +86,7 @@ def _hold(world: World, event: Event) -> list[Event]:
     rows = world.rows(event["topic"])
     if "partition" in event:
         rows = rows[np.atleast_1d(event["partition"])]
-    world.held[rows] = bool(event.get("held", True))
+    world.held[:, rows] = bool(event.get("held", True))
     return (
         [{**event, "at": world.time + float(event["for"]), "held": False, "for": 1e18}]
         if event.get("for", 1e18) < 1e18
@@ -235,7 +235,9 @@ def _leak(world: World, event: Event) -> None:
 def _poison(world: World, event: Event) -> list[Event]:
     """A record that is retried for ever: its partition stands, and some clients commit one record ahead and back again."""
     held = bool(event.get("held", True))
-    world.held[_parts(world, event)] = world.poisoned[_parts(world, event)] = held
+    parts = _parts(world, event)
+    world.held[:, parts] = held
+    world.poisoned[parts] = held
     if not held or "for" not in event:
         return []
     back = {k: v for k, v in event.items() if k != "for"}

@@ -87,8 +87,8 @@ def _restart(world: World, at: int, action: Action, message: Recommendation) -> 
 
 
 def _skip(world: World, at: int, action: Action, message: Recommendation) -> None:
-    """The record is stepped over. What all groups of a run have in common is given back to all of them."""
-    world.held[world.rows(str(action.params["topic"]))[int(action.params["partition"])]] = False
+    """The record is stepped over."""
+    world.held[at, world.rows(str(action.params["topic"]))[int(action.params["partition"])]] = False
 
 
 def _spread(world: World, at: int, action: Action, message: Recommendation) -> None:

@@ -9,6 +9,8 @@ the worker evenly.
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 import numpy as np
 
 from kagent.simulator import committing
@@ -190,17 +192,10 @@ def _fetch(
 
 def _arrival(world: World, seed: Longs, part: Longs, position: Floats) -> tuple[Floats, Floats]:
     """When the next records came, to a SLOT, and where the log ended then. Older than remembered: at the first SLOT."""
-    low, high = np.zeros(len(seed), np.int64), np.full(len(seed), len(world.past))
-    while (low < high).any():  # the first remembered end beyond the position
-        middle = np.minimum((low + high) // 2, len(world.past) - 1)
-        beyond = np.array(
-            [world.past[m][1][s, p] for m, s, p in zip(middle.tolist(), seed, part, strict=True)]
-        )
-        right = beyond <= position + LITTLE
-        open_ = low < high
-        low, high = np.where(open_ & right, middle + 1, low), np.where(open_ & ~right, middle, high)
-    newest = low >= len(world.past)
-    at = np.minimum(low, len(world.past) - 1)
-    times = np.array([world.past[a][0] for a in at.tolist()])
-    ends = np.array([world.past[a][1][s, p] for a, s, p in zip(at.tolist(), seed, part, strict=True)])
-    return np.where(newest, times + SLOT, times), np.where(newest, world.end[seed, part], ends)
+    time, newest = world.past[-1]
+    when, upto = np.full(len(seed), time + SLOT), world.end[seed, part]
+    for at in np.flatnonzero(newest[seed, part] > position + LITTLE).tolist():
+        one = (int(seed[at]), int(part[at]))
+        first = bisect_right(world.past, position[at] + LITTLE, key=lambda slot, one=one: slot[1][one])  # type: ignore[misc]
+        when[at], upto[at] = world.past[first][0], world.past[first][1][one]
+    return when, upto

@@ -16,7 +16,6 @@ from kagent.simulator.scenario import Topic
 from kagent.simulator.world import Flags, Longs, World
 
 NEVER = np.iinfo(np.int64).max
-UNSEEN = -2
 EPOCH = 1_700_000_000_000
 """The simulated clock starts here, in ms."""
 
@@ -32,13 +31,13 @@ class Table:
     time: Longs
     source: Longs
     moved: Longs
-    recent: Longs
-    """(LATEST, seeds, partitions): the latest different offsets, the newest last; UNSEEN before there were so many."""
     gaps: Longs
     """(seeds, topics, GAPS), the newest last; NEVER where there was none yet."""
     commits: Longs
     first: Longs
     rewound: Longs
+    recent: Longs
+    """(seeds, partitions, LATEST): the latest different offsets, the newest last; NEVER where there was none yet."""
     clock: Longs
     """How far the broker's clock is ahead of kagent's, ms: one entry a seed."""
     stood: int = 0
@@ -56,11 +55,11 @@ class Table:
             time=time,
             source=np.arange(time.size).reshape(time.shape),
             moved=time.copy(),
-            recent=np.stack([np.full_like(time, UNSEEN)] * (LATEST - 1) + [world.committed.astype(np.int64)]),
             gaps=np.full((seeds, len(topics), GAPS), NEVER),
             commits=np.ones((seeds, len(topics)), np.int64),
             first=np.repeat(time.min(axis=1)[:, None], len(topics), axis=1),
             rewound=np.zeros((seeds, len(topics)), np.int64),
+            recent=_first(world.committed.astype(np.int64)),
             clock=np.zeros(seeds, np.int64),
             stood=time.size,
         )
@@ -89,8 +88,8 @@ class Table:
         if topic_id != self.ids[code]:  # created anew: the old commits count no more
             self.ids[code] = topic_id
             self.committed[:, here] = GONE
-            self.recent[:, :, here] = UNSEEN
-            self.recent[-1, :, here] = GONE
+            self.recent[:, here] = NEVER
+            self.recent[:, here, -1] = GONE
             self.rewound[:, code] = 0
         before, told = self.committed[:, here], self.time[:, here]
         again = made & (before != GONE)
@@ -100,22 +99,21 @@ class Table:
         self.gaps[new, code, -1] = gap[new]
         back = np.where(again & (offset < before), time, 0).max(axis=1)
         self.rewound[:, code] = np.maximum(self.rewound[:, code], back)
-        self.moved[:, here] = np.where(
-            self._progress(here, made & (offset != before), offset), time, self.moved[:, here]
-        )
+        self._progress(here, made & (offset != before), offset, time)
         self.committed[:, here] = np.where(made, offset, before)
         self.time[:, here] = np.where(made, time, told)
         self.stood += 1
         self.source[:, here] = np.where(made, self.stood, self.source[:, here])
         self.commits[:, code] += some
 
-    def _progress(self, here: slice, changed: Flags, offset: Longs) -> Flags:
-        """Which of the changed offsets are progress, as ``kagent.lag.commits`` tells it: the least of the last three rose."""
-        known = self.recent[:, :, here].copy()
-        kept = np.concatenate([known[1:], offset[None]])
-        young = (known[0] == UNSEEN) | (known == GONE).any(axis=0)
-        self.recent[:, :, here] = np.where(changed, kept, known)
-        return np.asarray(changed & (young | (kept.min(axis=0) > known.min(axis=0))))
+    def _progress(self, here: slice, changed: Flags, offset: Longs, time: Longs) -> None:
+        """Progress is a rise of the least of the last three offsets."""
+        known = self.recent[:, here]
+        kept = np.concatenate([known[:, :, 1:], offset[:, :, None]], axis=2)
+        few = (known[:, :, 0] == NEVER) | (known == GONE).any(axis=2)
+        progress = changed & (few | (kept.min(axis=2) > known.min(axis=2)))
+        self.moved[:, here] = np.where(progress, time, self.moved[:, here])
+        self.recent[:, here] = np.where(changed[:, :, None], kept, known)
 
     def rows(self, at: int) -> dict[str, TopicCommits]:
         """One group's rows of the lag table."""
@@ -134,8 +132,13 @@ class Table:
                 int(self.commits[at, code]),
                 int(self.first[at, code]),
                 int(self.rewound[at, code]),
+                [[o for o in latest if o != NEVER] for latest in self.recent[at, here].tolist()],
             )
         return made
+
+
+def _first(committed: Longs) -> Longs:
+    return np.concatenate([np.full((*committed.shape, LATEST - 1), NEVER), committed[:, :, None]], axis=2)
 
 
 def _ms(time: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Longs:

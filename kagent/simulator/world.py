@@ -113,7 +113,7 @@ class World:
     partition: Longs = field(default_factory=lambda: np.zeros(0, np.int64))
     owner: Longs = field(default_factory=lambda: np.zeros((0, 0), np.int64))
     cost: Floats = field(default_factory=lambda: np.zeros(0))
-    held: Flags = field(default_factory=lambda: np.zeros(0, bool))
+    held: Flags = field(default_factory=_flags)
     poisoned: Flags = field(default_factory=lambda: np.zeros(0, bool))
     priority: Floats = field(default_factory=lambda: np.zeros(0))
     down_until: Floats = field(default_factory=lambda: np.zeros(0))
@@ -213,7 +213,7 @@ def begin(scenario: Scenario, seeds: Sequence[int]) -> World:
         owner=np.full(base.shape, NOBODY),
         target=np.full(base.shape, NOBODY),
         cost=np.array([t.cost for t in scenario.topics])[topic],
-        held=np.zeros(count, bool),
+        held=np.zeros(base.shape, bool),
         poisoned=np.zeros(count, bool),
         priority=np.array([float(ranks.get(t.name, len(ranks))) for t in scenario.topics])[topic],
         down_until=np.zeros(count),
@@ -260,7 +260,7 @@ def _clients(
     commits = [made.commits or f.commits for f in mine]
     contents = [made.contents or f.contents for f in mine]
     bytes_ = [made.record_bytes or float(np.exp(r.uniform(np.log(70), np.log(2000)))) for r in randoms]
-    own = scenario.commit == Scenario.commit and made.protocol != "instant"
+    own = scenario.commit == Scenario.commit and bool(made.family) and made.protocol != "instant"
     return ClientColumns(
         families=mine,
         even=np.array([s == "even" for s in service]),

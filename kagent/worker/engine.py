@@ -11,12 +11,17 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeVar
 
-import orjson
+from aiokafka.errors import KafkaError as ClientError
 
-from kagent.contract.events import Beat, GroupEvent, decode
+from kagent.contract import admission
+from kagent.contract.admission import MAX_AHEAD_MS, Refused, checked, not_ahead
+from kagent.contract.events import Beat, GroupEvent, TopicOffsets
+from kagent.contract.mute import MuteRecord, is_pattern
+from kagent.contract.mute import from_bytes as mute_from_bytes
 from kagent.contract.recommendation import Recommendation, State, Status, Verdict, to_bytes
 from kagent.contract.redaction import Redaction
 from kagent.detect.state import JudgeState
@@ -29,14 +34,19 @@ from kagent.incident.session import EvaluationSession
 from kagent.lag.log_end_coverage import unread
 from kagent.lag.log_ends import PAUSE, EndHistory
 from kagent.lag.observation import Mute, Observation, TopicInfo
-from kagent.policy import Policies
+from kagent.mutes import by_pattern
+from kagent.policy import Policies, Policy
 from kagent.settings import Settings
 from kagent.tables import coverage as coverage_table
 from kagent.tables import ends as ends_table
+from kagent.text import shown
 from kagent.worker.coordinator_check import Answer, contradiction, refreshed
 from kagent.worker.groups import Entry, Index, IndexStates, Tables
+from kagent.worker.http.group_columns import glance
+from kagent.worker.http.live_view import LiveView
 from kagent.worker.ingest_progress import Coverage
 from kagent.worker.latency import Delays
+from kagent.worker.learning import is_learning, learned_by_ms
 from kagent.worker.offset_gaps import Arrival
 from kagent.worker.restore import adopt
 from kagent.worker.status import Summary, state_message
@@ -47,6 +57,7 @@ BLIND_AFTER = 60_000
 
 Publish = Callable[[str, bytes | None], Awaitable[None]]
 """Send a message under this key to the recommendations topic and return when the broker has it."""
+Built = TypeVar("Built")
 Fresh = Callable[[Entry], Awaitable[Answer | None]]
 """Ask the coordinator about a group now; None if it could not be asked."""
 
@@ -72,10 +83,16 @@ class Desk:
     infos: dict[str, dict[str, TopicInfo]] = field(default_factory=dict)
     names: dict[str, dict[str, str]] = field(default_factory=dict)
     mutes: dict[str, Mute] = field(default_factory=dict)
+    mute_patterns: dict[str, MuteRecord] = field(default_factory=dict)
     published: dict[str, Recommendation] = field(default_factory=dict)
     summaries: dict[tuple[str, int], Summary] = field(default_factory=dict)
+    refused: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """(what, reason) → records that were not let in."""
+    set_aside: dict[str, str] = field(default_factory=dict)
+    """Group → why it cannot be judged, until its data changes."""
     counts: Counter[str] = field(default_factory=Counter)
     delays: Delays = field(default_factory=Delays)
+    live: LiveView = field(default_factory=LiveView)
     last_tick: float = 0.0
     _patience: int = field(init=False)
     """Without a sample of the log ends for so long, what a group committed then waits for its next commit."""
@@ -126,29 +143,47 @@ class Desk:
         self.arrival.expected = {p: o for p, o in self.arrival.expected.items() if p in self.coverage}
         for row in self.tables.ends.values():
             if row.partition in self.coverage and (row.cluster, row.topic) not in self.ends:
-                self.ends[row.cluster, row.topic] = EndHistory.from_row(row.history)
+                history = self._row("ends", partial(EndHistory.from_row, row.history))
+                if history is not None:
+                    self.ends[row.cluster, row.topic] = history
         known = {key for entries in self.index.partitions.values() for key in entries}
+        self.set_aside = {key: why for key, why in self.set_aside.items() if key in known}
         self.session.retain(known)
         self.published = {key: said for key, said in self.published.items() if key in known}
         for cluster in self.settings.clusters:
             self._sampled_at.setdefault(cluster, self.now)
+        self.live.keep(set(partitions))
         log.info("looking after partitions %s with %d groups", partitions, self.group_count)
 
     def _coverage(self, partition: int) -> Coverage:
         row = self.tables.coverage.get(str(partition))
-        if row is None:
+        found = None if row is None else self._row("coverage", partial(_coverage, row.state))
+        if found is None:
             return Coverage()
-        for cluster, (at, recent) in row.state.get("common", {}).items():
+        coverage, common = found
+        for cluster, (at, recent) in common.items():
             if at > self._recent_at.get(cluster, 0):
-                self._recent_at[cluster], self.recent[cluster] = at, Recent.from_row(recent)
-        return Coverage.from_row(row.state)
+                self._recent_at[cluster], self.recent[cluster] = at, recent
+        return coverage
+
+    def _row(self, table: str, build: Callable[[], Built]) -> Built | None:
+        """What a row says; None, counted and logged, where it cannot be read."""
+        try:
+            return checked(build)
+        except Refused as error:
+            self.index.refused[table, error.reason] += 1
+            log.warning("a row of table %s cannot be read and is left out: %s", table, error)
+            return None
 
     @property
     def group_count(self) -> int:
         return sum(len(entries) for entries in self.index.partitions.values())
 
-    def take(self, partition: int, offset: int, value: bytes | None) -> None:
-        """One message of the events topic. Raises ValueError for what cannot be read: it goes to the dead letters."""
+    def take(self, partition: int, offset: int, value: bytes | None, arrived: int | None = None) -> None:
+        """One message of the events topic, which its broker got at ``arrived`` (ms) if that is known.
+
+        Raises Refused for what is not let in, wholly or in part: it goes to the dead letters.
+        """
         coverage = self.coverage.setdefault(partition, Coverage())
         if self.arrival.lost(partition, offset):
             log.warning(
@@ -156,14 +191,31 @@ class Desk:
             )
             coverage.lose()
             self._keep_coverage(partition)
-        message = decode(value or b"")
-        if isinstance(message, Beat):
-            self._beat(partition, coverage, message)
-        elif isinstance(message, GroupEvent) and self._wanted(partition, message):
-            self._clocked(self.index.take(partition, message), message)
-            names = self.names.setdefault(message.cluster, {})
-            names |= {o.topic_id: o.topic for o in message.offsets if o.topic_id}
         self.counts["events"] += 1
+        message = admission.decode(value or b"")
+        if message is None:
+            return
+        if message.cluster not in self.settings.clusters:
+            raise Refused("unknown_cluster", f"the settings have no cluster {message.cluster!r}")
+        mended = _mended(message, self.now if arrived is None else arrived)
+        if isinstance(mended, Beat):
+            self._beat(partition, coverage, mended)
+        elif self._wanted(partition, mended):
+            self._event(partition, mended)
+        if mended is not message:
+            raise Refused(
+                "time_ahead", "a time lies ahead of the broker's clock: it was taken as of its arrival"
+            )
+
+    def _event(self, partition: int, event: GroupEvent) -> None:
+        self.set_aside.pop(group_key(event.cluster, event.group), None)
+        names = self.names.setdefault(event.cluster, {})
+        for o in event.offsets:
+            if o.topic_id:
+                names.setdefault(
+                    o.topic_id, o.topic
+                )  # the sampler's word on a topic's id stands above an event's
+        self._clocked(self.index.take(partition, event), event)
 
     def _clocked(self, entry: Entry, event: GroupEvent) -> None:
         now = self.now
@@ -205,15 +257,30 @@ class Desk:
         return wanted, unresolved
 
     def muted(self, key: str, record: bytes | None) -> None:
-        """A record of the mutes topic; a tombstone takes the mute back, and what cannot be read mutes nobody."""
-        try:
-            said = orjson.loads(record) if record else None
-            if said is None:
-                self.mutes.pop(key, None)
-            else:
-                self.mutes[key] = Mute(int(said["until"]), str(said.get("why", "")), str(said.get("by", "")))
-        except (ValueError, KeyError, TypeError) as error:
-            log.warning("a mute under %r cannot be read: %s", key, error)
+        """A record of the mutes topic; a tombstone takes the mute back.
+
+        Raises Refused for what cannot be read: it mutes nobody.
+        """
+        if record is None:
+            self.mutes.pop(key, None)
+            self.mute_patterns.pop(key, None)
+            return
+        said = admission.mute(record)
+        self.mutes[key] = Mute(said.until, said.why, said.by)
+        self._mute_pattern(key, record)
+
+    def _mute_pattern(self, key: str, record: bytes) -> None:
+        """A pattern is kept apart: it holds for groups that came after it was set."""
+        if is_pattern(key.partition("/")[2]):
+            self.mute_patterns[key] = mute_from_bytes(record)
+
+    def mute_of(self, entry: Entry, now: int) -> Mute | None:
+        """The mute of a group: its own while it holds, else a pattern's."""
+        own = self.mutes.get(entry.key)
+        if (own is not None and now < own.until) or not self.mute_patterns:
+            return own
+        found = by_pattern(self.mute_patterns, entry.cluster, entry.group, now)
+        return own if found is None else Mute(found.until, found.why, found.by)
 
     def sampled(
         self, cluster: str, samples: Iterable[Any], names: Mapping[str, str], infos: Mapping[str, TopicInfo]
@@ -223,18 +290,64 @@ class Desk:
         self.names.setdefault(cluster, {}).update(names)
         self.infos[cluster] = dict(infos)
         for s in samples:
-            history = self.ends.setdefault((cluster, s.topic), EndHistory(len(s.end), s.topic_id))
-            history.add(s.asked, s.seen, s.start, s.end, s.stable, s.topic_id)
+            try:
+                checked(lambda s=s: self._sampled(cluster, s))  # type: ignore[misc]
+            except Refused as error:
+                self.refused["sample", error.reason] += 1
+                log.warning("the log ends of %r are left out: %s", s.topic, error)
+
+    def _sampled(self, cluster: str, s: Any) -> None:
+        history = self.ends.setdefault((cluster, s.topic), EndHistory(len(s.end), s.topic_id))
+        history.add(s.asked, s.seen, s.start, s.end, s.stable, s.topic_id)
 
     def adopt(self, partition: int, published: Mapping[str, Any]) -> None:
         """What the recommendations topic says of this partition's groups, where the rows know less."""
         for key, entry in self.index.entries(partition).items():
             message = published.get(key)
-            if isinstance(message, Recommendation):
-                self.published[key] = message
-                state = adopt(entry.judged, message)
-                if state is not entry.judged and state is not None:
-                    self.index.judged(partition, entry, state)
+            if not isinstance(message, Recommendation):
+                continue
+            try:
+                self._adopt(partition, entry, message)
+            except Exception as error:  # one message's surprise must not keep the others from being adopted
+                self.refused["recommendation", "not_adopted"] += 1
+                log.warning("what is published of %r cannot be taken back: %s", key, error)
+
+    def _adopt(self, partition: int, entry: Entry, message: Recommendation) -> None:
+        self.published[entry.key] = message
+        state = adopt(entry.judged, message)
+        if state is not entry.judged and state is not None:
+            self.index.judged(partition, entry, state)
+
+    def without_commits(self) -> list[tuple[int, Entry]]:
+        """The groups a lag row of which could not be read, with their partitions: ask their coordinators."""
+        return [
+            (partition, entry)
+            for partition, entries in self.index.partitions.items()
+            for entry in entries.values()
+            if "lag" in entry.unreadable
+        ]
+
+    def rebuilt(self, partition: int, entry: Entry, committed: Mapping[tuple[str, int], int]) -> None:
+        """The coordinator's committed offsets in place of a row that could not be read.
+
+        When they were committed is not known: now. Any record of the source is newer than source offset -1.
+        """
+        topics: dict[str, list[tuple[int, int]]] = {}
+        for (topic, number), offset in sorted(committed.items()):
+            topics.setdefault(topic, []).append((number, offset))
+        offsets = [
+            TopicOffsets(
+                topic,
+                None,
+                [n for n, _ in rows],
+                [o for _, o in rows],
+                [self.now] * len(rows),
+                [-1] * len(rows),
+            )
+            for topic, rows in topics.items()
+        ]
+        self.index.take(partition, GroupEvent(entry.cluster, entry.group, entry.source, self.now, offsets))
+        entry.unreadable.discard("lag")
 
     def _unsampled(self, cluster: str) -> str | None:
         """Why lags of this cluster's groups are unknown, if its log ends can not be read."""
@@ -254,29 +367,40 @@ class Desk:
                 candidates.append((entry, found))
         await self._correlate(partition, candidates, at)
         for entry, candidate in candidates:
-            await self._confirm(partition, entry, candidate, at)
+            try:
+                await self._confirm(partition, entry, candidate, at)
+            except (KafkaError, ClientError, TimeoutError):
+                raise
+            except Exception as error:
+                self.aside(entry, error)
         await self._close_gone(partition, at)
         self._keep_ends(partition, at)
         await self._retire(partition, at)
         for key in self.index.forget(partition, at, self.published):
             self.session.forget(key)
+            self.set_aside.pop(key, None)
             self.counts["forgotten"] += 1
         self.last_tick = self.clock()
         opened = Counter(
             e.cluster for e in self.index.entries(partition).values() if e.judged and e.judged.incident
         )
-        return [
-            Summary(
-                **{
-                    **summary.to_json(),
-                    "judged": counts[cluster, "judged"],
-                    "blind": counts[cluster, "blind"],
-                    "ignored": counts[cluster, "ignored"],
-                    "open": opened[cluster],
-                }
+        told = [
+            replace(
+                summary,
+                judged=counts[cluster, "judged"],
+                blind=counts[cluster, "blind"],
+                ignored=counts[cluster, "ignored"],
+                learning=counts[cluster, "learning"],
+                learning_until=counts[cluster, "learning_until"] or None,
+                muted=counts[cluster, "muted"],
+                set_aside=counts[cluster, "set_aside"],
+                set_aside_reason=self._why_aside(partition, cluster),
+                open=opened[cluster],
             )
             for cluster, summary in summaries.items()
         ]
+        self.live.ticked(partition, told, self.index.entries(partition))
+        return told
 
     async def _correlate(self, partition: int, candidates: list[tuple[Entry, Candidate]], at: int) -> None:
         """Publish what many groups have in common; each group's own candidate stands beside it."""
@@ -330,24 +454,92 @@ class Desk:
     async def _judge(
         self, partition: int, entry: Entry, at: int, counts: Counter[tuple[str, str]]
     ) -> Candidate | None:
+        """Judge one group; one that makes the judgement raise is set aside alone."""
+        try:
+            return await self._judge_one(partition, entry, at, counts)
+        except (KafkaError, ClientError, TimeoutError):
+            raise  # the broker's trouble, not the group's
+        except Exception as error:
+            self.aside(entry, error)
+            counts[entry.cluster, "blind"] += 1
+            counts[entry.cluster, "set_aside"] += 1
+            return None
+
+    def aside(self, entry: Entry, error: Exception) -> None:
+        """Judge this group no more until its data changes, and say why."""
+        if entry.key not in self.set_aside:
+            log.error("the group %r is set aside until its data changes", entry.key, exc_info=error)
+            self.counts["judgements_failed"] += 1
+        self.set_aside[entry.key] = f"its judgement failed ({type(error).__name__}: {error})"[:500]
+
+    def _why_aside(self, partition: int, cluster: str) -> str | None:
+        """One of the partition's groups that are set aside, and why."""
+        for key, entry in self.index.entries(partition).items():
+            if entry.cluster == cluster and key in self.set_aside:
+                return f"{shown(entry.group)}: {self.set_aside[key]}"
+        return None
+
+    def _can_be_judged(self, entry: Entry) -> bool:
+        if "members" in entry.unreadable:
+            self.set_aside[entry.key] = (
+                "its row of members could not be read: until it rebalances, or a replay"
+            )
+        return entry.key not in self.set_aside
+
+    def _judged(self, seen: Observation, entry: Entry) -> Judgement:
+        """The judgement; where what is remembered of the group is in its way, with what the topic says instead."""
+        try:
+            return self.session.judge(seen)
+        except Exception:
+            if entry.judged is None:
+                raise
+            remembered, message = entry.judged, self.published.get(entry.key)
+            entry.judged = adopt(None, message) if message else None
+            try:
+                found = self.session.judge(seen)
+            except Exception:
+                entry.judged = remembered
+                raise
+            log.warning(
+                "what was remembered of %r could not be used and is left out", entry.key, exc_info=True
+            )
+            self.refused["memory", "not_judged"] += 1
+            return found
+
+    async def _judge_one(
+        self, partition: int, entry: Entry, at: int, counts: Counter[tuple[str, str]]
+    ) -> Candidate | None:
         policy = self.policies(entry.group)
         if policy.ignore:
             counts[entry.cluster, "ignored"] += 1
             return None
-        seen = self.observe(partition, entry, at)
-        try:
-            found = self.session.judge(seen)
-        except Exception:  # one group's surprise must not silence the others
-            log.exception("the group %r could not be judged", entry.key)
-            self.counts["judgements_failed"] += 1
+        if not self._can_be_judged(entry):
             counts[entry.cluster, "blind"] += 1
+            counts[entry.cluster, "set_aside"] += 1
             return None
+        seen = self.observe(partition, entry, at)
+        found = self._judged(seen, entry)
         counts[entry.cluster, "blind" if seen.blind or found.suppressed_by == "unwatched" else "judged"] += 1
+        self._count_state(entry, seen, policy, counts)
         if entry.unjudged_since is not None:
             self.delays.add("verdict", self.now - entry.unjudged_since)
             entry.unjudged_since = None
-        await self._say_and_keep(entry, found)
+        await self._say_and_keep(partition, entry, found)
+        quiet, said = found.model is None and seen.blind is None, self.published.get(entry.key)
+        self.live.judged(partition, entry.key, at, quiet, lambda: glance(seen, found, policy), said)
         return found.candidate
+
+    def _count_state(
+        self, entry: Entry, seen: Observation, policy: Policy, counts: Counter[tuple[str, str]]
+    ) -> None:
+        """Count the group as muted or still being learned, for the state message."""
+        counts[entry.cluster, "muted"] += seen.muted
+        first_seen = entry.judged.first_seen if entry.judged else seen.now
+        commits = sum(topic.commits for topic in seen.commits.values())
+        if is_learning(first_seen, seen.now, commits, policy):
+            until = learned_by_ms(first_seen, policy)
+            counts[entry.cluster, "learning"] += 1
+            counts[entry.cluster, "learning_until"] = max(until, counts[entry.cluster, "learning_until"])
 
     def observe(self, partition: int, entry: Entry, at: int) -> Observation:
         """All that a judgement of this group rests on now."""
@@ -366,7 +558,7 @@ class Desk:
             topics=self.infos.get(entry.cluster, {}),
             as_of=coverage.as_of(entry.cluster, entry.source),
             blind=blind or unread(entry.commits, ends, self._blind_after, now),
-            mute=self.mutes.get(entry.key),
+            mute=self.mute_of(entry, at),
             patience=self._patience,
         )
 
@@ -381,24 +573,25 @@ class Desk:
         storm = candidate.verdict == Verdict.UNSTABLE  # that it is not stable is what is to be said
         reason = "unconfirmed" if answer is None else None if storm else contradiction(answer, seen)
         fresh = reason or "unconfirmed" if answer is None or reason else refreshed(seen, answer)
-        await self._say_and_keep(entry, self.session.confirm(candidate, fresh))
+        await self._say_and_keep(partition, entry, self.session.confirm(candidate, fresh))
 
-    async def _say_and_keep(self, entry: Entry, found: Judgement) -> None:
+    async def _say_and_keep(self, partition: int, entry: Entry, found: Judgement) -> None:
         """Publish, then write the row: a row never says more than the topic."""
         try:
-            await self._say(entry, found.messages)
+            await self._say(partition, entry, found.messages)
         except BaseException:
             self.states.drop(entry.key)
             raise
         self.states.write(entry.key)
 
-    async def _say(self, entry: Entry, messages: Iterable[Recommendation]) -> None:
+    async def _say(self, partition: int, entry: Entry, messages: Iterable[Recommendation]) -> None:
         for made in messages:
             message, began = self.redaction.checked(made), self.now
             await self.publish(entry.key, to_bytes(message))
             self.delays.add("publish", self.now - began)
             self.delays.add("whole", self.now - message.as_of)
             self.published[entry.key] = message
+            self.live.said(partition, entry.key, message)
             self.counts[f"said_{message.status.value}"] += 1
             log.info("%s %s: %s", message.status.value, entry.key, message.reason)
 
@@ -424,7 +617,7 @@ class Desk:
         for entry in self.index.entries(partition).values():
             if entry.gone and entry.judged is not None and entry.judged.incident is not None:
                 state, message = expired(entry.judged, at)
-                await self._say(entry, [message] if message is not None else [])
+                await self._say(partition, entry, [message] if message is not None else [])
                 self.index.judged(partition, entry, state)
 
     async def _retire(self, partition: int, at: int) -> None:
@@ -453,6 +646,32 @@ class Desk:
             if key in entries:
                 return entries[key].judged
         return None
+
+
+def _coverage(state: Mapping[str, Any]) -> tuple[Coverage, dict[str, tuple[int, Recent]]]:
+    common = {
+        cluster: (int(at), Recent.from_row(recent))
+        for cluster, (at, recent) in state.get("common", {}).items()
+    }
+    return Coverage.from_row(state), common
+
+
+def _mended(message: GroupEvent | Beat, now: int) -> GroupEvent | Beat:
+    """The message, no time of it ahead of the broker's clock; the same object if none was."""
+    if _newest(message) <= now + MAX_AHEAD_MS:
+        return message
+    if isinstance(message, Beat):
+        return replace(message, time=now)
+    offsets = [replace(o, time=not_ahead(o.time, now)) for o in message.offsets]
+    records = [replace(r, time=not_ahead([r.time], now)[0]) for r in message.records]
+    return replace(message, time=min(message.time, now), offsets=offsets, records=records)
+
+
+def _newest(message: GroupEvent | Beat) -> int:
+    if isinstance(message, Beat):
+        return message.time
+    columns = (max(o.time, default=0) for o in message.offsets)
+    return max((message.time, *columns, *(r.time for r in message.records)))
 
 
 async def in_thread(call: Callable[..., Any], *args: Any, limit: float = 30.0) -> Any:

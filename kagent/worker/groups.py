@@ -6,10 +6,13 @@ rows; so each partition has an index of its own, built from the rows that name i
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, MutableMapping
+import logging
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from kagent.contract.admission import Refused, checked
 from kagent.contract.events import GroupEvent
 from kagent.contract.redaction import CLEAR, Redaction
 from kagent.detect.state import JudgeState
@@ -18,7 +21,9 @@ from kagent.groups import GroupState, view
 from kagent.lag.commits import TopicCommits
 from kagent.lag.membership import Roster
 from kagent.tables import lag, members, verdicts
+from kagent.text import shown
 
+log = logging.getLogger("kagent.worker")
 GONE_AFTER_MS = 25 * 3_600_000
 """A group of which nothing is left is forgotten when no replayed event can bring it back: a little after retention."""
 
@@ -47,6 +52,8 @@ class Entry:
     unjudged_since: int | None = None
     """When the oldest event came that no judgement has seen yet, by this worker's clock in ms."""
     redaction: Redaction = CLEAR
+    unreadable: set[str] = field(default_factory=set)
+    """Tables whose row of this group could not be read and has not been rebuilt yet."""
     _roster: Roster | None = None
 
     @property
@@ -82,26 +89,30 @@ class Index:
     tables: Tables
     redaction: Redaction = CLEAR
     partitions: dict[int, dict[str, Entry]] = field(default_factory=dict)
+    refused: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """(table, reason) → rows that could not be read."""
 
     def load(self, owned: Iterable[int]) -> None:
-        """Build the entries of these partitions from the tables' rows, and drop all others."""
+        """Build the entries of these partitions from the tables' rows, and drop all others.
+
+        A row that another release wrote in a shape that cannot be read is left out and counted in ``refused``.
+        """
         self.partitions = {partition: {} for partition in owned}
-        for row in self.tables.members.values():
-            entry = self._entry(row)
-            if entry is not None:
-                entry.source = row.source
-                entry.state = GroupState.from_json(row.state) if row.state else None
-                times = (slot.time for slot in entry.state.slots.values()) if entry.state else ()
-                entry.last_event = max(entry.last_event, max(times, default=0))
-        for row in self.tables.lag.values():
-            entry = self._entry(row)
-            if entry is not None:
-                commits = entry.commits[row.topic] = TopicCommits.from_row(row.commits)
-                entry.last_event = max(entry.last_event, commits.last)
-        for row in self.tables.verdicts.values():
-            entry = self._entry(row)
-            if entry is not None:
-                entry.judged = JudgeState.from_row(row.state)
+        for name, take in (("members", _membership), ("lag", _commits), ("verdicts", _memory)):
+            for row in getattr(self.tables, name).values():
+                entry = self._entry(row)
+                if entry is not None:
+                    self._restore(name, entry, take, row)
+
+    def _restore(self, table: str, entry: Entry, take: Callable[[Entry, Any], None], row: Any) -> None:
+        try:
+            checked(lambda: take(entry, row))
+        except Refused as error:
+            self.refused[table, error.reason] += 1
+            entry.unreadable.add(table)
+            log.warning(
+                "the row of %s in table %s cannot be read and is left out: %s", shown(entry.key), table, error
+            )
 
     def _entry(self, row: Any) -> Entry | None:
         entries = self.partitions.get(row.partition)
@@ -120,13 +131,22 @@ class Index:
         return self.partitions.setdefault(partition, {})
 
     def take(self, partition: int, event: GroupEvent) -> Entry:
-        """Apply an event and write the rows that it changes."""
+        """Apply an event and write the rows that it changes.
+
+        Raises Refused where its membership records cannot be applied; its commits are, all the same.
+        """
         key = group_key(event.cluster, event.group)
         entry = self._of(self.entries(partition), event.cluster, event.group, event.source)
         entry.source, entry.last_event = event.source, max(entry.last_event, event.time)
-        state = members.apply(entry.state, event)
+        try:
+            state, roster = checked(lambda: _applied(entry, event))
+        except Refused as error:
+            self._commit(partition, entry, event)
+            raise Refused("membership", f"a membership record cannot be applied: {error}") from error
         if state is not entry.state or key not in self.tables.members:
-            entry.state, entry._roster = state, None
+            entry.state, entry._roster = state, roster
+            if state is not None:
+                entry.unreadable.discard("members")
             self.tables.members[key] = members.MembersRow(
                 cluster=event.cluster,
                 group=event.group,
@@ -134,16 +154,19 @@ class Index:
                 source=event.source,
                 state=state.to_json() if state else None,
             )
+        self._commit(partition, entry, event)
+        return entry
+
+    def _commit(self, partition: int, entry: Entry, event: GroupEvent) -> None:
         for topic, commits in lag.apply(entry.commits, event).items():
             entry.commits[topic] = commits
-            self.tables.lag[lag.key(key, topic)] = lag.LagRow(
+            self.tables.lag[lag.key(entry.key, topic)] = lag.LagRow(
                 cluster=event.cluster,
                 group=event.group,
                 topic=topic,
                 partition=partition,
                 commits=commits.to_row(),
             )
-        return entry
 
     def judged(self, partition: int, entry: Entry, state: JudgeState) -> None:
         """Keep what the judgement remembers, and write its row if it must outlive the process."""
@@ -168,6 +191,31 @@ class Index:
             self.tables.verdicts.pop(entry.key, None)
             del self.entries(partition)[entry.key]
         return [entry.key for entry in gone]
+
+
+def _applied(entry: Entry, event: GroupEvent) -> tuple[GroupState | None, Roster | None]:
+    """The membership after the event, and its roster: what makes no roster is not let in."""
+    state = members.apply(entry.state, event)
+    if state is entry.state:
+        return state, entry._roster
+    return state, Roster.of(view(state, {}, entry.group), entry.redaction)
+
+
+def _membership(entry: Entry, row: members.MembersRow) -> None:
+    state = GroupState.from_json(row.state) if row.state else None
+    entry._roster = Roster.of(view(state, {}, entry.group), entry.redaction)
+    entry.source, entry.state = row.source, state
+    times = (slot.time for slot in state.slots.values()) if state else ()
+    entry.last_event = max(entry.last_event, max(times, default=0))
+
+
+def _commits(entry: Entry, row: lag.LagRow) -> None:
+    commits = entry.commits[row.topic] = TopicCommits.from_row(row.commits)
+    entry.last_event = max(entry.last_event, commits.last)
+
+
+def _memory(entry: Entry, row: verdicts.VerdictRow) -> None:
+    entry.judged = JudgeState.from_row(row.state)
 
 
 class IndexStates(MutableMapping[str, JudgeState]):

@@ -17,6 +17,7 @@ FRESH_TRIGGERS = 3
 FRESH_AT_LEAST_MS = 10_000
 """At a trigger of a second, one garbage collection must not blind a cluster."""
 
+RUNS_REMEMBERED = 4
 REPLAY = "run `kagent pipeline --replay` to fill it"
 
 
@@ -72,7 +73,8 @@ class Coverage:
     whole: set[tuple[str, int]] = field(default_factory=set)
     gaps: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
     sources: dict[tuple[str, int], Source] = field(default_factory=dict)
-    runs: dict[tuple[str, int, bool], Run] = field(default_factory=dict)
+    runs: dict[tuple[str, int, bool], list[Run]] = field(default_factory=dict)
+    """The latest runs, so that a record of another run breaks no run's chain."""
 
     def lose(self) -> None:
         """Events of this partition are gone that were never read: every source has a gap from its start to now."""
@@ -88,10 +90,8 @@ class Coverage:
         self._find_gap(key, p)
         # What the first record after a loss covers may itself have been in what was lost.
         run = self._run(key, replace(p, start=p.offset) if first else p)
-        if key in self.gaps and p.replay:
-            start, end = self.gaps[key]
-            if run.start <= start and run.offset >= end:
-                del self.gaps[key]
+        if key in self.gaps:
+            self._mend(key, run, p)
         if not p.replay:
             self.sources.setdefault(key, Source(p.offset, p.time, p.trigger)).heard(p)
         return before != (self.gaps, self.whole)
@@ -105,11 +105,25 @@ class Coverage:
             start, end = self.gaps.get(key, (known.offset, 0))
             self.gaps[key] = (min(start, known.offset), max(end, p.start))
 
+    def _mend(self, key: tuple[str, int], run: Run, p: Progress) -> None:
+        """Close the gap if this run has read all of it that the log ever had."""
+        start, end = self.gaps[key]
+        end = min(
+            end, max(p.log_end, p.offset)
+        )  # a gap beyond the log end was never there: a wrong record said so
+        if end <= start or (run.start <= start and run.offset >= end):
+            del self.gaps[key]
+        else:
+            self.gaps[key] = (start, end)
+
     def _run(self, key: tuple[str, int], p: Progress) -> Run:
-        name = (*key, p.replay)
-        run = self.runs.get(name)
-        if run is None or run.run_id != p.run_id or p.start > run.offset:
-            run = self.runs[name] = Run(p.run_id, p.start, p.offset)
+        runs = self.runs.setdefault((*key, p.replay), [])
+        run = next((run for run in runs if run.run_id == p.run_id), None)
+        if run is None or p.start > run.offset:
+            runs[:] = [r for r in runs if r is not run][-RUNS_REMEMBERED + 1 :]
+            # What a run's first record covers it may have sent before what was lost here; a replay sends all anew.
+            run = Run(p.run_id, p.start if p.replay else p.offset, p.offset)
+            runs.append(run)
         run.offset = max(run.offset, p.offset)
         return run
 

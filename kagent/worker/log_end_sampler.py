@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from kagent.contract.admission import is_topic_name
 from kagent.kafka.admin import Admin
 from kagent.kafka.values import Topic
 from kagent.lag.log_ends import UNKNOWN
@@ -54,7 +55,7 @@ class Sampler:
     def describe(self, wanted: Iterable[str], all_topics: bool = False) -> None:
         """Learn ids and partition counts; of ``all_topics`` where a topic id is still without a name."""
         now = time.monotonic()
-        names = set(wanted)
+        names = {name for name in wanted if is_topic_name(name)}
         if all_topics:
             names |= set(self.admin.topic_names())
         fresh = now - self._described < DESCRIBE_EVERY
@@ -64,9 +65,14 @@ class Sampler:
             self.topics = {n: t for n, t in self.topics.items() if n not in ask} | found
             if not fresh:
                 self._described = now
-        if ask and (now - self._configured > CONFIGS_EVERY or ask - set(self.compacted)):
-            configs = self.admin.topic_configs(names)
-            self.compacted |= {n: "compact" in c.get("cleanup.policy", "") for n, c in configs.items()}
+        self._configure(names & set(self.topics), now)
+
+    def _configure(self, names: set[str], now: float) -> None:
+        """Learn the cleanup policies, of all once in a while and of new topics at once."""
+        ask = names if now - self._configured > CONFIGS_EVERY else names - set(self.compacted)
+        if ask:
+            configs = self.admin.topic_configs(ask)
+            self.compacted |= {n: "compact" in configs.get(n, {}).get("cleanup.policy", "") for n in ask}
             self._configured = now
 
     def sample(self, wanted: Iterable[str]) -> list[Sample]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kagent.contract.admission import decode
 from kagent.contract.events import (
     Beat,
     GroupEvent,
@@ -12,7 +13,6 @@ from kagent.contract.events import (
     Progress,
     TopicOffsets,
     TopicTombstones,
-    decode,
     encode,
     split,
 )
@@ -24,8 +24,9 @@ ints = st.integers(0, 2**63 - 1)
 def events(draw: st.DrawFn) -> GroupEvent:
     def offsets(topic: str) -> TopicOffsets:
         n = draw(st.integers(0, 20))
-        columns = [draw(st.lists(ints, min_size=n, max_size=n)) for _ in range(4)]
-        return TopicOffsets(topic, draw(st.none() | st.just("kOm8Lfv5SlqlKsK4aAJdiA")), *columns)
+        partition = draw(st.lists(st.integers(0, 2**31 - 1), min_size=n, max_size=n))
+        columns = [draw(st.lists(ints, min_size=n, max_size=n)) for _ in range(3)]
+        return TopicOffsets(topic, draw(st.none() | st.just("kOm8Lfv5SlqlKsK4aAJdiA")), partition, *columns)
 
     return GroupEvent(
         cluster="main",

@@ -43,7 +43,11 @@ def message(group: Make, verdict: str, redaction: Redaction, client: str = "app"
         known = {
             name: MemberState(silent_s=1200.0, silent_seen=NOW - 5000) for name in made.roster().names[:1]
         }
-    model, found = made.looked(generation_at=NOW - 30 * 86_400_000, members=known, standing=made.stood())
+    model, found = made.looked(
+        generation_at=NOW - 30 * 86_400_000,
+        members=known,
+        standing=made.stood() if verdict == "stalled" else {},
+    )
     return compose(diagnose(model, found[0]), "i", 1, Status.OPEN)
 
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kagent.contract.events import GroupEvent, decode
+from kagent.contract.admission import decode
+from kagent.contract.events import GroupEvent
 from kagent.pipeline import compact as compact_rows
 from kagent.pipeline.build import Target, messages
 from kagent.pipeline.compact import Collapser

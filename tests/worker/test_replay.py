@@ -9,7 +9,8 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from kagent.contract.events import GroupEvent, decode
+from kagent.contract.admission import decode
+from kagent.contract.events import GroupEvent
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 

@@ -63,6 +63,9 @@ METRICS: Mapping[str, About] = {
         About("kagent_events_total", "counter", (), "Messages of the events topic taken in."),
         About("kagent_dead_letters_total", "counter", (), "Messages that could not be read."),
         About("kagent_delay_seconds", "histogram", ("stage",), f"Seconds, by stage. {'; '.join(f'{s}: {m}' for s, m in STAGES.items())}."),
+        About("kagent_records_refused_total", "counter", ("what", "reason"), "Records that were not let in, each a dead letter: event, tick or mute, by reason."),
+        About("kagent_rows_refused_total", "counter", ("table", "reason"), "Rows of the worker's tables that could not be read and were left out."),
+        About("kagent_group_set_aside", "gauge", OWN, "1: the group's judgement failed; it is tried again when its data changes. Only groups of which it holds."),
         About("kagent_candidates_dropped_total", "counter", ("reason",), "Findings that were not published, by reason."),
         About("kagent_series_left_out", "gauge", (), "Series of partitions and members not shown: worker.max_series."),
         About("kagent_groups_left_out", "gauge", (), "Groups not shown here: worker.max_metric_groups."),
@@ -110,6 +113,10 @@ class GroupSample:
     gap: float | None = None
     partition: int = 0
     """Of the events topic."""
+    set_aside: str | None = None
+    """Why its judgement failed."""
+    ignored: bool = False
+    """Whether the settings say that it is never judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +134,10 @@ class WorkerView:
     delays: Mapping[Stage, Histogram] = field(default_factory=dict)
     track: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """(cluster, what came of an incident) → how often."""
+    refused: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """(what, reason) → records."""
+    refused_rows: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """(table, reason) → rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +198,9 @@ def collect(view: WorkerView, limits: Limits) -> Iterator[Metric]:
     families.add("kagent_events_over_limit_total", [], view.over_limit)
     for (cluster, what), count in sorted(view.track.items()):
         families.add("kagent_incidents", [shown(cluster), what], count)
+    for name, counted in (("records", view.refused), ("rows", view.refused_rows)):
+        for labels, count in sorted(counted.items()):
+            families.add(f"kagent_{name}_refused_total", labels, count)
     for reason, count in view.dropped.items():
         families.add("kagent_candidates_dropped_total", [reason], count)
     yield from families.made.values()
@@ -223,6 +237,8 @@ def _sums(families: Families, group: GroupSample, cluster: str, name: str) -> No
     families.add("kafka_consumergroup_group_max_lag_seconds", [cluster, name], seconds)
     families.add("kagent_group_blind", [cluster, name], float(group.blind))
     families.add("kagent_group_verdict", [cluster, name, group.verdict], 1)
+    if group.set_aside is not None:
+        families.add("kagent_group_set_aside", [cluster, name], 1)
     if group.skew is not None:
         families.add("kagent_group_skew", [cluster, name], group.skew)
     if group.incident is not None:

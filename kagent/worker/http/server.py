@@ -35,9 +35,10 @@ async def view(desk: Desk, ready: bool, only: str | None = None) -> WorkerView:
     now, found = desk.now, []
     for partition, entries in list(desk.index.partitions.items()):
         for entry in list(entries.values()):
-            if desk.policies(entry.group).ignore or only not in (None, entry.group, shown(entry.group)):
+            ignored = desk.policies(entry.group).ignore
+            if (ignored and only is None) or only not in (None, entry.group, shown(entry.group)):
                 continue
-            found.append(_group(desk, partition, entry, now))
+            found.append(replace(_sample(desk, partition, entry, now), ignored=ignored))
             if len(found) % 20 == 0:
                 await asyncio.sleep(0)
     track: Counter[tuple[str, str]] = Counter()
@@ -59,10 +60,22 @@ async def view(desk: Desk, ready: bool, only: str | None = None) -> WorkerView:
         events=desk.counts["events"],
         dead_letters=desk.counts["dead_letters"],
         dropped=dict(desk.dropped),
+        refused=dict(desk.refused),
+        refused_rows=refused_rows(desk),
         over_limit=desk.counts["groups_over_limit"],
         delays=desk.delays.stages,
         track=track,
     )
+
+
+def _sample(desk: Desk, partition: int, entry: Entry, now: int) -> GroupSample:
+    """The group, or where it cannot be shown, that it is set aside and why: one group costs no page."""
+    try:
+        return replace(_group(desk, partition, entry, now), set_aside=desk.set_aside.get(entry.key))
+    except Exception as error:
+        desk.aside(entry, error)
+        why = desk.set_aside[entry.key]
+        return GroupSample(entry.cluster, entry.group, blind=True, partition=partition, set_aside=why)
 
 
 def _group(desk: Desk, partition: int, entry: Entry, now: int) -> GroupSample:
@@ -98,6 +111,16 @@ def _group(desk: Desk, partition: int, entry: Entry, now: int) -> GroupSample:
     )  # fmt: skip
 
 
+def refused_rows(desk: Desk) -> Counter[tuple[str, str]]:
+    """(table, reason) → rows that could not be read, by their bytes or by what they say."""
+    found = Counter(desk.index.refused)
+    for name in ("members", "lag", "verdicts", "coverage", "ends"):
+        table = getattr(desk.tables, name)
+        for reason, count in getattr(table, "refused", {}).items():
+            found[name, reason] += count
+    return found
+
+
 def backlog_by_member(model: GroupModel) -> dict[str, float]:
     """Records that wait for each member, as judged at its latest commit."""
     held = model.owner >= 0
@@ -117,7 +140,9 @@ async def own(desk: Desk, loaded: Iterable[int], only: str | None) -> Part:
     for group in (await view(desk, True, only)).groups:
         if group.partition in said:
             made = group_json(group, only is not None)
-            said[group.partition].append(made if only is None else {**made, "story": story(desk, group)})
+            if only is not None and group.set_aside is None:
+                made["story"] = story(desk, group)
+            said[group.partition].append(made)
     return Part(desk.worker, said)
 
 
@@ -151,6 +176,8 @@ def group_json(group: GroupSample, whole: bool) -> dict[str, Any]:
         "group": shown(group.group),
         "verdict": group.verdict,
         "blind": group.blind,
+        "ignored": group.ignored,
+        "set_aside": group.set_aside and shown(group.set_aside, LONGEST),
         "skew": group.skew,
         "lag": sum(p.lag or 0 for p in group.partitions),
         "members": len(group.members),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,7 @@ def bare(name: str) -> str:
 
 def test_every_metric_of_the_table_is_shown_with_its_labels_and_no_other() -> None:
     view = WorkerView(
-        [group("g")],
+        [replace(group("g"), set_aside="its judgement failed")],
         {"main": 2.0},
         3.0,
         True,
@@ -55,6 +56,8 @@ def test_every_metric_of_the_table_is_shown_with_its_labels_and_no_other() -> No
         5,
         {"event": Histogram()},
         {("main", "opened"): 3},
+        {("event", "not_json"): 1},
+        {("lag", "missing_field"): 1},
     )
     found = samples(view)
 

@@ -242,7 +242,7 @@ async def explained(client: Any, tmp_path: Path, *words: str) -> tuple[int, str]
 
     config = tmp_path / "kagent.yaml"
     config.write_text("clusters: {main: {bootstrap: 'unused:1'}}")
-    arguments = ["--config", str(config), "explain", *words, "--from", str(client.make_url("/"))]
+    arguments = ["--config", str(config), "explain", *words, "--worker", str(client.make_url("/"))]
     result = await asyncio.to_thread(CliRunner().invoke, root, arguments)
     return result.exit_code, result.output or str(result.exception)
 
@@ -295,3 +295,13 @@ def test_without_a_worker_there_the_cluster_itself_is_looked_at() -> None:
     assert told(url, "main", "plain", 1, False) is None
     with pytest.raises(KafkaError, match="cannot be reached"):
         told(url, "main", "plain", 1, True)
+
+
+async def test_an_ignored_group_says_so_and_is_not_listed(pages: Any) -> None:
+    client = await pages(ignore=["plain"])
+
+    answer = await client.get("/api/groups/plain")
+
+    assert answer.status == 200
+    assert (await answer.json())["groups"][0]["ignored"] is True
+    assert "plain" not in {g["group"] for g in (await (await client.get("/api/groups")).json())["groups"]}

@@ -1,0 +1,162 @@
+"""Poison on every topic that a worker reads costs the record it is in: nothing restarts, every page answers, the sound group is judged."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import orjson
+import pytest
+from confluent_kafka import Producer
+
+from kagent.contract.events import Beat, GroupEvent, TopicOffsets, encode
+from tests.contract.test_admission import POISON
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+PARTITION = 0
+CHANGELOGS = ("members", "lag", "verdicts", "coverage", "ends")
+BAD_ROWS = [b"", b"not json", b"{}", b"[]", b"null", b'{"cluster": 1}', b"\xff\xfe"]
+TICKS = [b"", b"{}", b"[]", b'{"type": "tick"}', b'{"type": "tick", "time": {}}', b'{"type": "summary"}',
+         b'{"type": "summary", "summary": 5}', b'{"type": "tick", "time": 99999999999999}']  # fmt: skip
+MUTES = [b"[]", b"nonsense", b'{"until": "x"}', b'{"until": 1e400}', b'{"until": 99999999999999999999}']
+
+
+class Pipeline:
+    """In the pipeline's place: progress for all sources and a commit of the sound group, every half second."""
+
+    def __init__(self, running: Any) -> None:
+        self.producer = Producer({"bootstrap.servers": running.broker.bootstrap})
+        self.offset = 0
+        self.stopped = threading.Event()
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def send(
+        self, topic: str, value: bytes | None, key: bytes = b"main/x", partition: int = PARTITION
+    ) -> None:
+        self.producer.produce(topic, value, key, partition)
+
+    def _run(self) -> None:
+        while not self.stopped.wait(0.5):
+            now, before = int(time.time() * 1000), self.offset
+            self.offset += 1
+            commit = TopicOffsets("orders", None, [0], [self.offset], [now], [self.offset])
+            event = GroupEvent("main", "sound", 1, now, [commit])
+            self.send("kagent-group-events", encode(event), b"main/sound")
+            beat = Beat(
+                "main", now, "run", 1.0, False, [1], [before], [self.offset], [self.offset], [self.offset]
+            )
+            for partition in (0, 1):
+                self.send("kagent-group-events", encode(beat), b"main", partition)
+            self.producer.poll(0)
+
+    def stop(self) -> None:
+        self.stopped.set()
+        self.thread.join()
+        self.producer.flush(10)
+
+
+@pytest.fixture(scope="module")
+def running(kagent: Callable[..., Any]) -> Any:
+    made = kagent()
+    made.topic("orders", 1)
+    return made
+
+
+@pytest.fixture(scope="module")
+def pipeline(running: Any) -> Iterator[Pipeline]:
+    made = Pipeline(running)
+    yield made
+    made.stop()
+
+
+def page(running: Any, path: str) -> tuple[int, str]:
+    import yaml
+
+    port = yaml.safe_load(running.config.read_text())["worker"]["web_port"]
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=20) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+    except OSError as error:
+        return 0, str(error)
+
+
+def judged(running: Any) -> bool:
+    """Whether the sound group was judged lately and every page answers."""
+    state = running.state(since=time.time() - 3)
+    return bool(state and state.judged == 1) and page(running, "/metrics")[0] == 200
+
+
+def counted(running: Any) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for line in page(running, "/metrics")[1].splitlines():
+        if line.startswith(("kagent_records_refused_total{", "kagent_rows_refused_total{")):
+            name, value = line.rsplit(" ", 1)
+            found[name] = float(value)
+    return found
+
+
+def events_refused(running: Any) -> float:
+    return sum(count for name, count in counted(running).items() if 'what="event"' in name)
+
+
+def test_no_record_on_any_topic_stops_or_restarts_a_worker(running: Any, pipeline: Pipeline) -> None:
+    running.start_worker()
+    running.eventually("the sound group is judged", lambda: judged(running), 120)
+    future = int(time.time() * 1000) + 10 * 365 * 86_400_000
+    far = Beat("main", future, "other", 1.0, False, [1], [10**12], [10**12], [10**12], [10**12])
+    foreign = GroupEvent("elsewhere", "g", 1, 1, [TopicOffsets("orders", None, [0], [1], [1], [1])])
+    letters = len(running.read("kagent-dead-letters"))
+
+    for _ in range(20):
+        for data, _reason in POISON.values():
+            pipeline.send("kagent-group-events", data[:900_000])
+        pipeline.send("kagent-group-events", encode(far), b"main")
+        pipeline.send("kagent-group-events", encode(foreign))
+        for tick in TICKS:
+            pipeline.send("kagent-ticks", tick)
+        for place, mute in enumerate(MUTES):
+            pipeline.send("kagent-mutes", mute, f"main/{place}".encode())
+        pipeline.send("kagent-recommendations", b"\xff{", b"main/sound")
+        pipeline.send("kagent-recommendations", b'{"id": 1}', b"main/sound")
+
+    sent = 20 * (len(POISON) + 2)
+    running.eventually("all poison is counted", lambda: events_refused(running) >= sent, 60)
+    running.eventually("the sound group is judged all the same", lambda: judged(running), 60)
+    assert page(running, "/api/groups")[0] == 200
+    assert [g["group"] for g in json.loads(page(running, "/api/groups")[1])["groups"]] == ["sound"]
+    found = counted(running)
+    assert found['kagent_records_refused_total{reason="unknown_cluster",what="event"}'] == 20
+    assert found['kagent_records_refused_total{reason="time_ahead",what="event"}'] == 20
+    assert sum(n for name, n in found.items() if 'what="mute"' in name) >= 20 * len(MUTES)
+    assert len(running.read("kagent-dead-letters")) - letters >= sent
+    reasons = {orjson.loads(value)["reason"] for _, value in running.read("kagent-dead-letters")}
+    assert {"not_json", "wrong_shape", "unequal_columns", "out_of_bounds", "time_ahead"} <= reasons
+    assert "Traceback" not in running.log("worker")
+
+
+def test_rows_of_any_shape_on_the_changelogs_do_not_keep_a_worker_from_starting(
+    running: Any, pipeline: Pipeline
+) -> None:
+    running.stop("worker")
+    for table in CHANGELOGS:
+        for place, row in enumerate(BAD_ROWS):
+            for partition in (0, 1):
+                pipeline.send(f"kagent-{table}-changelog", row, orjson.dumps(f"main/bad-{place}"), partition)
+                pipeline.send(f"kagent-{table}-changelog", row, b"\xff" * (place + 1), partition)
+    pipeline.producer.flush(10)
+
+    running.start_worker()
+    running.eventually("the sound group is judged again", lambda: judged(running), 120)
+
+    rows = {name: n for name, n in counted(running).items() if name.startswith("kagent_rows_refused")}
+    assert {f'table="{table}"' in name for table in ("members", "lag", "verdicts") for name in rows} >= {True}
+    assert [g["group"] for g in json.loads(page(running, "/api/groups")[1])["groups"]] == ["sound"]
+    assert "Traceback" not in running.log("worker")

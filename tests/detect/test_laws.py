@@ -142,7 +142,9 @@ def test_a_pause_of_the_pipeline_every_four_minutes_does_not_keep_a_group_silent
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_two_hot_partitions_on_one_member_are_a_matter_of_the_spread_and_never_a_bad_record(order: str) -> None:
+def test_two_hot_partitions_on_one_member_are_a_matter_of_the_spread_and_never_a_bad_record(
+    order: str,
+) -> None:
     found = judged(world(order, block=5000), 1200)
 
     assert {str(f.verdict) for one in found for f in one.findings if f.ripe} == {"rebalance"}

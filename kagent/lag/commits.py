@@ -127,7 +127,8 @@ def _list(column: Any) -> list[int]:
 
 def _void(row: TopicCommits) -> TopicCommits:
     """The topic was created anew: its old commits count no more, but are not forgotten by order."""
-    return replace(row, committed=[GONE] * len(row.partition), topic_id=None, rewound=0)
+    gone = [GONE] * len(row.partition)
+    return replace(row, committed=gone, recent=[[GONE] for _ in gone], topic_id=None, rewound=0)
 
 
 def _merged(

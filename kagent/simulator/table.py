@@ -88,6 +88,8 @@ class Table:
         if topic_id != self.ids[code]:  # created anew: the old commits count no more
             self.ids[code] = topic_id
             self.committed[:, here] = GONE
+            self.recent[:, here] = NEVER
+            self.recent[:, here, -1] = GONE
             self.rewound[:, code] = 0
         before, told = self.committed[:, here], self.time[:, here]
         again = made & (before != GONE)

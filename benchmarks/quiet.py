@@ -18,7 +18,7 @@ from math import exp
 from pathlib import Path
 
 from kagent.errors import KagentError
-from kagent.simulator import Report, Scenario, load, run, run_many, screen
+from kagent.simulator import Report, Scenario, load, run, run_many
 
 HERE = Path(__file__).parent / "scenarios"
 FALSE_PER_1000 = 1.0
@@ -41,7 +41,9 @@ def main() -> int:
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument(
-        "--every-tick", action="store_true", help="healthy groups too at every tick, unscreened"
+        "--every-tick",
+        action="store_true",
+        help="kept for old command lines: every group is judged at every tick",
     )
     parser.add_argument(
         "--world",
@@ -126,12 +128,9 @@ def _quantile(values: list[float], share: float) -> float:
 
 
 def _some(work: tuple[Scenario, tuple[int, ...], bool]) -> list[Report]:
-    """Healthy groups are screened first; where that opens anything, the seed is run tick by tick."""
-    scenario, seeds, every_tick = replace(work[0], follow=False), work[1], work[2]
-    screened = {} if every_tick or not scenario.healthy else {r.seed: r for r in screen(scenario, seeds)}
-    left = [s for s in seeds if s not in screened or screened[s].openings]
-    reports = {**screened, **{r.seed: r for r in run_many(scenario, left)}} if left else screened
-    return [replace(report, messages=()) for report in reports.values()]
+    """The runs of one batch of seeds, side by side."""
+    scenario, seeds = replace(work[0], follow=False), work[1]
+    return [replace(report, messages=()) for report in run_many(scenario, seeds)]
 
 
 WAYS: dict[str, bool | str] = {"nothing": False, "plan": True, "lag": "lag", "lag-global": "lag-global"}

@@ -49,31 +49,25 @@ class Policy:
     """What it takes to open, to resolve, and what is known about the group beforehand."""
 
     threshold: float = 1.5
-    """Skew from which on a group's work counts as badly spread."""
+    """Skew from which on a group's work counts as badly spread, if it catches up by itself. With ``min_behind`` and ``hold``
+    at 0 every crossing is reported."""
     lower_threshold: float = 1.25
-    """Skew below which an open incident resolves."""
+    """With ``min_behind`` and ``hold`` at 0: skew below which an open incident resolves."""
     min_behind: float = 60.0
-    """How far behind the overloaded member must be, in seconds of its inflow; 0 switches it off."""
-    evaluations: int = 3
-    """In how many judgements in a row it must hold, resting on two different commits of that member."""
-    confirmations: int = 2
-    """How often the coordinator must bear out what was found, with fresh numbers and one commit gap apart, before it is
-    said. What cannot heal by itself (lost records) or is told by the generations alone (a storm) is confirmed once."""
-    cooldown: float = 1800.0
-    """After an incident resolved, none opens for so long (longer if the predicted drain was)."""
-    min_gain: float = 0.15
-    """A plan must lower the greatest work by this share to count as help."""
-    max_moves: int | None = None
-    """Plans with more moves are cut to the best of so many."""
-    settle: float = 60.0
-    """No skew is judged so long after a new generation (or for three commits, if that is longer)."""
-    learn: float = 3600.0
-    """A group first seen may not open for so long, unless ``learn_commits`` came first and a quarter of it has passed."""
-    learn_commits: int = 20
+    """How far behind a member must be to count as late: how long ago its log ends were where its commits are now."""
     hold: float = 300.0
-    """What would drain by itself within this time is not spoken of."""
-    stall_after: float = 300.0
-    """No progress for so long, or for 2.75 of the group's own commit gaps, is a standstill."""
+    """What catches up by itself within this time is not reported, and a standstill is reported after it. A fifth of it, in which
+    a member is late and getting later, is the least evidence."""
+    evidence: float = 1.0
+    """How sure kagent must be: 2 asks for twice the evidence, 0.5 for half."""
+    cooldown: float = 1800.0
+    """After an incident resolved, none opens for this long (longer if the predicted drain was)."""
+    min_gain: float = 0.15
+    """A plan must shorten the time to catch up, or lower the greatest work, by this share to count as help."""
+    max_moves: int | None = None
+    """Plans with more moves are cut to the best of this many."""
+    settle: float = 60.0
+    """No skew is judged for this long after partitions changed hands."""
     update_every: float = 300.0
     """An open incident is told again when it changed, at most this often."""
     rewrite_every: float = 86_400.0
@@ -91,8 +85,6 @@ class Policy:
     """Members without a partition for so long are worth a remark."""
     absent_after: float = 3600.0
     """A group whose lag grows without members for so long is worth a remark."""
-    clock_slack: float = 0.25
-    """How far the brokers' clocks and ours may differ."""
     cadence: float = 10.0
     """Seconds between commits, assumed until the group's own are known."""
     await_drain: float = 1800.0
@@ -106,7 +98,7 @@ class Policy:
     stateful: bool = False
     """Members keep state by partition: no moves are advised."""
     co_partitioned: bool | None = None
-    """Partition p of all topics must stay together; None: found out."""
+    """Partition p of all topics must stay together; None: only where the client makes it so (Kafka Streams, Faust)."""
     kind: GroupKind | None = None
     """What the group is, where kagent's guess is wrong."""
     ignore: bool = False
@@ -133,14 +125,13 @@ def _problem(p: Policy) -> str | None:
     return None
 
 
-RATIOS = {"threshold", "lower_threshold", "min_gain", "tolerance"}
+RATIOS = {"evidence", "threshold", "lower_threshold", "min_gain", "tolerance"}
 """The float fields that are not seconds."""
 
 LIMITS: dict[str, dict[str, Any]] = {
     "threshold": {"gt": 1},
     "lower_threshold": {"ge": 1},
-    "evaluations": {"ge": 1},
-    "confirmations": {"ge": 1},
+    "evidence": {"gt": 0},
     "min_gain": {"ge": 0, "lt": 1},
     "max_moves": {"ge": 1},
 }
@@ -153,11 +144,12 @@ CHOICES: dict[str, Any] = {
 """Fields of text whose words are few."""
 
 RETIRED: dict[str, str] = {
-    "evaluations": "kagent no longer counts judgements; remove it",
-    "confirmations": "kagent decides by the evidence how often to confirm; remove it",
-    "learn": "kagent no longer waits a fixed time before it judges a new group; remove it",
-    "learn_commits": "kagent no longer counts commits before it judges a new group; remove it",
-    "hold": "kagent no longer holds back what drains by itself for a fixed time; remove it",
+    "evaluations": "kagent weighs how long a member has been late in commit time instead of counting judgements; remove it",
+    "confirmations": "the coordinator confirms every finding once; remove it",
+    "learn": "a new group is judged at once and needs more evidence in its first hour; remove it",
+    "learn_commits": "a new group is judged at once and needs more evidence in its first hour; remove it",
+    "stall_after": "`hold` is also the least length of a standstill; set that instead",
+    "clock_slack": "the judgement bears clocks that differ by seconds; remove it",
 }
 """Former fields and what to do about them: read with a note, without effect. A name that is still a field is one."""
 

@@ -19,8 +19,8 @@ FULL_SECONDS = 60.0
 
 def settings_said() -> str:
     """Which waiting times are shortened."""
-    usual = "learn 1 h, settle 2 min, min_behind 60 s, evaluations 3, cooldown 30 min, tick 10 s"
-    here = f"learn 0, settle {POLICY['settle']:.0f} s, min_behind {POLICY['min_behind']:.0f} s, evaluations {POLICY['evaluations']}"
+    usual = "settle 1 min, min_behind 60 s, hold 5 min, cooldown 30 min, tick 10 s"
+    here = f"settle {POLICY['settle']:.0f} s, min_behind {POLICY['min_behind']:.0f} s, hold {POLICY['hold']:.0f} s"
     return f"Waiting times are shortened for the demo: {here}, tick {WORKER['tick']:.0f} s, trigger {PIPELINE['trigger']} s (in production: {usual})."
 
 

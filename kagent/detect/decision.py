@@ -125,7 +125,9 @@ def _finding(
     model, limits = member.model, evidence.Limits.of(member.model.policy)
     verdict = (line.verdict if line else None) or Verdict.REBALANCE
     grown = known.spell.grown_s if known.spell else 0.0
-    need = evidence.needed_s(model.state, limits.growing_need, model.now)
+    need = evidence.needed_s(
+        model.state, limits.growing_need, model.now, model.policy.evidence, evidence.NEW_GROWING
+    )
     missing = _missing(member, line, known, need, limits)
     began = min(s.began for s in (known.spell, known.backlog) if s is not None)
     rows = tuple(member.rows[:200].tolist())
@@ -155,11 +157,17 @@ def _missing(
     if line.verdict is None:
         return line.why
     gap = float(member.model.columns.gap[member.at])
-    if evidence.enough_growth(known, gap, need):
+    if evidence.enough_growth(known, gap, need, limits):
         return None if _leads(known.spell.votes if known.spell else {}, line) else "votes"
     if line.verdict is Verdict.REBALANCE and not member.never_drains:
         ratio = member.speed[1] / member.inflow[1] if member.inflow[1] > 0 else float("inf")
-        least = evidence.needed_s(member.model.state, limits.draining_need, member.model.now)
+        least = evidence.needed_s(
+            member.model.state,
+            limits.draining_need,
+            member.model.now,
+            member.model.policy.evidence,
+            evidence.NEW_DRAINING,
+        )
         if evidence.enough_drain(known, least, ratio):
             return None if _leads(known.backlog.votes if known.backlog else {}, line) else "votes"
     return "evidence"

@@ -16,12 +16,10 @@ from kagent.detect.state import Backlog, JudgeState, MemberState, Spell
 from kagent.policy import Policy
 
 SPELL = "spell"
-BACK_S = 75.0
-"""A lateness below its value so long ago is falling."""
-KEPT_S = 130.0
-REFERENCE_S = 60.0
-"""A spell must rise above the greatest lateness of its first minute."""
-RISE_S = 5.0
+BACK, KEPT = 1.25, 2.2
+"""A lateness below its value this many times the least evidence ago (75 s) is falling; it is kept for a little longer."""
+RISE = 1 / 12
+"""A spell must rise above the greatest lateness of its first stretch (the least evidence, 60 s) by this share of it (5 s)."""
 COMMITS, COMMITS_RARE, RARE_GAP_S = 3, 2, 45.0
 """A trend needs three points; two at rare commits save five minutes and opened nothing more in 24 simulated days."""
 RECORDS = 30
@@ -30,13 +28,15 @@ HABIT_FACTOR = 2.0
 """The next spell is longer than the longest of n with probability 1/(n+1); the factor buys the tail."""
 LONGEST_NEED_S = 1800.0
 """Beyond it a habit is reported each day."""
-QUIET_GROWTH_S = 120.0
-STEP_S = 30.0
-"""A commit adds at most this, or two gaps: one long gap is a pause, not growth."""
+QUIET_GROWTH = 2.0
+"""A spell ends when it has not grown for this many times the least evidence (120 s) and two gaps."""
+STEP = 0.5
+"""A commit adds at most this share of the least evidence (30 s), or two gaps: one long gap is a pause, not growth."""
 DRAIN_COMMITS = 4
 FALL_S, FALL_SHARE, FALL_PROMISED = 30.0, 0.1, 0.5
-NEW_FACTOR, NEW_MS = 4.0, 3_600_000
-"""A group whose first hour is not over has unknown habits: it needs four times the evidence."""
+NEW_GROWING, NEW_DRAINING, NEW_MS = 4.0, 2.0, 3_600_000
+"""A group whose first hour is not over has unknown habits: it needs four times the evidence, and twice of a backlog that drains,
+so that a group first seen badly spread is still reported within ten minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,31 +72,33 @@ class Look:
     records: int
 
 
-def growing(known: MemberState, look: Look) -> bool:
-    """Whether the lateness is not below its value 75 s of commit time ago."""
-    before = [v for t, v in known.lateness if t <= look.time - BACK_S * 1000]
+def growing(known: MemberState, look: Look, limits: Limits) -> bool:
+    """Whether the lateness is not below its value of a while of commit time ago."""
+    back_ms = BACK * limits.growing_need * 1000
+    before = [v for t, v in known.lateness if t <= look.time - back_ms]
     return not known.lateness or look.lateness >= (before[-1] if before else known.lateness[0][1])
 
 
-def history(known: MemberState, look: Look) -> tuple[tuple[int, float], ...]:
+def history(known: MemberState, look: Look, limits: Limits) -> tuple[tuple[int, float], ...]:
     """The lateness of the last two minutes with this look."""
-    kept = tuple(item for item in known.lateness if look.time - item[0] <= KEPT_S * 1000)
+    kept_ms = KEPT * limits.growing_need * 1000
+    kept = tuple(item for item in known.lateness if look.time - item[0] <= kept_ms)
     return (*kept[-24:], (look.time, round(look.lateness, 1)))
 
 
-def step_s(look: Look, before: int) -> float:
+def step_s(look: Look, before: int, limits: Limits) -> float:
     """Commit time that a look adds, s."""
-    return min((look.time - before) / 1000, max(STEP_S, 2 * look.gap))
+    return min((look.time - before) / 1000, max(STEP * limits.growing_need, 2 * look.gap))
 
 
 def next_spell(known: MemberState, look: Look, limits: Limits) -> Spell | None:
     """The member's spell after a look; None where there is none, or it has ended."""
-    grows, spell = look.late and growing(known, look), known.spell
+    grows, spell = look.late and growing(known, look, limits), known.spell
     if spell is None:
         return Spell(look.time, look.time, look.lateness, grew_at=look.time) if grows else None
-    began = look.time - spell.began <= REFERENCE_S * 1000 and look.gap < RARE_GAP_S
+    began = look.time - spell.began <= limits.growing_need * 1000 and look.gap < RARE_GAP_S
     reference = max(spell.reference, look.lateness) if began else spell.reference
-    grown = spell.grown_s + (step_s(look, spell.last) if grows else 0.0)
+    grown = spell.grown_s + (step_s(look, spell.last, limits) if grows else 0.0)
     after = replace(
         spell,
         last=look.time,
@@ -108,7 +110,7 @@ def next_spell(known: MemberState, look: Look, limits: Limits) -> Spell | None:
     )
     fell = not began and look.lateness <= reference
     over = look.lateness < limits.over or look.drain < limits.drain_over
-    rests = look.time - after.grew_at > (QUIET_GROWTH_S + 2 * look.gap) * 1000
+    rests = look.time - after.grew_at > (QUIET_GROWTH * limits.growing_need + 2 * look.gap) * 1000
     return None if fell or over or rests else after
 
 
@@ -126,20 +128,21 @@ def next_backlog(known: MemberState, look: Look, limits: Limits) -> Backlog | No
         last=look.time,
         most=max(before.most, look.lateness),
         most_at=look.time if peak else before.most_at,
-        late_s=before.late_s + step_s(look, before.last),
+        late_s=before.late_s + step_s(look, before.last, limits),
         commits=before.commits + 1,
         records=before.records + look.records,
     )
 
 
-def needed_s(state: JudgeState, base: float, now: int) -> float:
-    """Seconds of evidence that this group needs: the least, or twice the longest spell after which it caught up by itself."""
+def needed_s(state: JudgeState, base: float, now: int, factor: float, new_factor: float) -> float:
+    """Seconds of evidence that this group needs: the least (times the policy's ``evidence``), or twice the longest spell after
+    which it caught up by itself."""
     new = now - state.first_seen < NEW_MS
-    least = base * (NEW_FACTOR if new and not state.habits else 1.0)
+    least = factor * base * (new_factor if new and not state.habits else 1.0)
     return max(least, min(LONGEST_NEED_S, HABIT_FACTOR * habit(state.habits, SPELL, now)))
 
 
-def enough_growth(member: MemberState, gap: float, need: float) -> bool:
+def enough_growth(member: MemberState, gap: float, need: float, limits: Limits) -> bool:
     """Whether the spell is long enough to open."""
     spell = member.spell
     if spell is None or spell.grown_s < need or spell.records < RECORDS:
@@ -147,7 +150,7 @@ def enough_growth(member: MemberState, gap: float, need: float) -> bool:
     lateness = member.lateness[-1][1]
     return (
         spell.commits >= (COMMITS_RARE if gap >= RARE_GAP_S else COMMITS)
-        and lateness > spell.reference + RISE_S
+        and lateness > spell.reference + RISE * limits.growing_need
     )
 
 

@@ -234,7 +234,7 @@ def _looked(
         known, ramp_s=ramp_s, ramp_records=ramp_records, on_time_at=on_time, longest_spell_s=longest
     )
     backlog = evidence.next_backlog(known, look, limits)
-    return replace(known, spell=spell, backlog=backlog, lateness=evidence.history(known, look))
+    return replace(known, spell=spell, backlog=backlog, lateness=evidence.history(known, look, limits))
 
 
 def _look(

@@ -27,8 +27,6 @@ OTHER_S = 120.0
 STALE_S, FRESH_S = 60.0, 60.0
 """A group must be invisible, or visible again, for this long before its incident is called stale, or no longer: a pipeline that
 is a few seconds late now and then is no news."""
-AWAIT_DRAIN_S = 1800.0
-"""After advice was followed, its outcome is awaited for at most this long."""
 KEPT_MEMBERS = 50
 
 
@@ -228,8 +226,8 @@ def _in_effect(model: GroupModel, incident: Incident) -> bool:
     """Whether advice was followed so lately that its effect is still to come."""
     if incident.followed_at is None:
         return False
-    expected = model.policy.settle + 3 * (incident.predicted_drain or AWAIT_DRAIN_S)
-    return model.now - incident.followed_at < min(AWAIT_DRAIN_S, expected) * 1000
+    expected = model.policy.settle + 3 * (incident.predicted_drain or model.policy.await_drain)
+    return model.now - incident.followed_at < min(model.policy.await_drain, expected) * 1000
 
 
 def _tracked(state: JudgeState, message: Recommendation) -> dict[str, int]:

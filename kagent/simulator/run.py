@@ -150,24 +150,6 @@ def run(scenario: Scenario, seed: int = 0, policy: Policy | None = None) -> Repo
     return run_many(scenario, (seed,), policy)[0]
 
 
-def screen(scenario: Scenario, seeds: Sequence[int]) -> list[Report]:
-    """As :func:`run_many`, at a third of the cost for groups that are often behind, and stricter.
-
-    Looks at every third tick, and whatever is found counts as found at the two ticks before it as well: a finding that
-    lasts for the usual three evaluations is met by one of these looks, and opens there. So what stays silent here would
-    have stayed silent at every tick; what opens is to be run again with :func:`run_many`.
-    """
-    policy = make_policy(scenario.policy)
-    skipped = min(SCREEN, policy.evaluations) - 1
-    strict = replace(
-        policy,
-        evaluations=policy.evaluations - skipped,
-        confirmations=1,
-        hold=max(0.0, policy.hold - skipped * scenario.tick),
-    )
-    return run_many(replace(scenario, tick=scenario.tick * (skipped + 1)), seeds, strict)
-
-
 def run_many(
     scenario: Scenario, seeds: Sequence[int], policy: Policy | None = None, sieve: bool = True
 ) -> list[Report]:

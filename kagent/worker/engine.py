@@ -35,7 +35,7 @@ from kagent.lag.log_end_coverage import unread
 from kagent.lag.log_ends import PAUSE, EndHistory
 from kagent.lag.observation import Mute, Observation, TopicInfo
 from kagent.mutes import by_pattern
-from kagent.policy import Policies, Policy
+from kagent.policy import Policies
 from kagent.settings import Settings
 from kagent.tables import coverage as coverage_table
 from kagent.tables import ends as ends_table
@@ -484,7 +484,19 @@ class Desk:
             self.set_aside[entry.key] = (
                 "its row of members could not be read: until it rebalances, or a replay"
             )
+        self._limit_partitions(entry)
         return entry.key not in self.set_aside
+
+    def _limit_partitions(self, entry: Entry) -> None:
+        """Set a group aside while it has more partitions than one group may have."""
+        limit, count = (
+            self.settings.worker.max_partitions_per_group,
+            sum(len(c.partition) for c in entry.commits.values()),
+        )
+        if count > limit:
+            self.set_aside[entry.key] = (
+                f"it has {count} partitions, and worker.max_partitions_per_group is {limit}"
+            )
 
     def _judged(self, seen: Observation, entry: Entry) -> Judgement:
         """The judgement; where what is remembered of the group is in its way, with what the topic says instead."""
@@ -520,7 +532,7 @@ class Desk:
         seen = self.observe(partition, entry, at)
         found = self._judged(seen, entry)
         counts[entry.cluster, "blind" if seen.blind or found.suppressed_by == "unwatched" else "judged"] += 1
-        self._count_state(entry, seen, policy, counts)
+        self._count_state(entry, seen, counts)
         if entry.unjudged_since is not None:
             self.delays.add("verdict", self.now - entry.unjudged_since)
             entry.unjudged_since = None
@@ -529,15 +541,12 @@ class Desk:
         self.live.judged(partition, entry.key, at, quiet, lambda: glance(seen, found, policy), said)
         return found.candidate
 
-    def _count_state(
-        self, entry: Entry, seen: Observation, policy: Policy, counts: Counter[tuple[str, str]]
-    ) -> None:
+    def _count_state(self, entry: Entry, seen: Observation, counts: Counter[tuple[str, str]]) -> None:
         """Count the group as muted or still being learned, for the state message."""
         counts[entry.cluster, "muted"] += seen.muted
         first_seen = entry.judged.first_seen if entry.judged else seen.now
-        commits = sum(topic.commits for topic in seen.commits.values())
-        if is_learning(first_seen, seen.now, commits, policy):
-            until = learned_by_ms(first_seen, policy)
+        if is_learning(first_seen, seen.now):
+            until = learned_by_ms(first_seen)
             counts[entry.cluster, "learning"] += 1
             counts[entry.cluster, "learning_until"] = max(until, counts[entry.cluster, "learning_until"])
 

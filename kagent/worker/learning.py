@@ -1,15 +1,15 @@
-"""Whether a group is still being learned, and until when at the latest: what the state message counts."""
+"""Whether a group is in its first hour, in which its habits are unknown and it needs more evidence: what the state counts."""
 
 from __future__ import annotations
 
-from kagent.policy import Policy
+from kagent.detect.evidence import NEW_MS
 
 
-def is_learning(first_seen_ms: int, now_ms: int, commits: int, policy: Policy) -> bool:
-    """Whether the group is too new to be judged: not enough time has passed, or too few commits were seen."""
-    return now_ms < learned_by_ms(first_seen_ms, policy) or commits < policy.learn_commits
+def is_learning(first_seen_ms: int, now_ms: int) -> bool:
+    """Whether the group is so new that its habits are unknown."""
+    return now_ms < learned_by_ms(first_seen_ms)
 
 
-def learned_by_ms(first_seen_ms: int, policy: Policy) -> int:
-    """When the group has been known long enough, ms since the epoch."""
-    return first_seen_ms + int(policy.learn * 1000)
+def learned_by_ms(first_seen_ms: int) -> int:
+    """When the group's first hour is over, ms since the epoch."""
+    return first_seen_ms + NEW_MS

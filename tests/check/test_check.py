@@ -45,7 +45,7 @@ def test_a_skewed_group_is_found_from_outside_and_its_caught_up_neighbours_are_n
         yaml.safe_dump(
             {
                 "clusters": {"main": {"bootstrap": broker}},
-                "policy": {"min_behind": 2, "stall_after": 600},
+                "policy": {"min_behind": 2},
             }
         )
     )

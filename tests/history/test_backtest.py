@@ -29,7 +29,7 @@ from kagent.history.writer import create
 from kagent.policy import Policies
 
 pytestmark = [pytest.mark.spark]
-POLICIES = {"quick": Policies({"learn": 600, "settle": 30})}
+POLICIES = {"quick": Policies({"settle": 30})}
 
 
 def dumped(past: Any, folder: Path) -> tuple[str, str]:
@@ -108,7 +108,7 @@ def asked(command: click.Command, *argv: str) -> str:
 def on_session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands take the session that is there, and policies that learn quickly."""
     monkeypatch.setattr(commands, "started", lambda *_: nullcontext(spark))
-    monkeypatch.setenv("KAGENT_POLICY", '{"learn": 600, "settle": 30}')
+    monkeypatch.setenv("KAGENT_POLICY", '{"settle": 30}')
 
 
 def span(past: Any, tick: int = 60) -> list[str]:

@@ -109,7 +109,7 @@ def test_a_session_made_from_the_states_of_another_carries_on(ticks: Callable[[]
 
 
 def test_each_group_is_judged_by_its_own_policy(ticks: Callable[[], Observed]) -> None:
-    patient = make_policy({"min_behind": 1e6, "stall_after": 1e6})
+    patient = make_policy({"min_behind": 1e6})
     session = EvaluationSession(lambda group: patient if group == GROUP else make_policy({}))
     session.assume_known("main", GROUP, 0, WEEK_MS)
     assert [m for observation in ticks() for m in session.evaluate(observation, lambda seen: seen)] == []

@@ -13,7 +13,7 @@ import yaml
 from kagent.contract.events import TopicOffsets
 from kagent.errors import KagentError
 from kagent.lag.commits import apply
-from kagent.simulator import checks, load, run, run_many, screen
+from kagent.simulator import checks, load, run, run_many
 from kagent.simulator.events import EVENTS, happen
 from kagent.simulator.scenario import parse
 from kagent.simulator.table import Table
@@ -110,17 +110,6 @@ def test_seeds_side_by_side_are_judged_as_each_of_them_alone_at_every_tick(name:
     together = run_many(made, (5, 6))
 
     assert together == [run_many(made, (seed,), sieve=False)[0] for seed in (5, 6)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["static-skew", "poison-record", "rebalance-storm", "stuck-connect"])
-def test_what_opens_at_every_tick_opens_in_the_screening_too(name: str) -> None:
-    made = load(scenario(name))
-    made = replace(made, hours=(made.onset + 420) / 3600, follow=False)
-
-    strict = [r.openings[0].verdicts[0] for r in screen(made, (5, 6))]
-
-    assert strict == [r.openings[0].verdicts[0] for r in run_many(made, (5, 6))]
 
 
 def test_the_table_of_many_groups_holds_the_rows_that_one_commit_after_the_other_makes() -> None:

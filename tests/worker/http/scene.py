@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kagent.app import Worker
 
 STEP_S = 10
-POLICY = {"learn": 0, "learn_commits": 3, "settle": 30, "hold": 60, "evaluations": 3, "cooldown": 60}
+POLICY = {"settle": 30, "hold": 60, "cooldown": 60}
 
 
 @dataclass

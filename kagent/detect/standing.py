@@ -61,7 +61,9 @@ def _since(group: Group) -> Longs:
 
 def _clock(group: Group, at: int, known: Standing | None) -> Standing:
     since, now = int(_since(group)[at]), int(group.committed_at[group.owner[at]])
-    clock = known if known is not None and known.since == since else Standing(since, seen=max(since, 0))
+    # Not `since`: when the record came is known less exactly once the history of the log ends is thinned.
+    stands = known is not None and int(group.lags.moved[at]) <= known.since
+    clock = known if known is not None and stands else Standing(since, seen=max(since, 0))
     if now <= clock.seen:
         return clock
     beside = group.relevant & (group.owner == group.owner[at])

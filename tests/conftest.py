@@ -40,6 +40,7 @@ pytest_plugins = [
     "tests.fixtures.group_builder",
     "tests.fixtures.spark",
     "tests.fixtures.stage",
+    "tests.fixtures.timeline",
 ]
 
 

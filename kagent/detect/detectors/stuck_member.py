@@ -11,7 +11,6 @@ Severity: page from `page_behind` on, else ticket.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,9 @@ from kagent.contract.recommendation import ActionType, Verdict
 from kagent.detect.facts import at_stable, few_moves, worst
 from kagent.detect.finding import Finding
 from kagent.detect.group_model import GroupModel
+from kagent.detect.lateness import backlog
 from kagent.detect.standing import HABIT_FACTOR, habit
+from kagent.lag.measure import Longs
 from kagent.text import shown, span
 
 VERDICT = Verdict.STUCK_MEMBER
@@ -37,7 +38,9 @@ RESTS_UNKNOWN_S = 9000.0
 
 
 def find(model: GroupModel) -> Iterator[Finding]:
-    """The silent members, or the whole group at rest."""
+    """The silent members, or the whole group at rest. Who has no members is no_members' business."""
+    if model.roster is not None and not model.roster.members and model.roster.type != "simple":
+        return
     silent = [at for at in range(len(model.names)) if _silent(model, at)]
     if silent:
         yield _finding(model, silent, whole=False)
@@ -51,7 +54,7 @@ def find(model: GroupModel) -> Iterator[Finding]:
 def _silent(model: GroupModel, at: int) -> bool:
     rows = model.relevant & (model.owner == at) & (model.columns.waiting_since > 0)
     length = model.member_state(at).silent_s
-    return length > limit_s(model, at) and not (rows & at_stable(model)).any()
+    return length > model.policy.hold and length > limit_s(model, at) and not (rows & at_stable(model)).any()
 
 
 def limit_s(model: GroupModel, at: int) -> float:
@@ -68,12 +71,18 @@ def limit_s(model: GroupModel, at: int) -> float:
     return max(limit, UNKNOWN_S) if unknown else limit
 
 
-def fetch_s(model: GroupModel, rows: Any, at: int) -> float:
-    """How long a client without a bound on its poll may commit nothing: what it had before it at its latest commit, at its
-    speed, half as much again. What came since is not in that fetch."""
+def fetch_s(model: GroupModel, rows: Longs, at: int) -> float:
+    """How long a client without a bound on its poll may commit nothing: what it had before it when it last moved, at its
+    speed, half as much again. What came since is not in that fetch, though some clients go on committing where they are."""
     speed = float(max(model.capacity.rate.mid[at], model.inflow.mid[at]))
-    waits = float((model.columns.backlog[rows] * model.cost[rows]).sum())
-    return min(FETCH_FACTOR * waits / speed, FETCH_LONGEST_S) if speed > 0 else FETCH_LONGEST_S
+    return min(FETCH_FACTOR * _waited(model, rows) / speed, FETCH_LONGEST_S) if speed > 0 else FETCH_LONGEST_S
+
+
+def _waited(model: GroupModel, rows: Longs) -> float:
+    """Work that waited when one of these partitions moved last."""
+    last = np.full(len(model.lags), int(model.lags.moved[rows].max(initial=0)), np.int64)
+    waits, _ = backlog(model.lags, model.seen.ends, last, model.policy.allowed_lag)
+    return float((waits[rows] * model.cost[rows]).sum())
 
 
 def _at_rest(model: GroupModel) -> bool:
@@ -82,8 +91,7 @@ def _at_rest(model: GroupModel) -> bool:
         return False
     rows = np.flatnonzero(model.relevant)
     speed = float(model.capacity.rate.mid.sum())
-    waits = float((model.columns.backlog[rows] * model.cost[rows]).sum())
-    if speed <= 0 or rest < min(FETCH_FACTOR * waits / speed, FETCH_LONGEST_S):
+    if speed <= 0 or rest < min(FETCH_FACTOR * _waited(model, rows) / speed, FETCH_LONGEST_S):
         return rest > RESTS_UNKNOWN_S
     before = (model.as_of - model.state.going_since) / 1000 - rest
     return rest > RESTS_UNKNOWN_S or before >= WENT_ON_FACTOR * rest

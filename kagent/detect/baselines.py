@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from kagent.detect.standing import handed_over, next_generation
+from kagent.detect.standing import handed_over
 from kagent.detect.state import JudgeState, MemberState
 from kagent.lag.membership import Roster
 from kagent.lag.observation import Observation
@@ -61,7 +61,6 @@ def _changed(state: JudgeState, roster: Roster, seen: Observation, policy: Polic
         "restless_since": now if not kept and not first else state.restless_since,
         "generations": state.generations if first else (*older, *kept, (now, generation))[-32:],
         "names": names,
-        "standing": {key: next_generation(c) for key, c in state.standing.items()},
         "comings": _comings(state, names, bool(kept), first),
     }
 

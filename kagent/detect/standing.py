@@ -114,8 +114,3 @@ def learned(habits: Mapping[str, Habit], kind: str, length_s: float, now: int) -
 def handed_over(clock: Standing, now: int) -> Standing:
     """The clock of a partition after a change of the assignment: what its siblings did beside another member is over."""
     return replace(clock, turn=0, passed_over_s=0.0, idle_s=0.0, handed_over=now)
-
-
-def next_generation(clock: Standing) -> Standing:
-    """The clock of a partition that still stands in a new generation."""
-    return replace(clock, generations=clock.generations + 1)

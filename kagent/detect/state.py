@@ -140,14 +140,13 @@ class Standing:
     """Clocks of one partition that has unread records and stands. ``since``: later of its last move and the arrival of its
     oldest unread record, ms; ``turn``: the first commit after that at which a sibling had moved, 0 before;
     ``passed_over_s``, ``idle_s``: how long its siblings have been served, or have had nothing to do, beside it;
-    ``generations``: how many generations began since; ``handed_over``: when another member got it since, ms."""
+    ``handed_over``: when another member got it since, ms."""
 
     since: int
     turn: int = 0
     passed_over_s: float = 0.0
     idle_s: float = 0.0
     seen: int = 0
-    generations: int = 0
     handed_over: int = 0
 
 

@@ -103,9 +103,8 @@ def _others(model: GroupModel, at: int) -> Flags:
 
 def _crash_loop(model: GroupModel, at: int, clock: Standing) -> bool:
     others = _others(model, at)
-    return bool(
-        clock.generations >= CRASHES and others.any() and (model.lags.moved[others] > clock.since).all()
-    )
+    generations = sum(time > clock.since for time, _ in model.state.generations)
+    return bool(generations >= CRASHES and others.any() and (model.lags.moved[others] > clock.since).all())
 
 
 def _new_holder_stands(model: GroupModel, at: int, clock: Standing) -> bool:

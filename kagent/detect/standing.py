@@ -60,10 +60,11 @@ def _since(group: Group) -> Longs:
 
 
 def _clock(group: Group, at: int, known: Standing | None) -> Standing:
-    since, now = int(_since(group)[at]), int(group.committed_at[group.owner[at]])
-    # Not `since`: when the record came is known less exactly once the history of the log ends is thinned.
-    stands = known is not None and int(group.lags.moved[at]) <= known.since
-    clock = known if known is not None and stands else Standing(since, seen=max(since, 0))
+    now = int(group.committed_at[group.owner[at]])
+    # When the record arrived is less exactly known once log-end samples are thinned out: the clock keeps its first answer.
+    still = known is not None and group.lags.moved[at] <= known.since
+    since = known.since if known is not None and still else int(_since(group)[at])
+    clock = known if known is not None and still else Standing(since, seen=max(since, 0))
     if now <= clock.seen:
         return clock
     beside = group.relevant & (group.owner == group.owner[at])

@@ -88,7 +88,7 @@ def test_a_mute_is_a_record_under_the_groups_key(stage: Any, broker: str, tmp_pa
         yaml.safe_dump({"clusters": {"main": {"bootstrap": broker}}, "topics": {"prefix": prefix}})
     )
 
-    assert kagent(config, "mute", "orders", "--for", "2h", "--why", "a migration")[0] == 0
+    assert kagent(config, "mute", "orders", "--anyway", "--for", "2h", "--why", "a migration")[0] == 0
     assert kagent(config, "mute", "orders", "--off")[0] == 0
 
     consumer = Consumer({"bootstrap.servers": broker, "group.id": prefix, "auto.offset.reset": "earliest"})

@@ -73,7 +73,7 @@ class Logs:
         checkup = self.checkup(group, **policy)
         checkup.look()
         checkup.look()
-        return checkup.explained(group)[1]
+        return checkup.explained(group)[1][0]
 
     def member(self, group: str, topic: str) -> Consumer:
         """A member that holds something and commits nothing by itself."""

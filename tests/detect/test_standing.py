@@ -80,4 +80,3 @@ def test_another_holder_ends_what_the_siblings_of_the_first_have_shown() -> None
     handed = standing.handed_over(clock, 10)
     assert (handed.since, handed.turn, handed.passed_over_s, handed.idle_s) == (5, 0, 0.0, 0.0)
     assert handed.handed_over == 10
-    assert standing.next_generation(clock).generations == 1

@@ -40,7 +40,7 @@ FULL = JudgeState(
             silent_s=3.0,
         )
     },
-    standing={"t/0": Standing(3, 4, 5.0, 6.0, 7, 1, 8)},
+    standing={"t/0": Standing(3, 4, 5.0, 6.0, 7, 8)},
     habits={"spell": Habit(90.0, 5)},
     committers={"t/0": ("t/0", 2)},
     lost={"t/0": (5, 100)},

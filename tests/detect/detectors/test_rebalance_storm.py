@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from kagent.detect.detectors import rebalance_storm
@@ -45,7 +44,7 @@ def test_a_deployment_that_does_not_end_is_a_storm_after_two_minutes_a_member(gr
 
 def test_where_a_partition_stands_through_it_its_record_is_awaited(group: Make) -> None:
     made = group({"t": [STANDS, *7 * [FINE]]}, FOUR)
-    stands = {key: replace(c, generations=4) for key, c in made.look().state.standing.items()}
+    stands = made.look().state.standing
     _, found = made.looked(**restless(made.observe().now), comings={"m1": 4}, standing=stands)
 
     assert leading(found) == "stalled"

@@ -79,9 +79,9 @@ def test_a_record_that_stands_through_three_generations_crashes_its_consumers(gr
     made = group(TOPIC, FOUR)
     clocks = made.look().state.standing
 
-    def after(generations: int) -> str:
-        stands = {key: replace(c, generations=generations) for key, c in clocks.items()}
-        return leading(made.looked(standing=stands)[1])
+    def after(count: int) -> str:
+        turns = tuple((NOW - 100_000 * n, 9 - n) for n in range(count, 0, -1))
+        return leading(made.looked(standing=clocks, generations=turns)[1])
 
     assert [after(2), after(3)] == ["balanced", "stalled"]
 

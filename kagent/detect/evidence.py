@@ -39,6 +39,15 @@ NEW_GROWING, NEW_DRAINING, NEW_MS = 4.0, 2.0, 3_600_000
 so that a group first seen badly spread is still reported within ten minutes."""
 
 
+IDLE_SHARE = 1 / 3
+"""A member with less than this share of ``min_behind`` of its inflow waiting (20 s) has nothing to be looked at."""
+
+
+def idle_s(policy: Policy) -> float:
+    """Below how many seconds of its inflow a member's backlog is nothing."""
+    return IDLE_SHARE * policy.min_behind
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What counts as late, in s, all derived from the policy's ``min_behind`` and ``hold``."""

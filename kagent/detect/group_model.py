@@ -17,6 +17,7 @@ from kagent.detect import capacity as capacities
 from kagent.detect import inflow as inflows
 from kagent.detect import tracking
 from kagent.detect.capacity import Capacity
+from kagent.detect.evidence import idle_s
 from kagent.detect.forecast import LONGEST_S, Placement, best_drain_s, drain_s
 from kagent.detect.inflow import Interval
 from kagent.detect.lateness import backlog, commit_times, gap_s, judged_at, virtual_lateness_s, waiting_since
@@ -28,8 +29,6 @@ from kagent.lag.membership import NOBODY, Roster, kind_of
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
 
-IDLE_S = 20.0
-"""A member with less than this much of its inflow waiting, and no clock running, has nothing to be looked at."""
 SET_ASIDE_SHARE = 0.2
 """A partition that stands for this share of ``hold`` (60 s) is excluded from lateness and plans."""
 LATE_FOR_LONG_MS = 1_200_000
@@ -239,7 +238,7 @@ def observe(seen: Observation, state: JudgeState, policy: Policy) -> GroupModel:
     first = min((row.first for row in seen.commits.values()), default=0)
     state = tracking.advance_standing(columns, state, _as_of(seen), first)
     excluded = _excluded(columns, state, policy)
-    state = tracking.advance_windows(columns, state, excluded, seen.ends)
+    state = tracking.advance_windows(columns, state, excluded, seen.ends, policy)
     found, cost = _capacity(columns, state, seen.now)
     held = columns.relevant & ~excluded & (columns.owner >= 0)
     owner = np.where(held, columns.owner, NOBODY).astype(np.int32)
@@ -255,7 +254,7 @@ def observe(seen: Observation, state: JudgeState, policy: Policy) -> GroupModel:
         cost=cost,
         excluded=excluded,
         work=work,
-        lateness=_lateness(columns, owner, cost, work, flow, state, seen),
+        lateness=_lateness(columns, owner, cost, work, flow, state, seen, idle_s(policy)),
         inflow=flow,
         capacity=capacities.of_members(found, flow.mid),
     )
@@ -355,12 +354,13 @@ def _lateness(
     flow: Interval,
     state: JudgeState,
     seen: Observation,
+    idle: float,
 ) -> Floats:
     """V of every member, s. Members with next to nothing waiting, and no clock running, are on time."""
     out = np.zeros(columns.members)
     for at in np.flatnonzero(work > 0).tolist():
         known = state.members.get(columns.units.names[at])
-        if work[at] < IDLE_S * flow.mid[at] and not (known and known.running):
+        if work[at] < idle * flow.mid[at] and not (known and known.running):
             out[at] = work[at] / flow.mid[at]
             continue
         rows = np.flatnonzero(owner == at)

@@ -20,6 +20,7 @@ from kagent.detect.standing import learned
 from kagent.detect.state import Habit, JudgeState, Mark, MemberState, Standing, Window
 from kagent.lag.log_ends import UNKNOWN, EndHistory
 from kagent.lag.measure import Flags, Longs
+from kagent.policy import Policy
 
 if TYPE_CHECKING:
     from kagent.detect.group_model import Columns, GroupModel
@@ -28,8 +29,6 @@ REST_S = 60.0
 """A group none of whose partitions moves for a minute while records wait is at rest."""
 SILENT_S, SILENT_GAPS = 30.0, 2
 """A member is looked at for silence from this time, or so many of its gaps, without a move."""
-IDLE_S = 20.0
-"""A member with less than this much of its inflow waiting, and no clock running, is not tracked."""
 FALLS_SHARE = 0.5
 """A member whose lateness rises by half of the time that passes falls behind."""
 STOPPED = frozenset({"stalled", "stuck_member", "blocked_by_transaction"})
@@ -118,13 +117,13 @@ def _advance_rest(columns: Columns, state: JudgeState, as_of: int, first_commit:
     return replace(state, at_rest_s=0.0, going_since=last, habits=habits)
 
 
-def tracked(columns: Columns, state: JudgeState, excluded: Flags) -> list[int]:
+def tracked(columns: Columns, state: JudgeState, excluded: Flags, idle: float) -> list[int]:
     """Codes of the members that have something to do, or whose clocks run."""
     held = (columns.owner >= 0) & ~excluded
     waits = np.bincount(columns.owner[held], columns.backlog[held], columns.members)
     flow = np.median(columns.rates, axis=0)
     comes = np.bincount(columns.owner[held], flow[held], columns.members)
-    busy = waits > IDLE_S * comes
+    busy = waits > idle * comes
     for at, name in enumerate(columns.units.names):
         known = state.members.get(name)
         if known is not None and (known.running or known.mark is not None):
@@ -133,20 +132,26 @@ def tracked(columns: Columns, state: JudgeState, excluded: Flags) -> list[int]:
 
 
 def advance_windows(
-    columns: Columns, state: JudgeState, excluded: Flags, ends: Mapping[str, EndHistory]
+    columns: Columns, state: JudgeState, excluded: Flags, ends: Mapping[str, EndHistory], policy: Policy
 ) -> JudgeState:
     """The state with what each tracked member committed since the last look, and with the capacity windows that closed."""
     members = dict(state.members)
-    for at in tracked(columns, state, excluded):
+    for at in tracked(columns, state, excluded, evidence.idle_s(policy)):
         name = columns.units.names[at]
         known, now = members.get(name, MemberState()), int(columns.committed_at[at])
         if now > known.time:
-            members[name] = _committed(columns, at, known, now, excluded, ends)
+            members[name] = _committed(columns, at, known, now, excluded, ends, policy.hold)
     return replace(state, members=members)
 
 
 def _committed(
-    columns: Columns, at: int, known: MemberState, now: int, excluded: Flags, ends: Mapping[str, EndHistory]
+    columns: Columns,
+    at: int,
+    known: MemberState,
+    now: int,
+    excluded: Flags,
+    ends: Mapping[str, EndHistory],
+    hold: float,
 ) -> MemberState:
     rows = np.flatnonzero(columns.owner == at)
     keys = names_of(columns.lags, rows.tolist())
@@ -157,7 +162,7 @@ def _committed(
     if mark is None or set(mark.committed) != set(done):
         return replace(new, mark=Mark(now, done))
     seconds = (now - mark.time) / 1000
-    if seconds < capacities.window_length_s(float(columns.gap[at])):
+    if seconds < capacities.window_length_s(float(columns.gap[at]), hold):
         return new
     busy_s = _busy_s(columns, rows, keys, mark, now, excluded, ends, float(columns.gap[at]))
     if busy_s > 0:
@@ -218,7 +223,7 @@ def advance_clocks(model: GroupModel, before: JudgeState) -> JudgeState:
         if known.on_time_at == known.time and known.longest_spell_s:
             habits = learned(habits, evidence.SPELL, known.longest_spell_s, known.time)
             known = replace(known, longest_spell_s=0.0)
-        members[name] = _slim(known, model.work[at] <= IDLE_S * model.inflow.mid[at])
+        members[name] = _slim(known, model.work[at] <= evidence.idle_s(model.policy) * model.inflow.mid[at])
     return replace(state, members={n: m for n, m in members.items() if m != MemberState()}, habits=habits)
 
 

@@ -18,6 +18,7 @@ from kagent.contract.recommendation import GroupKind, Recommendation, Verdict
 from kagent.detect.baselines import update_membership
 from kagent.detect.decision import decide
 from kagent.detect.detectors import OF
+from kagent.detect.evidence import idle_s
 from kagent.detect.finding import Finding
 from kagent.detect.group_model import GroupModel, observe
 from kagent.detect.state import JudgeState
@@ -34,8 +35,6 @@ IGNORED_TYPES = frozenset({None, "consumer", "streams", "share"})
 ABANDONED_MS = 86_400_000
 YOUNG_MS = 60_000
 """Unread records this young are no standstill, nor within two of the group's usual gaps between commits."""
-IDLE_S = 20.0
-"""A commit that leaves less than this much of the partition's inflow unread is on time."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +158,7 @@ def _topic_healthy(commits: TopicCommits, ends: EndHistory, policy: Policy, floo
         return False
     if (unread & (ends.start[partition] > committed)).any():
         return False
-    spare = np.maximum(IDLE_S * ends.rates()[partition], allowed)
+    spare = np.maximum(idle_s(policy) * ends.rates()[partition], allowed)
     late = unread & (ends.at(max(commits.time))[partition] - committed > spare)
     if not late.any():
         return True

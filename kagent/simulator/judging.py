@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kagent.contract.recommendation import Recommendation
+from kagent.detect.evidence import idle_s
 from kagent.group_key import group_key
-from kagent.incident.evaluate import IDLE_S, has_open_questions, young_ms
+from kagent.incident.evaluate import has_open_questions, young_ms
 from kagent.incident.session import Ask, EvaluationSession
 from kagent.lag.commits import GONE
 from kagent.lag.log_ends import UNKNOWN, EndHistory
@@ -63,7 +64,7 @@ def loud(table: Table, ends: Mapping[str, EndHistory], as_of: int, policy: Polic
         times = table.time[:, here].ravel()
         before, _ = history.bracket(np.arange(times.size), times)
         before = before.reshape(shape)
-        spare = np.maximum(IDLE_S * history.rates().reshape(shape), policy.allowed_lag)
+        spare = np.maximum(idle_s(policy) * history.rates().reshape(shape), policy.allowed_lag)
         late = (before != UNKNOWN) & (before - committed > spare)
         old = table.moved[:, here] < floor[:, None]
         out |= (unread & (late | old | (start > committed))).any(axis=1)

@@ -165,13 +165,13 @@ def test_the_commit_of_a_topic_that_was_created_anew_is_void(logs: Logs) -> None
     group = logs.commit(topic, 30)
     checkup = logs.checkup(group)
     checkup.look()
-    assert checkup.explained(group)[1].lags.shown.tolist() == [10]
+    assert checkup.explained(group)[1][0].lags.shown.tolist() == [10]
 
     logs.recreate(topic, 5)
 
     def voided() -> bool:
         checkup.look()
-        return not checkup.explained(group)[1].lags.known.any()
+        return not checkup.explained(group)[1][0].lags.known.any()
 
     until(voided)
 

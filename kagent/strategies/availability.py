@@ -40,6 +40,8 @@ def feasible(strategy: Strategy, kind: str | None) -> str:
     """Whether a group of the kind can use the strategy: ``yes`` where its library has it or can load it."""
     if kind in NO_CHOICE:
         return "no"
+    if kind == "classic_python" and strategy.cooperative:
+        return "unknown"  # kafka-python speaks the cooperative protocol, aiokafka does not, and commits do not tell them apart
     if kind in RUNS_ON:
         return "yes" if RUNS_ON[kind] in strategy.runs_on else "no"
     return "yes" if kind is not None and strategy.name in shipped(kind) else "unknown"

@@ -39,7 +39,6 @@ def test_the_same_candidate_stays_until_somebody_answers() -> None:
 @pytest.mark.parametrize(
     ("policy", "reason"),
     [
-        (Policy(hold=10**6), "evidence"),
         (Policy(min_behind=10**6), None),
         (Policy(evidence=100), "evidence"),
         (Policy(settle=10**9), None),
@@ -51,6 +50,10 @@ def test_each_setting_alone_keeps_it_silent(policy: Policy, reason: str | None) 
 
     assert not any(one.candidate for one in found)
     assert found[-1].suppressed_by == reason
+
+
+def test_a_hold_of_days_keeps_it_silent() -> None:
+    assert not any(one.candidate for one in judged(skewed(), 900, policy=Policy(hold=10**6)))
 
 
 def test_a_cooldown_and_a_mute_keep_it_silent_and_say_so() -> None:

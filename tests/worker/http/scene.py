@@ -5,6 +5,7 @@ The clock starts in the past and ends now, so that the page shows what it would 
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -44,7 +45,8 @@ class Load:
 
     @property
     def topic(self) -> str:
-        return f"{self.group[:200]}-topic"
+        """A group may have any name, a topic only letters, digits and ``._-``."""
+        return f"{re.sub(r'[^A-Za-z0-9._-]', '_', self.group[:200])}-topic"
 
     def holder(self, partition: int) -> int:
         return partition * self.members // len(self.rates)

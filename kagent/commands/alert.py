@@ -42,6 +42,7 @@ def command(ctx: click.Context) -> None:
     level = logging.DEBUG if verbose(ctx) else logging.INFO
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("kagent").setLevel(level)
+    logging.getLogger("aiokafka").setLevel(logging.WARNING)  # a service says that its broker is away
     asyncio.run(_run(Bridge(settings, settings.home_cluster(name))))
 
 

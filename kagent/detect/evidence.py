@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from kagent.detect.capacity import RARE_GAP_S
 from kagent.detect.standing import habit
 from kagent.detect.state import Backlog, JudgeState, MemberState, Spell
 from kagent.policy import Policy
@@ -20,7 +21,7 @@ BACK, KEPT = 1.25, 2.2
 """A lateness below its value this many times the least evidence ago (75 s) is falling; it is kept for a little longer."""
 RISE = 1 / 12
 """A spell must rise above the greatest lateness of its first stretch (the least evidence, 60 s) by this share of it (5 s)."""
-COMMITS, COMMITS_RARE, RARE_GAP_S = 3, 2, 45.0
+COMMITS, COMMITS_RARE = 3, 2
 """A trend needs three points; two at rare commits save five minutes and opened nothing more in 24 simulated days."""
 RECORDS = 30
 """Ten records of five seconds each are noise."""

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kagent.detect.group_model import GroupModel, skew_of
+from kagent.detect.group_model import GroupModel
 from kagent.detect.units import co_partitioned
 from kagent.lag.membership import NOBODY
 from kagent.planner import QUICK, Plan, Problem, plan
-from kagent.planner.plan import drain_per_member
 from kagent.planner.problem import Codes, classes
 
 Longs = npt.NDArray[np.int64]
@@ -187,6 +186,3 @@ def _longest(backlog: Floats, flow: Floats, room: Floats, assigned: Codes) -> fl
     with np.errstate(divide="ignore", invalid="ignore"):
         drain = np.where(work <= 0, 0.0, np.where(left > 0, work / left, np.inf))
     return float(drain.max())
-
-
-__all__ = ["Reassignment", "drain_per_member", "problem_of", "promised", "reassign", "skew_of"]

@@ -21,8 +21,9 @@ from aiokafka.coordinator.protocol import ConsumerProtocolMemberMetadata
 from aiokafka.structs import TopicPartition
 
 from kagent.contract.recommendation import Recommendation
-from kagent.follow import Reason, aiokafka_follower, said
-from kagent.follow.values import Snapshot
+from kagent.follow import Reason, aiokafka_follower
+from kagent.follow import userdata as said
+from kagent.follow.model import Snapshot
 
 Held = dict[str, list[tuple[str, int]]]
 

@@ -31,7 +31,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 from pydantic_settings import SettingsError as UnreadableVariable
 
-from kagent.alert.destinations import AlertSettings, secret
+from kagent.destination_settings import AlertSettings, secret
 from kagent.durations import Hours, Seconds
 from kagent.errors import SettingsError
 from kagent.policy import GroupPattern, PolicySettings, make_policy, retired

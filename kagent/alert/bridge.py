@@ -12,20 +12,20 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Callable
+from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from aiokafka.errors import KafkaError as ClientError
 from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponential
 
 from kagent.alert.delivery_log import Event, Positions, Told, of_destination
-from kagent.alert.destinations import Alertmanager, Destination, Wants
 from kagent.alert.senders import Failed, Refused, Sender, sender
-from kagent.client.client import Message, parsed, standing
+from kagent.client.client import Message, parsed
 from kagent.client.incident_text import is_old
 from kagent.contract.recommendation import Recommendation, Resolution, State, Status
+from kagent.destination_settings import Alertmanager, Destination, Wants
 from kagent.errors import KafkaError, SettingsError
-from kagent.kafka.consumer import consumer
-from kagent.process_tree import backoff
+from kagent.kafka.topic_reader import Mark, read_forever
 from kagent.settings import Cluster, Settings
 from kagent.text import shown
 
@@ -206,27 +206,25 @@ class Bridge:
         return state is None or state.status == "blind" or is_old(state, int(self.clock() * 1000))
 
     async def _read(self) -> None:
-        """The topic, for ever: a broker that is away is waited for, and what came meanwhile is caught up with."""
-        failures, begun = 0, False
-        while True:
-            try:
-                async with consumer(self.home, auto_offset_reset="earliest") as reader:
-                    await reader.start()
-                    backlog: dict[str, list[Recommendation | None]] = {}
-                    async for record in standing(reader, self.topic):
-                        self._backlog(backlog, record.key, parsed(record.key, record.value), record.value)
-                    self._catch_up(backlog)
-                    failures, begun = 0, True
-                    async for record in reader:
-                        message = parsed(record.key, record.value)
-                        if message is not None or record.value is None:
-                            self._take(_key(record.key), message)
-            except (ClientError, KafkaError) as error:
-                if isinstance(error, KafkaError) and not begun:
-                    raise
-                failures += 1
-                log.warning("%s cannot be read (%s); trying again", self.topic, error)
-            await asyncio.sleep(backoff(failures))
+        """The topic, for ever. After an interruption it is read from its start again: what arrived meanwhile is compared with
+        what each destination has received, and a key that is gone counts as a tombstone."""
+        backlog: dict[str, list[Recommendation | None]] | None = None
+        async with aclosing(read_forever(self.home, self.topic, resume=False, patient=True)) as records:
+            async for record in records:
+                if record is Mark.BEGIN:
+                    backlog = {}
+                    continue
+                if record is Mark.CAUGHT_UP:
+                    self._catch_up(backlog or {})
+                    backlog = None
+                    continue
+                message = parsed(record.key, record.value)
+                if message is None and record.value is not None:
+                    continue
+                if backlog is None:
+                    self._take(_key(record.key), message)
+                else:
+                    self._backlog(backlog, record.key, message, record.value)
 
     def _backlog(
         self,

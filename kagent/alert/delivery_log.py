@@ -15,11 +15,11 @@ from aiokafka.errors import KafkaError as ClientError
 from pydantic import BaseModel, ConfigDict, ValidationError
 from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponential
 
-from kagent.client.client import standing
 from kagent.contract.recommendation import Recommendation, Status
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import aiokafka
 from kagent.kafka.consumer import consumer
+from kagent.kafka.topic_reader import standing
 from kagent.kafka.topics import ensure, positions
 from kagent.settings import Cluster, Topics
 

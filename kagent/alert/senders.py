@@ -18,7 +18,9 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from kagent import __version__
 from kagent.alert.delivery_log import Event, Told
-from kagent.alert.destinations import (
+from kagent.client.incident_text import number, story
+from kagent.contract.recommendation import Recommendation, Severity
+from kagent.destination_settings import (
     Alertmanager,
     Apprise,
     Destination,
@@ -28,8 +30,6 @@ from kagent.alert.destinations import (
     checked_url,
     secret,
 )
-from kagent.client.incident_text import number, story
-from kagent.contract.recommendation import Recommendation, Severity
 from kagent.errors import SettingsError
 from kagent.text import shown
 

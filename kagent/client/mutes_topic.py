@@ -1,15 +1,16 @@
-"""The mutes topic, read by people's commands: what holds now, and what changes."""
+"""The mutes topic for commands: which mutes are in effect now, and which change."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import aclosing
 
 from aiokafka.errors import KafkaError as ClientError
 
 from kagent.active_mutes import Mutes
-from kagent.client.client import assign_all, standing, unreadable
 from kagent.kafka.consumer import consumer
+from kagent.kafka.topic_reader import Mark, read_forever, standing, unreadable
 from kagent.settings import Cluster
 
 log = logging.getLogger("kagent.client")
@@ -31,14 +32,10 @@ async def current_mutes(cluster: Cluster, topic: str) -> Mutes:
 
 async def follow_mutes(cluster: Cluster, topic: str, take: Take) -> None:
     """Pass every mute on, from the topic's start, until cancelled. Raises KafkaError."""
-    try:
-        async with consumer(cluster) as reader:
-            await reader.start()
-            await assign_all(reader, topic)
-            async for record in reader:
+    async with aclosing(read_forever(cluster, topic)) as records:
+        async for record in records:
+            if not isinstance(record, Mark):
                 _take(take, record.key, record.value)
-    except ClientError as error:
-        raise unreadable(topic, cluster, error) from error
 
 
 def _take(take: Take, key: bytes | None, value: bytes | None) -> None:

@@ -11,7 +11,6 @@ import click
 
 from kagent.alert.bridge import Bridge
 from kagent.alert.delivery_log import Event, Told
-from kagent.alert.destinations import AnyDestination
 from kagent.alert.senders import Failed, Refused, sender
 from kagent.commands.common import chosen, effective, verbose
 from kagent.contract.recommendation import (
@@ -24,6 +23,7 @@ from kagent.contract.recommendation import (
     Status,
     Verdict,
 )
+from kagent.destination_settings import AnyDestination
 from kagent.errors import InputError, KagentError
 from kagent.settings_mistakes import suggestion
 from kagent.text import shown

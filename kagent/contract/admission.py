@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kagent.contract.events import Beat, GroupEvent, MembershipRecord, TopicOffsets, TopicTombstones
+from kagent.contract.mute import MuteRecord
 from kagent.contract.recommendation import Recommendation, State, from_bytes
 
 INT64 = 2**63 - 1
@@ -143,14 +144,6 @@ class SummaryTick(Struct, tag_field="type", tag="summary"):
     """What one partition's tick found."""
 
     summary: SummaryBody
-
-
-class MuteRecord(Struct):
-    """A mute: until when (ms), why and by whom."""
-
-    until: Millis
-    why: Annotated[str, Meta(max_length=4_096)] = ""
-    by: Label = ""
 
 
 _EVENTS: msgspec.json.Decoder[_Group | _Progress] = msgspec.json.Decoder(_Group | _Progress)

@@ -1,7 +1,7 @@
 """The follower as an assignor for aiokafka.
 
-aiokafka tells an assignor neither client nor generation, and has no public way to ask for a rebalance: both are taken
-from the consumer's coordinator, guardedly; where a version of it has them no more, nothing is followed.
+aiokafka passes an assignor neither the client nor the generation, and has no public call for a rebalance. All three come
+from :mod:`kagent.kafka.aiokafka_internals`; if a release of aiokafka lacks one of them, nothing is followed.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 from kagent.follow.follower import Follower, partition_counts
 from kagent.follow.java_host import java_host
+from kagent.kafka import aiokafka_internals
 from kagent.settings import Cluster
 from kagent.strategies.plugins.for_aiokafka import VERSION
 from kagent.strategies.plugins.join import Joined, by_topic
@@ -29,29 +30,16 @@ class AiokafkaClient:
 
     def name(self) -> tuple[str | None, str, str | None]:
         """Instance id, client id and host."""
-        client_id = getattr(self.consumer._client, "_client_id", "")
-        return getattr(self.consumer, "_group_instance_id", None), client_id, self._host()
-
-    def _host(self) -> str | None:
-        """The local address of the connection to the coordinator, else of any."""
-        connections: Mapping[Any, Any] = getattr(self.consumer._client, "_conns", {})
-        coordinator = getattr(self.consumer._coordinator, "coordinator_id", None)
-        ranked = sorted(connections.items(), key=lambda item: (item[0][0] != coordinator, -int(item[0][1])))
-        for _, connection in ranked:
-            writer = getattr(connection, "_writer", None)
-            address = writer.get_extra_info("sockname") if writer is not None else None
-            if address:
-                return java_host(address[0])
-        return None
+        address = aiokafka_internals.local_address(self.consumer)
+        return *aiokafka_internals.member_identity(self.consumer), java_host(address) if address else None
 
     def generation(self) -> int | None:
         """The coordinator's generation."""
-        generation = getattr(self.consumer._coordinator, "generation", None)
-        return generation if isinstance(generation, int) and generation >= 0 else None
+        return aiokafka_internals.generation(self.consumer)
 
     def rejoin(self) -> None:
         """Have the coordinator join again, in the consumer's own loop."""
-        request = getattr(self.consumer._coordinator, "request_rejoin", None)
+        request = aiokafka_internals.rejoin_request(self.consumer)
         if request is None:
             log.warning("this version of aiokafka cannot be asked to rejoin")
             return
@@ -71,7 +59,7 @@ class AiokafkaFollower(Follower):
     @asynccontextmanager
     async def of(self, consumer: Any) -> AsyncIterator[None]:
         """While the block runs, recommendations are read for this consumer; start the consumer inside."""
-        self.check_group(getattr(consumer, "_group_id", self.rules.group))
+        self.check_group(aiokafka_internals.group_of(consumer, self.rules.group))
         self.client = AiokafkaClient(consumer, asyncio.get_running_loop())
         self.reader.start()
         try:

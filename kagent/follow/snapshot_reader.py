@@ -22,6 +22,7 @@ from kagent.contract.recommendation import Recommendation
 from kagent.errors import KafkaError
 from kagent.follow.model import Snapshot
 from kagent.group_key import group_key
+from kagent.kafka import aiokafka_internals
 from kagent.kafka.consumer import consumer
 from kagent.process_tree import backoff
 from kagent.settings import Cluster, Topics
@@ -125,8 +126,7 @@ class Reader:
         """Read both topics from their beginning, and on. Raises whatever goes wrong."""
         async with consumer(self.source, auto_offset_reset="earliest") as reader:
             await asyncio.wait_for(reader.start(), ANSWER_WITHIN)
-            # Of all topics: asking for one that is not there could create it.
-            known = await asyncio.wait_for(reader._client.fetch_all_metadata(), ANSWER_WITHIN)
+            known = await asyncio.wait_for(aiokafka_internals.all_topics(reader), ANSWER_WITHIN)
             assigned = self._partitions(known)
             reader.assign(assigned)
             await asyncio.wait_for(reader.seek_to_beginning(*assigned), ANSWER_WITHIN)
@@ -159,8 +159,7 @@ class Reader:
             self.tick()
 
     async def _at_end(self, reader: AIOKafkaConsumer, assigned: list[TopicPartition]) -> bool:
-        await reader._client.force_metadata_update()
-        if self._partitions(reader._client.cluster) != assigned:
+        if self._partitions(await aiokafka_internals.refreshed_topics(reader)) != assigned:
             raise KafkaError("the number of their partitions has changed")
         ends: dict[TopicPartition, Any] = await reader.end_offsets(assigned)
         positions = {tp: await reader.position(tp) for tp in assigned}

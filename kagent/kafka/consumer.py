@@ -10,6 +10,7 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer
 
+from kagent.kafka import aiokafka_internals
 from kagent.kafka.clients import aiokafka
 from kagent.settings import Cluster
 
@@ -40,11 +41,6 @@ async def stop(consumer: AIOKafkaConsumer, within: float = STOP_WITHIN) -> None:
             await consumer.stop()
             return
     except TimeoutError:
-        log.warning("a consumer of the group %s left without its last commit", consumer._group_id)
-    coordinator, fetcher = consumer._coordinator, consumer._fetcher
-    if consumer._group_id is not None and coordinator is not None:
-        await coordinator._stop_heartbeat_task()
-        await coordinator._stop_commit_offsets_refresh_task()
-    if fetcher is not None:
-        await fetcher.close()
-    await consumer._client.close()
+        group = aiokafka_internals.group_of(consumer)
+        log.warning("a consumer of the group %s left without its last commit", group)
+    await aiokafka_internals.close_without_commit(consumer)

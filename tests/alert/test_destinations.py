@@ -14,8 +14,8 @@ from pydantic import ValidationError
 
 from kagent.alert.bridge import Desk
 from kagent.alert.delivery_log import Told
-from kagent.alert.destinations import AlertSettings, Wants
 from kagent.alert.senders import Failed, Refused, ToWebhook, sender
+from kagent.destination_settings import AlertSettings, Wants
 from kagent.errors import SettingsError
 from kagent.settings import load
 from kagent.text import shown
@@ -38,12 +38,22 @@ def destination(**said: Any) -> Any:
         ({"verdicts": ["stalled"]}, []),
         ({"clusters": ["main"]}, ["ticket", "page"]),
         ({"clusters": ["other"]}, []),
+        ({"scopes": ["group"]}, ["ticket", "page"]),
+        ({"scopes": ["topic", "broker", "cluster"]}, []),
     ],
 )
 def test_filters(rec: Any, wants: dict[str, Any], taken: list[str]) -> None:
     about = Wants.model_validate(wants)
 
     assert [s for s in ("info", "ticket", "page") if about.takes(rec(severity=s))] == taken
+
+
+def test_a_destination_may_take_only_what_many_groups_have_in_common(rec: Any) -> None:
+    about = Wants.model_validate({"scopes": ["topic", "broker", "cluster"]})
+    common = rec(severity="ticket").model_copy(update={"scope": "broker"})
+
+    assert about.takes(common)
+    assert not Wants.model_validate({"scopes": ["group"]}).takes(common)
 
 
 @pytest.mark.parametrize(

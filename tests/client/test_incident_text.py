@@ -10,7 +10,7 @@ import pytest
 
 from kagent.alert.bridge import Line
 from kagent.alert.delivery_log import Positions, Told
-from kagent.alert.destinations import AlertSettings
+from kagent.destination_settings import AlertSettings
 from kagent.settings import Cluster, Topics
 
 

@@ -1,4 +1,4 @@
-"""Where ``kagent alert`` sends: the settings of every destination, and which incidents each wants."""
+"""The settings of every destination of ``kagent alert``, and which incidents each one receives."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from kagent.durations import Seconds
 from kagent.errors import SettingsError
 from kagent.policy import GroupPattern, matches
 
+Scope = Literal["group", "topic", "broker", "cluster"]
 RANK = {Severity.INFO: 0, Severity.TICKET: 1, Severity.PAGE: 2}
 
 
@@ -58,6 +59,10 @@ class Wants(Part):
     clusters: list[GroupPattern] = Field(
         default_factory=list, description="Only these clusters; all without any."
     )
+    scopes: list[Scope] = Field(
+        default_factory=list,
+        description="Only messages about one `group`, or about what many groups have in common (`topic`, `broker`, `cluster`); all without any.",
+    )
 
     def takes(self, rec: Recommendation) -> bool:
         """Whether this incident, as it stands, is wanted."""
@@ -65,6 +70,7 @@ class Wants(Part):
             RANK[rec.severity] >= RANK[self.severity]
             and (not self.verdicts or rec.verdict in self.verdicts)
             and (not self.groups or any(matches(p, rec.group) for p in self.groups))
+            and (not self.scopes or rec.scope in self.scopes)
             and (not self.clusters or any(matches(p, rec.cluster) for p in self.clusters))
         )
 

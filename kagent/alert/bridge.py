@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from aiokafka.errors import KafkaError as ClientError
 from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponential
 
-from kagent.alert.delivery_log import Event, Positions, Told, of_destination
-from kagent.alert.senders import Failed, Refused, Sender, sender
+from kagent.alert.delivery_log import Delivered, DeliveryLog, Event, of_destination
+from kagent.alert.senders import DeliveryFailed, DeliveryRefused, Sender, sender
 from kagent.client.client import Message, parsed
 from kagent.client.incident_text import is_old
 from kagent.contract.recommendation import Recommendation, Resolution, State, Status
@@ -33,15 +33,15 @@ log = logging.getLogger("kagent.alert")
 
 
 @dataclass(slots=True)
-class Desk:
+class DestinationState:
     """What one destination was told, and what is to be told to it. Pure."""
 
     wants: Wants
-    told: dict[str, Told] = field(default_factory=dict)
+    delivered: dict[str, Delivered] = field(default_factory=dict)
 
     def events(self, key: str, rec: Recommendation | None) -> list[tuple[Event, Recommendation]]:
         """What this message makes: nothing if it is old news. None is a tombstone."""
-        before = self.told.get(key)
+        before = self.delivered.get(key)
         standing = before.rec if before and not before.closed else None
         if rec is None:
             return [("close", _ended(standing))] if standing else []
@@ -70,19 +70,19 @@ def _gist(rec: Recommendation) -> tuple[object, ...]:
     return rec.verdict, rec.severity, rec.stale, rec.actions[0].type if rec.actions else None
 
 
-class Line:
+class Delivery:
     """One destination at work: its queue, its sender, its retries."""
 
     def __init__(
         self,
         name: str,
         about: Destination,
-        positions: Positions,
-        told: dict[str, Told],
+        delivery_log: DeliveryLog,
+        delivered: dict[str, Delivered],
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.name, self.about, self.positions, self.clock = name, about, positions, clock
-        self.desk = Desk(about.only, told)
+        self.name, self.about, self.delivery_log, self.clock = name, about, delivery_log, clock
+        self.state = DestinationState(about.only, delivered)
         self.sender: Sender = sender(about)
         self.waiting: dict[str, deque[Recommendation | None]] = {}
         self.news = asyncio.Event()
@@ -121,33 +121,33 @@ class Line:
             key, queue = next(iter(self.waiting.items()))
             while queue:
                 rec = queue[0]
-                for event, message in self.desk.events(key, rec):
+                for event, message in self.state.events(key, rec):
                     await self._deliver(event, key, message)
-                if rec is None and key in self.desk.told:
-                    del self.desk.told[key]
-                    await self.positions.write(self.name, key, None)
+                if rec is None and key in self.state.delivered:
+                    del self.state.delivered[key]
+                    await self.delivery_log.write(self.name, key, None)
                 if queue and queue[0] is rec:
                     queue.popleft()
             self.waiting.pop(key, None)
 
     async def _deliver(self, event: Event, key: str, rec: Recommendation) -> None:
-        told = Told.of(rec, self.desk.told.get(key))
+        delivered = Delivered.of(rec, self.state.delivered.get(key))
         try:
             async for attempt in AsyncRetrying(
-                retry=retry_if_exception_type((Failed, SettingsError, TimeoutError)),
+                retry=retry_if_exception_type((DeliveryFailed, SettingsError, TimeoutError)),
                 wait=wait_random_exponential(0.5, max=self.about.retry_most),
                 before_sleep=lambda state: self._failed(state.outcome.exception() if state.outcome else None),
                 reraise=True,
             ):
                 with attempt:
-                    await self.sender.send(event, told)
+                    await self.sender.send(event, delivered)
             self.counts[event] += 1
             log.info("%s: %s of %s was delivered", self.name, event, shown(key))
-        except Refused as error:
+        except DeliveryRefused as error:
             self.counts["refused"] += 1
             log.error("%s refuses the %s of %s (%s): it is passed over", self.name, event, shown(key), error)
-        self.desk.told[key] = told
-        await self.positions.write(self.name, key, told)
+        self.state.delivered[key] = delivered
+        await self.delivery_log.write(self.name, key, delivered)
 
     def _failed(self, error: BaseException | None) -> None:
         self.counts["failed"] += 1
@@ -155,13 +155,13 @@ class Line:
 
     async def _repeat(self) -> None:
         """Keep alive what is open: Alertmanager forgets what nobody repeats."""
-        for told in [t for t in self.desk.told.values() if not t.closed]:
-            rec = told.rec
+        for delivered in [t for t in self.state.delivered.values() if not t.closed]:
+            rec = delivered.rec
             if self.silent(rec.cluster):
                 rec = rec.model_copy(update={"stale": True})
             try:
-                await self.sender.send("change", told.model_copy(update={"rec": rec}))
-            except (Failed, Refused) as error:
+                await self.sender.send("change", delivered.model_copy(update={"rec": rec}))
+            except (DeliveryFailed, DeliveryRefused) as error:
                 self._failed(error)
                 return
 
@@ -172,34 +172,34 @@ class Bridge:
     def __init__(self, settings: Settings, home: Cluster, clock: Callable[[], float] = time.time) -> None:
         self.settings, self.home, self.clock = settings, home, clock
         self.topic = settings.topics.recommendations
-        self.positions = Positions(home, settings.topics)
-        self.lines: list[Line] = []
+        self.delivery_log = DeliveryLog(home, settings.topics)
+        self.deliveries: list[Delivery] = []
         self.states: dict[str, State] = {}
         if not settings.alert.destinations:
             raise SettingsError("No destination is set: name at least one under alert.destinations.")
 
     async def run(self) -> None:
         """Until cancelled. Raises KafkaError if the topic cannot be read at the start."""
-        await asyncio.to_thread(self.positions.ensure)
+        await asyncio.to_thread(self.delivery_log.ensure)
         try:
-            records = await self.positions.load()
-            await self.positions.start()
+            records = await self.delivery_log.load()
+            await self.delivery_log.start()
         except ClientError as error:
             raise KafkaError(f"{self.home.bootstrap} cannot be reached: {error}.") from error
         try:
             async with asyncio.TaskGroup() as tasks:
                 for name, about in self.settings.alert.destinations.items():
-                    since, told = of_destination(records, name)
-                    line = Line(name, about, self.positions, told, self.clock)
-                    line.silent = self._silent
-                    self.lines.append(line)
-                    line.since = since if since is not None else int(self.clock() * 1000)
+                    since, delivered = of_destination(records, name)
+                    delivery = Delivery(name, about, self.delivery_log, delivered, self.clock)
+                    delivery.silent = self._silent
+                    self.deliveries.append(delivery)
+                    delivery.since = since if since is not None else int(self.clock() * 1000)
                     if since is None:
-                        await self.positions.started(name, line.since)
-                    tasks.create_task(line.run())
+                        await self.delivery_log.started(name, delivery.since)
+                    tasks.create_task(delivery.run())
                 await self._read()
         finally:
-            await self.positions.stop()
+            await self.delivery_log.stop()
 
     def _silent(self, cluster: str) -> bool:
         state = self.states.get(cluster)
@@ -240,21 +240,21 @@ class Bridge:
 
     def _catch_up(self, backlog: dict[str, list[Recommendation | None]]) -> None:
         """What came while we were away, in order; of what was before a destination's first start, only how it stands."""
-        for line in self.lines:
+        for delivery in self.deliveries:
             for key, messages in backlog.items():
-                known = key in line.desk.told
+                known = key in delivery.state.delivered
                 for at, message in enumerate(messages, 1):
-                    if known or at == len(messages) or (message and message.as_of >= line.since):
-                        line.put(key, message)
-            for key in set(line.desk.told) - set(backlog):
-                line.put(key, None)
+                    if known or at == len(messages) or (message and message.as_of >= delivery.since):
+                        delivery.put(key, message)
+            for key in set(delivery.state.delivered) - set(backlog):
+                delivery.put(key, None)
 
     def _take(self, key: str, message: Message | None) -> None:
         if isinstance(message, State):
             self.states[message.cluster] = message
             return
-        for line in self.lines:
-            line.put(key, message)
+        for delivery in self.deliveries:
+            delivery.put(key, message)
 
 
 def _key(key: bytes | None) -> str:

@@ -35,7 +35,7 @@ BULKY: dict[str, Any] = {
 """Not needed to repeat or close an alert."""
 
 
-class Told(BaseModel):
+class Delivered(BaseModel):
     """``rec``: the last message sent, without its bulk; ``first_severity``: what it was opened with; ``closed``: its end too."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -45,7 +45,7 @@ class Told(BaseModel):
     closed: bool = False
 
     @classmethod
-    def of(cls, rec: Recommendation, before: Told | None) -> Told:
+    def of(cls, rec: Recommendation, before: Delivered | None) -> Delivered:
         """What is remembered once ``rec`` was delivered."""
         same = before is not None and before.rec.id == rec.id and not before.closed
         severity = before.first_severity if same and before else rec.severity.value
@@ -53,7 +53,7 @@ class Told(BaseModel):
         return cls(rec=small, first_severity=severity, closed=rec.status is Status.RESOLVED)
 
 
-class Positions:
+class DeliveryLog:
     """All destinations' positions: read at the start, written as they move."""
 
     def __init__(self, home: Cluster, topics: Topics) -> None:
@@ -88,9 +88,9 @@ class Positions:
         if self._producer is not None:
             await self._producer.stop()
 
-    async def write(self, destination: str, key: str, told: Told | None) -> None:
+    async def write(self, destination: str, key: str, delivered: Delivered | None) -> None:
         """Returns when the broker has it."""
-        value = told.model_dump_json(by_alias=True).encode() if told else None
+        value = delivered.model_dump_json(by_alias=True).encode() if delivered else None
         await self._send(f"{destination}/{key}", value)
 
     async def started(self, destination: str, now: int) -> None:
@@ -106,17 +106,17 @@ class Positions:
                 await self._producer.send_and_wait(self.name, key=key.encode(), value=value)
 
 
-def of_destination(records: dict[str, bytes], destination: str) -> tuple[int | None, dict[str, Told]]:
+def of_destination(records: dict[str, bytes], destination: str) -> tuple[int | None, dict[str, Delivered]]:
     """When it was first started (ms), and what it was told, by key of the recommendation; what cannot be read is left out."""
     prefix = f"{destination}/"
     first = records.get(prefix, b"")
-    return int(first) if first.isdigit() else None, dict(_told(records, prefix))
+    return int(first) if first.isdigit() else None, dict(_delivered(records, prefix))
 
 
-def _told(records: dict[str, bytes], prefix: str) -> Iterable[tuple[str, Told]]:
+def _delivered(records: dict[str, bytes], prefix: str) -> Iterable[tuple[str, Delivered]]:
     for key, value in records.items():
         if key.startswith(prefix) and key != prefix:
             try:
-                yield key.removeprefix(prefix), Told.model_validate_json(value)
+                yield key.removeprefix(prefix), Delivered.model_validate_json(value)
             except ValidationError:
                 continue

@@ -17,7 +17,7 @@ from jinja2 import StrictUndefined, TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from kagent import __version__
-from kagent.alert.delivery_log import Event, Told
+from kagent.alert.delivery_log import Delivered, Event
 from kagent.client.incident_text import number, story
 from kagent.contract.recommendation import Recommendation, Severity
 from kagent.destination_settings import (
@@ -40,18 +40,18 @@ OTHER_HOST = {62, 64}
 PAGERDUTY = {Severity.PAGE: "critical", Severity.TICKET: "warning", Severity.INFO: "info"}
 
 
-class Refused(Exception):
+class DeliveryRefused(Exception):
     """The destination will never take this message."""
 
 
-class Failed(Exception):
+class DeliveryFailed(Exception):
     """It did not arrive; it may, later. The text holds no URL and no secret."""
 
 
 class Sender(Protocol):
     """Delivers one event. Raises Refused or Failed."""
 
-    async def send(self, event: Event, told: Told) -> None: ...
+    async def send(self, event: Event, delivered: Delivered) -> None: ...
 
 
 def facts(event: Event, rec: Recommendation) -> dict[str, Any]:
@@ -113,11 +113,11 @@ class Http:
                     url, content=body, headers={"User-Agent": f"kagent/{__version__}", **headers}
                 )
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise Failed(_why(error)) from None
+            raise DeliveryFailed(_why(error)) from None
         if answer.status_code in REFUSED:
-            raise Refused(f"HTTP {answer.status_code}")
+            raise DeliveryRefused(f"HTTP {answer.status_code}")
         if not answer.is_success:
-            raise Failed(f"HTTP {answer.status_code}")
+            raise DeliveryFailed(f"HTTP {answer.status_code}")
 
 
 def _why(error: BaseException) -> str:
@@ -138,10 +138,10 @@ class ToAlertmanager:
     def __init__(self, about: Alertmanager, clock: Callable[[], float] = time.time) -> None:
         self.about, self.clock, self.http = about, clock, Http(about)
 
-    async def send(self, event: Event, told: Told) -> None:
+    async def send(self, event: Event, delivered: Delivered) -> None:
         """Also used to repeat what is open."""
-        rec = told.rec
-        said = facts(event, rec)
+        rec = delivered.rec
+        values = facts(event, rec)
         now = self.clock() * 1000
         texts = (
             "reason",
@@ -158,20 +158,20 @@ class ToAlertmanager:
             "labels": {
                 **self.about.labels,
                 "alertname": "KagentIncident",
-                "cluster": said["cluster"],
-                "group": said["group"],
+                "cluster": values["cluster"],
+                "group": values["group"],
                 "incident": rec.id,
-                "severity": told.first_severity,
-                **({"owner": said["owner"]} if said["owner"] else {}),
+                "severity": delivered.first_severity,
+                **({"owner": values["owner"]} if values["owner"] else {}),
             },
             "annotations": {
                 "summary": summary(rec),
                 "skew": number(rec.skew.now),
                 "skew_after": number(rec.skew.after),
                 "stale": str(rec.stale).lower(),
-                **{name: str(said[name]) for name in texts if said[name]},
+                **{name: str(values[name]) for name in texts if values[name]},
             },
-            "startsAt": said["opened_at"],
+            "startsAt": values["opened_at"],
             "endsAt": _iso(int(now if event == "close" else now + 5000 * self.about.resend)),
         }
         url = self.about.url.rstrip("/") + "/api/v2/alerts"
@@ -184,10 +184,10 @@ class ToPagerDuty:
     def __init__(self, about: PagerDuty) -> None:
         self.about, self.http = about, Http(about)
 
-    async def send(self, event: Event, told: Told) -> None:
+    async def send(self, event: Event, delivered: Delivered) -> None:
         """Trigger, or resolve."""
-        rec = told.rec
-        said = facts(event, rec)
+        rec = delivered.rec
+        values = facts(event, rec)
         message: dict[str, Any] = {
             "routing_key": secret(self.about.routing_key, self.about.routing_key_file),
             "event_action": "resolve" if event == "close" else "trigger",
@@ -197,12 +197,12 @@ class ToPagerDuty:
             message["client"] = "kagent"
             message["payload"] = {
                 "summary": summary(rec)[:1024],
-                "source": said["cluster"],
+                "source": values["cluster"],
                 "severity": PAGERDUTY[rec.severity],
-                "component": said["group"],
-                "class": said["verdict"],
-                "timestamp": said["as_of"],
-                "custom_details": {n: said[n] for n in ("reason", "action", "how", "stale", "skew_now")},
+                "component": values["group"],
+                "class": values["verdict"],
+                "timestamp": values["as_of"],
+                "custom_details": {n: values[n] for n in ("reason", "action", "how", "stale", "skew_now")},
             }
         await self.http.post(self.about.url, orjson.dumps(message), {"Content-Type": "application/json"})
 
@@ -223,13 +223,13 @@ class ToWebhook:
         except TemplateError as error:
             raise SettingsError(f"A webhook's template cannot be used: {error}.") from error
 
-    async def send(self, event: Event, told: Told) -> None:
+    async def send(self, event: Event, delivered: Delivered) -> None:
         """Idempotent for a receiver that keeps the ``Idempotency-Key``."""
-        body = self.body(event, told.rec)
+        body = self.body(event, delivered.rec)
         stamp = str(int(self.clock()))
         headers = {
             "Content-Type": self.about.content_type,
-            "Idempotency-Key": _dedup(told.rec) + f"-{event}-{told.rec.as_of}",
+            "Idempotency-Key": _dedup(delivered.rec) + f"-{event}-{delivered.rec.as_of}",
         }
         key = secret(self.about.secret, self.about.secret_file)
         if key:
@@ -238,18 +238,18 @@ class ToWebhook:
         try:
             checked_url(url, self.about.insecure)
         except ValueError as error:
-            raise Failed(f"its URL {error}") from None
+            raise DeliveryFailed(f"its URL {error}") from None
         await self.http.post(url, body, headers)
 
     def body(self, event: Event, rec: Recommendation) -> bytes:
         """What is sent. Raises Refused if the template fails."""
-        said = facts(event, rec)
+        values = facts(event, rec)
         if self.template is None:
-            return orjson.dumps(said)
+            return orjson.dumps(values)
         try:
-            return self.template.render(said).encode()
+            return self.template.render(values).encode()
         except Exception as error:  # a template may raise whatever it likes
-            raise Refused(f"its template fails: {type(error).__name__}") from None
+            raise DeliveryRefused(f"its template fails: {type(error).__name__}") from None
 
 
 def signature(key: str, stamp: str, body: bytes) -> str:
@@ -263,19 +263,19 @@ class ToApprise:
     def __init__(self, about: Apprise) -> None:
         self.about = about
 
-    async def send(self, event: Event, told: Told) -> None:
+    async def send(self, event: Event, delivered: Delivered) -> None:
         """apprise tells success from failure, and no more."""
         async with asyncio.timeout(6 * self.about.timeout):
-            await asyncio.to_thread(self._send, event, told.rec)
+            await asyncio.to_thread(self._send, event, delivered.rec)
 
     def _send(self, event: Event, rec: Recommendation) -> None:
         import apprise
 
         service = apprise.Apprise()
         if not service.add(secret(self.about.url, self.about.url_file) or ""):
-            raise Failed("apprise does not know its URL")
+            raise DeliveryFailed("apprise does not know its URL")
         if not all(target.verify_certificate for target in service):
-            raise Failed("its URL switches the verification of certificates off")
+            raise DeliveryFailed("its URL switches the verification of certificates off")
         kinds = {"open": apprise.NotifyType.WARNING, "change": apprise.NotifyType.INFO}
         kind = kinds.get(event, apprise.NotifyType.SUCCESS)
         lines = "\n".join(shown(line, 2000) for line in story(rec))
@@ -283,7 +283,7 @@ class ToApprise:
         if not service.notify(
             title=title, body=lines, notify_type=kind, body_format=apprise.NotifyFormat.TEXT
         ):
-            raise Failed("apprise could not deliver it")
+            raise DeliveryFailed("apprise could not deliver it")
 
 
 def sender(about: Destination) -> Sender:

@@ -142,7 +142,7 @@ class Applier:
         return snapshots[-1]
 
     def _topics(self, found: Described, snapshot: Snapshot | None) -> set[str]:
-        names = {topic for said in found.said.values() for topic in said.topics or ()}
+        names = {topic for reported in found.reported.values() for topic in reported.topics or ()}
         if snapshot and snapshot.recommendation:
             names |= set(snapshot.recommendation.basis.partitions)
         return names

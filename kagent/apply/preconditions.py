@@ -91,8 +91,8 @@ def _names(found: Described, rec: Recommendation | None) -> dict[str, str]:
 
 
 def _peer(member: Member, name: str, found: Described, rec: Recommendation | None) -> Peer:
-    said = found.said.get(member.member_id)
-    topics = said.topics if said else None
+    reported = found.reported.get(member.member_id)
+    topics = reported.topics if reported else None
     if topics is None:  # a regular expression: the broker matches it, and the assignor sees what it matched
         topics = tuple(rec.basis.partitions) if rec else ()
     held = member.assigned if member.target is None else member.target

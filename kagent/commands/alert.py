@@ -10,8 +10,8 @@ import time
 import click
 
 from kagent.alert.bridge import Bridge
-from kagent.alert.delivery_log import Event, Told
-from kagent.alert.senders import Failed, Refused, sender
+from kagent.alert.delivery_log import Delivered, Event
+from kagent.alert.senders import DeliveryFailed, DeliveryRefused, sender
 from kagent.commands.common import chosen, effective, verbose
 from kagent.contract.recommendation import (
     Basis,
@@ -66,8 +66,8 @@ async def _send_test(name: str, about: AnyDestination) -> None:
     events: tuple[Event, ...] = ("open", "close")
     for event in events:
         try:
-            await sending.send(event, Told.of(made_up_incident(event, int(time.time() * 1000)), None))
-        except (Failed, Refused, TimeoutError) as error:
+            await sending.send(event, Delivered.of(made_up_incident(event, int(time.time() * 1000)), None))
+        except (DeliveryFailed, DeliveryRefused, TimeoutError) as error:
             raise KagentError(
                 f"{name} ({about.type}) did not take the test incident: {error or 'no answer in time'}."
             ) from error

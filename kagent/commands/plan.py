@@ -61,7 +61,7 @@ def command(
     ):
         ident = lines.ident(read)
         try:
-            told, others = _planned(read, tolerance, max_moves)
+            result, others = _planned(read, tolerance, max_moves)
         except KagentError as error:
             failed = True
             sentence = f"{where}: {error}"
@@ -72,9 +72,9 @@ def command(
                 click.echo(f"kagent: {sentence}", err=True)
             continue
         if as_json:
-            click.echo(json.dumps(plain(ident, told, others)))
+            click.echo(json.dumps(plain(ident, result, others)))
         else:
-            _print(ident, told, others)
+            _print(ident, result, others)
     if failed:
         ctx.exit(2)
 
@@ -86,33 +86,35 @@ def _planned(read: Any, tolerance: float, max_moves: int | None) -> tuple[Plan, 
     return planned(read, tolerance, max_moves)
 
 
-def _print(ident: Any, told: Plan, others: tuple[Alternative, ...]) -> None:
+def _print(ident: Any, result: Plan, others: tuple[Alternative, ...]) -> None:
     title = shown(str(ident)) if ident is not None else None
-    output.print_table(("member", "partitions", "now", "", "after", ""), _members(told), title)
-    click.echo(_sentence(told))
-    for note in told.notes:
+    output.print_table(("member", "partitions", "now", "", "after", ""), _members(result), title)
+    click.echo(_sentence(result))
+    for note in result.notes:
         click.echo(f"note: {shown(note, 1000)}")
-    if told.moves:
-        output.print_table(("topic", "partition", "lag", "from", "to"), _moves(told))
-        if len(told.moves) > SHOWN_MOVES:
-            click.echo(f"… and {len(told.moves) - SHOWN_MOVES} more (--json lists them all)")
-    if len(told.frontier) > 1:
-        output.print_table(("moves", "greatest", ""), _frontier(told))
+    if result.moves:
+        output.print_table(("topic", "partition", "lag", "from", "to"), _moves(result))
+        if len(result.moves) > SHOWN_MOVES:
+            click.echo(f"… and {len(result.moves) - SHOWN_MOVES} more (--json lists them all)")
+    if len(result.frontier) > 1:
+        output.print_table(("moves", "greatest", ""), _frontier(result))
     if others:
         headers = ("strategy", "greatest", "skew", "moves", "feasible", "unsafe")
         output.print_table(headers, _others(others))
 
 
-def _sentence(told: Plan) -> str:
-    unit = "s until drained" if told.objective == "drain" else "of work"
-    reach = f"greatest {_amount(told.now)} → {_amount(told.after)} {unit}, skew {told.skew_now:.2f} → {told.skew_after:.2f}"
-    best = f"best known {_amount(told.best)}, none below {_amount(told.lower_bound)}"
-    moves = f"{told.move_count} moves" if told.move_count != 1 else "1 move"
+def _sentence(result: Plan) -> str:
+    unit = "s until drained" if result.objective == "drain" else "of work"
+    reach = f"greatest {_amount(result.now)} → {_amount(result.after)} {unit}, skew {result.skew_now:.2f} → {result.skew_after:.2f}"
+    best = f"best known {_amount(result.best)}, none below {_amount(result.lower_bound)}"
+    moves = f"{result.move_count} moves" if result.move_count != 1 else "1 move"
     proof = (
-        ", proven fewest" if told.move_count == told.move_bound else f", at least {told.move_bound} needed"
+        ", proven fewest"
+        if result.move_count == result.move_bound
+        else f", at least {result.move_bound} needed"
     )
-    price = "" if told.r_score is None else f"; R-score {told.r_score:.3f}"
-    return f"{told.verdict}: {moves}{proof if told.moves else ''}; {reach}; {best}{price}"
+    price = "" if result.r_score is None else f"; R-score {result.r_score:.3f}"
+    return f"{result.verdict}: {moves}{proof if result.moves else ''}; {reach}; {best}{price}"
 
 
 def _amount(value: float) -> str:
@@ -128,30 +130,30 @@ def _bar(value: float, most: float) -> str:
     return glyphs[8] * (eighths // 8) + (glyphs[eighths % 8].strip())
 
 
-def _members(told: Plan) -> Iterator[tuple[str, ...]]:
-    now, after = told.values
+def _members(result: Plan) -> Iterator[tuple[str, ...]]:
+    now, after = result.values
     finite = [value for value in (*now.tolist(), *after.tolist()) if math.isfinite(value)]
     most = max(finite, default=0.0)
-    count = len(told.problem.members)
-    had = np.bincount(told.problem.owner[told.problem.owner >= 0], minlength=count)
-    has = np.bincount(told.assigned[told.assigned >= 0], minlength=count)
+    count = len(result.problem.members)
+    had = np.bincount(result.problem.owner[result.problem.owner >= 0], minlength=count)
+    has = np.bincount(result.assigned[result.assigned >= 0], minlength=count)
     for at in np.argsort(-now, kind="stable").tolist():
         counts = str(had[at]) if had[at] == has[at] else f"{had[at]} → {has[at]}"
         yield (
-            shown(told.problem.members[at]), counts, _amount(float(now[at])), _bar(float(now[at]), most),
+            shown(result.problem.members[at]), counts, _amount(float(now[at])), _bar(float(now[at]), most),
             _amount(float(after[at])), _bar(float(after[at]), most),
         )  # fmt: skip
 
 
-def _moves(told: Plan) -> Iterator[tuple[str, ...]]:
-    for move in told.moves[:SHOWN_MOVES]:
+def _moves(result: Plan) -> Iterator[tuple[str, ...]]:
+    for move in result.moves[:SHOWN_MOVES]:
         source = "-" if move.source is None else shown(move.source)
         yield shown(move.topic), str(move.partition), _amount(move.lag), source, shown(move.to)
 
 
-def _frontier(told: Plan) -> Iterator[tuple[str, ...]]:
-    most = max((value for _, value in told.frontier if math.isfinite(value)), default=0.0)
-    for moves, greatest in told.frontier:
+def _frontier(result: Plan) -> Iterator[tuple[str, ...]]:
+    most = max((value for _, value in result.frontier if math.isfinite(value)), default=0.0)
+    for moves, greatest in result.frontier:
         yield str(moves), _amount(greatest), _bar(greatest, most)
 
 

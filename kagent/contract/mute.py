@@ -30,7 +30,11 @@ class MuteRecord(Struct, frozen=True):
 
     def to_bytes(self) -> bytes:
         """The JSON on the topic."""
-        values: dict[str, Any] = {"until": self.until, "why": self.why[:LONGEST_WHY], "by": self.by[:LONGEST_BY]}
+        values: dict[str, Any] = {
+            "until": self.until,
+            "why": self.why[:LONGEST_WHY],
+            "by": self.by[:LONGEST_BY],
+        }
         return orjson.dumps(values if self.pattern is None else {**values, "pattern": self.pattern})
 
 

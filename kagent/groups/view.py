@@ -74,7 +74,7 @@ def _classic(state: GroupState, slot: Slot) -> GroupView:
 
 
 def _member(member: Mapping[str, Any], group: Mapping[str, Any]) -> MemberView:
-    said = member.get("subscription_decoded") or {}
+    subscribed = member.get("subscription_decoded") or {}
     given = member.get("assignment_decoded") or {}
     timeout = member.get("rebalanceTimeout", -1)
     return MemberView(
@@ -82,13 +82,13 @@ def _member(member: Mapping[str, Any], group: Mapping[str, Any]) -> MemberView:
         instance_id=member.get("groupInstanceId"),
         client_id=member["clientId"],
         host=member["clientHost"],
-        rack=said.get("rackId") or None,
-        subscriptions=tuple(said.get("topics", ())),
+        rack=subscribed.get("rackId") or None,
+        subscriptions=tuple(subscribed.get("topics", ())),
         assigned=joined(_pairs(given.get("assignedPartitions", ()))),
         epoch=group["generation"],
         rebalance_timeout_ms=timeout if timeout >= 0 else member["sessionTimeout"],
-        library=library_of(group["protocol"], said),
-        user_data=user_data_of(group["protocol"], said),
+        library=library_of(group["protocol"], subscribed),
+        user_data=user_data_of(group["protocol"], subscribed),
     )
 
 

@@ -81,9 +81,10 @@ class Admin:
 
     def __init__(self, cluster: Cluster, deadline: float = DEADLINE) -> None:
         self.cluster, self.deadline = cluster, deadline
-        self._said: list[Any] = []
+        self._client_errors: list[Any] = []
         config = confluent(
-            cluster, **{"error_cb": self._said.append, "log_level": 0, "reconnect.backoff.max.ms": 1000}
+            cluster,
+            **{"error_cb": self._client_errors.append, "log_level": 0, "reconnect.backoff.max.ms": 1000},
         )
         self._client = AdminClient(config)
 
@@ -232,9 +233,9 @@ class Admin:
                 return None
             raise
 
-    def _coordinators(self, doing: str, question: Callable[..., Awaitable[T]], *said: Any) -> T:
+    def _coordinators(self, doing: str, question: Callable[..., Awaitable[T]], *reported: Any) -> T:
         try:
-            return group_admin.asked(self.cluster, self.deadline, question, *said)
+            return group_admin.asked(self.cluster, self.deadline, question, *reported)
         except group_admin.Moving as error:
             raise Unsettled(self._answered(doing, error)) from error
         except (ClientError, TimeoutError) as error:
@@ -252,10 +253,10 @@ class Admin:
         """What went wrong, and what to do, for a person."""
         where = self.cluster.bootstrap
         self._client.poll(0)  # what the connections said waits for this call
-        login = next((e for e in reversed(self._said) if e.code() in LOGIN), None)
+        login = next((e for e in reversed(self._client_errors) if e.code() in LOGIN), None)
         if login is not None or error.code() in LOGIN:
-            said = (login or error).str()
-            return f"The cluster at {where} refuses the login ({said}): check security in the settings."
+            reported = (login or error).str()
+            return f"The cluster at {where} refuses the login ({reported}): check security in the settings."
         if error.code() in UNREACHABLE:
             return f"The cluster at {where} cannot be reached when {doing}: check the address and that a broker listens."
         if error.code() in RIGHTS:
@@ -270,7 +271,7 @@ class _Errors:
         self.admin, self.doing = admin, doing
 
     def __enter__(self) -> None:
-        self.admin._said.clear()
+        self.admin._client_errors.clear()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if isinstance(error, KafkaException):

@@ -52,7 +52,7 @@ class Offsets:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class MemberReport:
     """What a member said of itself. ``topics`` is None where it cannot be known (a regular expression, a foreign blob).
 
     ``generation``: of a classic member, the one it was in when it joined last; of a KIP-848 member, its epoch.
@@ -69,6 +69,6 @@ class Described:
     """A group with what its members said, by member id, and its epoch (KIP-848) or None."""
 
     group: Group
-    said: Mapping[str, Said] = field(default_factory=dict)
+    reported: Mapping[str, MemberReport] = field(default_factory=dict)
     epoch: int | None = None
     topic_ids: Mapping[str, str] = field(default_factory=dict)

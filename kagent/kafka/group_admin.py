@@ -27,7 +27,7 @@ from aiokafka.errors import (
 )
 
 from kagent.kafka.clients import aiokafka
-from kagent.kafka.descriptions import Described, Group, Key, Member, Said
+from kagent.kafka.descriptions import Described, Group, Key, Member, MemberReport
 from kagent.kafka.group_requests import DescribeClassic, DescribeConsumer, FetchOffsets, FindCoordinators
 from kagent.offsets import DecodeError
 from kagent.offsets.blobs import assignment, subscription
@@ -45,14 +45,14 @@ class Moving(Exception):
     """A coordinator is moving or loading: the same question has an answer in a moment."""
 
 
-def asked(cluster: Cluster, deadline: float, question: Callable[..., Awaitable[T]], *said: Any) -> T:
+def asked(cluster: Cluster, deadline: float, question: Callable[..., Awaitable[T]], *reported: Any) -> T:
     """The answer to ``question(admin, *said)``. Raises Moving, aiokafka's KafkaError or TimeoutError (after ``deadline`` s)."""
 
     async def whole() -> T:
         admin = AIOKafkaAdminClient(**aiokafka(cluster, request_timeout_ms=int(deadline * 1000)))
         try:
             await admin.start()
-            return await question(admin, *said)
+            return await question(admin, *reported)
         except MOVING as error:
             raise Moving(str(error)) from error
         finally:
@@ -108,7 +108,9 @@ async def _committed(admin: AIOKafkaAdminClient, group: str, node: int) -> dict[
         answer = await admin.list_consumer_group_offsets(group, node)
     except UNSEEN:
         return {}
-    return {(tp.topic, tp.partition): said.offset for tp, said in answer.items() if said.offset >= 0}
+    return {
+        (tp.topic, tp.partition): reported.offset for tp, reported in answer.items() if reported.offset >= 0
+    }
 
 
 async def _chunks(admin: AIOKafkaAdminClient, groups: Sequence[str]) -> list[tuple[int, list[str]]]:
@@ -165,15 +167,15 @@ def _offsets(raw: dict[str, Any]) -> dict[Key, int]:
 
 
 def _classic(raw: dict[str, Any]) -> Described:
-    members, said = [], {}
+    members, reported = [], {}
     for member in raw["members"]:
         members.append(_member(member, _assigned(member["assignment"])))
-        said[member["member_id"]] = _subscribed(member["metadata"])
+        reported[member["member_id"]] = _subscribed(member["metadata"])
     simple = not raw["protocol_type"]
     group = Group(
         raw["group"], raw["state"].lower(), "classic", raw["protocol"] or "", simple, tuple(members)
     )
-    return Described(group, said)
+    return Described(group, reported)
 
 
 def _assigned(blob: bytes | None) -> frozenset[Key]:
@@ -184,30 +186,32 @@ def _assigned(blob: bytes | None) -> frozenset[Key]:
     return frozenset((part["topic"], number) for part in parts for number in part["partitions"])
 
 
-def _subscribed(blob: bytes | None) -> Said:
+def _subscribed(blob: bytes | None) -> MemberReport:
     try:
-        said = subscription(blob) if blob else {}
+        reported = subscription(blob) if blob else {}
     except DecodeError:
-        said = {}
-    topics = said.get("topics")
-    return Said(
-        None if topics is None else tuple(topics), said.get("rackId") or None, said.get("generationId")
+        reported = {}
+    topics = reported.get("topics")
+    return MemberReport(
+        None if topics is None else tuple(topics),
+        reported.get("rackId") or None,
+        reported.get("generationId"),
     )
 
 
 def _consumer(raw: dict[str, Any]) -> Described:
-    members, said = [], {}
+    members, reported = [], {}
     ids: dict[str, str] = {}
     for member in raw["members"]:
         held, target = _held(member["assignment"], ids), _held(member["target"], ids)
         members.append(_member(member, held, target))
         known = None if member["regex"] else tuple(member["topics"] or ())
-        said[member["member_id"]] = Said(
+        reported[member["member_id"]] = MemberReport(
             known, member["rack"] or None, member["epoch"], member["regex"] or None
         )
     state = raw["state"].lower()
     group = Group(raw["group"], state, "consumer", raw["assignor"], False, tuple(members))
-    return Described(group, said, raw["group_epoch"], ids)
+    return Described(group, reported, raw["group_epoch"], ids)
 
 
 def _held(answer: dict[str, Any], ids: dict[str, str]) -> frozenset[Key]:

@@ -51,23 +51,25 @@ def scenario_line(admin: Admin, group: str) -> dict[str, Any]:
 
 
 def _members(found: Described, assumed: list[str]) -> list[dict[str, Any]]:
-    everything = {topic for said in found.said.values() for topic in said.topics or ()}
+    everything = {topic for reported in found.reported.values() for topic in reported.topics or ()}
     everything |= {topic for member in found.group.members for topic, _ in member.assigned}
     generation = _generation(found, assumed)
     members = []
     for member in found.group.members:
-        said = found.said[member.member_id]
-        if said.topics is None:
+        reported = found.reported[member.member_id]
+        if reported.topics is None:
             why = (
-                f"subscribes by the pattern {shown(said.regex)}" if said.regex else "does not say its topics"
+                f"subscribes by the pattern {shown(reported.regex)}"
+                if reported.regex
+                else "does not say its topics"
             )
             assumed.append(f"{shown(member.member_id)} {why}: taken as all topics of the group")
         members.append(
             {
                 "id": member.member_id,
-                "topics": list(said.topics) if said.topics is not None else sorted(everything),
+                "topics": list(reported.topics) if reported.topics is not None else sorted(everything),
                 "group_instance_id": member.instance_id,
-                "rack": said.rack,
+                "rack": reported.rack,
                 "owned": [list(key) for key in sorted(member.assigned)],
                 "generation": generation,
             }
@@ -81,7 +83,7 @@ def _generation(found: Described, assumed: list[str]) -> int:
         return found.epoch
     if found.group.state != "stable":
         assumed.append(f"the group is in the state {found.group.state}, not stable")
-    return max((said.generation or 0 for said in found.said.values()), default=0) + 1
+    return max((reported.generation or 0 for reported in found.reported.values()), default=0) + 1
 
 
 def _lags(rows: tuple[Row, ...], counts: dict[str, int], assumed: list[str]) -> dict[str, Any]:

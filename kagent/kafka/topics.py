@@ -32,7 +32,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class TopicCheck:
     """One topic's state: ``created``, ``ok`` or ``wrong``, with a sentence for what is wrong."""
 
     topic: str
@@ -78,7 +78,7 @@ def positions(topics: Topics) -> Wanted:
 
 def ensure(
     admin: Admin, topics: Topics, create: bool = True, needed: Sequence[Wanted] | None = None
-) -> list[Finding]:
+) -> list[TopicCheck]:
     """Create what is missing (with ``create``) and say what is wrong. Idempotent. Raises KafkaError.
 
     ``needed``: by default what pipeline and worker need.
@@ -90,7 +90,7 @@ def ensure(
         known = _visible(admin, needed)
     configs = admin.topic_configs([topic.name for topic in needed if topic.name in known])
     findings = [
-        Finding(topic.name, "created")
+        TopicCheck(topic.name, "created")
         if topic.name in made
         else _judged(topic, known.get(topic.name, 0), configs.get(topic.name, {}))
         for topic in needed
@@ -131,21 +131,21 @@ def _refused(name: str, error: Code) -> str:
     return f"The topic {name} could not be created: {error.str()}."
 
 
-def _judged(topic: Wanted, partitions: int, config: Mapping[str, str]) -> Finding:
+def _judged(topic: Wanted, partitions: int, config: Mapping[str, str]) -> TopicCheck:
     """What is wrong with a topic that exists. Its settings are empty where they may not be read."""
     if not partitions:
-        return Finding(topic.name, "wrong", "is missing, or may not be seen: run `kagent topics`")
+        return TopicCheck(topic.name, "wrong", "is missing, or may not be seen: run `kagent topics`")
     if partitions != topic.partitions:
         problem = f"has {partitions} partitions, the settings say {topic.partitions}: change topics.partitions or re-create it"
-        return Finding(topic.name, "wrong", problem)
+        return TopicCheck(topic.name, "wrong", problem)
     judged = JUDGED + (READ_BY_OTHERS if topic.config.get("compression.type") == "gzip" else ())
     wrong = [name for name in judged if name in topic.config and not _holds(name, topic.config, config)]
     if not wrong:
-        return Finding(topic.name, "ok")
+        return TopicCheck(topic.name, "ok")
     has = " and ".join(f"{name}={config[name]}" for name in wrong)
     change = ",".join(f"{name}={topic.config[name]}" for name in wrong)
     mend = f"kafka-configs.sh --alter --entity-type topics --entity-name {topic.name} --add-config {change}"
-    return Finding(topic.name, "wrong", f"has {has}: run `{mend}`")
+    return TopicCheck(topic.name, "wrong", f"has {has}: run `{mend}`")
 
 
 def _holds(name: str, wanted: Mapping[str, str], config: Mapping[str, str]) -> bool:

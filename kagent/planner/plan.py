@@ -131,7 +131,7 @@ def plan(
         drain, answer = False, _answer(case, bound, tolerance, max_moves, budget)
     at = _whole(canon, weighty, answer.plan.at)
     at = _nearer_racks(problem, canon, at, answer.plan.greatest)
-    return _told(problem, canon, at, answer, drain, notes)
+    return _result(problem, canon, at, answer, drain, notes)
 
 
 def _weighty(
@@ -239,7 +239,7 @@ def _near(problem: Problem, canon: Canonical) -> Flags:
     return near
 
 
-def _told(
+def _result(
     problem: Problem, canon: Canonical, at: Codes, answer: search.Answer, drain: bool, notes: list[str]
 ) -> Plan:
     """The answer in the problem's own order and names."""
@@ -257,7 +257,7 @@ def _told(
     stranded = int((assigned < 0).sum())
     if stranded:
         notes.append(f"{stranded} partitions of topics to which nobody subscribes are left out.")
-    told = Plan(
+    result = Plan(
         problem,
         assigned,
         _moves(problem, assigned),
@@ -278,8 +278,8 @@ def _told(
         drain_after,
         "balanced",
     )
-    verdict, note = _verdict(told, canon)
-    return replace(told, verdict=verdict, notes=(*notes, *note))
+    verdict, note = _verdict(result, canon)
+    return replace(result, verdict=verdict, notes=(*notes, *note))
 
 
 def _moves(problem: Problem, assigned: Codes) -> tuple[Move, ...]:
@@ -345,21 +345,21 @@ def _r_score(problem: Problem, assigned: Codes) -> float | None:
     return float((problem.rate * _per_record(problem))[moved].sum() / speed)
 
 
-def _verdict(told: Plan, canon: Canonical) -> tuple[str, tuple[str, ...]]:
+def _verdict(result: Plan, canon: Canonical) -> tuple[str, tuple[str, ...]]:
     """What can be told from work alone, and why."""
-    case, problem = canon.case, told.problem
+    case, problem = canon.case, result.problem
     note: tuple[str, ...] = ()
     hot = int(case.work.argmax()) if len(case) else -1
-    bound_by_one = hot >= 0 and told.best <= bounds.largest(case) * (1 + 0.05) and told.best > 0
-    if bound_by_one and told.skew_after >= SKEWED:
+    bound_by_one = hot >= 0 and result.best <= bounds.largest(case) * (1 + 0.05) and result.best > 0
+    if bound_by_one and result.skew_after >= SKEWED:
         row = int(np.flatnonzero(canon.unit_of == hot)[0])
         name, number = problem.topics[problem.topic[row]], int(problem.partition[row])
         note = (
             f"Limited by {name}-{number}: whoever holds it is the greatest, and more members do not help.",
         )
-    if told.moves:
+    if result.moves:
         return "rebalance", note
-    if told.skew_now < SKEWED or not bound_by_one:
+    if result.skew_now < SKEWED or not bound_by_one:
         return "balanced", ()
     weighty = case.work[case.work > 0]
     if len(weighty) < len(problem.members) and weighty.max() < SKEWED * weighty.mean():

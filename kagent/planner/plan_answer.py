@@ -21,18 +21,18 @@ def planned(
     assumed = line.get("assumed") or []  # what a live group's coordinator does not tell
     if not isinstance(assumed, list):
         raise InputError("assumed: a list of sentences is expected")
-    told = plan(problem, tolerance, max_moves)
+    result = plan(problem, tolerance, max_moves)
     if assumed:
-        told = replace(told, notes=(*told.notes, *map(str, assumed)))
-    return told, alternatives(told, scenario, kind)
+        result = replace(result, notes=(*result.notes, *map(str, assumed)))
+    return result, alternatives(result, scenario, kind)
 
 
-def plain(ident: Any, told: Plan, others: tuple[Alternative, ...]) -> dict[str, Any]:
+def plain(ident: Any, result: Plan, others: tuple[Alternative, ...]) -> dict[str, Any]:
     """What ``--json`` prints for a plan; a time that never ends is null."""
     return {
         "id": ident,
-        "verdict": told.verdict,
-        "assignment": told.assignment(),
+        "verdict": result.verdict,
+        "assignment": result.assignment(),
         "moves": [
             {
                 "topic": move.topic,
@@ -41,16 +41,16 @@ def plain(ident: Any, told: Plan, others: tuple[Alternative, ...]) -> dict[str, 
                 "to": move.to,
                 "lag": _number(move.lag),
             }
-            for move in told.moves
+            for move in result.moves
         ],
-        "skew": {"now": told.skew_now, "after": told.skew_after},
+        "skew": {"now": result.skew_now, "after": result.skew_after},
         "greatest": {
-            "now": _number(told.now),
-            "after": _number(told.after),
-            "best": _number(told.best),
-            "lower_bound": _number(told.lower_bound),
+            "now": _number(result.now),
+            "after": _number(result.after),
+            "best": _number(result.best),
+            "lower_bound": _number(result.lower_bound),
         },
-        "frontier": [[moves, _number(greatest)] for moves, greatest in told.frontier],
+        "frontier": [[moves, _number(greatest)] for moves, greatest in result.frontier],
         "alternatives": [
             {
                 "strategy": other.strategy,
@@ -62,19 +62,19 @@ def plain(ident: Any, told: Plan, others: tuple[Alternative, ...]) -> dict[str, 
             }
             for other in others
         ],
-        "objective": told.objective,
-        "gap": _number(told.gap),
-        "move_bound": told.move_bound,
-        "r_score": told.r_score,
+        "objective": result.objective,
+        "gap": _number(result.gap),
+        "move_bound": result.move_bound,
+        "r_score": result.r_score,
         "drain": None
-        if told.drain_now is None or told.drain_after is None
+        if result.drain_now is None or result.drain_after is None
         else {
             name: {"now": _number(now), "after": _number(after)}
             for name, now, after in zip(
-                told.problem.members, told.drain_now.tolist(), told.drain_after.tolist(), strict=True
+                result.problem.members, result.drain_now.tolist(), result.drain_after.tolist(), strict=True
             )
         },
-        "notes": list(told.notes),
+        "notes": list(result.notes),
         "error": None,
     }
 

@@ -12,9 +12,9 @@ import orjson
 import pytest
 from pydantic import ValidationError
 
-from kagent.alert.bridge import Desk
-from kagent.alert.delivery_log import Told
-from kagent.alert.senders import Failed, Refused, ToWebhook, sender
+from kagent.alert.bridge import DestinationState
+from kagent.alert.delivery_log import Delivered
+from kagent.alert.senders import DeliveryFailed, DeliveryRefused, ToWebhook, sender
 from kagent.destination_settings import AlertSettings, Wants
 from kagent.errors import SettingsError
 from kagent.settings import load
@@ -96,12 +96,12 @@ def test_secrets_are_masked_and_may_come_from_variables(monkeypatch: pytest.Monk
 
 
 def test_a_desk_opens_changes_and_closes_once(rec: Any) -> None:
-    desk = Desk(Wants())
+    desk = DestinationState(Wants())
 
     def told(message: Any) -> list[str]:
         found = desk.events("k", message)
         for _, said in found:
-            desk.told["k"] = Told.of(said, desk.told.get("k"))
+            desk.delivered["k"] = Delivered.of(said, desk.delivered.get("k"))
         return [event for event, _ in found]
 
     opened, changed = rec(at=1), rec(at=2, status="updated", verdict="slow_member")
@@ -114,17 +114,17 @@ def test_a_desk_opens_changes_and_closes_once(rec: Any) -> None:
 
 
 def test_an_incident_opens_when_it_becomes_worth_it_and_closes_whatever_it_has_become(rec: Any) -> None:
-    desk = Desk(Wants())
+    desk = DestinationState(Wants())
     assert desk.events("k", rec(severity="info")) == []
 
     (opened,) = desk.events("k", rec(severity="page", status="updated", at=2))
     assert opened[0] == "open"
-    desk.told["k"] = Told.of(opened[1], None)
+    desk.delivered["k"] = Delivered.of(opened[1], None)
 
     (changed,) = desk.events("k", rec(severity="info", status="updated", at=3))
     assert changed[0] == "change"
-    desk.told["k"] = Told.of(changed[1], desk.told["k"])
-    assert desk.told["k"].first_severity == "page"
+    desk.delivered["k"] = Delivered.of(changed[1], desk.delivered["k"])
+    assert desk.delivered["k"].first_severity == "page"
     assert [e for e, _ in desk.events("k", rec(severity="info", status="resolved", at=4))] == ["close"]
 
 
@@ -132,7 +132,7 @@ def test_a_webhook_is_signed_and_sends_only_what_its_template_names(receiver: An
     template = '{"text": {{ group | tojson }}}'
     about = destination(type="webhook", url=receiver.url, secret="key", template=template)
 
-    asyncio.run(sender(about).send("open", Told.of(rec(EVIL), None)))
+    asyncio.run(sender(about).send("open", Delivered.of(rec(EVIL), None)))
 
     headers, body = receiver.received[0]
     stamp, found = (part.split("=")[1] for part in headers["X-Kagent-Signature"].split(","))
@@ -158,7 +158,9 @@ def test_a_name_is_data_wherever_it_is_sent(receiver: Any, rec: Any, kind: str, 
     more = {"pagerduty": {"routing_key": "R"}}.get(kind, {})
     said = rec(name, id="1", reason=f"{name} is behind.", owner=name, labels={name: name})
 
-    asyncio.run(sender(destination(type=kind, url=receiver.url, **more)).send("open", Told.of(said, None)))
+    asyncio.run(
+        sender(destination(type=kind, url=receiver.url, **more)).send("open", Delivered.of(said, None))
+    )
 
     ((_, body),) = receiver.received
 
@@ -194,7 +196,7 @@ def test_html_templates_escape_names(rec: Any) -> None:
 def test_a_template_cannot_reach_beyond_its_facts(rec: Any, template: str) -> None:
     about = destination(type="webhook", url="http://localhost/", template=template)
 
-    with pytest.raises(Refused):
+    with pytest.raises(DeliveryRefused):
         ToWebhook(about).body("open", rec())
 
 
@@ -218,15 +220,15 @@ def test_pagerduty_triggers_and_resolves_one_incident(receiver: Any, rec: Any) -
 
 
 async def _both(desk: Any, rec: Any) -> None:
-    await desk.send("open", Told.of(rec, None))
-    await desk.send("close", Told.of(rec, None))
+    await desk.send("open", Delivered.of(rec, None))
+    await desk.send("close", Delivered.of(rec, None))
 
 
 @pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")  # apprise imports it
 def test_apprise_reaches_what_it_knows(receiver: Any, rec: Any) -> None:
     about = destination(type="apprise", url=receiver.url.replace("http://", "json://"))
 
-    asyncio.run(sender(about).send("open", Told.of(rec(EVIL), None)))
+    asyncio.run(sender(about).send("open", Delivered.of(rec(EVIL), None)))
 
     (body,) = receiver.bodies()
     assert "\x1b" not in body["title"] + body["message"]
@@ -244,14 +246,16 @@ def test_a_certificate_is_trusted_only_with_its_authority(by_tls: Any, rec: Any,
         **({"routing_key": "R"} if kind == "pagerduty" else {}),
     }
 
-    with pytest.raises(Failed) as refused:
-        asyncio.run(sender(destination(**said)).send("open", Told.of(rec(), None)))
+    with pytest.raises(DeliveryFailed) as refused:
+        asyncio.run(sender(destination(**said)).send("open", Delivered.of(rec(), None)))
     assert "not signed by anybody trusted here" in str(refused.value)
     assert "TOKEN" not in str(refused.value)
     assert server.received == []
 
     asyncio.run(
-        sender(destination(**said, ca_file=str(CERTIFICATES / "ca.pem"))).send("open", Told.of(rec(), None))
+        sender(destination(**said, ca_file=str(CERTIFICATES / "ca.pem"))).send(
+            "open", Delivered.of(rec(), None)
+        )
     )
     assert len(server.received) == 1
 
@@ -262,8 +266,8 @@ def test_a_certificate_for_another_host_is_refused_though_its_authority_is_trust
     server = by_tls(CERTIFICATES / "elsewhere.pem")
     about = destination(type="webhook", url=server.url, ca_file=str(CERTIFICATES / "ca.pem"))
 
-    with pytest.raises(Failed, match="its certificate is for another host"):
-        asyncio.run(sender(about).send("open", Told.of(rec(), None)))
+    with pytest.raises(DeliveryFailed, match="its certificate is for another host"):
+        asyncio.run(sender(about).send("open", Delivered.of(rec(), None)))
     assert server.received == []
 
 
@@ -281,8 +285,8 @@ def test_an_authority_that_cannot_be_used_is_one_sentence(tmp_path: Path, conten
 def test_apprise_may_not_leave_certificates_unverified(receiver: Any, rec: Any) -> None:
     about = destination(type="apprise", url=receiver.url.replace("http://", "jsons://") + "?verify=no")
 
-    with pytest.raises(Failed, match="switches the verification"):
-        asyncio.run(sender(about).send("open", Told.of(rec(), None)))
+    with pytest.raises(DeliveryFailed, match="switches the verification"):
+        asyncio.run(sender(about).send("open", Delivered.of(rec(), None)))
 
 
 def test_a_wrong_name_in_the_settings_is_refused() -> None:

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka import KafkaError as Code
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kagent.alert.delivery_log import Positions
+from kagent.alert.delivery_log import DeliveryLog
 from kagent.capture.folder import read_folder
 from kagent.capture.folder_writer import FolderWriter
 from kagent.capture.recorder import CapturedGroups, Recorder
@@ -164,7 +164,7 @@ def test_the_bridge_reads_recommendations_and_keeps_its_positions_alone(estate: 
 
     assert {f.state for f in ensure(Admin(bridge), TOPICS, needed=[positions(TOPICS)])} == {"ok"}
     assert writes(bridge, TOPICS.alerts) is None
-    assert list(asyncio.run(Positions(bridge, TOPICS).load())) == ["k"]
+    assert list(asyncio.run(DeliveryLog(bridge, TOPICS).load())) == ["k"]
     asyncio.run(current(bridge, TOPICS.recommendations))
     assert writes(bridge, TOPICS.recommendations) == Code.TOPIC_AUTHORIZATION_FAILED
     assert reads(bridge, TOPICS.events, "none") == Code.TOPIC_AUTHORIZATION_FAILED

@@ -46,12 +46,12 @@ def answer(question: WhatIfQuestion) -> WhatIf:
     """The plan, and what the strategy gives. Raises InputError; blocking, up to seconds for a big group."""
     _refuse_size(question.line)
     line = with_members(question.line, question.members)
-    told, others = planned(line, question.tolerance, question.max_moves)
+    result, others = planned(line, question.tolerance, question.max_moves)
     assigned = None
     if question.strategy is not None:
         found = strategy_answer.answered("what-if", line, line.get("id"), question.strategy)
         assigned = strategy_answer.plain(found)
-    return WhatIf(line, plain(line.get("id"), told, others), assigned)
+    return WhatIf(line, plain(line.get("id"), result, others), assigned)
 
 
 def _refuse_size(line: Mapping[str, Any]) -> None:

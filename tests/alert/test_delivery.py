@@ -8,26 +8,26 @@ from typing import Any
 
 import pytest
 
-from kagent.alert.bridge import Line
-from kagent.alert.delivery_log import Positions, Told
+from kagent.alert.bridge import Delivery
+from kagent.alert.delivery_log import Delivered, DeliveryLog
 from kagent.destination_settings import AlertSettings
 from kagent.settings import Cluster, Topics
 
 
-class Kept(Positions):
+class Kept(DeliveryLog):
     """What would be written to the topic."""
 
     def __init__(self) -> None:
         super().__init__(Cluster(bootstrap="unused:1"), Topics())
-        self.written: dict[str, Told | None] = {}
+        self.written: dict[str, Delivered | None] = {}
 
-    async def write(self, destination: str, key: str, told: Told | None) -> None:
-        self.written[key] = told
+    async def write(self, destination: str, key: str, delivered: Delivered | None) -> None:
+        self.written[key] = delivered
 
 
-def line(kept: Kept, told: dict[str, Told] | None = None, **said: Any) -> Line:
+def made(kept: Kept, delivered: dict[str, Delivered] | None = None, **said: Any) -> Delivery:
     about = AlertSettings.model_validate({"destinations": {"x": said}}).destinations["x"]
-    return Line("x", about, kept, told or {})
+    return Delivery("x", about, kept, delivered or {})
 
 
 async def until(check: Callable[[], Any], deadline: float = 30.0) -> None:
@@ -40,16 +40,16 @@ async def test_what_waits_for_a_destination_that_is_down_arrives_in_order_and_on
     receiver: Any, rec: Any
 ) -> None:
     kept = Kept()
-    desk = line(kept, type="webhook", url=receiver.url, retry_most=0.2)
+    delivery = made(kept, type="webhook", url=receiver.url, retry_most=0.2)
     receiver.status = 503
-    work = asyncio.create_task(desk.run())
-    desk.put("main/a", rec("a"))
+    work = asyncio.create_task(delivery.run())
+    delivery.put("main/a", rec("a"))
     await until(lambda: receiver.tried > 2)
 
     for at, verdict in enumerate(("slow_member", "stalled", "hot_partition"), 2):
-        desk.put("main/a", rec("a", status="updated", at=at, verdict=verdict))
-    desk.put("main/a", rec("a", status="resolved", at=9))
-    desk.put("main/b", rec("b"))
+        delivery.put("main/a", rec("a", status="updated", at=at, verdict=verdict))
+    delivery.put("main/a", rec("a", status="resolved", at=9))
+    delivery.put("main/b", rec("b"))
     assert kept.written == {}
     receiver.status = 200
     await until(lambda: receiver.events("b") == ["open"])
@@ -62,14 +62,14 @@ async def test_what_waits_for_a_destination_that_is_down_arrives_in_order_and_on
 
 
 async def test_a_message_that_will_never_be_taken_holds_up_nothing(receiver: Any, rec: Any) -> None:
-    desk = line(Kept(), type="webhook", url=receiver.url)
+    delivery = made(Kept(), type="webhook", url=receiver.url)
     receiver.status = 400
-    work = asyncio.create_task(desk.run())
-    desk.put("main/a", rec("a"))
-    await until(lambda: desk.counts["refused"] == 1)
+    work = asyncio.create_task(delivery.run())
+    delivery.put("main/a", rec("a"))
+    await until(lambda: delivery.counts["refused"] == 1)
 
     receiver.status = 200
-    desk.put("main/b", rec("b"))
+    delivery.put("main/b", rec("b"))
     await until(lambda: receiver.events("b") == ["open"])
     work.cancel()
 
@@ -79,27 +79,27 @@ async def test_a_message_that_will_never_be_taken_holds_up_nothing(receiver: Any
 @pytest.mark.slow
 async def test_an_alertmanager_fires_while_open_and_rests_when_closed(alertmanager: Any, rec: Any) -> None:
     kept = Kept()
-    desk = line(kept, type="alertmanager", url=alertmanager.url, resend=1)
-    desk.silent = lambda cluster: True
-    work = asyncio.create_task(desk.run())
-    desk.put("main/am", rec("am"))
+    delivery = made(kept, type="alertmanager", url=alertmanager.url, resend=1)
+    delivery.silent = lambda cluster: True
+    work = asyncio.create_task(delivery.run())
+    delivery.put("main/am", rec("am"))
     for at, name in enumerate(
         ("<script>alert(1)</script>", "x\x1b[2J", "n" * 32_000)
     ):  # taken as well, as data
-        desk.put(f"main/{at}", rec(name, id=str(at), opened_at=1_700_000_000_000))
+        delivery.put(f"main/{at}", rec(name, id=str(at), opened_at=1_700_000_000_000))
     await until(lambda: len(alertmanager.now("am")) == 1)
     await until(lambda: {len(g) for g in alertmanager.groups()} >= {25, 8, 255})
     first = await asyncio.to_thread(alertmanager.now, "am")
 
     await until(lambda: "stale" in alertmanager.now("am")[0]["annotations"]["summary"])
     await until(lambda: alertmanager.now("am")[0]["endsAt"] > first[0]["endsAt"])
-    desk.put("main/am", rec("am", status="updated", at=2, severity="page", verdict="stalled"))
+    delivery.put("main/am", rec("am", status="updated", at=2, severity="page", verdict="stalled"))
     await until(lambda: alertmanager.now("am")[0]["annotations"]["verdict"] == "stalled")
     again = await asyncio.to_thread(alertmanager.now, "am")
     assert [a["labels"] for a in again] == [a["labels"] for a in first]
     work.cancel()
 
-    restarted = line(
+    restarted = made(
         kept, {k: t for k, t in kept.written.items() if t}, type="alertmanager", url=alertmanager.url
     )
     work = asyncio.create_task(restarted.run())

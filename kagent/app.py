@@ -87,7 +87,7 @@ class Worker:
         }
         if self.desk.redaction and settings.salt() is None:
             log.warning(
-                "names are hidden without a redact_salt: whoever guesses one can tell that it is right"
+                "names are hidden without a redact_salt: a guessed name can be checked against its hash"
             )
         self.ready = False
         self._reload = asyncio.Lock()
@@ -130,7 +130,7 @@ class Worker:
             committed = await in_thread(self._committed)
             published = await current(self.home, self.settings.topics.recommendations)
             if began != self._recoveries or owned != self.owned():
-                return  # a rebalance came meanwhile: whoever comes next builds it
+                return  # a rebalance happened meanwhile: the next owner builds it
             self.desk.load(owned, committed)
             self._published = published
             self._fresh = set(owned)

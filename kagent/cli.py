@@ -182,7 +182,7 @@ def root() -> None:
 def main(args: list[str] | None = None) -> Any:
     """Run the command line; a KagentError becomes one sentence on stderr and exit code 2."""
     argv = sys.argv[1:] if args is None else args
-    if sys.stdin is None:  # closed by whoever started us: there is nothing to read
+    if sys.stdin is None:  # the parent process closed it: there is nothing to read
         sys.stdin = io.TextIOWrapper(io.BytesIO())
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -69,7 +69,7 @@ class Policy:
     settle: float = 60.0
     """No skew is judged for this long after partitions changed hands."""
     update_every: float = 300.0
-    """An open incident is told again when it changed, at most this often."""
+    """A changed open incident is published again at most this often."""
     rewrite_every: float = 86_400.0
     """And unchanged once in this time, so that a new subscriber finds it young."""
     valid: float = 900.0
@@ -88,7 +88,7 @@ class Policy:
     cadence: float = 10.0
     """Seconds between commits, assumed until the group's own are known."""
     await_drain: float = 1800.0
-    """After advice was followed, wait at most so long for the drain before the outcome is told."""
+    """After advice was followed, wait at most this long for the drain before the outcome is published."""
     allowed_lag: int = 2
     """Records per partition that count as caught up (transaction markers at the end of the log)."""
     tolerance: float = 0.05
@@ -108,7 +108,7 @@ class Policy:
     severity: Mapping[str, str] = field(default_factory=dict)
     """Verdict → page, ticket or info, in place of the built-in one."""
     page_behind: float = 600.0
-    """A standstill pages only when it is so many seconds behind."""
+    """A stalled partition pages only from this many seconds behind."""
 
     def __post_init__(self) -> None:
         problem = _problem(self)
@@ -149,7 +149,7 @@ RETIRED: dict[str, str] = {
     "learn": "a new group is judged at once and needs more evidence in its first hour; remove it",
     "learn_commits": "a new group is judged at once and needs more evidence in its first hour; remove it",
     "stall_after": "`hold` is also the least length of a standstill; set that instead",
-    "clock_slack": "the judgement bears clocks that differ by seconds; remove it",
+    "clock_slack": "clocks that differ by seconds do not affect the evaluation; remove it",
 }
 """Former fields and what to do about them: read with a note, without effect. A name that is still a field is one."""
 

@@ -256,7 +256,7 @@ class WorkerSettings(Strict):
         ge=0,
         description="Most groups on /metrics: those with an incident, then those with the most lag.",
     )
-    max_groups: int = Field(20_000, ge=1, description="Most groups looked after; what is known stays.")
+    max_groups: int = Field(20_000, ge=1, description="Most groups watched; groups already watched stay.")
     max_partitions_per_group: int = Field(
         50_000, ge=1, description="Most partitions of one group that are judged."
     )
@@ -278,7 +278,7 @@ class GroupSettings(PolicySettings):
 
 
 class Settings(BaseSettings):
-    """Everything kagent can be told."""
+    """All settings."""
 
     model_config = SettingsConfigDict(
         env_prefix="KAGENT_",
@@ -309,9 +309,11 @@ class Settings(BaseSettings):
     )
     redact: list[Literal["host", "client_id"]] = Field(
         default_factory=list,
-        description="What of a member is told only as a hash, wherever the worker speaks.",
+        description="What of a member is replaced by a hash in everything the worker publishes, serves or logs.",
     )
-    redact_salt: SecretStr | None = Field(None, description="Keeps those hashes from being guessed.")
+    redact_salt: SecretStr | None = Field(
+        None, description="Makes those hashes impossible to check by guessing names."
+    )
     redact_salt_file: Path | None = Field(None, description="A file that holds it.")
     alert: AlertSettings = Field(AlertSettings(), description="Destinations of `kagent alert`.")
 

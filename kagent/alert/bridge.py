@@ -1,8 +1,7 @@
-"""``kagent alert``'s heart: the recommendations topic in, one queue and one task per destination out.
+"""``kagent alert``: reads the recommendations topic; each destination has its own queue and task.
 
-A destination's *desk* is pure: it turns messages into opens, changes and closes by what the destination was told before.
-Messages are taken in the order of the log; of several changes that wait, the last is sent; an open or a close never waits
-behind another destination.
+``DestinationState`` is pure: it turns messages into opens, changes and closes by comparing them with what the destination
+received before. Messages are processed in log order. Of several waiting changes the last is sent. No destination waits for another.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ log = logging.getLogger("kagent.alert")
 
 @dataclass(slots=True)
 class DestinationState:
-    """What one destination was told, and what is to be told to it. Pure."""
+    """What one destination has received, and which events a message makes for it. Pure."""
 
     wants: Wants
     delivered: dict[str, Delivered] = field(default_factory=dict)
 
     def events(self, key: str, rec: Recommendation | None) -> list[tuple[Event, Recommendation]]:
-        """What this message makes: nothing if it is old news. None is a tombstone."""
+        """The events that this message makes; none if the destination has received a later one. ``rec`` None is a tombstone."""
         before = self.delivered.get(key)
         standing = before.rec if before and not before.closed else None
         if rec is None:
@@ -66,12 +65,12 @@ def _ended(rec: Recommendation) -> Recommendation:
 
 
 def _gist(rec: Recommendation) -> tuple[object, ...]:
-    """What makes a change worth telling; figures alone do not."""
+    """A change is sent when one of these differs, not for new figures alone."""
     return rec.verdict, rec.severity, rec.stale, rec.actions[0].type if rec.actions else None
 
 
 class Delivery:
-    """One destination at work: its queue, its sender, its retries."""
+    """The queue, the sender and the retries of one destination."""
 
     def __init__(
         self,
@@ -91,7 +90,7 @@ class Delivery:
         self.silent: Callable[[str], bool] = lambda cluster: False
 
     def put(self, key: str, rec: Recommendation | None) -> None:
-        """A message of the topic; a change that still waits gives way to the next."""
+        """Queue a message of the topic; it replaces a change of the same incident that still waits."""
         queue = self.waiting.setdefault(key, deque())
         last = queue[-1] if queue else None
         changes = [m is not None and m.status not in (Status.OPEN, Status.RESOLVED) for m in (last, rec)]
@@ -154,7 +153,7 @@ class Delivery:
         log.warning("%s cannot be reached (%s); trying again", self.name, error)
 
     async def _repeat(self) -> None:
-        """Keep alive what is open: Alertmanager forgets what nobody repeats."""
+        """Send open alerts again: Alertmanager resolves an alert that is not repeated before ``endsAt``."""
         for delivered in [t for t in self.state.delivered.values() if not t.closed]:
             rec = delivered.rec
             if self.silent(rec.cluster):
@@ -239,7 +238,7 @@ class Bridge:
             backlog.setdefault(_key(key), []).append(message)
 
     def _catch_up(self, backlog: dict[str, list[Recommendation | None]]) -> None:
-        """What came while we were away, in order; of what was before a destination's first start, only how it stands."""
+        """Queue what arrived while the bridge was away, in order; from before a destination's first start, only the latest message."""
         for delivery in self.deliveries:
             for key, messages in backlog.items():
                 known = key in delivery.state.delivered

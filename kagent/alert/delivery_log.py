@@ -1,8 +1,8 @@
-"""What each destination was told, on a compacted topic, so that a restart neither loses nor repeats an open or a close.
+"""The last message that each destination received, on a compacted topic: a restart neither loses nor repeats an open or a close.
 
 Key ``<destination>/<cluster>/<group>``; the value is the last message that arrived there. A record is written after the
 destination took the message; a crash between the two repeats one message, under the same idempotency key. The key
-``<destination>/`` says that the destination has been started once: what had ended before is not told to it.
+``<destination>/`` records when the destination was started first: incidents that had ended before are not sent to it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Delivered(BaseModel):
 
 
 class DeliveryLog:
-    """All destinations' positions: read at the start, written as they move."""
+    """The topic: read at the start, written after each delivery."""
 
     def __init__(self, home: Cluster, topics: Topics) -> None:
         self.home, self.topics = home, topics
@@ -107,7 +107,7 @@ class DeliveryLog:
 
 
 def of_destination(records: dict[str, bytes], destination: str) -> tuple[int | None, dict[str, Delivered]]:
-    """When it was first started (ms), and what it was told, by key of the recommendation; what cannot be read is left out."""
+    """When it was first started (ms), and what it received, by key of the recommendation; records that cannot be read are left out."""
     prefix = f"{destination}/"
     first = records.get(prefix, b"")
     return int(first) if first.isdigit() else None, dict(_delivered(records, prefix))

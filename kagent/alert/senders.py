@@ -1,4 +1,4 @@
-"""One sender per kind of destination: an open, a change or a close becomes a request. Retrying is not done here."""
+"""One sender per kind of destination turns an open, a change or a close into a request. Retries are in ``bridge``."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PAGERDUTY = {Severity.PAGE: "critical", Severity.TICKET: "warning", Severity.INF
 
 
 class DeliveryRefused(Exception):
-    """The destination will never take this message."""
+    """The destination rejects this message for good."""
 
 
 class DeliveryFailed(Exception):
@@ -264,7 +264,7 @@ class ToApprise:
         self.about = about
 
     async def send(self, event: Event, delivered: Delivered) -> None:
-        """apprise tells success from failure, and no more."""
+        """Raises DeliveryFailed; apprise reports only success or failure."""
         async with asyncio.timeout(6 * self.about.timeout):
             await asyncio.to_thread(self._send, event, delivered.rec)
 

@@ -62,7 +62,7 @@ GENERATION_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class Pseudonyms:
-    """One capture's pseudonyms. ``salt``: without it, nobody can test whether a name is behind a pseudonym."""
+    """One capture's pseudonyms. ``salt``: without it, a guessed name cannot be checked against a pseudonym."""
 
     salt: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
 

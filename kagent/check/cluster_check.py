@@ -1,6 +1,6 @@
 """A look at a cluster with nothing but its address: groups, commits and log ends asked a few times, judged as ever.
 
-Needs DESCRIBE on groups and topics; reads no topic, writes nothing. A commit's own time is not told by the coordinator:
+Needs DESCRIBE on groups and topics; reads no topic, writes nothing. The coordinator does not return a commit's own time:
 one that moved between two rounds was made in between, so the clocks' slack is widened by a round.
 """
 
@@ -39,7 +39,7 @@ STATES = {"stable": "Stable", "empty": "Empty", "dead": "Dead", "preparingrebala
 
 @dataclass(frozen=True, slots=True)
 class MemberView:
-    """A member as its coordinator describes it; what it subscribes to is not told."""
+    """A member as its coordinator describes it; its subscription is not part of that."""
 
     member_id: str
     instance_id: str | None
@@ -210,7 +210,7 @@ class Checkup:
         if watched.last.candidate is not None:
             watched.last = self.session.confirm(watched.last.candidate, watched.seen)
         state = watched.last.state
-        if first:  # when the group last rebalanced is not told: long ago, until it does so under our eyes
+        if first:  # the coordinator does not say when the group last rebalanced: long ago, until a rebalance is observed
             state = replace(state, generation_at=min(state.generation_at, now - BEFORE))
             self.session.states[key] = state
 

@@ -8,7 +8,7 @@ from kagent.contract.recommendation import MemberWork, Recommendation, Resolutio
 from kagent.text import shown, span
 
 SILENT_MS = 120_000
-"""State messages come every 30 s; without one for this long, nobody judges."""
+"""State messages come every 30 s; without one for this long, no worker evaluates the cluster."""
 
 
 def number(value: float | None, unit: str = "") -> str:

@@ -50,7 +50,7 @@ LATELY = 5
 
 
 def colour(rec: Recommendation) -> str:
-    """By severity; what is over is green, what nobody can see now is dim."""
+    """By severity; resolved incidents are green, stale ones dim."""
     if rec.status is Status.RESOLVED:
         return "green"
     return f"dim {COLOURS[rec.severity]}" if rec.stale else COLOURS[rec.severity]
@@ -91,7 +91,7 @@ class Board:
         return sorted(self.open.values(), key=lambda r: (ORDER[r.severity], r.opened_at, r.group))
 
     def screen(self, now: int, width: int, height: int) -> RenderableType:
-        """All of it, within so many columns and lines."""
+        """The whole table, within this many columns and lines."""
         parts: list[Text] = [_state(state, now) for state in self.states.values()]
         if not self.states:
             parts.append(

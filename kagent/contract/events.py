@@ -1,7 +1,7 @@
 """What the pipeline tells the worker: one event a group and trigger, and progress records.
 
 Both are JSON on ``kagent-group-events``. An event's key is ``<cluster>/<group>``. Progress has the key ``<cluster>``,
-speaks of all source partitions in one message, and goes to **every** partition of the topic, also when nothing happened.
+covers all source partitions in one message, and goes to **every** partition of the topic, also when nothing happened.
 
 Order is kept per key of ``__consumer_offsets``: each commit and each membership record carries its source offset, and
 an older one never overwrites a newer one. So replays and duplicates are harmless, and a gap can be filled later.

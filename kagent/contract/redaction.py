@@ -1,4 +1,4 @@
-"""Hosts and client ids as hashes, where the settings say ``redact``: made once, in the roster, so all that is told has them.
+"""Hosts and client ids as hashes, if the settings have ``redact``: made once, in the roster, so that every output has them.
 
 A name made of client id and host is made of their hashes; an instance id is a name that its owner chose, and stays.
 The hash is HMAC-SHA256 under a salt: the same for the same name in every message, metric and process of one kagent.
@@ -16,7 +16,7 @@ from kagent.contract.recommendation import Recommendation
 
 MARK = "sha256:"
 NO_SECRET = b"kagent"
-"""The salt where none is set: hashes, but whoever guesses an address can tell that it is the one."""
+"""The salt if none is set. It makes hashes, but a guessed address can be confirmed by hashing it."""
 
 
 class Named(Protocol):
@@ -48,19 +48,19 @@ class Redaction:
         return bool(self.fields)
 
     def host(self, host: str) -> str:
-        """The host as it may be told."""
+        """The host as it may be published."""
         return self._hashed(host.removeprefix("/")) if "host" in self.fields else host
 
     def client_id(self, client_id: str) -> str:
-        """The client id as it may be told."""
+        """The client id as it may be published."""
         return self._hashed(client_id) if "client_id" in self.fields else client_id
 
     def member_id(self, member_id: str) -> str:
-        """The coordinator's id as it may be told: a broker makes it of the client id."""
+        """The member id as it may be published: the broker builds it from the client id."""
         return self._hashed(member_id) if self.fields else member_id
 
     def name(self, member: Named) -> str:
-        """The member's name as it may be told."""
+        """The member's name as it may be published."""
         if not self.fields or member.instance_id:
             return member.name
         host = self.host(member.host)

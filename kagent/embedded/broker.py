@@ -218,4 +218,4 @@ def _taken(port: int) -> bool:
 
 def _last(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
-    return lines[-1].strip().rstrip(".") if lines else "it said nothing"
+    return lines[-1].strip().rstrip(".") if lines else "its log is empty"

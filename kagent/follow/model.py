@@ -1,6 +1,6 @@
 """What a decision is made of and what comes out: values only, so that it can be computed without asking anybody.
 
-A member's name is that of the recommendation: its instance id, else client id and host; members that share one are told
+A member's name is that of the recommendation: its instance id, else client id and host; members that share one are distinguished
 apart by number, in the order of their member ids.
 """
 

@@ -1,4 +1,4 @@
-"""What members and leader tell each other in the assignor's user data: a marked, versioned blob of JSON with limits.
+"""What members and leader exchange in the assignor's user data: a marked, versioned blob of JSON with limits.
 
 A member says who it is, what it was given last and which plan it follows; the leader sends back which plan that is.
 Bytes of others, of another version, or beyond the limits say nothing: the built-in assignor then decides.
@@ -53,7 +53,7 @@ class Joining(_Blob):
 
 
 class Given(_Blob):
-    """What the leader sends with an assignment. ``generation``: counted on, for clients that are not told the real one."""
+    """What the leader sends with an assignment. ``generation``: a count of kagent's own, for clients whose assignor does not receive the real one."""
 
 
 def joining(
@@ -63,7 +63,7 @@ def joining(
     followed: Followed | None,
     asked: Iterable[int],
 ) -> bytes:
-    """A member's blob; without what it holds if that is too long, and empty if it cannot be said at all."""
+    """A member's blob; without what it holds if that is too long, and empty if even that cannot be encoded."""
     topics: dict[str, list[int]] = {}
     for topic, number in held or ():
         topics.setdefault(topic, []).append(number)
@@ -78,12 +78,12 @@ def given(generation: int | None, followed: Followed | None, asked: Iterable[int
 
 
 def read_joining(data: bytes | None) -> Joining | None:
-    """What a member said; None for whatever is not a member's blob."""
+    """What a member reported; None for anything that is not a member's blob."""
     return _read(Joining, data)
 
 
 def read_given(data: bytes | None) -> Given | None:
-    """What the leader said; None for whatever is not a leader's blob."""
+    """What the leader sent; None for anything that is not a leader's blob."""
     return _read(Given, data)
 
 

@@ -1,4 +1,4 @@
-"""When the group may be asked to rejoin: once per cooldown, so many times a day, and then never again."""
+"""When the group may be asked to rejoin: once per cooldown, up to a number of times a day, and then no more."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ GENERATION = 8
 
 
 def library_of(protocol: str | None, subscription: Blob) -> str | None:
-    """``java``, ``librdkafka``, ``python``, ``faust``, or None where it cannot be told."""
+    """``java``, ``librdkafka``, ``python``, ``faust``, or None where it cannot be recognised."""
     if protocol == "faust":
         return "faust"
     if protocol is not None and protocol.startswith(FOLLOWING):

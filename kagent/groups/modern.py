@@ -176,7 +176,7 @@ def _held(
 def _of_tasks(live: Live, tasks: Iterable[Mapping[str, Any]]) -> Partitions:
     """The partitions that active tasks read: task p of a subtopology reads partition p of each of its topics.
 
-    A topic with fewer partitions than its subtopology has tasks is not told apart: the records do not say how many.
+    A topic with fewer partitions than its subtopology has tasks is not recognised: the records have no partition counts.
     """
     reads = {
         sub["subtopologyId"]: _read_by(sub) for sub in _value(live, "topology", "").get("subtopologies", ())

@@ -1,4 +1,4 @@
-"""What kagent would have said: history, or a dump of ``__consumer_offsets``, through the judgement, one group per task."""
+"""What kagent would have published: history, or a dump of ``__consumer_offsets``, through the evaluation, one group per task."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Range:
 
 
 def of_history(spark: SparkSession, history: History, cluster: str, within: Range) -> DataFrame:
-    """The rows of a history that bear on the range. Raises InputError where there is none or it cannot be read."""
+    """The rows of a history that the range needs. Raises InputError where there is none or it cannot be read."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import AnalysisException, PySparkException
 

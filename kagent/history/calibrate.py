@@ -47,7 +47,7 @@ class Proposal:
     def sentence(self) -> str:
         """Why this pair."""
         if self.chosen is None:
-            return "every pair that was tried would have flapped, spoken of what mended itself, or spoken too often"
+            return "every pair that was tried would have flapped, reported what ended by itself, or reported too often"
         chosen = (self.chosen.threshold, self.chosen.min_behind)
         rejected = [t for t in self.tried if (t.threshold, t.min_behind) < chosen]
         if not rejected:

@@ -42,7 +42,7 @@ EndsRow = tuple[str, str, int, int, int, int, int]
 
 @dataclass(slots=True)
 class Ends:
-    """Samples the logs of the topics that groups commit to; remembers what it said last."""
+    """Samples the logs of the topics that groups commit to; remembers what it wrote last."""
 
     admin: Admin
     topics: set[str] = field(default_factory=set)
@@ -178,7 +178,7 @@ def known_topics(spark: SparkSession, history: History) -> set[str]:
 def maintain(
     spark: SparkSession, history: History, keep_days: int, vacuum_hours: int = 168
 ) -> dict[str, int]:
-    """Join small files, drop days older than ``keep_days``, remove files nobody needs. Table → files now."""
+    """Join small files, drop days older than ``keep_days``, remove files that no version needs. Table → files now."""
     found = {}
     for name in COLUMNS:
         path = f"delta.`{history.table(name)}`"

@@ -26,7 +26,7 @@ MAX_MESSAGES = 200_000
 
 
 def place_of(settings: Settings, path: str | None) -> History:
-    """Where the history is. Raises SettingsError if nobody said."""
+    """Where the history is. Raises SettingsError if it is not set."""
     found = path or settings.pipeline.history
     if not found:
         raise SettingsError("No history is kept: set pipeline.history to a folder or URL, or pass --path.")

@@ -37,7 +37,7 @@ Row = Mapping[str, Any]
 FLAP = 3_600_000
 """An opening so soon after a resolution, in ms, is a flap."""
 GAP = 600_000
-"""Without a row of the group or its logs for so long, nobody was watching: blind, as the worker would be."""
+"""Without a row of the group or its logs for this long, kagent was not running: blind, as the worker would be."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""One self-contained HTML page about a group or a cluster: its past, what was (or would have been) said, and what it gains."""
+"""One self-contained HTML page about a group or a cluster: its past, what was (or would have been) published, and the gain."""
 
 from __future__ import annotations
 

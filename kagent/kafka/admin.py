@@ -174,7 +174,7 @@ class Admin:
 
     @patiently
     def described(self, groups: Iterable[str]) -> dict[str, Described]:
-        """These groups with what their members said; without those that may not be seen. ``dead``: there is none."""
+        """These groups with what their members reported, without those that may not be seen. State ``dead``: no such group."""
         return self._coordinators("asked to describe groups", group_admin.described, sorted(set(groups)))
 
     def describe(self, groups: Iterable[str]) -> dict[str, Group]:
@@ -252,7 +252,7 @@ class Admin:
     def sentence(self, error: Any, doing: str) -> str:
         """What went wrong, and what to do, for a person."""
         where = self.cluster.bootstrap
-        self._client.poll(0)  # what the connections said waits for this call
+        self._client.poll(0)  # librdkafka calls error_cb only from within poll
         login = next((e for e in reversed(self._client_errors) if e.code() in LOGIN), None)
         if login is not None or error.code() in LOGIN:
             reported = (login or error).str()

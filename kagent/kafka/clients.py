@@ -1,4 +1,4 @@
-"""Security is set once: the same cluster as every client wants to be told of it."""
+"""Connection settings for each client library, all made from the one ``Cluster`` of the settings."""
 
 from __future__ import annotations
 

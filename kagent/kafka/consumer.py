@@ -1,4 +1,4 @@
-"""aiokafka consumers that end: always, and in time."""
+"""aiokafka consumers that are always stopped, within a bounded time."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ STOP_WITHIN = 10.0
 
 @asynccontextmanager
 async def consumer(cluster: Cluster, *topics: str, **options: Any) -> AsyncIterator[AIOKafkaConsumer]:
-    """A consumer with these options of aiokafka's, to be started within the block, and stopped at its end. It commits only
-    what it is told to, unless the options say otherwise."""
+    """A consumer with these options of aiokafka's, to be started within the block, and stopped at its end. Offsets are
+    committed only by an explicit commit, unless the options enable auto-commit."""
     made = AIOKafkaConsumer(*topics, **aiokafka(cluster, **{"enable_auto_commit": False, **options}))
     try:
         yield made
@@ -33,7 +33,7 @@ async def stop(consumer: AIOKafkaConsumer, within: float = STOP_WITHIN) -> None:
     """Stop it, the broker there or not.
 
     aiokafka tries a group's last commit for ever once its coordinator is gone, since it looks for none while it closes.
-    After ``within`` seconds that commit is given up; what it covers is read again by whoever comes next.
+    After ``within`` seconds that commit is given up; the next consumer of the group reads those records again.
     """
     await asyncio.sleep(0)  # aiokafka raises CancelledError if its tasks have not begun yet
     try:

@@ -1,4 +1,4 @@
-"""What is asked of a cluster, as small values."""
+"""Topics, groups and members as the admin client describes them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Offsets:
 
 @dataclass(frozen=True, slots=True)
 class MemberReport:
-    """What a member said of itself. ``topics`` is None where it cannot be known (a regular expression, a foreign blob).
+    """What a member reported when it joined. ``topics`` is None where it cannot be known (a regular expression, a foreign blob).
 
     ``generation``: of a classic member, the one it was in when it joined last; of a KIP-848 member, its epoch.
     """
@@ -66,7 +66,7 @@ class MemberReport:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A group with what its members said, by member id, and its epoch (KIP-848) or None."""
+    """A group with what its members reported, by member id, and its epoch (KIP-848) or None."""
 
     group: Group
     reported: Mapping[str, MemberReport] = field(default_factory=dict)

@@ -26,6 +26,7 @@ from aiokafka.errors import (
     for_code,
 )
 
+from kagent.kafka.aiokafka_internals import send
 from kagent.kafka.clients import aiokafka
 from kagent.kafka.descriptions import Described, Group, Key, Member, MemberReport
 from kagent.kafka.group_requests import DescribeClassic, DescribeConsumer, FetchOffsets, FindCoordinators
@@ -46,7 +47,7 @@ class Moving(Exception):
 
 
 def asked(cluster: Cluster, deadline: float, question: Callable[..., Awaitable[T]], *reported: Any) -> T:
-    """The answer to ``question(admin, *said)``. Raises Moving, aiokafka's KafkaError or TimeoutError (after ``deadline`` s)."""
+    """The answer to ``question(admin, *reported)``. Raises Moving, aiokafka's KafkaError or TimeoutError (after ``deadline`` s)."""
 
     async def whole() -> T:
         admin = AIOKafkaAdminClient(**aiokafka(cluster, request_timeout_ms=int(deadline * 1000)))
@@ -71,7 +72,7 @@ async def described(admin: AIOKafkaAdminClient, groups: Sequence[str]) -> dict[s
     """The groups; without those that may not be seen. The state of one that does not exist is ``dead``."""
     found: dict[str, Described] = {}
     for node, names in await _chunks(admin, groups):
-        answer = await admin._send_request(DescribeClassic(names), node)
+        answer = await send(admin, DescribeClassic(names), node)
         found |= _each(answer, _classic)
         dead = [name for name in names if name in found and found[name].group.state == "dead"]
         if dead:
@@ -82,7 +83,7 @@ async def described(admin: AIOKafkaAdminClient, groups: Sequence[str]) -> dict[s
 async def _consumers(admin: AIOKafkaAdminClient, node: int, names: Sequence[str]) -> dict[str, Described]:
     """Those of these groups that are of the KIP-848 protocol; none on brokers that do not know it."""
     try:
-        return _each(await admin._send_request(DescribeConsumer(names), node), _consumer)
+        return _each(await send(admin, DescribeConsumer(names), node), _consumer)
     except UNKNOWN_REQUEST:
         return {}
 
@@ -94,8 +95,9 @@ async def committed(
     found: dict[str, dict[Key, int]] = {name: {} for name in groups}
     for node, names in await _chunks(admin, groups):
         try:
-            answer = await admin._send_request(FetchOffsets(names, require_stable), node)
-        except UNKNOWN_REQUEST:  # before Kafka 3.0: one group a request, and nothing is said of transactions
+            answer = await send(admin, FetchOffsets(names, require_stable), node)
+        except UNKNOWN_REQUEST:
+            # Before Kafka 3.0, which has KIP-709: one group per request, and pending transactions stay unknown.
             for name in names:
                 found[name] = await _committed(admin, name, node)
         else:
@@ -119,7 +121,7 @@ async def _chunks(admin: AIOKafkaAdminClient, groups: Sequence[str]) -> list[tup
     for at in range(0, len(groups), CHUNK):
         names = groups[at : at + CHUNK]
         try:
-            answer = await admin._send_request(FindCoordinators(names))
+            answer = await send(admin, FindCoordinators(names))
         except UNKNOWN_REQUEST:  # before Kafka 3.0
             nodes = {name: await admin.find_coordinator(name) for name in names}
         else:
@@ -134,7 +136,7 @@ async def _chunks(admin: AIOKafkaAdminClient, groups: Sequence[str]) -> list[tup
 
 
 def _each(answer: Any, read: Callable[[dict[str, Any]], T], part: str = "groups") -> dict[str, T]:
-    """What is said of each group; without those that may not be seen. Raises the error of any other."""
+    """The coordinators' answer for each group, without those that may not be seen. Raises the error of any other."""
     found: dict[str, T] = {}
     for raw in answer.to_object()[part]:
         error = for_code(raw["error_code"]) if raw["error_code"] else None
@@ -147,7 +149,7 @@ def _each(answer: Any, read: Callable[[dict[str, Any]], T], part: str = "groups"
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """What the client logs is said by the error that follows."""
+    """Silences what the client logs: the error that follows has the same information."""
     logger = logging.getLogger("aiokafka")
     before = logger.level
     logger.setLevel(logging.CRITICAL)

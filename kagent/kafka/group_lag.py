@@ -50,7 +50,7 @@ class ShownGroup:
 def shown_lag(admin: Admin, groups: Iterable[str] | None = None) -> list[ShownGroup]:
     """The groups' lag by the cluster's own word; of all groups without ``groups``.
 
-    Share groups are listed without rows: they have no lag. Streams groups have rows, but nobody who holds them: their
+    Share groups are listed without rows: they have no lag. Streams groups have rows, but no owners in them: their
     members are described by tasks. Raises KafkaError.
     """
     kinds = admin.kinds()

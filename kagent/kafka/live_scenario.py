@@ -20,7 +20,7 @@ def scenario_line(admin: Admin, group: str) -> dict[str, Any]:
     """The group as one line of the scenario format (``kagent.strategies.scenario_lines``), with ``assumed`` besides.
 
     ``owned`` is what each member holds now; ``lags`` is the shown lag. Blocking; not to be called in an event loop.
-    Raises InputError if there is no such group or nobody is in it, KafkaError if the cluster does not answer.
+    Raises InputError if there is no such group or it has no members, KafkaError if the cluster does not answer.
     """
     found = admin.described([group]).get(group)
     if found is None or found.group.state == "dead":

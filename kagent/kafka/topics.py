@@ -55,7 +55,7 @@ def wanted(topics: Topics) -> list[Wanted]:
     """All topics that pipeline and worker need; Faust makes its changelogs itself."""
     events = {
         "cleanup.policy": "delete",
-        "message.timestamp.type": "LogAppendTime",  # by the broker's clock a wrong one is told from a right one
+        "message.timestamp.type": "LogAppendTime",  # the broker's clock shows when a producer's clock is wrong
         "retention.ms": str(topics.retention_hours * HOUR),
         "compression.type": "zstd",
         "max.message.bytes": LARGE,
@@ -72,7 +72,7 @@ def wanted(topics: Topics) -> list[Wanted]:
 
 
 def positions(topics: Topics) -> Wanted:
-    """What ``kagent alert`` alone needs: the topic that says what each destination was told."""
+    """The topic that only ``kagent alert`` needs: the delivery log of every destination."""
     return Wanted(topics.alerts, 1, COMPACT)
 
 

@@ -11,14 +11,14 @@ from kagent.lag.commits import GONE, TopicCommits
 from kagent.lag.log_ends import EndHistory
 
 DELETED = 300_000
-"""A topic that was never sampled and that nobody committed to for so long, in ms, is gone and no matter."""
+"""A topic that was never sampled and has had no commit for this long, in ms, is taken as deleted."""
 
 
 def unread(
     commits: Mapping[str, TopicCommits], ends: Mapping[str, EndHistory], longest: int, now: int
 ) -> str | None:
-    """Why the group's lag cannot be told: it goes on committing to a topic whose log ends were last read more than
-    ``longest`` ms before its newest commit. None if it can be told."""
+    """Why the group's lag is not known: it goes on committing to a topic whose log ends were last read more than
+    ``longest`` ms before its newest commit. None if it is known."""
     for name, row in commits.items():
         history = ends.get(name)
         if history is None or not history.samples:

@@ -27,13 +27,13 @@ PAUSE = 10_000
 OLDEST = 7 * 86_400_000
 GROWTH = 64
 STORED_CELLS = 20_000
-"""At most so many numbers in a stored row, so that it stays far under the broker's message limit."""
+"""Most numbers in a stored row, which keeps it far below the broker's ``message.max.bytes``."""
 
 
 class EndHistory:
     """Log starts, ends and last stable offsets of all partitions of one topic. Mutable; rows by :meth:`to_row`.
 
-    ``start`` and ``stable`` are the newest known (int64, one a partition; ``stable`` is UNKNOWN where nobody asked).
+    ``start`` and ``stable`` are the newest known (int64, one a partition; ``stable`` is UNKNOWN where it was not requested).
     ``born``: time in ms since which the logs are these logs; commits made before it belong to a deleted topic.
     """
 
@@ -177,7 +177,7 @@ class EndHistory:
         return low, np.where(after < count, high, UNKNOWN)
 
     def gaps(self, longest: int) -> list[tuple[int, int]]:
-        """The times between two samples in which nobody looked for longer than ``longest`` ms (at least PAUSE), if they ended
+        """The times between two samples that are further apart than ``longest`` ms (at least PAUSE), if they ended
         not long ago: (answered, answered again) in ms."""
         since = self.last - YOUNG
         return [pause for pause in self._pauses if pause[1] - pause[0] > longest and pause[1] > since]

@@ -26,7 +26,7 @@ Flags = npt.NDArray[np.bool_]
 CLOCK_SLACK_MS = 250
 """How far the brokers' clocks and ours may differ, for the interval that is shown."""
 SAMPLES_OLD = 3
-"""A commit older than so many of the group's own gaps, with unread data after it, tells nothing of now."""
+"""A commit older than this many of the group's own commit intervals, with unread data after it, says nothing about the present."""
 
 
 @dataclass(frozen=True)

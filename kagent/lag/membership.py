@@ -88,7 +88,7 @@ class Roster:
     stale: bool = False
     unresolved: bool = False
     redaction: Redaction = CLEAR
-    """How the members' ids may be told; ``names`` are as they may be told already."""
+    """Member ids as they may be published; ``names`` already are in that form."""
 
     @classmethod
     def of(cls, view: GroupLike, redaction: Redaction = CLEAR) -> Roster:
@@ -184,7 +184,7 @@ def _placed(known: Codes | None, partitions: Sequence[int], code: int) -> Codes:
 
 
 def _names(members: Sequence[MemberLike], redaction: Redaction) -> tuple[str, ...]:
-    """Names that outlive a restart; members that share client id and host are told apart by number."""
+    """Names that survive a restart; members that share client id and host are numbered."""
     seen: dict[str, int] = {}
     names = [""] * len(members)
     for at in sorted(range(len(members)), key=lambda i: members[i].member_id):

@@ -1,4 +1,4 @@
-"""All that a judgement of one group rests on, gathered by whoever has a clock and a network."""
+"""Everything that one evaluation of a group uses, gathered by the caller, who has the clock and the network."""
 
 from __future__ import annotations
 

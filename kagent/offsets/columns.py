@@ -7,7 +7,7 @@
            v4:     int64 offset · int32 epoch · uvarint n+1, metadata · int64 commit time · uvarint tags
                    (none, or one: 00 10 and the 16 bytes of the topic id)
 
-A key without its partition is one of few (group, topic) pairs: the pairs are told apart on the raw bytes, and only each
+A key without its partition is one of few (group, topic) pairs: the pairs are distinguished by their raw bytes, and only each
 distinct one is read. The first 16 bytes of a value hold its version, offset, epoch and the metadata's length, the last
 ones its times: two gathers a row. Rows that do not fit one of these layouts exactly are left to
 :func:`kagent.offsets.decode`, one by one: rare, and rarely right.

@@ -3,7 +3,7 @@
 * largest unit: somebody has to hold it.
 * member set: units that only members of a set may hold are the set's to carry, all of them. Over all sets this is
   the optimum if units could be cut (min cut = max flow).
-* pigeonhole: at a target T a member holds at most so many of the k largest units as the smallest of those fit;
+* pigeonhole: at a target T a member holds at most as many of the k largest units as fit of the smallest of them;
   where that is fewer than k in all, T is too low.
 """
 

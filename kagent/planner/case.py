@@ -101,7 +101,7 @@ class Canonical:
     members: Codes
     """Original member code per canonical one."""
     unit_of: Codes
-    """Unit per original partition; -1 where nobody subscribes to its topic."""
+    """Unit per original partition; -1 where no member subscribes to its topic."""
     forced: Codes
     """Units that must leave their owner, who may not hold them; counted as moves."""
     owner: Codes
@@ -136,7 +136,7 @@ def canonical(problem: Problem, drain: bool) -> Canonical:
 
 
 def drains(problem: Problem) -> bool:
-    """Whether times until drained can be told: inflow is known, what a member can do, and there is lag to drain."""
+    """Whether drain times can be computed: inflow and a member's capacity are known, and there is lag to drain."""
     known = problem.rate is not None and (problem.cost is not None or problem.capacity is not None)
     return known and bool(problem.lag.any())
 
@@ -213,7 +213,7 @@ def _distinct(kind: Codes, may: Flags) -> tuple[Codes, Flags]:
 def _pin(
     problem: Problem, unit: Codes, owner: Codes, home: Codes, kind: Codes, may: Flags
 ) -> tuple[Codes, Flags]:
-    """Gives pinned units a kind that only their owner may hold; a pinned partition that nobody has is free."""
+    """Gives pinned units a kind that only their owner may hold; a pinned partition without an owner is free."""
     if problem.pinned is None or not problem.pinned.any():
         return kind, may
     fixed = problem.pinned & (owner >= 0)

@@ -111,7 +111,7 @@ class Search:
         return np.where(held >= excess - CLOSE * self.goal.room[member], needed, FAR)
 
     def beam(self, most: int, width: int, sign: float) -> tuple[Codes | None, int, bool]:
-        """One search with at most so many moves: the plan or None, its moves, and whether any state was cut."""
+        """One search with a limit on moves: the plan or None, its moves, and whether any state was cut."""
         states, cut = self.root, False
         for unit in self.placing:
             states, lost = self._kept(self._placed(states, unit), most, width, sign)
@@ -130,7 +130,7 @@ class Search:
         return None, FAR, cut
 
     def _placed(self, states: _States, unit: int) -> _Children:
-        """Children of placing a unit that nobody has: one for each member that may hold it."""
+        """Children of placing a unit without an owner: one for each member that may hold it."""
         members = np.flatnonzero(self.goal.eligible[unit])
         parent = np.repeat(np.arange(len(states.at)), len(members))
         to = np.tile(members, len(states.at))

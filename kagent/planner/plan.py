@@ -14,12 +14,12 @@ from kagent.planner.search import Budget
 REPAIRABLE = 400_000
 """Units × members up to which a pass that missed its target is repaired by exchanges."""
 SKEWED = 1.5
-"""From which skew on a group that nothing can help is said to hang on one partition, or to have idle members."""
+"""From this skew on, a group that no move can improve is reported as limited by one partition, or as having idle members."""
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One partition from one member to another; ``source`` is None where nobody had it."""
+    """One partition from one member to another; ``source`` is None where it had no owner."""
 
     topic: str
     partition: int
@@ -34,7 +34,7 @@ class Plan:
 
     problem: Problem
     assigned: Codes
-    """Member code per partition; -1 where nobody subscribes to its topic."""
+    """Member code per partition; -1 where no member subscribes to its topic."""
     moves: tuple[Move, ...]
     """Most lag first."""
     move_count: int
@@ -57,7 +57,7 @@ class Plan:
     """Work per member under the current assignment."""
     work_after: Numbers
     frontier: tuple[tuple[int, float], ...]
-    """[moves, greatest]: what so many moves can reach."""
+    """[moves, greatest]: the least possible greatest work for each number of moves."""
     r_score: float | None
     """Moved inflow over one member's capacity (Landau et al.); None where rates or capacities are unknown."""
     drain_now: Numbers | None
@@ -256,7 +256,7 @@ def _result(
     best = min(answer.best, after)
     stranded = int((assigned < 0).sum())
     if stranded:
-        notes.append(f"{stranded} partitions of topics to which nobody subscribes are left out.")
+        notes.append(f"{stranded} partitions of topics without a subscriber are left out.")
     result = Plan(
         problem,
         assigned,
@@ -346,7 +346,7 @@ def _r_score(problem: Problem, assigned: Codes) -> float | None:
 
 
 def _verdict(result: Plan, canon: Canonical) -> tuple[str, tuple[str, ...]]:
-    """What can be told from work alone, and why."""
+    """The verdict that follows from work alone, and why."""
     case, problem = canon.case, result.problem
     note: tuple[str, ...] = ()
     hot = int(case.work.argmax()) if len(case) else -1
@@ -355,7 +355,7 @@ def _verdict(result: Plan, canon: Canonical) -> tuple[str, tuple[str, ...]]:
         row = int(np.flatnonzero(canon.unit_of == hot)[0])
         name, number = problem.topics[problem.topic[row]], int(problem.partition[row])
         note = (
-            f"Limited by {name}-{number}: whoever holds it is the greatest, and more members do not help.",
+            f"Limited by {name}-{number}: the member that holds it has the most work, and more members do not help.",
         )
     if result.moves:
         return "rebalance", note

@@ -48,7 +48,7 @@ class Problem:
     lag: Numbers
     """Records behind per partition, ≥ 0."""
     owner: Codes
-    """Member code per partition; -1 where nobody has it."""
+    """Member code per partition; -1 where it has no owner."""
     subscribed: Flags
     """[class, topic]: what the members of a class subscribe to."""
     member_class: Codes

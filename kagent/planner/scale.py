@@ -1,7 +1,7 @@
 """Large groups: one pass over sorted columns instead of a search.
 
 Every overloaded member releases as few units as any plan must take from it, of those the window of consecutive sizes
-that frees least more than needed; all of them go, largest first, to whoever then has most room left. Where nobody
+that frees least more than needed; all of them go, largest first, to the member with the most room left. Where no member
 ends above the target the moves are proven fewest for it.
 """
 

@@ -191,7 +191,7 @@ def _frontier(
 
 
 def _point(case: Case, moves: int, floor: float, known: Reached) -> Reached:
-    """The smallest greatest with so many moves, between its bound and what fewer moves reached."""
+    """The least greatest work with this number of moves, between its bound and what fewer moves reached."""
     known = _bisected(case, moves, floor, known, _affordable(case, moves, NARROW))
     if known.greatest <= floor * (1 + SETTLED) or known.greatest == float("inf"):
         return known

@@ -1,6 +1,6 @@
 """The smallest greatest value that any assignment has, moves left aside: greedy, then exact re-splits of pairs.
 
-Greedy places the largest first on whoever is then least loaded (Graham's LPT, with eligibility). The descent takes
+Greedy places the largest first on the member that is then least loaded (Graham's LPT, with eligibility). The descent takes
 the fullest member and shares its units anew with one other member, or two, in the best of all ways; where that no
 longer helps, a few members are emptied and refilled. Everything is counted in rounds and drawn from a fixed seed.
 """

@@ -27,7 +27,7 @@ class Assignment:
     notes: tuple[str, ...] = ()
     """Where this differs from what Kafka's code would do, and why (its bugs B1–B6 in ``docs/strategies.md``)."""
     withheld: Assignment | None = field(default=None)
-    """Cooperative only: partitions given to nobody in this round, with the member that gets them once their owner let go."""
+    """Cooperative only: partitions that stay unassigned in this round, with the member that gets them once their owner revoked them."""
 
     def __len__(self) -> int:
         return len(self.topic)

@@ -28,7 +28,7 @@ RUNS_ON = {
 }
 """Kind of group → where its assignment is computed."""
 NO_CHOICE = frozenset({"streams", "faust", "simple", "share"})
-"""Kinds of groups whose strategy nobody can choose."""
+"""Kinds of groups whose strategy cannot be chosen."""
 
 
 def shipped(kind: str) -> tuple[str, ...]:

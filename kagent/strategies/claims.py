@@ -32,7 +32,7 @@ class Claims:
     doubly: Ints
     """Partitions that two members claimed in one generation."""
     previous: npt.NDArray[np.int32] | None
-    """Per global number the member that had it in the newest of the older generations, −1 for none; None: nobody."""
+    """Per global number the member that had it in the newest of the older generations, −1 for none; None if no partition has one."""
     past_the_end: int
     """Claims dropped because the topic has no such partition any more (B5)."""
     by_field: int = 0

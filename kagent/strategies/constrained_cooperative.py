@@ -74,7 +74,7 @@ def _owned(scenario: Scenario) -> tuple[Ints, Ints, int]:
 
 
 def _free(scenario: Scenario, taken: Ints) -> Ints:
-    """What nobody keeps: t0-0, t1-0, t2-0, t0-1, …"""
+    """Partitions that no member keeps: t0-0, t1-0, t2-0, t0-1, …"""
     layout = scenario.layout
     flags = np.repeat(layout.considered, layout.count)
     flags[taken] = False

@@ -1,4 +1,4 @@
-"""``fair`` (KIP-49, KAFKA-3297): the most constrained topics first, each partition to whoever has the fewest.
+"""``fair`` (KIP-49, KAFKA-3297): the most constrained topics first, each partition to the member with the fewest.
 
 Never merged into Kafka; published as Cerner's common-kafka.
 """

@@ -121,7 +121,7 @@ def _assign(board: _Board, free: dict[int, Ints]) -> None:
 
 
 def _assign_nearby(board: _Board, topic: int, numbers: Ints, racks: Racks) -> Ints:
-    """Give each partition to the least loaded subscriber in one of its racks; what nobody near wants is returned."""
+    """Give each partition to the least loaded subscriber in one of its racks; partitions without a subscriber in their racks are returned."""
     users = board.users[topic]
     rack = racks.member[users]
     left: list[int] = []

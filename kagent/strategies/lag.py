@@ -45,14 +45,14 @@ def assign(scenario: Scenario) -> Assignment:
 def _notes(scenario: Scenario) -> tuple[str, ...]:
     layout = scenario.layout
     missing = [t for t in layout.considered_topics.tolist() if layout.topics[t] not in scenario.lags]
-    return (f"the lag of {len(missing)} topics is not known: nobody got them",) if missing else ()
+    return (f"the lag of {len(missing)} topics is not known: they are not assigned",) if missing else ()
 
 
 def _in_turns(lag: Ints, users: Ints) -> Ints:
     """Takers of partitions whose lags descend; ``users`` are in the order of their ids."""
     if len(users) == 1:
         return np.repeat(users, len(lag))
-    behind = int(np.searchsorted(-lag, 0))  # from here on nobody's lag grows, so the turns repeat
+    behind = int(np.searchsorted(-lag, 0))  # from here on no partition adds lag, so the turns repeat
     if len(users) < FEW or _beyond(lag):
         takers = users[_by_heap(lag[:behind].tolist(), len(users))]
     else:

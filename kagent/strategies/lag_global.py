@@ -78,7 +78,7 @@ def _loads(member: Ints, weight: Weights, count: int) -> Weights:
 
 
 def _owners(scenario: Scenario) -> Ints:
-    """Per global number the member that owns it and is still subscribed; the newest generation wins, else nobody."""
+    """Per global number the member that owns it and is still subscribed; the newest generation wins; otherwise no owner."""
     layout, owned = scenario.layout, scenario.owned
     valid = (owned.partition < layout.count[owned.topic]) & layout.subscribed[owned.member, owned.topic]
     number = layout.numbers(owned.topic[valid], owned.partition[valid])

@@ -1,4 +1,4 @@
-"""Giving partitions one after another to whoever has the fewest, without a step per partition."""
+"""Assign partitions one by one to the member with the fewest, without one step per partition."""
 
 from __future__ import annotations
 

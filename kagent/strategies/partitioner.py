@@ -190,7 +190,7 @@ class Partitioner:
 
 @dataclass(frozen=True, slots=True)
 class KeySkew:
-    """What a set of keys with weights (records, or bytes) does to a topic of so many partitions."""
+    """What a set of keys with weights (records, or bytes) does to a topic with this number of partitions."""
 
     partitions: int
     load: Weights

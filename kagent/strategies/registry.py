@@ -105,7 +105,7 @@ STRATEGIES: dict[str, Strategy] = {
         ),
         Strategy(
             "fair",
-            "The most constrained topics first, each partition to whoever has the fewest (KIP-49).",
+            "The most constrained topics first, each partition to the member with the fewest (KIP-49).",
             frozenset({JAVA, PYTHON}),
             sticky=False,
             copartitions=False,

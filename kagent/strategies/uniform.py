@@ -64,7 +64,7 @@ def _quotas(held: Ints, order: Ints, total: int) -> Ints:
 
 
 def _free(scenario: Scenario, order: Ints, held: Ints) -> tuple[Codes, Codes]:
-    """(topic, partition) of what nobody holds, topics in the order of Java's set of ids."""
+    """Unassigned (topic, partition) pairs, topics in the order of Java's set of ids."""
     layout = scenario.layout
     topics = _topic_order(scenario, int(order[0]))
     if not len(held):

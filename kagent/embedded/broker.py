@@ -150,6 +150,7 @@ class Broker:
 
     def _format(self) -> None:
         self._write_properties()
+        # A cluster id is a URL-safe base64 UUID; one that begins with a dash would be read as an option of the tool.
         name = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "a")
         command = [
             "kafka.tools.StorageTool",
@@ -189,6 +190,7 @@ class Broker:
         quiet: dict[str, str | int | float] = {
             "bootstrap.servers": self.bootstrap,
             "log_level": 0,
+            # librdkafka's default of 10 s is longer than a broker takes to start.
             "reconnect.backoff.max.ms": 200,
         }
         while time.monotonic() < until:

@@ -137,6 +137,7 @@ def apply_all(state: GroupState | None, items: Iterable[Item]) -> GroupState | N
         if key is None:
             continue
         before = changed.get(key) or known.get(key)
+        # Delivery is at least once: a record may arrive again, and after a replay older ones arrive after newer ones.
         if before is None or before.offset < offset:
             changed[key] = _slot(record, offset, time, before)
             group = record.group
@@ -151,6 +152,7 @@ def _slot_key(record: Record) -> tuple[str, str] | None:
     if record.name in GROUP_LEVEL:
         return GROUP_LEVEL[record.name], ""
     if record.name in MEMBER_LEVEL:
+        # Resolved regular expressions of KIP-848 are keyed by the expression, all other records of this level by the member.
         return MEMBER_LEVEL[record.name], record.key.get("memberId", record.key.get("regularExpression", ""))
     return None
 

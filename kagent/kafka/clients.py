@@ -65,11 +65,14 @@ def spark(cluster: Cluster) -> dict[str, str]:
     }
     if security.protocol.startswith("SASL"):
         config |= {"kafka.sasl.mechanism": security.mechanism, "kafka.sasl.jaas.config": _jaas(security)}
+    # Java reads PEM files since Kafka 2.7, so that no keystore has to be built (KIP-651).
+    # https://cwiki.apache.org/confluence/display/KAFKA/KIP-651+-+Support+PEM+format+for+SSL+certificates+and+private+key
     if security.ca_file:
         config |= {"kafka.ssl.truststore.type": "PEM", "kafka.ssl.truststore.location": str(security.ca_file)}
     if security.cert_file and security.key_file:
         config |= {
             "kafka.ssl.keystore.type": "PEM",
+            # The text, not a location: a PEM keystore file would have to hold both key and certificates.
             "kafka.ssl.keystore.certificate.chain": _text(security.cert_file),
             "kafka.ssl.keystore.key": _text(security.key_file),
         }
@@ -85,6 +88,7 @@ def _jaas(security: Security) -> str:
 
 
 def _quoted(value: str) -> str:
+    # A JAAS value ends at the first quote that is not escaped.
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
@@ -98,6 +102,7 @@ def _text(path: Any) -> str:
 
 def faust_broker(cluster: Cluster) -> tuple[str, Any]:
     """Faust's broker URL and its credentials (None for PLAINTEXT)."""
+    # Imported here: commands that run no worker start faster without Faust.
     import faust
 
     url = ";".join(f"kafka://{server.strip()}" for server in cluster.bootstrap.split(","))

@@ -44,6 +44,8 @@ COMPACT = {
     "cleanup.policy": "compact",
     "compression.type": "zstd",
     "max.message.bytes": LARGE,
+    # The active segment is never compacted, and rolls after seven days by default (log.roll.hours): a quiet topic would
+    # keep replaced records that long. https://kafka.apache.org/documentation/#compaction
     "segment.ms": str(24 * HOUR),
 }
 
@@ -117,6 +119,7 @@ def _create(admin: Admin, missing: list[Wanted], replication: int) -> set[str]:
             future.result(admin.deadline)
             made.add(name)
         except KafkaException as error:
+            # Pipeline and worker may start at the same time and both create the topic.
             if error.args[0].code() != Code.TOPIC_ALREADY_EXISTS:
                 raise KafkaError(_refused(name, error.args[0])) from error
     return made
@@ -157,4 +160,5 @@ def _holds(name: str, wanted: Mapping[str, str], config: Mapping[str, str]) -> b
     if name == "cleanup.policy":
         return config[name] == wanted[name]
     has = int(config[name])
+    # -1 is unlimited.
     return has < 0 or has >= int(wanted[name])

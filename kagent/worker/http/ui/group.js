@@ -9,7 +9,7 @@ export function Group({ params, status }) {
   const query = new URLSearchParams(names).toString();
   const { data, error, status: code } = useLive(`api/v1/group?${query}`);
   const { data: series } = useLive(`api/v1/group/series?${query}`);
-  if (!data) return error ? html`<h1><${Name} of=${names.group} /></h1><p class="notice" role="alert">${error} ${code === 404 && html`<a href=${href("groups", { search: names.group })}>Search for it</a>`}</p>` : html`<${Loading} />`;
+  if (!data) return error ? html`<h1><${Name} of=${names.group} /></h1><p class="notice" role="alert">${error} ${code === 404 && html`<a href=${href("groups", { search: names.group })}>Search for it</a>`}</p>` : html`<h1><${Name} of=${names.group} /></h1><${Loading} />`;
   const { row } = data;
   const partitions = partitionsOf(data.map, data.work_unit);
   return html`<p class="crumbs"><a href=${href("groups")}>Groups</a> / <${Name} of=${row.cluster} /></p>

@@ -416,7 +416,7 @@ async def test_the_picture_in_the_readme_can_be_taken(serve: Any, look: Any, tmp
     page = await look(server.make_url("/ui/group?cluster=main&group=orders"), 1280, 1500)
     await expect(page.locator(".chart canvas")).to_have_count(4)
     await expect(page.locator(".map-row")).to_have_count(4)
-    target = Path(os.environ.get("KAGENT_SCREENSHOT", tmp_path / "page.png"))
+    target = Path(os.environ.get("PAGE_SCREENSHOT", tmp_path / "page.png"))
 
     await page.screenshot(path=target)
 

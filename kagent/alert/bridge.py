@@ -79,10 +79,11 @@ class Delivery:
         delivery_log: DeliveryLog,
         delivered: dict[str, Delivered],
         clock: Callable[[], float] = time.time,
+        public_url: str | None = None,
     ) -> None:
         self.name, self.about, self.delivery_log, self.clock = name, about, delivery_log, clock
         self.state = DestinationState(about.only, delivered)
-        self.sender: Sender = sender(about)
+        self.sender: Sender = sender(about, public_url)
         self.waiting: dict[str, deque[Recommendation | None]] = {}
         self.news = asyncio.Event()
         self.counts: Counter[str] = Counter()
@@ -189,7 +190,8 @@ class Bridge:
             async with asyncio.TaskGroup() as tasks:
                 for name, about in self.settings.alert.destinations.items():
                     since, delivered = of_destination(records, name)
-                    delivery = Delivery(name, about, self.delivery_log, delivered, self.clock)
+                    page = self.settings.worker.http.public_url
+                    delivery = Delivery(name, about, self.delivery_log, delivered, self.clock, page)
                     delivery.silent = self._silent
                     self.deliveries.append(delivery)
                     delivery.since = since if since is not None else int(self.clock() * 1000)

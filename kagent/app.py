@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 import socket
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Any
 
 import click
@@ -41,11 +41,14 @@ from kagent.worker.http.cluster_view import ask as ask_peers
 from kagent.worker.http.metrics import exposition
 from kagent.worker.log_end_sampler import Sampler
 from kagent.worker.status import Summary
+from kagent.worker.transactions import Transport
 
 log = logging.getLogger("kagent.app")
 
 LOG_APPEND_TIME = 1
 """``timestamp_type`` of a record whose time is the broker's (KIP-32)."""
+COMMIT_EVERY_S = 1.0
+"""How long the rows of events may wait in an open transaction."""
 SESSION_TIMEOUT = 15.0
 """Seconds after which a dead worker's partitions go to another, or to itself restarted."""
 
@@ -80,7 +83,9 @@ class Worker:
         self.ticks = self.app.topic(topics.ticks, partitions=topics.partitions, **raw)
         self.recommendations = self.app.topic(topics.recommendations, **raw)
         self.dead_letters = self.app.topic(topics.dead_letters, **raw)
-        self.desk = Desk(settings, Rows(self.app, topics.partitions), self.publish, self.ask, self.name)
+        self.desk = Desk(
+            settings, Rows(self.app, topics.partitions), self.publish, self.ask, self.name, unit=self.unit
+        )
         self.samplers = {
             name: Sampler(Admin(cluster, deadline=10)) for name, cluster in settings.clusters.items()
         }
@@ -97,9 +102,15 @@ class Worker:
         self._looked = False
         self._published: dict[str, Message] = {}
 
+    def unit(self) -> AbstractAsyncContextManager[None]:
+        """What a tick sends within is in one transaction."""
+        return self.app.producer.fence.unit()
+
     async def publish(self, key: str, value: bytes | None) -> None:
-        """Send to the recommendations topic; returns when the broker has it."""
-        await (await self.recommendations.send(key=key.encode(), value=value))
+        """Send to the recommendations topic: from a tick, in its partition's transaction; else until the broker has it."""
+        receipt = await self.recommendations.send(key=key.encode(), value=value)
+        if faust.current_event() is None:
+            await receipt
 
     async def ask(self, entry: Entry) -> Answer | None:
         """The coordinator's word on a group, and fresh log ends of its topics."""
@@ -245,7 +256,9 @@ class Worker:
         if partition in self._fresh:
             self._fresh.discard(partition)
             self.desk.adopt(partition, self._published)
-        for summary in await self.desk.tick(partition, time_ms):
+        summaries = await self.desk.tick(partition, time_ms)
+        await self.app.producer.flush()  # what the tick said is seen now, with its rows
+        for summary in summaries:
             value = orjson.dumps({"type": "summary", "summary": summary.to_json()})
             await self.ticks.send(value=value, partition=0)
 
@@ -344,6 +357,25 @@ class App(faust.App):
 
     settings_: Settings
     home_: Cluster
+    fenced_topics: frozenset[str] = frozenset()
+    """Topics besides the changelogs to which only the owner of a partition may write."""
+
+    def _new_transport(self) -> Transport:
+        return Transport(self.conf.broker_consumer, self)
+
+    async def _on_partitions_assigned(self, assigned: set[Any], generation_id: int = 0) -> None:
+        """Fence off the predecessors before their changelogs are read."""
+        mine = {tp.partition for tp in assigned if tp.topic == self.settings_.topics.events}
+        failures = 0
+        while True:
+            try:
+                await self.producer.fence.take_over(mine, self.producer.settings())
+                break
+            except ClientError as error:
+                failures += 1
+                log.warning("partitions %s cannot be taken over yet: %r", sorted(mine), error)
+                await asyncio.sleep(backoff(failures))
+        await super()._on_partitions_assigned(assigned, generation_id)
 
     async def on_first_start(self) -> None:
         """Create what is missing; wait for a cluster that cannot be reached, refuse with a sentence otherwise."""
@@ -395,6 +427,7 @@ def _app(settings: Settings, home: Cluster) -> faust.App:
         autodiscover=False,
     )
     app.settings_, app.home_ = settings, home
+    app.fenced_topics = frozenset((settings.topics.recommendations,))
     return app
 
 
@@ -424,6 +457,11 @@ def wire(worker: Worker) -> faust.App:
     @app.timer(interval=settings.worker.tick, name="tick")
     async def tick() -> None:
         await worker.send_ticks()
+
+    @app.timer(interval=COMMIT_EVERY_S, name="commit")
+    async def commit() -> None:
+        if not app.rebalancing:
+            await app.producer.flush()
 
     @app.timer(interval=settings.worker.sample, name="sample")
     async def sample() -> None:

@@ -11,6 +11,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -65,6 +66,8 @@ class Desk:
     fresh: Fresh
     worker: str
     clock: Callable[[], float] = time.time
+    unit: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    """What is sent within is seen together or not at all."""
     policies: Policies = field(init=False)
     redaction: Redaction = field(init=False)
     index: Index = field(init=False)
@@ -470,8 +473,7 @@ class Desk:
             entry.unjudged_since = None
         if found.dropped:
             self.dropped[found.dropped] += 1
-        await self._say(entry, found.messages)
-        self.index.judged(partition, entry, found.state)
+        await self._keep(partition, entry, found.state, found.messages)
         return found.candidate
 
     def observe(self, partition: int, entry: Entry, at: int) -> Observation:
@@ -512,8 +514,15 @@ class Desk:
             found = confirm(candidate, refreshed(seen, answer), entry.judged, policy)
         if found.dropped:
             self.dropped[found.dropped] += 1
-        await self._say(entry, found.messages)
-        self.index.judged(partition, entry, found.state)
+        await self._keep(partition, entry, found.state, found.messages)
+
+    async def _keep(
+        self, partition: int, entry: Entry, state: JudgeState, messages: Iterable[Recommendation]
+    ) -> None:
+        """Publish and write the row, in one transaction where there are transactions."""
+        async with self.unit():
+            await self._say(entry, messages)
+            self.index.judged(partition, entry, state)
 
     async def _say(self, entry: Entry, messages: Iterable[Recommendation]) -> None:
         for made in messages:
@@ -547,8 +556,7 @@ class Desk:
         for entry in self.index.entries(partition).values():
             if entry.gone and entry.judged is not None and entry.judged.incident is not None:
                 state, message = expired(entry.judged, at)
-                await self._say(entry, [message] if message is not None else [])
-                self.index.judged(partition, entry, state)
+                await self._keep(partition, entry, state, [message] if message is not None else [])
 
     async def _retire(self, partition: int, at: int) -> None:
         """Take resolved recommendations off the topic when they are old."""

@@ -458,10 +458,12 @@ def wire(worker: Worker) -> faust.App:
     async def tick() -> None:
         await worker.send_ticks()
 
-    @app.timer(interval=COMMIT_EVERY_S, name="commit")
+    @app.task
     async def commit() -> None:
-        if not app.rebalancing:
-            await app.producer.flush()
+        while not app.should_stop:
+            await asyncio.sleep(COMMIT_EVERY_S)
+            if not app.rebalancing:
+                await app.producer.flush()
 
     @app.timer(interval=settings.worker.sample, name="sample")
     async def sample() -> None:

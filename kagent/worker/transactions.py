@@ -15,6 +15,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, NoReturn
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -72,9 +73,11 @@ class Fence:
                 if owner not in self._begun:
                     await producer.begin_transaction()
                     self._begun.add(owner)
-                return await producer.send(**record)
-        except KafkaError as error:
+                receipt = await producer.send(**record)
+        except Exception as error:  # aiokafka's IllegalOperation, after a fence, is no KafkaError
             leave(owner, error)
+        receipt.add_done_callback(partial(_delivered, owner))
+        return receipt
 
     @asynccontextmanager
     async def unit(self) -> AsyncIterator[None]:
@@ -102,7 +105,7 @@ class Fence:
                 if owner in self._begun:
                     self._begun.discard(owner)
                     await self._producers[owner].commit_transaction()
-        except KafkaError as error:
+        except Exception as error:
             leave(owner, error)
 
     async def stop(self) -> None:
@@ -124,6 +127,12 @@ def _nowhere(topic: str, partition: int) -> asyncio.Future[RecordMetadata]:
     future: asyncio.Future[RecordMetadata] = asyncio.get_running_loop().create_future()
     future.set_result(RecordMetadata(topic, partition, place, NOWHERE, None, None, None))
     return future
+
+
+def _delivered(partition: int, receipt: asyncio.Future[Any]) -> None:
+    error = None if receipt.cancelled() else receipt.exception()
+    if error is not None:
+        leave(partition, error)
 
 
 def leave(partition: int, error: BaseException) -> NoReturn:

@@ -59,6 +59,8 @@ class Score:
     forbidden: tuple[str, ...]
     delay: float | None = None
     behind: bool = False
+    spread: bool | None = None
+    """Whether the first plan that was published puts the hot partitions on different members; None without such a plan."""
 
     @property
     def healthy(self) -> bool:
@@ -201,7 +203,20 @@ def _score(
     if since is not None and first_right is not None:
         delay = max(0.0, (first_right.as_of - since) / 60_000)
     verdicts = tuple(str(m.verdict) for m in told)
-    return Score(name, truth["group"], right, verdicts, forbidden(truth, told), delay, since is not None)
+    plan = spreads(truth, next((m for m in told if m.moves and str(m.verdict) == "rebalance"), None))
+    return Score(
+        name, truth["group"], right, verdicts, forbidden(truth, told), delay, since is not None, plan
+    )
+
+
+def spreads(truth: Mapping[str, Any], message: Recommendation | None) -> bool | None:
+    """Whether a plan takes the hot partitions apart; None where there is no plan or nothing to take apart."""
+    hot = truth.get("hot_partitions") or []
+    if message is None or len(hot) < 2:
+        return None
+    owner = {p: member for member, held in truth["held_at_start"].items() for p in held}
+    owner |= {move.partition: move.to.split("/")[0] for move in message.moves}
+    return len({owner.get(p) for p in hot}) == len(hot)
 
 
 def table(scores: Sequence[Score], common: Mapping[str, int], each: bool) -> None:
@@ -210,8 +225,9 @@ def table(scores: Sequence[Score], common: Mapping[str, int], each: bool) -> Non
         for s in scores:
             said = " → ".join(dict.fromkeys(s.verdicts)) or "-"
             late = f"{s.delay:.1f} min" if s.delay is not None else "behind" if s.behind else "-"
+            plan = "" if s.spread is None else "good plan " if s.spread else "bad plan "
             print(
-                f"{s.group:16} {'/'.join(sorted(s.right)) or 'healthy':24} {said:44} {late:9} {', '.join(s.forbidden)}"
+                f"{s.group:16} {'/'.join(sorted(s.right)) or 'healthy':24} {said:44} {late:9} {plan}{', '.join(s.forbidden)}"
             )
         print()
     head = (
@@ -223,9 +239,11 @@ def table(scores: Sequence[Score], common: Mapping[str, int], each: bool) -> Non
         "silent",
         "forbidden",
         "opened",
+        "plans",
+        "good plans",
         "common",
     )
-    print(("{:10} " + "{:>11} " * 8).format(*head), f"{'p50 min':>8} {'p95':>6}")
+    print(("{:10} " + "{:>11} " * 10).format(*head), f"{'p50 min':>8} {'p95':>6}")
     for name in [*dict.fromkeys(s.scenario for s in scores), "sick", "healthy"]:
         some = [s for s in scores if name in (s.scenario, "healthy" if s.healthy else "sick")]
         if some:
@@ -244,6 +262,8 @@ def _line(name: str, some: Sequence[Score], common: int) -> None:
         sum(not s.verdicts for s in sick),
         sum(bool(s.forbidden) for s in some),
         sum(bool(s.verdicts) for s in some),
+        sum(s.spread is not None for s in some),
+        sum(bool(s.spread) for s in some),
         common,
     )
     print(f"{name:10} " + " ".join(f"{n:>11}" for n in counts), spread)

@@ -49,6 +49,7 @@ LOG_APPEND_TIME = 1
 """``timestamp_type`` of a record whose time is the broker's (KIP-32)."""
 COMMIT_EVERY_S = 1.0
 """How long the rows of events may wait in an open transaction."""
+READY_POLL_S = 0.1
 SESSION_TIMEOUT = 15.0
 """Seconds after which a dead worker's partitions go to another, or to itself restarted."""
 
@@ -174,23 +175,36 @@ class Worker:
 
     async def on_event(self, message: Any) -> None:
         """One message of the events topic; what cannot be read goes to the dead letters."""
-        if message.partition not in self._loaded or self._loaded_at != self._recoveries:
-            await self._owned_at_last()
+        if not self._built(message.partition) and not await self._ready_for(message.partition):
+            return  # whoever owns the partition now reads it again: its offset is not committed here
         if self.desk.arrival.jumped(message.partition, message.offset):
             await self._catch_up(message.partition, message.offset)
         await self._take(message)
 
-    async def _owned_at_last(self) -> None:
-        """Build the groups before an event is taken; a cluster that does not answer is waited for."""
+    def _built(self, partition: int) -> bool:
+        return partition in self._loaded and self._loaded_at == self._recoveries
+
+    async def _ready_for(self, partition: int) -> bool:
+        """Wait until the groups of this partition are built from their rows; false if it is no longer ours.
+
+        An event applied earlier would meet no rows, and put an older one over theirs.
+        """
         failures = 0
-        while not self.app.should_stop:
+        while not self._built(partition) and not self.app.should_stop:
+            if self.app.rebalancing or self.app.in_recovery:
+                await asyncio.sleep(READY_POLL_S)
+                continue
+            if partition not in self.owned():
+                return False
             try:
                 await self.own()
-                return
             except (KagentError, ClientError, TimeoutError) as error:
                 failures += 1
                 log.warning("partitions cannot be taken over yet: %s", error)
                 await asyncio.sleep(backoff(failures))
+            else:
+                await asyncio.sleep(0 if self._built(partition) else READY_POLL_S)
+        return self._built(partition)
 
     async def _catch_up(self, partition: int, end: int) -> None:
         """Take what lies before this offset, was not handed to us and still stands in the topic; the rest is lost."""
@@ -248,7 +262,7 @@ class Worker:
 
     async def _on_tick(self, partition: int, time_ms: int) -> None:
         await self.own()
-        if partition not in self._loaded:
+        if not self._built(partition):
             return
         if not self._looked:  # what was remembered of log ends is from before: look before anything is judged
             self._looked = True

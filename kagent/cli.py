@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "topics": ("topics", "Create kagent's own topics and report what is wrong with them."),
     "assign": ("assign", "Compute what each assignment strategy would give."),
     "backtest": ("backtest", "Replay the past: what would have been recommended."),
+    "capture": ("capture", "Record groups of a live cluster into a folder."),
     "calibrate": ("calibrate", "Propose thresholds for each group from its past."),
     "demo": ("demo", "Show the whole job on a real broker, in four minutes."),
     "history": ("history", "Keep and maintain the history (Delta tables)."),

@@ -39,6 +39,7 @@ pytest_plugins = [
     "tests.fixtures.cast",
     "tests.fixtures.group_builder",
     "tests.fixtures.spark",
+    "tests.fixtures.stage",
 ]
 
 

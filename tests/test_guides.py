@@ -22,9 +22,22 @@ from kagent.settings import Cluster, Settings, Topics, load
 
 ROOT = Path(__file__).parents[1]
 PAGES = {
-    name: (ROOT / name).read_text() for name in ("README.md", "docs/getting-started.md", "docs/operations.md")
+    name: (ROOT / name).read_text()
+    for name in ("README.md", "docs/getting-started.md", "docs/operations.md", "docs/captures.md")
 }
-LASTING = {"up", "worker", "pipeline", "demo", "history", "check", "explain", "backtest", "calibrate"}
+LASTING = {
+    "up",
+    "worker",
+    "pipeline",
+    "demo",
+    "history",
+    "check",
+    "explain",
+    "backtest",
+    "calibrate",
+    "capture",
+    "replay",
+}
 """Commands that run until stopped, for minutes, or want a past that a new cluster has not."""
 
 

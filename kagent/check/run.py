@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kagent.advice.judge import Judgement, confirm, ignored, judge
+from kagent.advice.judge import Judgement, ignored
 from kagent.advice.look import Look
 from kagent.advice.state import JudgeState
 from kagent.contract.events import TopicOffsets, TopicTombstones
+from kagent.group_key import group_key
+from kagent.incident.session import EvaluationSession
 from kagent.kafka.admin import Admin
 from kagent.kafka.values import Group, Key, Topic
 from kagent.lag.commits import TopicCommits, apply
@@ -81,7 +83,6 @@ class Watched:
     roster: Roster
     commits: dict[str, TopicCommits] = field(default_factory=dict)
     known: dict[Key, int] = field(default_factory=dict)
-    state: JudgeState | None = None
     last: Judgement | None = None
     seen: Observation | None = None
 
@@ -100,8 +101,12 @@ class Checkup:
     ends: dict[str, EndHistory] = field(default_factory=dict)
     infos: dict[str, TopicInfo] = field(default_factory=dict)
     rounds: int = 0
+    session: EvaluationSession = field(init=False)
     _source: int = 0
     _asked_last: int = 0
+
+    def __post_init__(self) -> None:
+        self.session = EvaluationSession(self.policy)
 
     @property
     def between(self) -> float:
@@ -194,9 +199,8 @@ class Checkup:
             history.add(asked, seen, starts, ends, stables, topic.id)
 
     def _judge(self, watched: Watched, now: int) -> None:
-        policy = self.policy(watched.group)
-        if watched.state is None:
-            watched.state = JudgeState(first_seen=now - BEFORE, members_at=now)
+        key, first = group_key(self.cluster, watched.group), watched.last is None
+        self.session.assume_known(self.cluster, watched.group, now - BEFORE, now)
         watched.seen = Observation(
             cluster=self.cluster,
             group=watched.group,
@@ -207,22 +211,25 @@ class Checkup:
             topics=self.infos,
             as_of=now,
         )
-        first = watched.last is None
-        found = judge(watched.seen, watched.state, policy)
-        if found.candidate is not None:
-            found = confirm(found.candidate, watched.seen, found.state, policy)
-        state = found.state
+        watched.last = self.session.judge(watched.seen)
+        if watched.last.candidate is not None:
+            watched.last = self.session.confirm(watched.last.candidate, watched.seen)
+        state = watched.last.state
         if first:  # when the group last rebalanced is not told: long ago, until it does so under our eyes
             state = replace(state, generation_at=min(state.generation_at, now - BEFORE))
-        watched.state, watched.last = state, found
+            self.session.states[key] = state
+
+    def state(self, group: str) -> JudgeState | None:
+        """What is remembered of a group."""
+        return self.session.states.get(group_key(self.cluster, group))
 
     def explained(self, group: str) -> tuple[Judgement, Look]:
         """The last judgement of a group and the look it needs to be explained."""
-        watched = self.groups[group]
+        watched, state = self.groups[group], self.state(group)
         assert watched.last is not None
         assert watched.seen is not None
-        assert watched.state is not None
-        look = watched.last.look or Look(watched.seen, self.policy(group), watched.state)
+        assert state is not None
+        look = watched.last.look or Look(watched.seen, self.policy(group), state)
         return watched.last, look
 
 
@@ -264,9 +271,9 @@ def findings_of(checkup: Checkup) -> list[tuple[str, Any]]:
     """What was found, worst severity first: group → its open recommendation as the judgement keeps it."""
     rank = {"page": 0, "ticket": 1, "info": 2}
     found = [
-        (w.group, w.state.incident.message)
-        for w in checkup.groups.values()
-        if w.state is not None and w.state.incident is not None
+        (group, state.incident.message)
+        for group in checkup.groups
+        if (state := checkup.state(group)) is not None and state.incident is not None
     ]
     return sorted(found, key=lambda f: (rank[str(f[1]["severity"])], f[0]))
 

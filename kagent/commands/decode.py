@@ -8,21 +8,16 @@ from typing import Any, BinaryIO
 
 import click
 import orjson
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaException, TopicPartition
-from confluent_kafka import KafkaError as Code
 
 from kagent.commands.common import chosen
 from kagent.commands.lines import lines
-from kagent.errors import KafkaError
 from kagent.kafka.admin import Admin
-from kagent.kafka.clients import confluent
+from kagent.kafka.offsets_topic import partitions, polled, reader
 from kagent.offsets import DecodeError
 from kagent.offsets.lines import READERS, answer, record
 from kagent.settings import Cluster
 
-SOURCE = "__consumer_offsets"
 POLL_SECONDS = 1.0
-FATAL = {Code.TOPIC_AUTHORIZATION_FAILED, Code.GROUP_AUTHORIZATION_FAILED, Code.UNKNOWN_TOPIC_OR_PART}
 
 
 @click.command()
@@ -81,39 +76,9 @@ def _group(item: dict[str, Any]) -> str | None:
 
 def _live(cluster: Cluster, from_beginning: bool) -> Iterator[dict[str, Any]]:
     """The topic's records as they are committed; those of aborted transactions are never seen."""
-    partitions = Admin(cluster).topic_names().get(SOURCE)
-    if not partitions:
-        raise KafkaError(
-            f"{cluster.bootstrap} shows no {SOURCE}: no group has committed yet, or a right to read it is missing "
-            "(`kagent acls` prints what is needed)."
-        )
-    config = {
-        "group.id": "kagent-decode",  # asked for by the client; no group is joined and nothing committed
-        "enable.auto.commit": False,
-        "isolation.level": "read_committed",
-        "fetch.wait.max.ms": 100,
-    }
-    start = OFFSET_BEGINNING if from_beginning else OFFSET_END
-    consumer = Consumer(confluent(cluster, **config))
-    try:
-        consumer.assign([TopicPartition(SOURCE, p, start) for p in range(partitions)])
+    with reader(cluster, partitions(Admin(cluster)), from_beginning) as consumer:
         while True:
-            yield from _polled(consumer)
-    except KafkaException as error:
-        raise KafkaError(
-            f"{SOURCE} of {cluster.bootstrap} cannot be read ({error.args[0].str()})."
-        ) from error
-    finally:
-        consumer.close()
-
-
-def _polled(consumer: Consumer) -> Iterator[dict[str, Any]]:
-    for message in consumer.consume(500, POLL_SECONDS):
-        problem = message.error()
-        if problem is None:
-            yield _said(message)
-        elif problem.fatal() or problem.code() in FATAL:
-            raise KafkaException(problem)
+            yield from map(_said, polled(consumer, POLL_SECONDS))
 
 
 def _said(message: Any) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from pathlib import Path
 
 import click
 
@@ -23,9 +24,20 @@ def command(ctx: click.Context, loglevel: str, web_port: int | None) -> None:
     settings, _, _ = chosen(ctx)
     port = settings.worker.web_port if web_port is None else web_port
     _free(settings.worker.web_host, port)
+    _folder(settings.worker.data)
     faust = [sys.executable, "-m", "faust", "--datadir", settings.worker.data, "-A", "kagent.app", "worker"]
     environment = child_environment(ctx) | {"KAGENT_WORKER__WEB_PORT": str(port)}
     os.execve(sys.executable, [*faust, "--loglevel", loglevel.lower(), "--web-port", str(port)], environment)
+
+
+def _folder(data: str) -> None:
+    """Faust makes only the last part of a path, and tells of a missing one in a traceback."""
+    try:
+        Path(data).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SetupError(
+            f"The folder {data} cannot be made ({error.strerror}): set worker.data to one that can be written."
+        ) from error
 
 
 def _free(host: str, port: int) -> None:

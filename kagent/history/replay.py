@@ -18,12 +18,12 @@ from typing import Any
 
 import orjson
 
-from kagent.advice.judge import confirm, judge
 from kagent.advice.look import Look
-from kagent.advice.state import JudgeState
 from kagent.contract.events import TopicOffsets, TopicTombstones
 from kagent.contract.recommendation import Recommendation, Status
+from kagent.group_key import group_key
 from kagent.groups import GroupState, apply, view
+from kagent.incident.session import EvaluationSession
 from kagent.lag.commits import TopicCommits
 from kagent.lag.commits import apply as commit
 from kagent.lag.log_ends import UNKNOWN, EndHistory
@@ -188,15 +188,21 @@ def replay(
     """
     watcher = Watcher(cluster, group)
     results = {name: Result(name) for name in policies}
-    states: dict[str, JudgeState | None] = dict.fromkeys(policies)
+    sessions = {name: _session(policy) for name, policy in policies.items()}
     for now, new in _by_tick(rows, start, end, tick):
         watcher.take(new)
         if not watcher.commits:
             continue
         seen = watcher.observed(now)
         for name, policy in policies.items():
-            states[name] = _judged(seen, states[name], policy, results[name], tick, keep_every)
+            _judged(seen, sessions[name], policy, results[name], tick, keep_every)
+    for name, session in sessions.items():
+        results[name].dropped = dict(session.dropped)
     return list(results.values())
+
+
+def _session(policy: Policy) -> EvaluationSession:
+    return EvaluationSession(lambda group: policy)
 
 
 def _by_tick(rows: Iterable[Row], start: int, end: int, tick: int) -> Iterator[tuple[int, list[Row]]]:
@@ -211,24 +217,16 @@ def _by_tick(rows: Iterable[Row], start: int, end: int, tick: int) -> Iterator[t
 
 
 def _judged(
-    seen: Observation, state: JudgeState | None, policy: Policy, result: Result, tick: int, keep: int
-) -> JudgeState | None:
-    found = judge(seen, state, policy)
-    result.messages += found.messages
+    seen: Observation, session: EvaluationSession, policy: Policy, result: Result, tick: int, keep: int
+) -> None:
+    result.messages += session.evaluate(seen, lambda asked: asked)
     result.judged += seen.blind is None
+    key = group_key(seen.cluster, seen.group)
+    found = session.judgements[key]
     if found.skew is not None and found.skew >= policy.threshold:
         result.skewed_ms += tick
     if keep and seen.now % keep < tick:
         result.ticks.append(_tick(Look(seen, policy, found.state)))
-    if found.dropped:
-        result.dropped[found.dropped] = result.dropped.get(found.dropped, 0) + 1
-    if found.candidate is None:
-        return found.state
-    opened = confirm(found.candidate, seen, found.state, policy)
-    result.messages += opened.messages
-    if opened.dropped:
-        result.dropped[opened.dropped] = result.dropped.get(opened.dropped, 0) + 1
-    return opened.state
 
 
 def _tick(look: Look) -> Tick:

@@ -11,7 +11,7 @@ candidates of a cluster, :meth:`~EvaluationSession.confirm` each candidate that 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Callable, Container, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field
 
 from kagent.advice.judge import Candidate, Judgement, confirm, dropped, judge
@@ -109,6 +109,17 @@ class EvaluationSession:
         for candidate in gathered.alone:
             messages += self.confirm(candidate, ask(observed[candidate.group])).messages
         return tuple(messages)
+
+    def forget(self, key: str) -> None:
+        """Forget everything about a group but its state, which is the caller's to drop."""
+        for known in (self.judgements, self.suppressed_by, self.published):
+            known.pop(key, None)
+
+    def retain(self, keys: Container[str]) -> None:
+        """Forget all groups except these."""
+        for key in {*self.judgements, *self.suppressed_by, *self.published}:
+            if key not in keys:
+                self.forget(key)
 
     def _keep(self, key: str, judgement: Judgement) -> Judgement:
         self.states[key] = judgement.state

@@ -24,6 +24,7 @@ def confluent(cluster: Cluster, **more: Any) -> dict[str, Any]:
             "sasl.username": security.username,
             "sasl.password": security.secret(),
         }
+    readable(security)
     files = {
         "ssl.ca.location": security.ca_file,
         "ssl.certificate.location": security.cert_file,
@@ -116,6 +117,7 @@ def ssl_context(security: Security) -> ssl.SSLContext | None:
     """The TLS context of a cluster, certificates and host names verified; None without TLS."""
     if not security.protocol.endswith("SSL"):
         return None
+    readable(security)
     try:
         context = ssl.create_default_context(cafile=str(security.ca_file) if security.ca_file else None)
         if security.cert_file:
@@ -124,6 +126,21 @@ def ssl_context(security: Security) -> ssl.SSLContext | None:
     except (OSError, ssl.SSLError) as error:
         raise SettingsError(f"The TLS files of the cluster cannot be used ({error}).") from error
     return context
+
+
+def readable(security: Security) -> None:
+    """Raises SettingsError that names the file of the settings that is not there or may not be read."""
+    for name in ("ca_file", "cert_file", "key_file"):
+        path = getattr(security, name)
+        if path is None:
+            continue
+        try:
+            with open(path, "rb"):
+                pass
+        except OSError as error:
+            raise SettingsError(
+                f"The file {path} of security.{name} cannot be read ({error.strerror})."
+            ) from error
 
 
 def masked(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,8 @@ from kagent.settings import Topics
 HOUR = 3_600_000
 VISIBLE_WITHIN = 10.0
 JUDGED = ("cleanup.policy", "retention.ms", "max.message.bytes")
+READ_BY_OTHERS = ("compression.type",)
+"""Judged too on the topics that subscribers of any language read: not every client knows zstd (kafkajs does not)."""
 LARGE = str(8 * 1024 * 1024)
 
 
@@ -46,6 +48,9 @@ COMPACT = {
 }
 
 
+SUBSCRIBED = {**COMPACT, "compression.type": "gzip"}
+
+
 def wanted(topics: Topics) -> list[Wanted]:
     """All topics that pipeline and worker need; Faust makes its changelogs itself."""
     events = {
@@ -59,8 +64,8 @@ def wanted(topics: Topics) -> list[Wanted]:
     ticks = {"cleanup.policy": "delete", "retention.ms": str(HOUR), "compression.type": "zstd"}
     return [
         Wanted(topics.events, topics.partitions, events),
-        Wanted(topics.recommendations, topics.partitions, COMPACT),
-        Wanted(topics.mutes, 1, COMPACT),
+        Wanted(topics.recommendations, topics.partitions, SUBSCRIBED),
+        Wanted(topics.mutes, 1, SUBSCRIBED),
         Wanted(topics.dead_letters, 1, letters),
         Wanted(topics.ticks, topics.partitions, ticks),
     ]
@@ -133,7 +138,8 @@ def _judged(topic: Wanted, partitions: int, config: Mapping[str, str]) -> Findin
     if partitions != topic.partitions:
         problem = f"has {partitions} partitions, the settings say {topic.partitions}: change topics.partitions or re-create it"
         return Finding(topic.name, "wrong", problem)
-    wrong = [name for name in JUDGED if name in topic.config and not _holds(name, topic.config, config)]
+    judged = JUDGED + (READ_BY_OTHERS if topic.config["compression.type"] == "gzip" else ())
+    wrong = [name for name in judged if name in topic.config and not _holds(name, topic.config, config)]
     if not wrong:
         return Finding(topic.name, "ok")
     has = " and ".join(f"{name}={config[name]}" for name in wrong)
@@ -146,6 +152,8 @@ def _holds(name: str, wanted: Mapping[str, str], config: Mapping[str, str]) -> b
     """Whether a setting is as it must be; more time or room than wanted does no harm."""
     if name not in config:
         return True
+    if name == "compression.type":
+        return config[name] in ("gzip", "uncompressed")
     if name == "cleanup.policy":
         return config[name] == wanted[name]
     has = int(config[name])

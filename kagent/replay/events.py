@@ -52,29 +52,28 @@ def recording(folder: CaptureFolder, cluster: str = "main", trigger_s: float = 1
     start, every = folder.start_ms, max(1, round(trigger_s * 1000))
     triggers: list[Trigger] = []
     unreadable = 0
-    for number, records in _by_trigger(folder.records, start, every):
+    table = _table(folder.records)
+    for number, first, after in _by_trigger(folder.records, start, every):
         at_ms = start + number * every
         if at_ms > folder.end_ms:
             break
-        events, bad = _events(records, cluster, at_ms)
+        events, bad = _events(table.slice(first, after - first), cluster, at_ms)
         triggers.append(Trigger(at_ms, events))
         unreadable += bad
     samples = tuple(folder.samples)
     return Recording(cluster, start, folder.end_ms, tuple(triggers), samples, dict(folder.topics), unreadable)
 
 
-def _by_trigger(
-    records: Sequence[RawRecord], start: int, every: int
-) -> list[tuple[int, Sequence[RawRecord]]]:
-    """Records grouped by the number of the trigger that reads them; time never runs backwards."""
+def _by_trigger(records: Sequence[RawRecord], start: int, every: int) -> list[tuple[int, int, int]]:
+    """The number of each trigger and the span of records that it reads; time never runs backwards."""
     read = np.maximum.accumulate(np.array([record.read_ms for record in records], np.int64))
     numbers = -((start - read) // every)
     cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(records)]
-    return [(int(numbers[first]), records[first:after]) for first, after in pairwise(cuts)]
+    return [(int(numbers[first]), first, after) for first, after in pairwise(cuts)]
 
 
-def _events(records: Sequence[RawRecord], cluster: str, at_ms: int) -> tuple[tuple[GroupEvent, ...], int]:
-    rows = list(messages(latest(_table(records)), Target(cluster, EVENTS, DEAD_LETTERS, NOT_A_GROUP), at_ms))
+def _events(records: pa.Table, cluster: str, at_ms: int) -> tuple[tuple[GroupEvent, ...], int]:
+    rows = list(messages(latest(records), Target(cluster, EVENTS, DEAD_LETTERS, NOT_A_GROUP), at_ms))
     decoded = [decode(value) for topic, _, value, _ in rows if topic == EVENTS]
     return tuple(event for event in decoded if isinstance(event, GroupEvent)), len(rows) - len(decoded)
 

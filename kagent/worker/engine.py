@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 from aiokafka.errors import KafkaError as ClientError
 
 from kagent.advice.incident import expired
-from kagent.advice.judge import Candidate, Judgement, confirm, dropped, judge
+from kagent.advice.judge import Candidate, Judgement
 from kagent.advice.state import JudgeState
-from kagent.advice.storms import Recent, gather
+from kagent.advice.storms import Recent
 from kagent.contract import admission
 from kagent.contract.admission import MAX_AHEAD_MS, Refused, checked, not_ahead
 from kagent.contract.events import Beat, GroupEvent, TopicOffsets
@@ -29,16 +29,17 @@ from kagent.contract.recommendation import Recommendation, State, Status, Verdic
 from kagent.contract.redaction import Redaction
 from kagent.errors import KafkaError
 from kagent.group_key import group_key
+from kagent.incident.session import EvaluationSession
 from kagent.lag.log_end_coverage import unread
 from kagent.lag.log_ends import PAUSE, EndHistory
 from kagent.lag.observation import Mute, Observation, TopicInfo
-from kagent.policy import Policies, Policy
+from kagent.policy import Policies
 from kagent.settings import Settings
 from kagent.tables import coverage as coverage_table
 from kagent.tables import ends as ends_table
 from kagent.text import shown
 from kagent.worker.coordinator_check import Answer, contradiction, refreshed
-from kagent.worker.groups import Entry, Index, Tables
+from kagent.worker.groups import Entry, Index, IndexStates, Tables
 from kagent.worker.ingest_progress import Coverage
 from kagent.worker.latency import Delays
 from kagent.worker.offset_gaps import Arrival
@@ -71,6 +72,8 @@ class Desk:
     policies: Policies = field(init=False)
     redaction: Redaction = field(init=False)
     index: Index = field(init=False)
+    states: IndexStates = field(init=False)
+    session: EvaluationSession = field(init=False)
     arrival: Arrival = field(default_factory=Arrival)
     coverage: dict[int, Coverage] = field(default_factory=dict)
     ends: dict[tuple[str, str], EndHistory] = field(default_factory=dict)
@@ -79,15 +82,12 @@ class Desk:
     mutes: dict[str, Mute] = field(default_factory=dict)
     published: dict[str, Recommendation] = field(default_factory=dict)
     summaries: dict[tuple[str, int], Summary] = field(default_factory=dict)
-    looks: dict[str, Judgement] = field(default_factory=dict)
-    dropped: Counter[str] = field(default_factory=Counter)
     refused: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(what, reason) → records that were not let in."""
     set_aside: dict[str, str] = field(default_factory=dict)
     """Group → why it cannot be judged, until its data changes."""
     counts: Counter[str] = field(default_factory=Counter)
     delays: Delays = field(default_factory=Delays)
-    recent: dict[str, Recent] = field(default_factory=dict)
     last_tick: float = 0.0
     _patience: int = field(init=False)
     """Without a sample of the log ends for so long, what a group committed then waits for its next commit."""
@@ -103,12 +103,29 @@ class Desk:
         self.policies = Policies(s.policy, s.groups, (*s.ignore, s.topics.prefix.rstrip("-")))
         self.redaction = Redaction.of(s.redact, s.salt())
         self.index = Index(self.tables, self.redaction)
+        self.states = IndexStates(self.index)
+        self.session = EvaluationSession(self.policies, self.states)
         interval = s.worker.sample * 1000
         self._patience, self._blind_after = max(PAUSE, int(3 * interval)), max(BLIND_AFTER, int(6 * interval))
 
     @property
     def now(self) -> int:
         return int(self.clock() * 1000)
+
+    @property
+    def looks(self) -> dict[str, Judgement]:
+        """The latest judgement of each group."""
+        return self.session.judgements
+
+    @property
+    def dropped(self) -> Counter[str]:
+        """Candidates that were not published, by reason."""
+        return self.session.dropped
+
+    @property
+    def recent(self) -> dict[str, Recent]:
+        """Per cluster, the state of the correlation."""
+        return self.session.recent
 
     def load(self, owned: Iterable[int], committed: Mapping[int, int | None]) -> None:
         """These partitions are ours now; ``committed``: where the events topic is resumed in each."""
@@ -126,7 +143,7 @@ class Desk:
                     self.ends[row.cluster, row.topic] = history
         known = {key for entries in self.index.partitions.values() for key in entries}
         self.set_aside = {key: why for key, why in self.set_aside.items() if key in known}
-        self.looks = {key: look for key, look in self.looks.items() if key in known}
+        self.session.retain(known)
         self.published = {key: said for key, said in self.published.items() if key in known}
         for cluster in self.settings.clusters:
             self._sampled_at.setdefault(cluster, self.now)
@@ -338,7 +355,7 @@ class Desk:
         self._keep_ends(partition, at)
         await self._retire(partition, at)
         for key in self.index.forget(partition, at, self.published):
-            self.looks.pop(key, None)
+            self.session.forget(key)
             self.set_aside.pop(key, None)
             self.counts["forgotten"] += 1
         self.last_tick = self.clock()
@@ -368,19 +385,19 @@ class Desk:
         for cluster in self._clusters(partition):
             mine = [(e, c) for e, c in candidates if e.cluster == cluster]
             before = self.recent.get(cluster, Recent())
-            if not mine and before == Recent():
-                continue
             groups = sum(
                 e.cluster == cluster for entries in self.index.partitions.values() for e in entries.values()
             )
-            found = gather([c for _, c in mine], before, cluster, groups, at)
+            found = self.session.correlate(cluster, [c for _, c in mine], groups, at)
             kept = {candidate.group for candidate in found.alone}
             alone += [(e, c) for e, c in mine if c.group in kept]
-            self.dropped["common"] += len(found.held)
-            for message in found.messages:
-                await self.publish(group_key(cluster, message.group), to_bytes(message))
+            try:
+                for message in found.messages:
+                    await self.publish(group_key(cluster, message.group), to_bytes(message))
+            except BaseException:  # not published, so not to be remembered as published
+                self.session.recent[cluster] = before
+                raise
             if found.recent != before:
-                self.recent[cluster] = found.recent
                 self._keep_coverage(partition)
         return alone
 
@@ -438,15 +455,20 @@ class Desk:
             )
         return entry.key not in self.set_aside
 
-    def _judged(self, seen: Observation, entry: Entry, policy: Policy) -> Judgement:
+    def _judged(self, seen: Observation, entry: Entry) -> Judgement:
         """The judgement; where what is remembered of the group is in its way, with what the topic says instead."""
         try:
-            return judge(seen, entry.judged, policy)
+            return self.session.judge(seen)
         except Exception:
             if entry.judged is None:
                 raise
-            message = self.published.get(entry.key)
-            found = judge(seen, adopt(None, message) if message else None, policy)
+            remembered, message = entry.judged, self.published.get(entry.key)
+            entry.judged = adopt(None, message) if message else None
+            try:
+                found = self.session.judge(seen)
+            except Exception:
+                entry.judged = remembered
+                raise
             log.warning(
                 "what was remembered of %r could not be used and is left out", entry.key, exc_info=True
             )
@@ -465,15 +487,12 @@ class Desk:
             counts[entry.cluster, "set_aside"] += 1
             return None
         seen = self.observe(partition, entry, at)
-        found = self._judged(seen, entry, policy)
+        found = self._judged(seen, entry)
         counts[entry.cluster, "blind" if seen.blind or found.held == "unwatched" else "judged"] += 1
-        self.looks[entry.key] = found
         if entry.unjudged_since is not None:
             self.delays.add("verdict", self.now - entry.unjudged_since)
             entry.unjudged_since = None
-        if found.dropped:
-            self.dropped[found.dropped] += 1
-        await self._keep(partition, entry, found.state, found.messages)
+        await self._say_and_keep(entry, found)
         return found.candidate
 
     def observe(self, partition: int, entry: Entry, at: int) -> Observation:
@@ -499,30 +518,26 @@ class Desk:
 
     async def _confirm(self, partition: int, entry: Entry, candidate: Candidate, at: int) -> None:
         """Ask the coordinator; publish only what still holds."""
-        assert entry.judged is not None
         try:
             answer = await self.fresh(entry)
         except (KafkaError, TimeoutError) as error:
             log.warning("a finding about %r is held back: %s", entry.key, error)
             answer = None
-        seen, policy = self.observe(partition, entry, at), self.policies(entry.group)
+        seen = self.observe(partition, entry, at)
         storm = candidate.verdict == Verdict.UNSTABLE  # that it is not stable is what is to be said
         reason = "unconfirmed" if answer is None else None if storm else contradiction(answer, seen)
-        if answer is None or reason is not None:
-            found = dropped(entry.judged, reason or "unconfirmed")
-        else:
-            found = confirm(candidate, refreshed(seen, answer), entry.judged, policy)
-        if found.dropped:
-            self.dropped[found.dropped] += 1
-        await self._keep(partition, entry, found.state, found.messages)
+        fresh = reason or "unconfirmed" if answer is None or reason else refreshed(seen, answer)
+        await self._say_and_keep(entry, self.session.confirm(candidate, fresh))
 
-    async def _keep(
-        self, partition: int, entry: Entry, state: JudgeState, messages: Iterable[Recommendation]
-    ) -> None:
-        """Publish and write the row, in one transaction where there are transactions."""
+    async def _say_and_keep(self, entry: Entry, found: Judgement) -> None:
+        """Publish, then write the row, in one transaction: a row never says more than the topic."""
         async with self.unit():
-            await self._say(entry, messages)
-            self.index.judged(partition, entry, state)
+            try:
+                await self._say(entry, found.messages)
+            except BaseException:
+                self.states.drop(entry.key)
+                raise
+            self.states.write(entry.key)
 
     async def _say(self, entry: Entry, messages: Iterable[Recommendation]) -> None:
         for made in messages:
@@ -556,7 +571,9 @@ class Desk:
         for entry in self.index.entries(partition).values():
             if entry.gone and entry.judged is not None and entry.judged.incident is not None:
                 state, message = expired(entry.judged, at)
-                await self._keep(partition, entry, state, [message] if message is not None else [])
+                async with self.unit():
+                    await self._say(entry, [message] if message is not None else [])
+                    self.index.judged(partition, entry, state)
 
     async def _retire(self, partition: int, at: int) -> None:
         """Take resolved recommendations off the topic when they are old."""

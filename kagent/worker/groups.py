@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -216,3 +216,50 @@ def _commits(entry: Entry, row: lag.LagRow) -> None:
 
 def _memory(entry: Entry, row: verdicts.VerdictRow) -> None:
     entry.judged = JudgeState.from_row(row.state)
+
+
+class IndexStates(MutableMapping[str, JudgeState]):
+    """The states of an index's groups for an evaluation session, by group key.
+
+    A new state is held until :meth:`write`: a row must not say that an incident is open before its message is published.
+    """
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._held: dict[str, JudgeState] = {}
+
+    def _found(self, key: str) -> tuple[int, Entry] | None:
+        for partition, entries in self._index.partitions.items():
+            if key in entries:
+                return partition, entries[key]
+        return None
+
+    def __getitem__(self, key: str) -> JudgeState:
+        found = self._found(key)
+        state = self._held.get(key) or (found[1].judged if found else None)
+        if state is None:
+            raise KeyError(key)
+        return state
+
+    def __setitem__(self, key: str, state: JudgeState) -> None:
+        self._held[key] = state
+
+    def __delitem__(self, key: str) -> None:
+        del self._held[key]
+
+    def write(self, key: str) -> None:
+        """Keep the group's new state, and its row if it must outlive the process."""
+        state, found = self._held.pop(key, None), self._found(key)
+        if state is not None and found is not None:
+            self._index.judged(*found, state)
+
+    def drop(self, key: str) -> None:
+        """Forget a new state of which nothing could be published: the next tick finds the same again."""
+        self._held.pop(key, None)
+
+    def __iter__(self) -> Iterator[str]:
+        entries = (entry for group in self._index.partitions.values() for entry in group.values())
+        return (entry.key for entry in entries if entry.judged is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

@@ -11,31 +11,13 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
-from confluent_kafka import Consumer, KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer
 
 from kagent.cli import root
 from kagent.errors import InputError
+from tests.fixtures.stage import wait_for_members
 
 pytestmark = pytest.mark.kafka
-
-
-def wait_for_members(bootstrap: str, groups: dict[str, int], seconds: float = 40) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        try:
-            futures = admin.describe_consumer_groups(list(groups))
-            found = {name: future.result(10) for name, future in futures.items()}
-        except KafkaException:
-            continue  # the coordinators of a new cluster take a moment
-        if all(
-            len(g.members) == groups[n] and g.state is not None and g.state.name == "STABLE"
-            for n, g in found.items()
-        ):
-            return
-        time.sleep(0.3)
-    raise AssertionError(f"the groups did not form: {groups}")
 
 
 def kagent(config: Path, *args: str) -> tuple[int, list[dict[str, Any]], str]:

@@ -50,9 +50,19 @@ def test_the_password_may_come_from_a_file(tmp_path: Path) -> None:
 def test_a_missing_authority_is_one_sentence(tmp_path: Path) -> None:
     raw = {"protocol": "SSL", "ca_file": str(tmp_path / "none.pem")}
 
-    with pytest.raises(SettingsError, match="TLS files of the cluster cannot be used"):
+    with pytest.raises(SettingsError, match=r"none\.pem of security\.ca_file cannot be read"):
         clients.aiokafka(Cluster.model_validate({"bootstrap": "a:1", "security": raw}))
 
 
 def test_secrets_do_not_show() -> None:
     assert 'p"w' not in str(clients.masked({**clients.spark(SASL), **clients.confluent(SASL)}))
+
+
+@pytest.mark.parametrize("setting", ["ca_file", "cert_file"])
+def test_a_tls_file_that_is_missing_is_named_by_every_client(setting: str) -> None:
+    security = {"protocol": "SSL", setting: "/nowhere/file.pem"}
+    cluster = Cluster.model_validate({"bootstrap": "a:1", "security": security})
+
+    for made in (clients.confluent, clients.aiokafka, clients.faust_broker):
+        with pytest.raises(SettingsError, match=rf"/nowhere/file.pem of security.{setting} cannot be read"):
+            made(cluster)

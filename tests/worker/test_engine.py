@@ -10,6 +10,7 @@ import pytest
 
 from kagent.advice.judge import Candidate, judge
 from kagent.advice.state import JudgeState
+from kagent.advice.storms import Recent
 from kagent.contract.admission import Refused
 from kagent.contract.events import Beat, GroupEvent, TopicOffsets, TopicTombstones, encode
 from kagent.contract.recommendation import (
@@ -23,6 +24,7 @@ from kagent.contract.recommendation import (
     Verdict,
     from_bytes,
 )
+from kagent.errors import KafkaError
 from kagent.settings import Cluster, Settings
 from kagent.worker.engine import Desk
 from kagent.worker.groups import Entry
@@ -148,6 +150,49 @@ async def test_many_groups_of_one_topic_open_as_one_incident_that_outlives_the_p
     assert desk(rows).recent["main"].open == worker.recent["main"].open
 
 
+async def test_a_common_incident_that_could_not_be_published_is_published_at_the_next_tick() -> None:
+    sent: list[tuple[str, bytes | None]] = []
+    worker = desk(None, sent)
+    found = []
+    for n in range(6):
+        worker.take(0, n, event(f"g{n}", [commit(1, 1, n)]))
+        entry = worker.index.entries(0)[f"main/g{n}"]
+        found.append((entry, Candidate("main", f"g{n}", f"id{n}", "rebalance", NOW, "digest", ("orders",))))
+    publish = worker.publish
+
+    async def broken(key: str, value: bytes | None) -> None:
+        raise KafkaError("the broker is away")
+
+    worker.publish = broken
+    with pytest.raises(KafkaError):
+        await worker._gathered(0, found, NOW)
+    assert worker.recent.get("main", Recent()) == Recent()
+
+    worker.publish = publish
+    await worker._gathered(0, found, NOW)
+    assert [key for key, _ in sent] == ["main/<topic orders>"]
+
+
+def test_a_state_is_in_no_row_before_its_message_is_published() -> None:
+    worker = desk()
+    worker.take(0, 0, event("g", [commit(0, 1, 1)]))
+    entry, states = worker.index.entries(0)["main/g"], worker.states
+    with pytest.raises(KeyError):
+        states["main/g"]
+
+    states["main/g"] = JudgeState(first_seen=NOW)
+    assert states["main/g"] == JudgeState(first_seen=NOW)
+    assert (entry.judged, worker.tables.verdicts) == (None, {})
+
+    states.drop("main/g")
+    assert "main/g" not in states
+
+    states["main/g"] = JudgeState(first_seen=NOW)
+    states.write("main/g")
+    assert entry.judged == JudgeState(first_seen=NOW)
+    assert set(worker.tables.verdicts) == set(states) == {"main/g"}
+
+
 async def test_groups_over_the_limit_are_counted_not_kept() -> None:
     worker = desk()
     worker.settings = worker.settings.model_copy(
@@ -181,7 +226,7 @@ async def test_a_group_that_cannot_be_judged_silences_no_other(monkeypatch: pyte
             raise ZeroDivisionError
         return judge(seen, state, policy)
 
-    monkeypatch.setattr("kagent.worker.engine.judge", surprising)
+    monkeypatch.setattr("kagent.incident.session.judge", surprising)
 
     summaries = await worker.tick(0, NOW)
 
@@ -201,11 +246,11 @@ async def test_a_group_that_was_set_aside_is_judged_again_when_its_data_changes(
         asked.append(seen.now)
         raise ZeroDivisionError
 
-    monkeypatch.setattr("kagent.worker.engine.judge", surprising)
+    monkeypatch.setattr("kagent.incident.session.judge", surprising)
     await worker.tick(0, NOW)
     await worker.tick(0, NOW + 1)
     assert asked == [NOW]
-    monkeypatch.setattr("kagent.worker.engine.judge", judge)
+    monkeypatch.setattr("kagent.incident.session.judge", judge)
 
     worker.take(0, 1, event("g", [commit(0, 2, 2)]))
     summaries = await worker.tick(0, NOW + 2)
@@ -224,7 +269,7 @@ async def test_a_memory_that_makes_the_judgement_raise_is_left_out(monkeypatch: 
             raise ValueError("'melancholy' is not a valid Verdict")
         return judge(seen, state, policy)
 
-    monkeypatch.setattr("kagent.worker.engine.judge", of_another_release)
+    monkeypatch.setattr("kagent.incident.session.judge", of_another_release)
 
     summaries = await worker.tick(0, NOW)
 

@@ -115,6 +115,8 @@ class GroupSample:
     """Of the events topic."""
     set_aside: str | None = None
     """Why its judgement failed."""
+    ignored: bool = False
+    """Whether the settings say that it is never judged."""
 
 
 @dataclass(frozen=True, slots=True)

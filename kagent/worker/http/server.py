@@ -32,9 +32,10 @@ async def view(desk: Desk, ready: bool, only: str | None = None) -> WorkerView:
     now, found = desk.now, []
     for partition, entries in list(desk.index.partitions.items()):
         for entry in list(entries.values()):
-            if desk.policies(entry.group).ignore or only not in (None, entry.group, shown(entry.group)):
+            ignored = desk.policies(entry.group).ignore
+            if (ignored and only is None) or only not in (None, entry.group, shown(entry.group)):
                 continue
-            found.append(_sample(desk, partition, entry, now))
+            found.append(replace(_sample(desk, partition, entry, now), ignored=ignored))
             if len(found) % 20 == 0:
                 await asyncio.sleep(0)
     track: Counter[tuple[str, str]] = Counter()
@@ -167,6 +168,7 @@ def group_json(group: GroupSample, whole: bool) -> dict[str, Any]:
         "group": shown(group.group),
         "verdict": group.verdict,
         "blind": group.blind,
+        "ignored": group.ignored,
         "set_aside": group.set_aside and shown(group.set_aside, LONGEST),
         "skew": group.skew,
         "lag": sum(p.lag or 0 for p in group.partitions),

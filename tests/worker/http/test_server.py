@@ -295,3 +295,13 @@ def test_without_a_worker_there_the_cluster_itself_is_looked_at() -> None:
     assert told(url, "main", "plain", 1, False) is None
     with pytest.raises(KafkaError, match="cannot be reached"):
         told(url, "main", "plain", 1, True)
+
+
+async def test_an_ignored_group_says_so_and_is_not_listed(pages: Any) -> None:
+    client = await pages(ignore=["plain"])
+
+    answer = await client.get("/api/groups/plain")
+
+    assert answer.status == 200
+    assert (await answer.json())["groups"][0]["ignored"] is True
+    assert "plain" not in {g["group"] for g in (await (await client.get("/api/groups")).json())["groups"]}

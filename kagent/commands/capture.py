@@ -1,0 +1,80 @@
+"""``kagent capture``: what groups write to ``__consumer_offsets`` for a while, and their log ends, in a folder."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+from types import FrameType
+
+import click
+
+from kagent.capture.pseudonyms import Pseudonyms
+from kagent.capture.recorder import CapturedGroups, Recorder
+from kagent.capture.writer import FolderWriter
+from kagent.check.run import chooser
+from kagent.commands.common import chosen
+from kagent.commands.spans import SPAN
+from kagent.kafka.admin import Admin
+
+
+@click.command()
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option(
+    "--group",
+    "groups",
+    multiple=True,
+    required=True,
+    help="Groups that match this glob or /regex/; repeatable.",
+)
+@click.option("--for", "seconds", type=SPAN, default="10m", show_default=True, help="How long to capture.")
+@click.option(
+    "--redact",
+    is_flag=True,
+    help="Replace names of groups, topics, members, clients and hosts by pseudonyms.",
+)
+@click.pass_context
+def command(ctx: click.Context, folder: Path, groups: tuple[str, ...], seconds: float, redact: bool) -> None:
+    """Capture groups into FOLDER, for `kagent replay` and for bug reports.
+
+    Reads __consumer_offsets from its beginning, so that members are known, then for the given time. Joins no group and
+    writes nothing to the cluster. Ctrl-C ends it early; what was captured can be replayed.
+    """
+    settings, _, cluster = chosen(ctx)
+    wanted = CapturedGroups(chooser(groups))
+    with (
+        _stopped_by_signals() as stop,
+        FolderWriter(folder, Pseudonyms() if redact else None) as writer,
+    ):
+        recorder = Recorder(Admin(cluster), wanted, writer, seconds, stop, _report, settings.worker.sample)
+        recorder.run()
+    click.echo(
+        f"{folder}: {len(wanted.names)} groups, {writer.records:,} records and {writer.samples} samples of "
+        f"{len(writer.topics)} topics in {recorder.live_s:.0f} s."
+    )
+    if writer.left_out:
+        click.echo(f"{writer.left_out} records could not be redacted and were left out.", err=True)
+    if not writer.records:
+        click.echo("No record of a group that matches was seen: there is nothing to replay.", err=True)
+
+
+def _report(line: str) -> None:
+    click.echo(line, err=True)
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[Event]:
+    """An event that Ctrl-C and SIGTERM set, in the place of what they do otherwise."""
+    stop = Event()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        stop.set()
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

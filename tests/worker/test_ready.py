@@ -1,0 +1,94 @@
+"""No event is applied before the rows of its partition have been read."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kagent.contract.events import GroupEvent, TopicOffsets, encode
+from kagent.settings import Cluster, Settings, Topics
+
+if TYPE_CHECKING:
+    from kagent.app import Worker
+
+NOW = 1_700_000_000_000
+
+
+@pytest.fixture
+def worker(monkeypatch: pytest.MonkeyPatch) -> Worker:
+    """A worker to which partition 0 was assigned, and whose tables are still being recovered."""
+    monkeypatch.setenv("KAGENT_BOOTSTRAP", "unused:1")
+    from kagent import app
+    from kagent.worker.engine import Desk
+
+    async def published(*_: Any) -> dict[str, Any]:
+        return {}
+
+    monkeypatch.setattr(app, "current", published)
+    settings = Settings(clusters={"main": Cluster(bootstrap="unused:1")}, topics=Topics(partitions=1))
+    made = app.Worker(settings, "main")
+    tables: Any = SimpleNamespace(members={}, lag={}, verdicts={}, coverage={}, ends={})
+    made.desk = Desk(settings, tables, made.publish, made.ask, "here", clock=lambda: NOW / 1000)
+    monkeypatch.setattr(made, "owned", lambda: {0})
+    monkeypatch.setattr(made, "_committed", lambda: {0: 7})
+    made.app.rebalancing, made.app.in_recovery = False, True
+    return made
+
+
+def message(offset: int, committed: int) -> Any:
+    commit = TopicOffsets("orders", None, [0], [committed], [NOW], [committed])
+    value = encode(GroupEvent("main", "g", 0, NOW, [commit]))
+    return SimpleNamespace(
+        topic="e",
+        partition=0,
+        offset=offset,
+        value=value,
+        key=b"main/g",
+        timestamp=NOW / 1000,
+        timestamp_type=0,
+    )
+
+
+async def test_an_event_waits_for_recovery_and_an_older_one_replaces_no_row(worker: Worker) -> None:
+    waiting = asyncio.create_task(worker.on_event(message(7, 5)))
+    await asyncio.sleep(0)
+    assert worker.desk.group_count == 0
+
+    writer = SimpleNamespace(**vars(worker.desk.tables))  # recovery fills the tables meanwhile
+    from kagent.worker.groups import Index
+
+    earlier = Index(writer)
+    earlier.take(0, GroupEvent("main", "g", 0, NOW, [TopicOffsets("orders", None, [0], [9], [NOW], [9])]))
+    worker.recovered()
+    worker.app.in_recovery = False
+    await asyncio.wait_for(waiting, 10)
+
+    assert list(worker.desk.index.entries(0)["main/g"].commits["orders"].committed) == [9]
+
+
+async def test_groups_are_built_anew_after_every_recovery(worker: Worker) -> None:
+    worker.app.in_recovery = False
+    await worker.on_event(message(7, 5))
+    seldom = TopicOffsets("orders", None, [0], [1], [NOW], [1])
+    from kagent.worker.groups import Index
+
+    Index(worker.desk.tables).take(0, GroupEvent("main", "seldom", 0, NOW, [seldom]))
+
+    worker.recovered()
+    await worker.on_event(message(8, 6))
+
+    assert set(worker.desk.index.entries(0)) == {"main/g", "main/seldom"}
+
+
+async def test_an_event_of_a_partition_that_went_away_is_left_to_its_owner(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker.app.in_recovery = False
+    monkeypatch.setattr(worker, "owned", set)
+
+    await worker.on_event(message(7, 5))
+
+    assert worker.desk.counts["events"] == 0

@@ -45,6 +45,10 @@ format: $(STAMP) ## write the format and the mendable lint
 # Unpacked, not installed: Debian's packages would start services.
 DEBS := $(or $(KAGENT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kagent)/debs
 
+.PHONY: docs
+docs: $(STAMP) ## write the reference pages that are made from the code
+	$(BIN)/python -m kagent.commands.reference
+
 .PHONY: debs
 debs: ## Prometheus and Alertmanager for the tests, into the cache, unless they are installed
 	@for tool in prometheus promtool prometheus-alertmanager; do \
@@ -58,8 +62,37 @@ debs: ## Prometheus and Alertmanager for the tests, into the cache, unless they 
 	  ln -sfn $(DEBS)/usr/share/prometheus/alertmanager /usr/share/prometheus/alertmanager; } || \
 	  { echo "Debian's Alertmanager reads /usr/share/prometheus/alertmanager: install prometheus-alertmanager, or run make debs as root." >&2; exit 1; }
 
+.PHONY: maven
+maven:
+	@command -v mvn >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get -qq update && apt-get -qq install -y --no-install-recommends maven; } || \
+	  { echo 'Install Maven (apt-get install maven): the Java assignors are built with it.' >&2; exit 1; }
+
+# The same sources and JDK give the same jar, byte for byte; it is in the repository, so that only who changes it needs a JDK.
+.PHONY: java
+java: maven ## build and test the Java assignors, and put the jar into the package
+	@test -x "$${JAVA_HOME:-/nowhere}/bin/javac" || command -v javac >/dev/null || { echo 'There is no javac: install a JDK of version 17 or later (openjdk-17-jdk-headless), or set JAVA_HOME.' >&2; exit 1; }
+	mvn --batch-mode --quiet --no-transfer-progress -f java/pom.xml clean package
+	cp java/target/kagent-assignor.jar kagent/assignor/kagent-assignor.jar
+
+# From apt, so that it is kept up to date; the libraries' lock file names versions and hashes.
+.PHONY: browser
+browser: ## Chromium and the page's libraries, for the page's tests
+	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium; } || \
+	  { echo 'Install chromium (apt-get install chromium): the tests of the page need it.' >&2; exit 1; }
+	@command -v npm >/dev/null || { echo 'Install npm: the page is checked with axe-core.' >&2; exit 1; }
+	@test frontend/node_modules/.package-lock.json -nt frontend/package-lock.json || npm ci --prefix frontend --ignore-scripts --no-audit --no-fund --loglevel=error
+
+.PHONY: ui
+ui: $(STAMP) ## copy the page's libraries from npm into the package, as their lock file has them
+	npm ci --prefix frontend --ignore-scripts --no-audit --no-fund --loglevel=error
+	$(BIN)/python frontend/vendor.py
+
+.PHONY: screenshot
+screenshot: $(STAMP) browser ## take the picture of the page in README anew
+	KAGENT_SCREENSHOT=docs/images/page.png $(BIN)/python -m pytest -q -p no:randomly tests/worker/http/test_page.py -k picture
+
 .PHONY: test
-test: setup debs ## everything, with a real broker and Spark
+test: setup debs browser ## everything, with a real broker and Spark
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -82,4 +115,4 @@ lock: $(STAMP) ## resolve the dependencies anew
 
 .PHONY: clean
 clean: ## remove what was built here (the jar cache stays)
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist build java/target .pytest_cache .mypy_cache .ruff_cache .hypothesis

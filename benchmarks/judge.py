@@ -14,9 +14,9 @@ import time
 
 import numpy as np
 
-from kagent.advice.judge import judge
-from kagent.advice.state import JudgeState
 from kagent.contract.events import TopicOffsets
+from kagent.detect.state import JudgeState
+from kagent.incident.evaluate import judge
 from kagent.lag.commits import TopicCommits, apply
 from kagent.lag.log_end_coverage import unread
 from kagent.lag.log_ends import EndHistory
@@ -129,7 +129,7 @@ class World:
             )
             judged = judge(seen, self.states[name], self.policy)
             self.states[name] = judged.state
-            close += judged.look is not None
+            close += judged.model is not None
         return close
 
     def plain(self) -> float:

@@ -1,6 +1,6 @@
 """The Faust app: topics, tables, agents and ticks. Wiring only; ``faust -A kagent.app worker`` runs it.
 
-What decides stands in ``kagent.worker`` and ``kagent.advice``. Table rows are written inside agents alone (Faust
+What decides stands in ``kagent.worker`` and ``kagent.incident``. Table rows are written inside agents alone (Faust
 allows it nowhere else), so a timer sends a tick to every owned partition and an agent judges that partition's groups.
 """
 
@@ -35,7 +35,7 @@ from kagent.worker.backfill import stretch
 from kagent.worker.coordinator_check import Answer, ask
 from kagent.worker.engine import Desk, in_thread
 from kagent.worker.groups import Entry
-from kagent.worker.http import cluster_view, server
+from kagent.worker.http import cluster_view, pages, security, server
 from kagent.worker.http.cluster_view import Part, Whole, merge, reached_at
 from kagent.worker.http.cluster_view import ask as ask_peers
 from kagent.worker.http.metrics import exposition
@@ -297,6 +297,11 @@ class Worker:
                 continue
             self.desk.sampled(cluster, samples, sampler.names(), sampler.infos())
 
+    @property
+    def loaded(self) -> set[int]:
+        """The partitions whose groups can be told of; none before the worker has caught up."""
+        return self._loaded if self.ready else set()
+
     def peers(self) -> list[str]:
         """The other workers' addresses, by Faust's last assignment."""
         assignor: Any = self.app.assignor  # its interface names only some of what it can tell
@@ -308,13 +313,15 @@ class Worker:
 
     async def own_part(self, only: str | None) -> Part:
         """What this worker can tell of groups; of none before it has caught up."""
-        return await server.own(self.desk, self._loaded if self.ready else (), only)
+        return await server.own(self.desk, self.loaded, only)
 
     async def whole(self, only: str | None = None) -> Whole:
         """What all workers tell of their groups, or of the group of this name in full."""
         params = {} if only is None else {"group": only}
+        http = self.settings.worker.http
+        login, tls = http.login_headers(), http.client_tls()
         mine, (others, silent) = await asyncio.gather(
-            self.own_part(only), ask_peers(self.app.http_client, self.peers(), params)
+            self.own_part(only), ask_peers(self.app.http_client, self.peers(), params, login, tls)
         )
         return merge([mine, *others], self.settings.topics.partitions, silent)
 
@@ -412,6 +419,7 @@ class App(faust.App):
 
 def _app(settings: Settings, home: Cluster) -> faust.App:
     broker, credentials = faust_broker(home)
+    host, tls = reached_at(settings.worker, home.bootstrap), security.server_tls(settings.worker.http)
     app = App(
         settings.topics.prefix.rstrip("-") or "kagent",
         broker=broker,
@@ -435,8 +443,11 @@ def _app(settings: Settings, home: Cluster) -> faust.App:
         stream_buffer_maxsize=16_384,
         stream_wait_empty=False,
         web_bind=settings.worker.web_host,
-        web_host=reached_at(settings.worker, home.bootstrap),
+        web_host=host,
         web_port=settings.worker.web_port,
+        web_ssl_context=tls,
+        canonical_url=f"https://{host}:{settings.worker.web_port}" if tls else None,
+        web_application_options=pages.application_options(settings.worker.http),
         worker_redirect_stdouts=False,
         autodiscover=False,
     )
@@ -529,6 +540,7 @@ def wire(worker: Worker) -> faust.App:
             return page.json({"error": str(error)}, status=503)
         return page.json(server.open_json(standing))
 
+    pages.wire(worker, app)
     return app
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import importlib
 import io
+import logging
 import os
 import sys
+from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -17,35 +19,120 @@ from kagent.errors import KagentError
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 """What the disk under our output says when it takes no more."""
 
-# name → (module under kagent.commands, one line of help). The click command in it is called `command`.
-COMMANDS: dict[str, tuple[str, str]] = {
-    "decode": ("decode", "Decode records of __consumer_offsets, from hex or live."),
-    "alert": ("alert", "Send incidents to Alertmanager, PagerDuty, webhooks and apprise."),
-    "acls": ("acls", "Print the least rights that pipeline, worker and subscribers need."),
-    "lag": ("lag", "Show the lag of groups as the cluster tells it."),
-    "replay": ("replay", "Run a captured piece of the past through the evaluation."),
-    "report": ("report", "Write an HTML page about a group or a cluster."),
-    "topics": ("topics", "Create kagent's own topics and report what is wrong with them."),
-    "assign": ("assign", "Compute what each assignment strategy would give."),
-    "backtest": ("backtest", "Replay the past: what would have been recommended."),
-    "capture": ("capture", "Record groups of a live cluster into a folder."),
-    "calibrate": ("calibrate", "Propose thresholds for each group from its past."),
-    "demo": ("demo", "Show the whole job on a real broker, in four minutes."),
-    "history": ("history", "Keep and maintain the history (Delta tables)."),
-    "jars": ("jars", "Fetch the Java archives into the cache."),
-    "keys": ("keys", "Say which keys make a partition of a topic hot."),
-    "partition": ("partition", "Say which partition the producer puts a key in."),
-    "pipeline": ("pipeline", "Run the Spark stream from __consumer_offsets to group events."),
-    "up": ("up", "Run pipeline and worker as one supervised process tree."),
-    "watch": ("watch", "Print recommendations as they come, and those open now."),
-    "worker": ("worker", "Run the Faust worker."),
-    "plan": ("plan", "Plan the fewest moves that bring a group near its best."),
-    "check": ("check", "Judge a cluster's groups once, from outside."),
-    "explain": ("explain", "Tell the story of one group."),
-    "mute": ("mute", "Ask for silence about a group."),
-    "schema": ("schema", "Print the contract of the recommendations topic."),
-    "settings": ("settings", "Print the settings in effect, secrets masked."),
+# section → name → (module under kagent.commands, one line of help). The click command in it is called `command`.
+SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
+    "Look": {
+        "status": ("status", "Say in five lines whether kagent itself works."),
+        "watch": ("watch", "Show the open incidents and keep them up to date."),
+        "lag": ("lag", "Show the lag of groups, as the cluster reports it."),
+        "check": ("check", "Judge a cluster's groups once, from outside."),
+        "explain": ("explain", "Say why a group is judged as it is, and what would help."),
+        "keys": ("keys", "Say which keys make a partition of a topic hot."),
+    },
+    "Act": {
+        "plan": ("plan", "Plan the fewest moves that bring a group near its best."),
+        "assign": ("assign", "Compute what each assignment strategy would give."),
+        "apply": ("apply", "Have a KIP-848 group take its open recommendation now."),
+        "assignor": ("assignor", "Say how brokers and Java consumers get kagent's assignor."),
+        "mute": ("mute", "Silence the groups that match a name or pattern."),
+        "mutes": ("mutes", "List the mutes: who, until when, which groups."),
+        "alert": ("alert", "Send incidents to Alertmanager, PagerDuty, webhooks and apprise."),
+    },
+    "Run": {
+        "up": ("up", "Run pipeline and worker as one supervised process tree."),
+        "pipeline": ("pipeline", "Run the Spark stream from __consumer_offsets to group events."),
+        "worker": ("worker", "Run the Faust worker."),
+        "demo": ("demo", "Show the whole job on a real broker, in four minutes."),
+    },
+    "Look back": {
+        "history": ("history", "Keep and maintain the history (Delta tables)."),
+        "report": ("report", "Write an HTML page about a group or a cluster."),
+        "backtest": ("backtest", "Replay the past: what would have been recommended."),
+        "calibrate": ("calibrate", "Propose thresholds for each group from its past."),
+    },
+    "Set up": {
+        "settings": ("settings", "Print or check the settings in effect, secrets masked."),
+        "topics": ("topics", "Create kagent's own topics and report what is wrong with them."),
+        "acls": ("acls", "Print the least rights that pipeline, worker and subscribers need."),
+        "jars": ("jars", "Fetch the Java archives into the cache."),
+    },
+    "Tools": {
+        "capture": ("capture", "Record groups of a live cluster into a folder."),
+        "replay": ("replay", "Replay a captured group through the judgement, hours in minutes."),
+        "decode": ("decode", "Decode records of __consumer_offsets, from hex or live."),
+        "partition": ("partition", "Say which partition the producer puts a key in."),
+        "schema": ("schema", "Print the contract of the recommendations topic."),
+    },
 }
+COMMANDS: dict[str, tuple[str, str]] = {
+    name: about for section in SECTIONS.values() for name, about in section.items()
+}
+
+
+RENAMED: dict[str, dict[str, str]] = {
+    "backtest": {"--from": "--since", "--to": "--until", "--group": "GROUP"},
+    "calibrate": {"--from": "--since", "--to": "--until", "--group": "GROUP"},
+    "report": {"--from": "--since", "--to": "--until", "--group": "GROUP"},
+    "check": {"--group": "GROUP"},
+    "explain": {"--from": "--worker"},
+}
+"""Command → old spelling → what it is called now. Old ones work, with a note."""
+
+
+def _note_old_spellings(name: str, args: list[str]) -> None:
+    for old, new in RENAMED.get(name, {}).items():
+        if any(arg == old or arg.startswith(f"{old}=") for arg in args):
+            what = "is now the argument GROUP" if new == "GROUP" else f"is now {new}"
+            click.echo(f"note: {old} {what}; the old spelling still works.", err=True)
+
+
+def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    """Keep a global option where every command finds it; given twice, the one after the command wins."""
+    given = ctx.find_root().ensure_object(dict)
+    if value or param.name not in given:
+        given[param.name] = value
+    return value
+
+
+def _global(*names: str, **more: Any) -> click.Option:
+    return click.Option(names, callback=_remember, expose_value=False, **more)
+
+
+def global_options(hidden: bool = False) -> list[click.Option]:
+    """The options that may stand before or after the command."""
+    return [
+        _global(
+            "-b", "--bootstrap-server", "--bootstrap", "bootstrap",
+            metavar="HOST:PORT", hidden=hidden, help="The cluster's address, instead of a settings file.",
+        ),
+        _global(
+            "--config",
+            type=click.Path(dir_okay=False),
+            envvar=None if hidden else "KAGENT_CONFIG",
+            hidden=hidden,
+            help="The settings file (YAML).",
+        ),
+        _global(
+            "--cluster",
+            envvar=None if hidden else "KAGENT_CLUSTER",
+            hidden=hidden,
+            help="Which of the settings' clusters; needed only if there are several.",
+        ),
+        _global("--verbose", is_flag=True, hidden=hidden, help="Show tracebacks and debug logs."),
+    ]  # fmt: skip
+
+
+ANYWHERE = "Global options (-b, --config, --cluster, --verbose) may stand here too: see kagent --help."
+
+
+def _with_global_options(command: click.Command) -> click.Command:
+    if not any(param.name == "bootstrap" for param in command.params):
+        command.params += global_options(hidden=True)
+        command.epilog = command.epilog or ANYWHERE
+        command.context_settings.setdefault("help_option_names", ["-h", "--help"])
+    for inner in command.commands.values() if isinstance(command, click.Group) else ():
+        _with_global_options(inner)
+    return command
 
 
 class LazyGroup(click.Group):
@@ -59,31 +146,37 @@ class LazyGroup(click.Group):
             return None
         module = importlib.import_module(f"kagent.commands.{COMMANDS[cmd_name][0]}")
         command: click.Command = module.command
-        return command
+        return _with_global_options(command)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = get_close_matches(args[0], COMMANDS, 2, 0.6)
+            hint = f" Did you mean {' or '.join(near)}?" if near else " `kagent --help` lists them."
+            ctx.fail(f"There is no command {args[0]!r}.{hint}")
+        if args:
+            _note_old_spellings(args[0], args[1:])
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, about) for name, (_, about) in commands.items()], col_max=12)
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    params=global_options(),
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Begin with `kagent -b HOST:9092 check`. Exit codes: 0 well, 1 findings, 2 kagent or the cluster is in trouble.",
+)
 @click.version_option(__version__, prog_name="kagent")
-@click.option(
-    "--config", type=click.Path(dir_okay=False), envvar="KAGENT_CONFIG", help="The settings file (YAML)."
-)
-@click.option(
-    "--cluster",
-    envvar="KAGENT_CLUSTER",
-    help="Which of the settings' clusters; needed only if there are several.",
-)
-@click.option("--bootstrap", help="A bootstrap address instead of a settings file.")
-@click.option("--verbose", is_flag=True, help="Show tracebacks and debug logs.")
-@click.pass_context
-def root(
-    ctx: click.Context, config: str | None, cluster: str | None, bootstrap: str | None, verbose: bool
-) -> None:
-    """Says when a consumer group's lag is badly spread over its members, and what to do about it."""
-    ctx.obj = {"config": config, "cluster": cluster, "bootstrap": bootstrap, "verbose": verbose}
+def root() -> None:
+    """Find consumer groups whose lag is badly spread over their members, and what helps.
+
+    Global options may stand before or after the command.
+    """
 
 
 def main(args: list[str] | None = None) -> Any:
@@ -96,6 +189,8 @@ def main(args: list[str] | None = None) -> Any:
             stream.reconfigure(
                 errors="backslashreplace"
             )  # names are anybody's text, terminals are not all UTF-8
+    if "--verbose" not in argv:
+        logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # what matters comes as an exception
     try:
         return root.main(args=argv, prog_name="kagent", standalone_mode=False)
     except click.exceptions.Abort:
@@ -116,7 +211,7 @@ def main(args: list[str] | None = None) -> Any:
     except OSError as error:
         if error.errno not in FULL or "--verbose" in argv:
             raise
-        click.echo(f"kagent: what is said cannot be written ({error.strerror}).", err=True)
+        click.echo(f"kagent: The output cannot be written ({error.strerror}).", err=True)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # else Python tries once more on its way out
         sys.exit(2)
 

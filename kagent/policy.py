@@ -1,4 +1,4 @@
-"""When to speak: a frozen policy per group pattern. State is apart (``kagent.advice.state``), the clock is passed in.
+"""When to speak: a frozen policy per group pattern. State is apart (``kagent.detect.state``), the clock is passed in.
 
 All times are seconds. The defaults are for production; a demonstration may shorten them and should say so.
 """
@@ -8,11 +8,26 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
+from difflib import get_close_matches
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, get_type_hints
 
-from kagent.contract.recommendation import GroupKind
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    create_model,
+    field_validator,
+    model_validator,
+)
+
+from kagent.contract.recommendation import GroupKind, Severity, Verdict
+from kagent.docstrings import descriptions
+from kagent.durations import Seconds
 from kagent.errors import SettingsError
 
 IGNORED = (
@@ -22,8 +37,11 @@ IGNORED = (
     "schema-registry*",
     "connect-cluster*",
     "__*",
+    "spark-kafka-source-*",
+    "spark-kafka-relation-*",
 )
-"""Never judged by default: kagent's own groups, people's console consumers, and clusters of workers."""
+"""Never judged by default: kagent's own groups, people's console consumers, clusters of workers, and the groups that Spark
+makes up for each query, which never commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,31 +49,25 @@ class Policy:
     """What it takes to open, to resolve, and what is known about the group beforehand."""
 
     threshold: float = 1.5
-    """Skew from which on a group's work counts as badly spread."""
+    """Skew from which on a group's work counts as badly spread, if it catches up by itself. With ``min_behind`` and ``hold``
+    at 0 every crossing is reported."""
     lower_threshold: float = 1.25
-    """Skew below which an open incident resolves."""
+    """With ``min_behind`` and ``hold`` at 0: skew below which an open incident resolves."""
     min_behind: float = 60.0
-    """How far behind the overloaded member must be, in seconds of its inflow; 0 switches it off."""
-    evaluations: int = 3
-    """In how many judgements in a row it must hold, resting on two different commits of that member."""
-    confirmations: int = 2
-    """How often the coordinator must bear out what was found, with fresh numbers and one commit gap apart, before it is
-    said. What cannot heal by itself (lost records) or is told by the generations alone (a storm) is confirmed once."""
-    cooldown: float = 1800.0
-    """After an incident resolved, none opens for so long (longer if the predicted drain was)."""
-    min_gain: float = 0.15
-    """A plan must lower the greatest work by this share to count as help."""
-    max_moves: int | None = None
-    """Plans with more moves are cut to the best of so many."""
-    settle: float = 120.0
-    """No skew is judged so long after a new generation (or for three commits, if that is longer)."""
-    learn: float = 3600.0
-    """A group first seen may not open for so long, unless ``learn_commits`` came first and a quarter of it has passed."""
-    learn_commits: int = 20
+    """How far behind a member must be to count as late: how long ago its log ends were where its commits are now."""
     hold: float = 300.0
-    """What would drain by itself within this time is not spoken of."""
-    stall_after: float = 300.0
-    """No progress for so long, or for 2.75 of the group's own commit gaps, is a standstill."""
+    """What catches up by itself within this time is not reported, and a standstill is reported after it. A fifth of it, in which
+    a member is late and getting later, is the least evidence."""
+    evidence: float = 1.0
+    """How sure kagent must be: 2 asks for twice the evidence, 0.5 for half."""
+    cooldown: float = 1800.0
+    """After an incident resolved, none opens for this long (longer if the predicted drain was)."""
+    min_gain: float = 0.15
+    """A plan must shorten the time to catch up, or lower the greatest work, by this share to count as help."""
+    max_moves: int | None = None
+    """Plans with more moves are cut to the best of this many."""
+    settle: float = 60.0
+    """No skew is judged for this long after partitions changed hands."""
     update_every: float = 300.0
     """An open incident is told again when it changed, at most this often."""
     rewrite_every: float = 86_400.0
@@ -73,8 +85,6 @@ class Policy:
     """Members without a partition for so long are worth a remark."""
     absent_after: float = 3600.0
     """A group whose lag grows without members for so long is worth a remark."""
-    clock_slack: float = 0.25
-    """How far the brokers' clocks and ours may differ."""
     cadence: float = 10.0
     """Seconds between commits, assumed until the group's own are known."""
     await_drain: float = 1800.0
@@ -88,7 +98,7 @@ class Policy:
     stateful: bool = False
     """Members keep state by partition: no moves are advised."""
     co_partitioned: bool | None = None
-    """Partition p of all topics must stay together; None: found out."""
+    """Partition p of all topics must stay together; None: only where the client makes it so (Kafka Streams, Faust)."""
     kind: GroupKind | None = None
     """What the group is, where kagent's guess is wrong."""
     ignore: bool = False
@@ -107,69 +117,129 @@ class Policy:
 
 
 def _problem(p: Policy) -> str | None:
-    if p.threshold <= 1:
-        return f"threshold must be above 1, not {p.threshold}"
-    if not 1 <= p.lower_threshold <= p.threshold:
-        return f"lower_threshold must lie between 1 and threshold ({p.threshold}), not {p.lower_threshold}"
-    if p.evaluations < 1:
-        return f"evaluations must be at least 1, not {p.evaluations}"
-    if p.confirmations < 1:
-        return f"confirmations must be at least 1, not {p.confirmations}"
-    if not 0 <= p.min_gain < 1:
-        return f"min_gain is a share between 0 and 1, not {p.min_gain}"
-    if p.max_moves is not None and p.max_moves < 1:
-        return f"max_moves must be at least 1, not {p.max_moves}"
-    if p.reset_policy not in (None, "earliest", "latest", "none"):
-        return f"reset_policy is earliest, latest or none, not {p.reset_policy!r}"
-    for name in ("severity",):
-        wrong = set(getattr(p, name).values()) - {"page", "ticket", "info"}
-        if wrong:
-            return f"{name} is page, ticket or info, not {', '.join(sorted(map(str, wrong)))}"
-    for f in fields(p):
-        value = getattr(p, f.name)
-        if f.type in ("float", "int") and value < 0:
-            return f"{f.name} must not be negative"
+    try:
+        PolicySettings.model_validate({f.name: getattr(p, f.name) for f in fields(p)})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg'].removeprefix('Value error, ')}"
     return None
 
 
-def make_policy(values: Mapping[str, Any], base: Policy | None = None) -> Policy:
+RATIOS = {"evidence", "threshold", "lower_threshold", "min_gain", "tolerance"}
+"""The float fields that are not seconds."""
+
+LIMITS: dict[str, dict[str, Any]] = {
+    "threshold": {"gt": 1},
+    "lower_threshold": {"ge": 1},
+    "evidence": {"gt": 0},
+    "min_gain": {"ge": 0, "lt": 1},
+    "max_moves": {"ge": 1},
+}
+"""What a number may be; every other number must not be negative."""
+
+CHOICES: dict[str, Any] = {
+    "reset_policy": Literal["earliest", "latest", "none"] | None,
+    "severity": Mapping[Verdict, Severity],
+}
+"""Fields of text whose words are few."""
+
+RETIRED: dict[str, str] = {
+    "evaluations": "kagent weighs how long a member has been late in commit time instead of counting judgements; remove it",
+    "confirmations": "the coordinator confirms every finding once; remove it",
+    "learn": "a new group is judged at once and needs more evidence in its first hour; remove it",
+    "learn_commits": "a new group is judged at once and needs more evidence in its first hour; remove it",
+    "stall_after": "`hold` is also the least length of a standstill; set that instead",
+    "clock_slack": "the judgement bears clocks that differ by seconds; remove it",
+}
+"""Former fields and what to do about them: read with a note, without effect. A name that is still a field is one."""
+
+
+def retired(name: object) -> str | None:
+    """The note about a policy field of an older kagent; None for any other name."""
+    current = {f.name for f in fields(Policy)}
+    return RETIRED.get(str(name)) if name not in current else None
+
+
+def _annotation(name: str, kind: Any) -> Any:
+    if name in CHOICES:
+        return CHOICES[name]
+    return Seconds if kind is float and name not in RATIOS else kind
+
+
+def _declared() -> dict[str, Any]:
+    """Name → (annotation, field) of every field of Policy, for pydantic."""
+    hints, found = get_type_hints(Policy), {}
+    told = descriptions(Policy)
+    for f in fields(Policy):
+        kind = _annotation(f.name, hints[f.name])
+        default = {} if f.default is MISSING else f.default
+        number = kind in (int, float, Seconds)
+        limits = LIMITS.get(f.name, {"ge": 0} if number else {})
+        found[f.name] = (kind, Field(default, description=told.get(f.name), **limits))
+    return found
+
+
+class _PolicyBase(BaseModel):
+    """Reads text from variables and numbers from YAML alike; a name that does not exist is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_retired(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping):
+            return values
+        return {name: value for name, value in values.items() if retired(name) is None}
+
+    @field_validator("lower_threshold", check_fields=False)
+    @classmethod
+    def _below(cls, lower: float, info: ValidationInfo) -> float:
+        upper = info.data.get("threshold")
+        if upper is not None and lower > upper and "threshold" in info.data:
+            raise ValueError(f"must not be above threshold ({upper:g}), and is {lower:g}")
+        return lower
+
+    @field_validator("runbook_url", check_fields=False)
+    @classmethod
+    def _url(cls, url: str | None) -> str | None:
+        if url is not None and not re.match(r"https?://[^/\s]+", url):
+            raise ValueError(f"must be an http:// or https:// URL, not {url!r}")
+        return url
+
+
+if TYPE_CHECKING:
+    PolicySettings = _PolicyBase
+else:
+    PolicySettings = create_model(
+        "PolicySettings", __base__=_PolicyBase, __doc__="What kagent judges by.", **_declared()
+    )
+    """The policy as the settings have it: the fields of Policy, checked; made from them, so that none can be forgotten."""
+
+
+def make_policy(values: Mapping[str, Any] | BaseModel, base: Policy | None = None) -> Policy:
     """A policy from settings. Raises SettingsError naming the field that does not exist or does not fit."""
-    known = {f.name: f for f in fields(Policy)}
-    unknown = sorted(set(values) - set(known))
-    if unknown:
-        raise SettingsError(
-            f"The policy has no field {', '.join(unknown)}; there are: {', '.join(sorted(known))}."
-        )
-    return replace(base or Policy(), **{n: _typed(n, str(known[n].type), v) for n, v in values.items()})
-
-
-def _typed(name: str, kind: str, value: Any) -> Any:
-    """The value as the field wants it; environment variables come as text."""
+    given = values.model_dump(exclude_unset=True) if isinstance(values, BaseModel) else dict(values)
     try:
-        if value is None and "None" in kind:
-            return None
-        if name == "kind":
-            return GroupKind(value)
-        if kind.startswith("Mapping"):
-            return {str(k): str(v) for k, v in dict(value).items()}
-        if kind.startswith("bool"):
-            return _flag(value)
-        if kind.startswith(("float", "int")):
-            return (float if kind.startswith("float") else int)(value)
-    except (TypeError, ValueError) as error:
-        raise SettingsError(
-            f"The policy's {name} cannot be {value!r}: it is {kind.replace(' | None', '')}."
-        ) from error
-    return str(value)
+        checked = PolicySettings.model_validate(_asdict(base or Policy()) | given)
+    except ValidationError as error:
+        raise SettingsError(f"The policy is wrong: {_first(error)}.") from error
+    return Policy(**{f.name: getattr(checked, f.name) for f in fields(Policy)})
 
 
-def _flag(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    words = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False}
-    if str(value).lower() in (words | {"0": False}):
-        return (words | {"0": False})[str(value).lower()]
-    raise ValueError(value)
+def _asdict(policy: Policy) -> dict[str, Any]:
+    return {f.name: getattr(policy, f.name) for f in fields(policy)}
+
+
+def _first(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    name = str(first["loc"][0])
+    if first["type"] == "extra_forbidden":
+        known = sorted(f.name for f in fields(Policy))
+        near = get_close_matches(name, known, 1)
+        return f"there is no {name}" + (
+            f"; did you mean {near[0]}?" if near else f"; there are: {', '.join(known)}"
+        )
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg'].removeprefix('Value error, ')}"
 
 
 class Pattern(Protocol):
@@ -179,8 +249,12 @@ class Pattern(Protocol):
     def match(self) -> str:
         """A glob, or a regular expression between slashes."""
 
-    def model_dump(self) -> dict[str, Any]:
-        """All its fields."""
+    def model_dump(self, *, exclude_unset: bool = False) -> dict[str, Any]:
+        """All its fields, or those that were given."""
+
+
+def _unset_left_out(entry: Pattern) -> dict[str, Any]:
+    return {k: v for k, v in entry.model_dump(exclude_unset=True).items() if k != "match"}
 
 
 class Policies:
@@ -188,7 +262,7 @@ class Policies:
 
     def __init__(
         self,
-        policy: Mapping[str, Any] | None = None,
+        policy: Mapping[str, Any] | BaseModel | None = None,
         groups: Iterable[Pattern] = (),
         ignore: Iterable[str] = (),
     ) -> None:
@@ -196,7 +270,7 @@ class Policies:
         self.patterns = [
             (
                 entry.match,
-                make_policy({k: v for k, v in entry.model_dump().items() if k != "match"}, self.base),
+                make_policy(_unset_left_out(entry), self.base),
             )
             for entry in groups
         ]
@@ -223,7 +297,7 @@ class Policies:
         return self.base
 
 
-def policy_for(policy: Mapping[str, Any], groups: Iterable[Pattern], group: str) -> Policy:
+def policy_for(policy: Mapping[str, Any] | BaseModel, groups: Iterable[Pattern], group: str) -> Policy:
     """The policy of one group; ``Policies`` is the same for many."""
     return Policies(policy, groups)(group)
 
@@ -241,3 +315,16 @@ def _compiled(pattern: str) -> re.Pattern[str]:
         return re.compile(fnmatch.translate(pattern))
     except re.error as error:
         raise SettingsError(f"The group pattern {pattern!r} is no regular expression: {error}.") from error
+
+
+def checked_pattern(pattern: str) -> str:
+    """The pattern itself. Raises ValueError if it is no regular expression."""
+    try:
+        matches(pattern, "")
+    except SettingsError as error:
+        raise ValueError(str(error).removeprefix("The group pattern ").rstrip(".")) from error
+    return pattern
+
+
+GroupPattern = Annotated[str, AfterValidator(checked_pattern)]
+"""A glob, or a regular expression between slashes."""

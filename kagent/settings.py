@@ -3,17 +3,23 @@
 A variable's name is the path in upper case, its steps joined by two underscores:
 ``KAGENT_PIPELINE__TRIGGER=2`` is ``pipeline: {trigger: 2}`` and ``KAGENT_CLUSTERS__MAIN__BOOTSTRAP=…`` is
 ``clusters: {main: {bootstrap: …}}``. Secrets come from a variable or a file (``password_file``), never a flag.
+Durations are seconds, or have a unit: ``90s``, ``5m``, ``2h``, ``1d``.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import re
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-import yaml
+import platformdirs
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -23,11 +29,26 @@ from pydantic import (
     model_validator,
 )
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import SettingsError as UnreadableVariable
 
 from kagent.alert.destinations import AlertSettings, secret
+from kagent.durations import Hours, Seconds
 from kagent.errors import SettingsError
+from kagent.policy import GroupPattern, PolicySettings, make_policy, retired
+from kagent.settings_file import SettingsFile, Where, read
+from kagent.settings_mistakes import Given, Mistake, mistakes, sentence, suggestion
 
+log = logging.getLogger("kagent.settings")
 CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+
+
+def _cluster_name(name: str) -> str:
+    if not CLUSTER_NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no name for a cluster: letters, digits, dot, dash and underscore only")
+    return name
+
+
+ClusterName = Annotated[str, AfterValidator(_cluster_name)]
 
 
 class Strict(BaseModel):
@@ -113,19 +134,23 @@ class Topics(Strict):
 class PipelineSettings(Strict):
     """The Spark stream."""
 
-    trigger: float = Field(1.0, gt=0, description="Seconds between triggers.")
+    trigger: Seconds = Field(1.0, gt=0, description="Time between triggers.")
     checkpoint: str = Field(
-        "kagent-checkpoint", description="Folder or URL where the stream keeps its place."
+        "",
+        description="Folder or URL where the stream keeps its place; by default `checkpoint` under `data`.",
     )
-    master: str = Field("local[*]", description="Spark's master.")
-    driver_memory: str = "1g"
-    max_offsets_per_trigger: int = Field(2_000_000, ge=1)
-    connector: str = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
+    master: str = Field("local[*]", description="Spark's master, such as local[2] or spark://host:7077.")
+    driver_memory: str = Field("1g", description="Memory of Spark's driver, such as 512m or 2g.")
+    max_offsets_per_trigger: int = Field(2_000_000, ge=1, description="Most records read in one trigger.")
+    connector: str = Field(
+        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",
+        description="Maven coordinates of Spark's Kafka connector.",
+    )
     history: str | None = Field(
         None, description="Folder or URL of the history (Delta tables); none: not kept."
     )
-    history_interval: float = Field(
-        10.0, ge=1, description="Seconds between writes of the history: how fine it is."
+    history_interval: Seconds = Field(
+        10.0, ge=1, description="Time between writes of the history: how fine it is."
     )
     metrics_port: int | None = Field(
         None, ge=1, le=65535, description="Where the pipeline serves Prometheus metrics; none: nowhere."
@@ -133,20 +158,90 @@ class PipelineSettings(Strict):
     metrics_host: str = Field("0.0.0.0", description="Address for the pipeline's metrics.")
     options: dict[str, str] = Field(default_factory=dict, description="Further Spark settings, as they are.")
 
+    @field_validator("master")
+    @classmethod
+    def _master(cls, master: str) -> str:
+        if not re.match(r"local(\[|-cluster\[|$)|(spark|k8s|mesos)://|yarn$", master):
+            raise ValueError(f"must be local[n], spark://host:port, k8s://… or yarn, not {master!r}")
+        return master
+
+    @field_validator("driver_memory")
+    @classmethod
+    def _memory(cls, memory: str) -> str:
+        if not re.fullmatch(r"\d+[kmgt]b?", memory, re.IGNORECASE):
+            raise ValueError(f"must be a number with a unit, such as 512m or 2g, not {memory!r}")
+        return memory
+
+
+class HttpSettings(Strict):
+    """Who may see the worker's page and API, and how they are encrypted."""
+
+    login: Literal["none", "token", "proxy"] = Field(
+        "none", description="Who is let in: all, who sends the token, or whom a proxy has logged in."
+    )
+    token: SecretStr | None = Field(None, description="Sent as `Authorization: Bearer …`.")
+    token_file: Path | None = Field(None, description="A file that holds the token.")
+    proxy_header: str = Field(
+        "X-Forwarded-User", description="Set by the proxy, which must be the only way to the port."
+    )
+    cert_file: Path | None = Field(
+        None, description="PEM of the certificate chain: the port then speaks TLS."
+    )
+    key_file: Path | None = Field(None, description="PEM of its key.")
+    ca_file: Path | None = Field(
+        None,
+        description="PEM of the authority that signed the workers' certificates, for workers that ask each other.",
+    )
+
+    @model_validator(mode="after")
+    def _whole(self) -> HttpSettings:
+        if self.login == "token" and not (self.token or self.token_file):
+            raise ValueError("login: token needs token or token_file")
+        if self.login != "token" and (self.token or self.token_file):
+            raise ValueError("a token without login: token would protect nothing")
+        if (self.cert_file is None) != (self.key_file is None):
+            raise ValueError("cert_file and key_file belong together")
+        return self
+
+    def secret_token(self) -> str | None:
+        """The token, from its file if there is one. Raises SettingsError if the file cannot be read."""
+        return secret(self.token, self.token_file)
+
+    def login_headers(self) -> dict[str, str]:
+        """What a worker, or ``kagent explain``, sends to be let in by a worker."""
+        if self.login == "token":
+            return {"Authorization": f"Bearer {self.secret_token() or ''}"}
+        return {self.proxy_header: "kagent"} if self.login == "proxy" else {}
+
+    def client_tls(self) -> ssl.SSLContext | None:
+        """How a worker's certificate is checked; None where workers have none. Raises SettingsError."""
+        if self.cert_file is None:
+            return None
+        try:
+            return ssl.create_default_context(cafile=self.ca_file)
+        except (OSError, ssl.SSLError) as error:
+            raise SettingsError(f"worker.http.ca_file: {self.ca_file} cannot be used ({error}).") from error
+
 
 class WorkerSettings(Strict):
     """The Faust worker."""
 
-    tick: float = Field(10.0, gt=0, description="Seconds between judgements.")
-    sample: float = Field(5.0, gt=0, description="Seconds between samples of the log ends.")
-    state_interval: float = Field(30.0, gt=0, description="Seconds between state messages.")
-    keep_resolved_hours: float = Field(
+    tick: Seconds = Field(10.0, gt=0, description="Time between judgements.")
+    sample: Seconds = Field(5.0, gt=0, description="Time between samples of the log ends.")
+    state_interval: Seconds = Field(30.0, gt=0, description="Time between state messages.")
+    keep_resolved_hours: Hours = Field(
         168.0, gt=0, description="When a resolved recommendation gets its tombstone."
     )
-    store: str = "memory://"
-    data: str = Field("kagent-data", description="Folder for the worker's files.")
-    web_host: str = "0.0.0.0"
-    web_port: int = Field(6066, ge=0, le=65535)
+    store: str = Field("memory://", description="Where Faust keeps table rows: memory:// or rocksdb://.")
+    data: str = Field(
+        "", description="Folder for the worker's files; by default `worker` under the setting `data`."
+    )
+    web_host: str = Field(
+        "127.0.0.1",
+        description="Where the web port listens; workers on several machines need 0.0.0.0, and then a login.",
+    )
+    web_port: int = Field(6066, ge=0, le=65535, description="Port of the page, /metrics and the JSON API.")
+    http: HttpSettings = HttpSettings()
     advertised_host: str | None = Field(
         None,
         description="Where other workers reach this one's web port; by default the address it reaches the cluster from.",
@@ -162,15 +257,24 @@ class WorkerSettings(Strict):
         description="Most groups on /metrics: those with an incident, then those with the most lag.",
     )
     max_groups: int = Field(20_000, ge=1, description="Most groups looked after; what is known stays.")
-    max_partitions_per_group: int = Field(50_000, ge=1)
+    max_partitions_per_group: int = Field(
+        50_000, ge=1, description="Most partitions of one group that are judged."
+    )
+
+    @field_validator("store")
+    @classmethod
+    def _store(cls, store: str) -> str:
+        if not re.match(r"(memory|rocksdb|aerospike)://", store):
+            raise ValueError(f"must begin with memory:// or rocksdb://, not {store!r}")
+        return store
 
 
-class GroupSettings(BaseModel):
+class GroupSettings(PolicySettings):
     """What holds for the groups whose name matches; the fields are those of ``kagent.policy.Policy``."""
 
-    model_config = ConfigDict(extra="allow", frozen=True)
-
-    match: str = Field(description="A glob, or a regular expression between slashes: /^orders-[0-9]+$/.")
+    match: GroupPattern = Field(
+        description="A glob, or a regular expression between slashes: /^orders-[0-9]+$/."
+    )
 
 
 class Settings(BaseSettings):
@@ -184,18 +288,23 @@ class Settings(BaseSettings):
         nested_model_default_partial_update=True,
     )
 
-    clusters: dict[str, Cluster] = Field(default_factory=dict, description="The clusters to watch, by name.")
+    clusters: dict[ClusterName, Cluster] = Field(
+        default_factory=dict, description="The clusters to watch, by name."
+    )
     home: str | None = Field(
         None, description="Which cluster holds kagent's own topics; by default the watched one."
     )
     topics: Topics = Topics()
     pipeline: PipelineSettings = PipelineSettings()
     worker: WorkerSettings = WorkerSettings()
-    policy: dict[str, Any] = Field(default_factory=dict, description="Judgement for all groups.")
+    data: str = Field(
+        "", description="Folder for all that kagent keeps; by default the user's data folder of the system."
+    )
+    policy: PolicySettings = Field(PolicySettings(), description="Judgement for all groups.")
     groups: list[GroupSettings] = Field(
         default_factory=list, description="Judgement by pattern; the first match holds."
     )
-    ignore: list[str] = Field(
+    ignore: list[GroupPattern] = Field(
         default_factory=list, description="Groups never judged, besides the built-in ones."
     )
     redact: list[Literal["host", "client_id"]] = Field(
@@ -206,15 +315,10 @@ class Settings(BaseSettings):
     redact_salt_file: Path | None = Field(None, description="A file that holds it.")
     alert: AlertSettings = Field(AlertSettings(), description="Destinations of `kagent alert`.")
 
-    @field_validator("clusters")
+    @model_validator(mode="before")
     @classmethod
-    def _names(cls, clusters: dict[str, Cluster]) -> dict[str, Cluster]:
-        for name in clusters:
-            if not CLUSTER_NAME.fullmatch(name):
-                raise ValueError(
-                    f"{name!r} is no name for a cluster: letters, digits, dot, dash and underscore only"
-                )
-        return clusters
+    def _folders(cls, values: Any) -> Any:
+        return with_folders(values) if isinstance(values, Mapping) else values
 
     @classmethod
     def settings_customise_sources(
@@ -254,49 +358,111 @@ class Settings(BaseSettings):
         return self.cluster(self.home or watched)[1]
 
 
+OLD_FOLDERS = {"checkpoint": "kagent-checkpoint", "worker": "kagent-data"}
+"""Where an older kagent kept these, in the working directory: they are still used if they are there."""
+
+
+def with_folders(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values, with folders under ``data`` where none is named."""
+    base = Path(str(values.get("data") or platformdirs.user_data_dir("kagent", appauthor=False))).expanduser()
+    found = {**values, "data": str(base)}
+    for part, name, folder in (("pipeline", "checkpoint", "checkpoint"), ("worker", "data", "worker")):
+        section = found.get(part) or {}
+        section = section.model_dump(exclude_unset=True) if isinstance(section, BaseModel) else section
+        if isinstance(section, Mapping) and not section.get(name):
+            old = Path(OLD_FOLDERS[folder])
+            found[part] = {**section, name: str(old if old.is_dir() else base / folder)}
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The settings in effect, what they were made from, and notes about what has no effect any more."""
+
+    settings: Settings
+    given: Given
+    notes: tuple[str, ...] = ()
+
+
 def load(config: str | Path | None = None, bootstrap: str | None = None) -> Settings:
     """The settings in effect: file (``config``, else ``KAGENT_CONFIG``), then variables, then ``bootstrap``.
 
     ``bootstrap`` (else ``KAGENT_BOOTSTRAP``) is the address of the first cluster, or of a cluster ``main`` without any.
-    Raises SettingsError with the path of the field that is wrong.
+    Raises SettingsError with every mistake, its file and line or its variable.
     """
+    loaded = loaded_from(config, bootstrap)
+    for note in loaded.notes:
+        log.warning("%s", note)
+    return loaded.settings
+
+
+def loaded_from(config: str | Path | None = None, bootstrap: str | None = None) -> Loaded:
+    """As :func:`load`, with where every value comes from."""
     path = config or os.environ.get("KAGENT_CONFIG")
     bootstrap = bootstrap or os.environ.get("KAGENT_BOOTSTRAP")
-    values = _file(Path(path)) if path else {}
-    try:
-        settings = Settings(**values)
-    except ValidationError as error:
-        raise SettingsError(_sentence(error)) from error
+    given = Given.of(read(Path(path)) if path else SettingsFile(), os.environ)
+    settings = _checked(given)
     if bootstrap:
         name = next(iter(settings.clusters), "main")
         known = settings.clusters.get(name)
         cluster = known.model_copy(update={"bootstrap": bootstrap}) if known else Cluster(bootstrap=bootstrap)
         settings = settings.model_copy(update={"clusters": {name: cluster}})
+    return Loaded(settings, given, tuple(_notes(given)))
+
+
+def _checked(given: Given) -> Settings:
+    settings, error = None, None
+    try:
+        settings = Settings(**given.file.values)
+    except ValidationError as wrong:
+        error = wrong
+    except UnreadableVariable as wrong:
+        raise SettingsError(sentence([_unreadable(given, wrong)])) from wrong
+    found = mistakes(Settings, given, error)
+    if settings is not None:
+        found += _contradictions(settings, given)
+    if found or settings is None:
+        raise SettingsError(sentence(found)) from error
     return settings
 
 
-def _file(path: Path) -> dict[str, Any]:
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SettingsError(f"The settings file {path} cannot be read ({error.strerror}).") from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f" at line {mark.line + 1}" if mark else ""
-        raise SettingsError(f"The settings file {path} is not YAML{where}.") from error
-    if not isinstance(values, dict):
-        if values is None:
-            return {}
-        raise SettingsError(f"The settings file {path} must hold names and values, such as `clusters:`.")
-    unknown = sorted(set(values) - set(Settings.model_fields))
-    if unknown:
-        raise SettingsError(f"The settings file {path} has unknown names: {', '.join(map(str, unknown))}.")
-    return values
+def _unreadable(given: Given, error: Exception) -> Mistake:
+    """A variable for a list or a mapping that is no JSON."""
+    field = re.search(r'field "(\w+)"', str(error))
+    return Mistake(
+        given.place((field[1],)) if field else "", "", "must hold JSON, such as '[\"a\"]' or '{\"a\": 1}'"
+    )
 
 
-def _sentence(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_input=False)[0]
-    where = ".".join(str(step) for step in first["loc"]) or "settings"
-    more = error.error_count() - 1
-    rest = f" (and {more} more)" if more else ""
-    return f"The settings are wrong at {where}: {first['msg']}{rest}."
+def _contradictions(settings: Settings, given: Given) -> list[Mistake]:
+    """What is right by itself and wrong beside something else."""
+    found = []
+    home = settings.home
+    if home is not None and settings.clusters and home not in settings.clusters:
+        near = suggestion(home, settings.clusters)
+        hint = f"; did you mean {near}?" if near else f"; there are: {', '.join(settings.clusters)}"
+        found.append(Mistake(given.place(("home",)), "home", f"no cluster is named {home!r}{hint}"))
+    base = make_policy(settings.policy)
+    for at, group in enumerate(settings.groups):
+        where = ("groups", at)
+        try:
+            make_policy({k: v for k, v in group.model_dump(exclude_unset=True).items() if k != "match"}, base)
+        except SettingsError as error:
+            problem = str(error).removeprefix("The policy is wrong: ").rstrip(".")
+            found.append(Mistake(given.place(where), f"groups[{at}]", problem))
+    return found
+
+
+def _notes(given: Given) -> list[str]:
+    """A sentence for each setting that an older kagent had."""
+    names: list[tuple[Where, str]] = [
+        (("policy", name), name) for name in given.file.values.get("policy") or ()
+    ]
+    for at, group in enumerate(given.file.values.get("groups") or ()):
+        names += [(("groups", at, name), name) for name in group]
+    names += [(where, str(where[1])) for where in given.variables if where[0] == "policy" and len(where) > 1]
+    return [
+        f"{given.place(where)}: the setting {name} has no effect: {note}."
+        for where, name in names
+        if (note := retired(name)) is not None
+    ]

@@ -9,14 +9,14 @@ from typing import Any
 
 import msgspec
 
-from kagent.advice.state import JudgeState
 from kagent.contract.admission import Cluster, Group, Partition
+from kagent.detect.state import JudgeState
 
 NAME = "verdicts"
 
 
 class VerdictRow(msgspec.Struct):
-    """``partition``: of the events topic; ``state``: kagent.advice.state.JudgeState as JSON."""
+    """``partition``: of the events topic; ``state``: kagent.detect.state.JudgeState as JSON."""
 
     cluster: Cluster
     group: Group
@@ -27,12 +27,6 @@ class VerdictRow(msgspec.Struct):
 
 def apply(before: JudgeState | None, after: JudgeState) -> dict[str, Any] | None:
     """The row's new content, or None if nothing changed that must outlive the process."""
-    if after is before or (before is not None and _lasting(before) == _lasting(after)):
+    if after is before or (before is not None and before.lasting() == after.lasting()):
         return None
     return after.to_row()
-
-
-def _lasting(state: JudgeState) -> dict[str, Any]:
-    row = state.to_row()
-    row.pop("last_tick", None)
-    return row

@@ -24,7 +24,7 @@ from kagent.kafka.acls import Rule
 from kagent.settings import Cluster
 
 PASSWORD = "pa ss,wo=rd"
-USERS = ("pipeline", "worker", "subscriber", "alert", "owner")
+USERS = ("pipeline", "worker", "subscriber", "alert", "owner", "recorder")
 
 # How long one example takes says more of the machine than of the code. Examples are the same at every run, so that what
 # fails is what was changed; `make explore` looks for others.
@@ -40,14 +40,16 @@ pytest_plugins = [
     "tests.fixtures.group_builder",
     "tests.fixtures.spark",
     "tests.fixtures.stage",
+    "tests.fixtures.timeline",
 ]
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Settings of the person who runs the tests are not seen by them."""
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Settings and folders of the person who runs the tests are not seen by them, and each test has a data folder of its own."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
     for name in list(os.environ):
-        if name.startswith("KAGENT_") and name != "KAGENT_CACHE":
+        if name.startswith("KAGENT_") and name not in ("KAGENT_CACHE", "KAGENT_SCREENSHOT"):
             monkeypatch.delenv(name)
 
 

@@ -1,13 +1,27 @@
-"""The pure rooms import neither Faust, Spark nor a Kafka client: arrows point inwards."""
+"""The pure rooms import neither Faust, Spark nor a Kafka client: arrows point inwards, and in no circle."""
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "kagent"
-PURE_ROOMS = ("contract", "offsets", "groups", "strategies", "lag", "planner", "advice", "simulator")
+PURE_ROOMS = (
+    "contract",
+    "offsets",
+    "groups",
+    "strategies",
+    "lag",
+    "planner",
+    "detect",
+    "recommend",
+    "incident",
+    "simulator",
+)
 PURE_MODULES = (
     "group_key",
     "text",
@@ -67,3 +81,84 @@ def test_the_block_blocks() -> None:
     )
 
     assert "blocked: aiokafka" in answer.stderr
+
+
+ORDER = (
+    ("contract",),
+    ("offsets",),
+    ("groups",),
+    ("strategies",),
+    ("lag",),
+    ("planner",),
+    ("detect",),
+    ("recommend",),
+    ("incident",),
+    ("worker", "check", "history", "simulator", "replay", "capture"),
+    ("app", "commands"),
+)
+"""Folders of the judgement and around it, the innermost first: each imports only from those before it."""
+ALLOWED_CYCLES = {("settings", "alert")}
+"""The settings read their list of alert destinations with the types of the bridge, which reads the settings of the cluster."""
+
+
+def modules() -> dict[str, Path]:
+    found = {}
+    for file in sorted(PACKAGE.rglob("*.py")):
+        parts = file.relative_to(PACKAGE.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+    return found
+
+
+def imported(node: ast.AST, known: Mapping[str, Path]) -> Iterator[str]:
+    """The package's own modules that this one imports when it is loaded: not within functions, nor for types alone."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
+            continue
+        if isinstance(child, ast.ImportFrom) and child.module:
+            for alias in child.names:
+                full = f"{child.module}.{alias.name}"
+                yield full if full in known else child.module
+        yield from imported(child, known)
+
+
+def arrows() -> dict[str, set[str]]:
+    known = modules()
+    return {
+        name: {m for m in imported(ast.parse(file.read_text()), known) if m in known and m != name}
+        for name, file in known.items()
+    }
+
+
+def folder(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+def test_no_file_imports_itself_over_others() -> None:
+    TopologicalSorter(arrows()).prepare()  # raises CycleError, which names them
+
+
+def test_no_folder_imports_itself_over_others() -> None:
+    graph: dict[str, set[str]] = {}
+    for module, others in arrows().items():
+        mine = graph.setdefault(folder(module), set())
+        mine |= {folder(o) for o in others} - {folder(module)}
+    for one, other in ALLOWED_CYCLES:
+        assert other in graph[one], f"{one} → {other} is mended: take it out of ALLOWED_CYCLES"
+        graph[one].discard(other)
+    TopologicalSorter(graph).prepare()
+
+
+def test_the_folders_of_the_judgement_import_from_earlier_ones_alone() -> None:
+    place = {name: at for at, names in enumerate(ORDER) for name in names}
+    wrong = [
+        (module, other)
+        for module, others in arrows().items()
+        for other in others
+        if folder(module) in place
+        and folder(other) in place
+        and folder(module) != folder(other)
+        and place[folder(module)] < place[folder(other)]
+    ]
+    assert wrong == []

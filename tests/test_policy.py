@@ -14,7 +14,7 @@ from kagent.settings import GroupSettings
     [
         ({"threshold": 1.0}, "threshold"),
         ({"lower_threshold": 2.0}, "lower_threshold"),
-        ({"evaluations": 0}, "evaluations"),
+        ({"evidence": 0}, "evidence"),
         ({"min_gain": 1.5}, "min_gain"),
         ({"max_moves": 0}, "max_moves"),
         ({"reset_policy": "sometimes"}, "reset_policy"),

@@ -36,7 +36,9 @@ def test_an_unknown_name_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "kagent.yaml"
     file.write_text("cluster: x\n")
 
-    with pytest.raises(SettingsError, match="unknown names: cluster"):
+    with pytest.raises(
+        SettingsError, match=r"kagent\.yaml:1: there is no setting cluster; did you mean clusters\?"
+    ):
         load(file)
 
 

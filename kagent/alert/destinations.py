@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 from kagent.contract.recommendation import Recommendation, Severity, Verdict
+from kagent.durations import Seconds
 from kagent.errors import SettingsError
-from kagent.policy import matches
+from kagent.policy import GroupPattern, matches
 
 RANK = {Severity.INFO: 0, Severity.TICKET: 1, Severity.PAGE: 2}
 
@@ -51,15 +52,12 @@ class Wants(Part):
 
     severity: Severity = Field(Severity.TICKET, description="Nothing below this is sent.")
     verdicts: list[Verdict] = Field(default_factory=list, description="Only these; all without any.")
-    groups: list[str] = Field(default_factory=list, description="Only groups that match; all without any.")
-    clusters: list[str] = Field(default_factory=list, description="Only these clusters; all without any.")
-
-    @field_validator("groups", "clusters")
-    @classmethod
-    def _patterns(cls, patterns: list[str]) -> list[str]:
-        for pattern in patterns:
-            matches(pattern, "")
-        return patterns
+    groups: list[GroupPattern] = Field(
+        default_factory=list, description="Only groups that match; all without any."
+    )
+    clusters: list[GroupPattern] = Field(
+        default_factory=list, description="Only these clusters; all without any."
+    )
 
     def takes(self, rec: Recommendation) -> bool:
         """Whether this incident, as it stands, is wanted."""
@@ -75,8 +73,8 @@ class Destination(Part):
     """What every destination has. A secret is given as such (by a variable) or as a file that holds it."""
 
     only: Wants = Wants()
-    timeout: float = Field(10.0, gt=0, description="Seconds for one attempt.")
-    retry_most: float = Field(60.0, gt=0, description="The longest pause between attempts, in seconds.")
+    timeout: Seconds = Field(10.0, gt=0, description="One attempt takes at most this long.")
+    retry_most: Seconds = Field(60.0, gt=0, description="The longest pause between attempts.")
 
 
 class HttpDestination(Destination):
@@ -92,7 +90,7 @@ class Alertmanager(HttpDestination):
 
     type: Literal["alertmanager"]
     url: str = Field(description="Its address, without /api/v2.")
-    resend: float = Field(60.0, gt=0, description="Seconds between repetitions while open.")
+    resend: Seconds = Field(60.0, gt=0, description="Time between repetitions while open.")
     labels: dict[str, str] = Field(default_factory=dict, description="Added to every alert.")
     insecure: bool = False
 
@@ -150,21 +148,21 @@ class Apprise(Destination):
         return self
 
 
-Any_ = Annotated[Alertmanager | PagerDuty | Webhook | Apprise, Field(discriminator="type")]
+AnyDestination = Annotated[Alertmanager | PagerDuty | Webhook | Apprise, Field(discriminator="type")]
+
+
+def _destination_name(name: str) -> str:
+    if not name or "/" in name or not name.isprintable():
+        raise ValueError(f"{name!r} is no name for a destination: it must not hold a slash")
+    return name
 
 
 class AlertSettings(Part):
     """``alert:`` in the settings file."""
 
-    destinations: dict[str, Any_] = Field(default_factory=dict, description="By a name of your choice.")
-
-    @field_validator("destinations")
-    @classmethod
-    def _names(cls, destinations: dict[str, Any_]) -> dict[str, Any_]:
-        for name in destinations:
-            if not name or "/" in name or not name.isprintable():
-                raise ValueError(f"{name!r} is no name for a destination: it must not hold a slash")
-        return destinations
+    destinations: dict[Annotated[str, AfterValidator(_destination_name)], AnyDestination] = Field(
+        default_factory=dict, description="By a name of your choice."
+    )
 
 
 def _one_of(value: SecretStr | None, file: Path | None, name: str) -> None:

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kagent.advice.judge import Judgement, ignored
-from kagent.advice.look import Look
-from kagent.advice.state import JudgeState
 from kagent.contract.events import TopicOffsets, TopicTombstones
+from kagent.detect.state import JudgeState
 from kagent.group_key import group_key
+from kagent.incident.evaluate import Judgement, ignored
+from kagent.incident.explanation import Looked, look_at
 from kagent.incident.session import EvaluationSession
 from kagent.kafka.admin import Admin
 from kagent.kafka.values import Group, Key, Topic
@@ -119,15 +119,10 @@ class Checkup:
         part = self.seconds / 3
         return replace(
             own,
-            learn=0.0,
-            learn_commits=0,
-            confirmations=1,
             cooldown=0.0,
             settle=min(own.settle, part),
             hold=min(own.hold, part),
-            stall_after=min(own.stall_after, part),
             cadence=max(own.cadence, self.between),
-            clock_slack=own.clock_slack + self.between / 2,
         )
 
     def look(self) -> None:
@@ -223,14 +218,13 @@ class Checkup:
         """What is remembered of a group."""
         return self.session.states.get(group_key(self.cluster, group))
 
-    def explained(self, group: str) -> tuple[Judgement, Look]:
-        """The last judgement of a group and the look it needs to be explained."""
+    def explained(self, group: str) -> tuple[Judgement, Looked]:
+        """The last judgement of a group, and the model and findings by which it is explained."""
         watched, state = self.groups[group], self.state(group)
         assert watched.last is not None
         assert watched.seen is not None
         assert state is not None
-        look = watched.last.look or Look(watched.seen, self.policy(group), state)
-        return watched.last, look
+        return watched.last, look_at(watched.last, watched.seen, state, self.policy(group))
 
 
 def _column(found: Mapping[Key, int], topic: Topic) -> list[int]:

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import GroupAuthorizationFailedError, TopicAuthorizationFailedError
+from aiokafka.errors import GroupAuthorizationFailedError, KafkaConnectionError, TopicAuthorizationFailedError
 from aiokafka.errors import KafkaError as ClientError
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_exponential
 
@@ -67,8 +67,17 @@ async def current(cluster: Cluster, topic: str = TOPIC) -> dict[str, Message]:
             with attempt:
                 return await _read_all(cluster, topic)
     except ClientError as error:
-        raise KafkaError(f"{topic} on {cluster.bootstrap} cannot be read: {error}.") from error
+        raise unreadable(topic, cluster, error) from error
     raise AssertionError  # the retrying either returns or raises
+
+
+def unreadable(topic: str, cluster: Cluster, error: Exception) -> KafkaError:
+    """The sentence for a topic that cannot be read: a cluster that is away is told apart from a topic that is refused."""
+    if isinstance(error, KafkaConnectionError):
+        return KafkaError(
+            f"The cluster at {cluster.bootstrap} cannot be reached: check the address and that a broker listens."
+        )
+    return KafkaError(f"The topic {topic} at {cluster.bootstrap} cannot be read ({error}).")
 
 
 def _passes(error: BaseException) -> bool:
@@ -175,7 +184,7 @@ async def recommendations(
             if isinstance(error, KafkaError) and not begun:
                 raise
             if not begun or isinstance(error, REFUSED):
-                raise KafkaError(f"{topic} on {cluster.bootstrap} cannot be read: {error}.") from error
+                raise unreadable(topic, cluster, error) from error
             log.warning("%s cannot be read (%s); trying again", topic, error)
         failures += 1
         await asyncio.sleep(backoff(failures))

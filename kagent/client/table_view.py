@@ -3,22 +3,49 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from kagent.client.text import age, best, headline, is_old, number, state_line
+from kagent.client.text import (
+    age,
+    backlog,
+    best,
+    clock,
+    headline,
+    is_old,
+    number,
+    seconds_behind,
+    state_line,
+    worst_member,
+)
 from kagent.contract.recommendation import Recommendation, Severity, State, Status
 from kagent.group_key import group_key
+from kagent.mutes import Mutes
 from kagent.text import shown
+from kagent.text_table import Column, lines
 
 COLOURS = {Severity.PAGE: "bold red", Severity.TICKET: "yellow", Severity.INFO: "cyan"}
 ORDER = {Severity.PAGE: 0, Severity.TICKET: 1, Severity.INFO: 2}
-WIDE = 120
-"""From so many columns on there is room for the sentence that says how."""
+COLUMNS = (
+    Column("cluster", "CLUSTER", rank=1, least=8),
+    Column("group", "GROUP", least=16),
+    Column("severity", "SEVERITY", rank=5),
+    Column("verdict", "VERDICT", rank=2),
+    Column("behind", "BEHIND", right=True),
+    Column("backlog", "BACKLOG", rank=7, right=True),
+    Column("who", "WHO", rank=6, least=16),
+    Column("action", "FIRST ACTION", least=20, keep="start"),
+    Column("since", "OPEN FOR", rank=4, right=True),
+    Column("note", "NOTE", rank=3, least=17, keep="start"),
+    Column("owner", "OWNER", rank=8, least=8),
+    Column("skew", "SKEW", rank=9, right=True),
+    Column("how", "HOW", rank=10, least=40, keep="start"),
+)
+"""What a person asks first stays longest: which group, how late, what to do; then what it is, since when, who."""
 LATELY = 5
 
 
@@ -36,6 +63,7 @@ class Board:
     open: dict[str, Recommendation] = field(default_factory=dict)
     states: dict[str, State] = field(default_factory=dict)
     lately: deque[Recommendation] = field(default_factory=lambda: deque(maxlen=LATELY))
+    mutes: Mutes = field(default_factory=Mutes)
 
     def take(self, message: Recommendation | State) -> None:
         """The next message of the topic."""
@@ -48,48 +76,107 @@ class Board:
         elif self.open.pop(key, None) is not None:
             self.lately.append(message)
 
+    order: list[str] | None = None
+    """Keys in the order that was asked for; None: by urgency."""
+
+    def only(self, chosen: Sequence[Recommendation]) -> None:
+        """Keep these open incidents alone, in this order."""
+        self.order = [group_key(rec.cluster, rec.group) for rec in chosen]
+        self.open = {key: self.open[key] for key in self.order}
+
     def ranked(self) -> list[Recommendation]:
-        """The open incidents: the most urgent first, of those the oldest."""
+        """The open incidents: in the order asked for, else the most urgent first, of those the oldest."""
+        if self.order is not None:
+            return [self.open[key] for key in self.order if key in self.open]
         return sorted(self.open.values(), key=lambda r: (ORDER[r.severity], r.opened_at, r.group))
 
     def screen(self, now: int, width: int, height: int) -> RenderableType:
         """All of it, within so many columns and lines."""
-        parts: list[RenderableType] = [_state(state, now) for state in self.states.values()]
+        parts: list[Text] = [_state(state, now) for state in self.states.values()]
         if not self.states:
             parts.append(
-                Text("No state message has come: nobody says that groups are looked after.", "bold red")
+                Text(
+                    "No state message has come: no worker runs, so no incident does not mean healthy.",
+                    "bold red",
+                )
             )
-        ended = [
-            Text(headline(rec, now), style="green", no_wrap=True, overflow="ellipsis") for rec in self.lately
-        ]
+        ended = [Text(headline(rec, now), "green") for rec in self.lately]
+        for part in ended:
+            part.no_wrap, part.overflow = True, "ellipsis"
         room = max(1, height - len(parts) - len(ended) - 5)
-        parts.append(self.table(now, width, room) if self.open else Text("No incident is open."))
-        return Group(*parts, *ended)
+        body = self.table(now, width, room) if self.open else [Text(self.nothing_open(), overflow="ellipsis")]
+        return Group(*parts, Text(""), *body, *([Text(""), *ended] if ended else []))
 
-    def table(self, now: int, width: int, rows: int | None = None) -> RenderableType:
-        """The open incidents; of more than ``rows``, the first."""
+    def nothing_open(self) -> str:
+        """That no incident is open, and whether that can be relied on yet."""
+        learning = sum(state.learning for state in self.states.values())
+        if not learning:
+            return "No incident is open."
+        until = max((s.learning_until for s in self.states.values() if s.learning_until), default=None)
+        by = f" before {clock(until)}" if until else ""
+        return (
+            f"No incident is open, but {learning} group{' is' if learning == 1 else 's are'} still being learned: "
+            f"expect no verdict about {'it' if learning == 1 else 'them'}{by}."
+        )
+
+    def table(self, now: int, width: int | None, rows: int | None = None) -> Sequence[Text]:
+        """The open incidents as lines; of more than ``rows``, the first. Without a width in full."""
         ranked = self.ranked()
-        several = len({rec.cluster for rec in ranked}) > 1
-        wide = width >= WIDE
-        table = Table(box=box.SIMPLE_HEAD, expand=wide)
-        for name in (["CLUSTER"] if several else []) + ["GROUP", "VERDICT", "SEVERITY"]:
-            table.add_column(
-                name, no_wrap=name != "GROUP", overflow="fold" if name == "GROUP" else "ellipsis"
-            )
-        table.add_column("SKEW", justify="right", no_wrap=True)
-        table.add_column("BEST ACTION", no_wrap=True)
-        table.add_column("OPEN FOR", justify="right", no_wrap=True)
-        if wide:
-            table.add_column("HOW", ratio=1, no_wrap=True, overflow="ellipsis")
-        for rec in ranked[:rows]:
-            cells = [shown(rec.cluster)] if several else []
-            cells += [shown(rec.group, 64), rec.verdict.value, rec.severity.value, _skew(rec), best(rec)]
-            cells.append(age(now - rec.opened_at) + (" (stale)" if rec.stale else ""))
-            if wide:
-                cells.append(shown(rec.actions[0].how, 300) if rec.actions else "")
-            table.add_row(*(Text(cell) for cell in cells), style=colour(rec))
-        left = len(ranked) - len(ranked[:rows])
-        return Group(table, Text(f"… and {left} more")) if left else table
+        chosen = ranked[:rows]
+        printed = lines(COLUMNS, [self.cells(rec, now) for rec in chosen], width)
+        styles = ("bold", *(colour(rec) for rec in chosen))
+        found = [Text(line, style, no_wrap=True) for line, style in zip(printed, styles, strict=True)]
+        left = len(ranked) - len(chosen)
+        return [*found, Text(f"… and {left} more")] if left else found
+
+    def record(self, rec: Recommendation, now: int) -> dict[str, Any]:
+        """A row for programs: plain values under stable names."""
+        worst, mute = worst_member(rec), self.mutes.of(rec.cluster, rec.group, now)
+        return {
+            "cluster": rec.cluster,
+            "group": rec.group,
+            "verdict": rec.verdict.value,
+            "severity": rec.severity.value,
+            "seconds_behind": seconds_behind(rec),
+            "backlog": backlog(rec),
+            "member": worst.member if worst else None,
+            "action": rec.actions[0].type.value if rec.actions else None,
+            "feasible": rec.actions[0].feasible if rec.actions else None,
+            "how": rec.actions[0].how if rec.actions else None,
+            "opened_at": rec.opened_at,
+            "skew": rec.skew.now,
+            "owner": rec.owner,
+            "muted_until": mute.until if mute else None,
+            "blind": rec.stale,
+            "reason": rec.reason,
+        }
+
+    def cells(self, rec: Recommendation, now: int) -> Mapping[str, str]:
+        """A row for people."""
+        worst, behind, waiting = worst_member(rec), seconds_behind(rec), backlog(rec)
+        several = len({each.cluster for each in self.open.values()}) > 1
+        return {
+            "cluster": shown(rec.cluster) if several else "",
+            "group": shown(rec.group, 64),
+            "severity": rec.severity.value,
+            "verdict": rec.verdict.value,
+            "behind": "?" if behind is None else age(int(behind * 1000)),
+            "backlog": "?" if waiting is None else f"{waiting:,}",
+            "who": shown(worst.member, 64) if worst else "",
+            "action": best(rec),
+            "since": age(now - rec.opened_at),
+            "note": self.note(rec, now),
+            "owner": shown(rec.owner or "", 40),
+            "skew": _skew(rec) if rec.skew.now is not None else "",
+            "how": shown(rec.actions[0].how, 300) if rec.actions else "",
+        }
+
+    def note(self, rec: Recommendation, now: int) -> str:
+        """What else must be known before somebody acts: muted, blind."""
+        mute = self.mutes.of(rec.cluster, rec.group, now)
+        notes = [f"muted until {clock(mute.until)}"] if mute else []
+        notes += ["blind: out of date"] if rec.stale else []
+        return ", ".join(notes)
 
 
 def _state(state: State, now: int) -> Text:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from kagent.advice.message import span
-from kagent.contract.recommendation import Recommendation, Resolution, State, Status
-from kagent.text import shown
+from datetime import datetime
+
+from kagent.contract.recommendation import MemberWork, Recommendation, Resolution, State, Status
+from kagent.text import shown, span
 
 SILENT_MS = 120_000
-"""State messages come every 30 s: after so long without one, nobody judges."""
+"""State messages come every 30 s; without one for this long, nobody judges."""
 
 
 def number(value: float | None, unit: str = "") -> str:
@@ -25,9 +26,7 @@ def best(rec: Recommendation) -> str:
     if not rec.actions:
         return "none"
     action = rec.actions[0]
-    return (
-        action.type.value + {"yes": "", "no": " (not feasible)", "unknown": " (if feasible)"}[action.feasible]
-    )
+    return action.type.value + {"yes": "", "no": " (not feasible)", "unknown": " (perhaps)"}[action.feasible]
 
 
 def headline(rec: Recommendation, now: int | None = None) -> str:
@@ -55,7 +54,7 @@ def story(rec: Recommendation) -> list[str]:
             f"  {shown(member.member)}: {_counted(member.partitions, 'partition')}, {_work(member.work_now, rec)}{after}"
         )
     for move in rec.moves[:8]:
-        source = shown(move.source) if move.source else "nobody"
+        source = shown(move.source) if move.source else "no member"
         lines.append(f"  move {shown(move.topic)}-{move.partition} from {source} to {shown(move.to)}")
     if rec.move_count > 8:
         lines.append(f"  … and {rec.move_count - 8} more moves")
@@ -70,7 +69,7 @@ def _counted(count: int, noun: str) -> str:
 def _work(work: float | None, rec: Recommendation) -> str:
     if work is None:
         return "work unknown"
-    return f"{work:,.0f} s of work" if rec.work_unit == "seconds" else f"{work:,.0f} records behind"
+    return f"{work:,.0f} s to drain" if rec.work_unit == "seconds" else f"{work:,.0f} records behind"
 
 
 def _outcome(rec: Recommendation) -> list[str]:
@@ -88,8 +87,52 @@ def is_old(state: State, now: int) -> bool:
 
 def state_line(state: State, now: int | None = None) -> str:
     """The state of a cluster: whether silence means health. With ``now`` (ms) it says if the state itself is old."""
+    name = shown(state.cluster)
     if now is not None and is_old(state, now):
-        return f"{shown(state.cluster)}: kagent is silent since {age(now - state.time)}; what is open may be out of date"
-    said = f": {state.reason}" if state.reason else ""
-    counts = f"{state.judged} groups judged, {state.open} open, {state.blind} blind, {state.ignored} ignored"
-    return f"{shown(state.cluster)} is {state.status}{said} ({counts}, {state.workers} workers)"
+        return (
+            f"{name}: no worker has reported for {age(now - state.time)}; open incidents may be out of date"
+        )
+    words = {"watching": "is watched", "catching_up": "is catching up", "blind": "is blind"}
+    reason = f": {state.reason}" if state.reason else ""
+    return f"{name} {words[state.status]}{reason} ({counted_groups(state)}; {state.open} open)"
+
+
+def counted_groups(state: State) -> str:
+    """How many groups are judged, learning, blind, muted and ignored; what there is none of is left out, but blind."""
+    judged = max(0, state.judged - state.learning)
+    parts = [f"{judged} group{'' if judged == 1 else 's'} judged"]
+    if state.learning:
+        parts.append(f"{state.learning} learning{_until(state.learning_until)}")
+    parts.append(f"{state.blind} blind")
+    parts += [f"{state.muted} muted"] if state.muted else []
+    parts += [f"{state.ignored} ignored"] if state.ignored else []
+    return ", ".join(parts)
+
+
+def _until(ms: int | None) -> str:
+    return "" if ms is None else f" until {clock(ms)}"
+
+
+def clock(ms: int) -> str:
+    """The time of day, with the date if it is not today; in the time zone of the terminal."""
+    at = datetime.fromtimestamp(ms / 1000).astimezone()
+    today = datetime.now().astimezone().date()
+    return at.strftime("%H:%M" if at.date() == today else "%Y-%m-%d %H:%M")
+
+
+def worst_member(rec: Recommendation) -> MemberWork | None:
+    """The member that is furthest behind, else the one with the most work; None if no member has any."""
+    late = [m for m in rec.members if (m.seconds_behind or 0) > 0 or (m.work_now or 0) > 0]
+    return max(late, key=lambda m: (m.seconds_behind or 0, m.work_now or 0), default=None)
+
+
+def seconds_behind(rec: Recommendation) -> float | None:
+    """How far behind the group's worst member is; None where it is not known."""
+    found = [m.seconds_behind for m in rec.members if m.seconds_behind is not None]
+    return max(found, default=None)
+
+
+def backlog(rec: Recommendation) -> int | None:
+    """Records that the members have not read; None where it is not known."""
+    found = [m.lag for m in rec.members if m.lag is not None]
+    return sum(found) if found else None

@@ -5,23 +5,93 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import time
 
 import click
 
 from kagent.alert.bridge import Bridge
-from kagent.commands.common import chosen, verbose
-from kagent.errors import KagentError
+from kagent.alert.delivery_log import Event, Told
+from kagent.alert.destinations import AnyDestination
+from kagent.alert.senders import Failed, Refused, sender
+from kagent.commands.common import chosen, effective, verbose
+from kagent.contract.recommendation import (
+    Basis,
+    GroupKind,
+    Recommendation,
+    Resolution,
+    Severity,
+    Skew,
+    Status,
+    Verdict,
+)
+from kagent.errors import InputError, KagentError
+from kagent.settings_mistakes import suggestion
+from kagent.text import shown
 
 
-@click.command()
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """Send incidents to Alertmanager, PagerDuty, webhooks and apprise, until stopped."""
+    """Send incidents to Alertmanager, PagerDuty, webhooks and apprise, until stopped.
+
+    `kagent alert test NAME` sends an opening and its end to one destination.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
     settings, name, _ = chosen(ctx)
     level = logging.DEBUG if verbose(ctx) else logging.INFO
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("kagent").setLevel(level)
+    logging.getLogger("aiokafka").setLevel(logging.WARNING)  # a service says that its broker is away
     asyncio.run(_run(Bridge(settings, settings.home_cluster(name))))
+
+
+@command.command("test")
+@click.argument("name")
+@click.pass_context
+def send_test(ctx: click.Context, name: str) -> None:
+    """Send a test incident, opened and closed at once, to the destination NAME of the settings."""
+    destinations = effective(ctx).alert.destinations
+    if name not in destinations:
+        near = suggestion(name, destinations)
+        known = f"did you mean {near}?" if near else f"there are: {', '.join(destinations) or 'none'}."
+        raise InputError(f"The settings have no alert destination {shown(name)}; {known}")
+    about = destinations[name]
+    asyncio.run(_send_test(name, about))
+    click.echo(f"{name} ({about.type}) took a test incident and its end.")
+
+
+async def _send_test(name: str, about: AnyDestination) -> None:
+    sending = sender(about)
+    events: tuple[Event, ...] = ("open", "close")
+    for event in events:
+        try:
+            await sending.send(event, Told.of(made_up_incident(event, int(time.time() * 1000)), None))
+        except (Failed, Refused, TimeoutError) as error:
+            raise KagentError(
+                f"{name} ({about.type}) did not take the test incident: {error or 'no answer in time'}."
+            ) from error
+
+
+def made_up_incident(event: Event, now_ms: int) -> Recommendation:
+    """An incident that nobody can take for a real one."""
+    return Recommendation(
+        id=f"kagent-test-{now_ms // 1000}",
+        cluster="kagent-test",
+        group="kagent-test",
+        status=Status.RESOLVED if event == "close" else Status.OPEN,
+        verdict=Verdict.BALANCED,
+        severity=Severity.INFO,
+        confidence="high",
+        reason="This is a test by `kagent alert test`; no group is affected.",
+        group_kind=GroupKind.CLASSIC,
+        opened_at=now_ms,
+        as_of=now_ms,
+        valid_until=now_ms + 60_000,
+        skew=Skew(now=None),
+        basis=Basis(generation=None, digest="test"),
+        resolution=Resolution.DRAINED if event == "close" else None,
+    )
 
 
 async def _run(bridge: Bridge) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
 import click
 import orjson
 
 from kagent.check.run import UNSEEN, Checkup, chooser, findings_of, judged_groups
+from kagent.commands import completion
 from kagent.commands.common import chosen
 from kagent.commands.spans import SPAN
 from kagent.contract.recommendation import Recommendation
@@ -25,19 +27,21 @@ def policies(settings: Settings) -> Policies:
 
 
 @click.command()
-@click.option(
-    "--group", "groups", multiple=True, help="Only groups that match this glob or /regex/; repeatable."
-)
+@click.argument("groups", nargs=-1, metavar="[GROUP]...", shell_complete=completion.groups)
+@click.option("--group", "also", multiple=True, hidden=True, help="The same as the argument GROUP.")
 @click.option("--for", "seconds", type=SPAN, default="3m", show_default=True, help="How long to look.")
 @click.option("--json", "as_json", is_flag=True, help="One line of JSON per finding, and one for the whole.")
 @click.pass_context
-def command(ctx: click.Context, groups: tuple[str, ...], seconds: float, as_json: bool) -> None:
+def command(
+    ctx: click.Context, groups: tuple[str, ...], also: tuple[str, ...], seconds: float, as_json: bool
+) -> None:
     """Judge the groups of a cluster once, from outside; writes nothing.
 
-    Exit code 0: quiet; 1: something was found; 2: it could not be told.
+    GROUP is a name, a glob or a /regex/; all groups without any. Exit code 0: quiet; 1: something was found; 2: kagent
+    could not judge.
     """
     settings, name, cluster = chosen(ctx)
-    checkup = Checkup(Admin(cluster), name, policies(settings), seconds, chooser(groups))
+    checkup = Checkup(Admin(cluster), name, policies(settings), seconds, chooser((*groups, *also)))
     watch(checkup, quiet=as_json)
     found = findings_of(checkup)
     judged = judged_groups(checkup)
@@ -67,7 +71,7 @@ def watch(checkup: Checkup, quiet: bool) -> None:
         length=max(1, int(checkup.seconds)),
         label="looking",
         file=click.get_text_stream("stderr"),
-        hidden=quiet,
+        hidden=quiet or not sys.stderr.isatty(),
     ) as bar:
         while True:
             began = time.monotonic()

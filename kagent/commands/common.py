@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import IO, Any
 
 import click
 
 from kagent import settings as _settings
+from kagent.errors import InputError
 from kagent.settings import Cluster, Settings
 from kagent.text import shown
 
 
+def asked(ctx: click.Context, option: str) -> str | None:
+    """What a global option was given, wherever it stood on the command line."""
+    value: str | None = (ctx.find_root().obj or {}).get(option)
+    return value
+
+
 def effective(ctx: click.Context) -> Settings:
-    """The settings, with ``--config`` and ``--bootstrap`` of the root command applied."""
-    asked = ctx.find_root().obj or {}
-    return _settings.load(asked.get("config"), asked.get("bootstrap"))
+    """The settings, with the global options ``--config`` and ``--bootstrap-server`` applied."""
+    return _settings.load(asked(ctx, "config"), asked(ctx, "bootstrap"))
 
 
 def chosen(ctx: click.Context) -> tuple[Settings, str, Cluster]:
     """The settings, and name and address of the cluster that ``--cluster`` names."""
     settings = effective(ctx)
-    name, cluster = settings.cluster((ctx.find_root().obj or {}).get("cluster"))
+    name, cluster = settings.cluster(asked(ctx, "cluster"))
     return settings, name, cluster
 
 
@@ -36,6 +42,20 @@ def live(ctx: click.Context, group: str) -> tuple[str, Any]:
     return f"group {shown(group)}", line
 
 
+def is_group(source: str, group: str | None) -> bool:
+    """Whether the argument of ``plan`` and ``assign`` names a group, not a file of scenarios."""
+    looks_like_a_file = os.path.sep in source or source.endswith((".json", ".jsonl", ".ndjson"))
+    return group is None and source != "-" and not looks_like_a_file and not os.path.exists(source)
+
+
+def opened(ctx: click.Context, source: str) -> IO[bytes]:
+    """The scenarios' file, or standard input for ``-``; closed with the command. Raises InputError if it cannot be read."""
+    try:
+        return ctx.with_resource(click.open_file(source, "rb"))
+    except OSError as error:
+        raise InputError(f"The file {shown(source)} cannot be read ({error.strerror}).") from error
+
+
 def verbose(ctx: click.Context) -> bool:
     """Whether ``--verbose`` was given."""
     return bool((ctx.find_root().obj or {}).get("verbose"))
@@ -43,12 +63,9 @@ def verbose(ctx: click.Context) -> bool:
 
 def child_environment(ctx: click.Context) -> dict[str, str]:
     """The environment in which another kagent process sees the settings that this one was given by flags."""
-    asked = ctx.find_root().obj or {}
-    environment = dict(os.environ)
-    if asked.get("config"):
-        environment["KAGENT_CONFIG"] = os.path.abspath(asked["config"])
-    if asked.get("cluster"):
-        environment["KAGENT_CLUSTER"] = asked["cluster"]
-    if asked.get("bootstrap"):
-        environment["KAGENT_BOOTSTRAP"] = asked["bootstrap"]
-    return environment
+    given = {
+        "KAGENT_CONFIG": os.path.abspath(config) if (config := asked(ctx, "config")) else None,
+        "KAGENT_CLUSTER": asked(ctx, "cluster"),
+        "KAGENT_BOOTSTRAP": asked(ctx, "bootstrap"),
+    }
+    return {**os.environ, **{name: value for name, value in given.items() if value}}

@@ -12,14 +12,15 @@ from urllib.parse import quote
 import click
 import orjson
 
-from kagent.advice.explain import explain, lines
 from kagent.check.run import UNSEEN, Checkup
+from kagent.commands import completion
 from kagent.commands.check import policies, watch
 from kagent.commands.common import chosen
 from kagent.commands.spans import SPAN
 from kagent.errors import InputError, KafkaError
+from kagent.incident.explanation import explain, lines
 from kagent.kafka.admin import Admin
-from kagent.settings import Cluster, Settings
+from kagent.settings import Cluster, HttpSettings, Settings
 from kagent.text import shown
 
 PATIENCE = 25.0
@@ -29,8 +30,9 @@ KNOCK = 3.0
 
 
 @click.command()
-@click.argument("group")
+@click.argument("group", shell_complete=completion.groups)
 @click.option(
+    "--worker",
     "--from",
     "source",
     metavar="URL",
@@ -51,11 +53,15 @@ def command(
     """
     if source and live:
         raise InputError(
-            "--from and --live exclude each other: a worker knows the past, a live look does not."
+            "--worker and --live exclude each other: a worker knows the past, a live look does not."
         )
     settings, name, cluster = chosen(ctx)
     url = source or worker_url(settings)
-    story = None if live else told(url, name, group, PATIENCE if source else KNOCK, bool(source))
+    story = (
+        None
+        if live
+        else told(url, name, group, PATIENCE if source else KNOCK, bool(source), settings.worker.http)
+    )
     seen = f"As the worker at {url} sees it."
     if story is None:
         story = _look(settings, name, cluster, group, seconds, as_json)
@@ -87,16 +93,21 @@ def worker_url(settings: Settings) -> str:
     host = worker.advertised_host or (
         "127.0.0.1" if worker.web_host in ("", "0.0.0.0", "::") else worker.web_host
     )
-    return f"http://{f'[{host}]' if ':' in host.strip('[]') and not host.startswith('[') else host}:{worker.web_port}"
+    scheme = "https" if worker.http.cert_file else "http"
+    return f"{scheme}://{f'[{host}]' if ':' in host.strip('[]') and not host.startswith('[') else host}:{worker.web_port}"
 
 
-def told(url: str, cluster: str, group: str, patience: float, wanted: bool) -> dict[str, Any] | None:
+def told(
+    url: str, cluster: str, group: str, patience: float, wanted: bool, login: HttpSettings | None = None
+) -> dict[str, Any] | None:
     """The worker's story of a group, None if it has none. Raises InputError or KafkaError if that worker was ``wanted``."""
     if not url.startswith(("http://", "https://")):
         raise InputError(f"{shown(url)} is no worker's address: http://HOST:PORT is expected.")
+    login = login or HttpSettings()
     address = f"{url.rstrip('/')}/api/groups/{quote(group, safe='')}"
+    request = urllib.request.Request(address, headers=login.login_headers())
     try:
-        with urllib.request.urlopen(address, timeout=patience) as answer:
+        with urllib.request.urlopen(request, timeout=patience, context=login.client_tls()) as answer:
             groups = json.load(answer)["groups"]
     except urllib.error.HTTPError as error:
         if wanted and error.code == 404:

@@ -8,6 +8,8 @@ import signal
 import click
 
 from kagent.commands.common import chosen, effective
+from kagent.commands.past import refuse_missing
+from kagent.commands.spark import started
 from kagent.errors import KagentError
 
 
@@ -78,11 +80,10 @@ def maintain(ctx: click.Context, path: str | None, master: str, keep_days: int) 
 
     from kagent.history.service import place_of
     from kagent.history.writer import maintain as run
-    from kagent.pipeline.service import ending
-    from kagent.pipeline.session import session
 
     history = place_of(settings, path)
-    with ending(session(settings.pipeline, master, delta=True)) as spark:
+    refuse_missing(history.place)
+    with started(settings, master, "Maintaining the history") as spark:
         try:
             found = run(spark, history, keep_days)
         except (PySparkException, Py4JJavaError) as error:

@@ -7,14 +7,16 @@ from typing import Any
 import click
 import orjson
 
+from kagent.commands import completion
 from kagent.commands.common import chosen
 from kagent.commands.output import print_table
 from kagent.commands.spans import SPAN
+from kagent.commands.spark import started
 from kagent.text import shown
 
 
 @click.command()
-@click.argument("topic")
+@click.argument("topic", shell_complete=completion.topics)
 @click.option("--last", type=SPAN, default="1h", show_default=True, help="How far to look back.")
 @click.option(
     "--sample",
@@ -43,12 +45,10 @@ def command(
     settings, _, cluster = chosen(ctx)
     from kagent.history.hot_keys import sample, stretch
     from kagent.kafka.admin import Admin
-    from kagent.pipeline.service import ending
-    from kagent.pipeline.session import session
     from kagent.pipeline.spark_errors import told
 
     ranges, seconds = stretch(Admin(cluster), topic, last, most)
-    with ending(session(settings.pipeline, master)) as spark, told():
+    with started(settings, master, f"Sampling {shown(topic)}", delta=False) as spark, told():
         group = f"{settings.topics.prefix}keys"
         found = sample(spark, cluster, topic, ranges, seconds, by_bytes, group)
     counts = partitions or tuple(found.partitions * n for n in (1, 2, 3, 4))
@@ -83,6 +83,13 @@ def as_document(found: Any, counts: tuple[int, ...]) -> dict[str, Any]:
     }
 
 
+def _no_hot_keys(load: Any) -> str:
+    """Why no key is listed: the partitions are even, or the records of the full ones have no key that stands out."""
+    if load.max() <= 1.2 * load.mean():
+        return "No partition has more than 1.2 times the mean."
+    return "The full partitions have no key that stands out; the records may have no keys at all."
+
+
 def _print(found: Any, counts: tuple[int, ...], unit: str) -> None:
     from kagent.history.hot_keys import FITS, changes, hot
 
@@ -99,11 +106,11 @@ def _print(found: Any, counts: tuple[int, ...], unit: str) -> None:
     if rows:
         print_table(("hot partition", "× mean", "key", "share of partition"), rows)
     else:
-        click.echo("No partition has more than 1.2 times the mean.")
+        click.echo(_no_hot_keys(load))
     if found.fit < FITS:
         click.echo(
             f"Only {found.fit:.0%} lies where the Java producer's default partitioner would put it: the producer uses "
-            "another one, so what more partitions would change cannot be said."
+            "another one, so kagent cannot say what more partitions would change."
         )
         return
     print_table(

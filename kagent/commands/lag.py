@@ -1,106 +1,138 @@
-"""``kagent lag``: the lag of groups as the cluster tells it, with the columns of ``kafka-consumer-groups.sh``."""
+"""``kagent lag``: the lag of groups as the cluster reports it, with the columns of ``kafka-consumer-groups.sh``."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 
 import click
 
-from kagent.commands import output
+from kagent.commands import completion, output
+from kagent.commands.check import policies
 from kagent.commands.common import chosen
+from kagent.commands.output import Format
 from kagent.errors import InputError
 from kagent.kafka.admin import Admin
-from kagent.kafka.group_lag import Row, ShownGroup, shown_lag
+from kagent.kafka.group_lag import WITH_LAG, ShownGroup, shown_lag
+from kagent.policy import Policies
 from kagent.text import shown
+from kagent.text_table import Column
 
-HEADER = (
-    "GROUP",
-    "TOPIC",
-    "PARTITION",
-    "CURRENT-OFFSET",
-    "LOG-END-OFFSET",
-    "LAG",
-    "CONSUMER-ID",
-    "HOST",
-    "CLIENT-ID",
+COLUMNS = (
+    Column("group", "GROUP", least=16),
+    Column("topic", "TOPIC", rank=1, least=12),
+    Column("partition", "PARTITION", rank=2, right=True),
+    Column("committed", "CURRENT-OFFSET", rank=5, right=True),
+    Column("log_end", "LOG-END-OFFSET", rank=6, right=True),
+    Column("lag", "LAG", right=True),
+    Column("member_id", "CONSUMER-ID", rank=8, least=20),
+    Column("host", "HOST", rank=7, least=12),
+    Column("client_id", "CLIENT-ID", rank=3, least=14),
 )
 
 
 @click.command()
-@click.argument("groups", nargs=-1)
-@click.option("--json", "as_json", is_flag=True, help="One line of JSON per partition.")
+@click.argument("groups", nargs=-1, metavar="[GROUP]...", shell_complete=completion.groups)
+@click.option(
+    "--all", "everything", is_flag=True, help="Also kagent's own groups and those that are ignored."
+)
+@output.options
 @click.pass_context
-def command(ctx: click.Context, groups: tuple[str, ...], as_json: bool) -> None:
-    """Show the lag of GROUPS, or of all groups. `-` stands for no commit."""
-    _, _, cluster = chosen(ctx)
+def command(ctx: click.Context, groups: tuple[str, ...], everything: bool, form: Format) -> None:
+    """Show the lag of GROUPS, or of all users' groups. `-` stands for no commit.
+
+    The shown ratio is the greatest lag of a member over the mean. It is not the skew that kagent judges, which counts
+    work and commit times: `kagent explain` has that.
+    """
+    settings, _, cluster = chosen(ctx)
     admin = Admin(cluster)
-    found = shown_lag(admin, groups or None)
-    gone = [g.group.group for g in found if groups and not g.rows and _nobody(g)]
+    ignored = [] if groups or everything else _ignored(admin, policies(settings))
+    names = groups or [name for name in sorted(_with_lag(admin)) if name not in ignored]
+    found = shown_lag(admin, names)
+    _refuse_unknown(found, groups)
+    if not found:
+        click.echo(_none(cluster.bootstrap, len(ignored)), err=True)
+    if form.is_table and not (form.sort or form.top):
+        for group in found:
+            _print_group(group, form)
+    else:
+        _print_rows(found, form)
+    if ignored and found and form.is_table:
+        click.echo(f"{len(ignored)} more groups are kagent's own or ignored: --all shows them.", err=True)
+
+
+def _with_lag(admin: Admin) -> list[str]:
+    return [name for name, kind in admin.kinds().items() if kind in WITH_LAG]
+
+
+def _ignored(admin: Admin, of: Policies) -> set[str]:
+    return {name for name in _with_lag(admin) if of(name).ignore}
+
+
+def _refuse_unknown(found: Sequence[ShownGroup], asked: Sequence[str]) -> None:
+    gone = [g.group.group for g in found if asked and not g.rows and _does_not_exist(g)]
     if gone:
         names = ", ".join(shown(name) for name in gone)
         raise InputError(f"There is no group {names} on this cluster (or no right to describe it).")
-    if not found:
-        click.echo(
-            f"{cluster.bootstrap} shows no consumer group: there is none, or no right to describe it.",
-            err=True,
-        )
-    for group in found:
-        _json(group) if as_json else _table(group)
 
 
-def _nobody(group: ShownGroup) -> bool:
+def _does_not_exist(group: ShownGroup) -> bool:
     return group.group.state in ("dead", "unknown") and group.group.type not in ("share", "streams")
 
 
-def _json(group: ShownGroup) -> None:
+def _none(bootstrap: str, ignored: int) -> str:
+    more = f" besides {ignored} that are kagent's own or ignored (--all shows them)" if ignored else ""
+    return f"{bootstrap} shows no consumer group{more}: there is none, or no right to describe it."
+
+
+def records(group: ShownGroup) -> Iterator[dict[str, Any]]:
+    """The group's rows for programs. ``skew`` is the old name of ``shown_ratio``."""
     extra = {
         "state": group.group.state,
         "type": group.group.type,
         "protocol": group.group.protocol,
         "skew": group.skew,
+        "shown_ratio": group.skew,
     }
     for row in group.rows:
-        click.echo(output.json_line({**asdict(row), **extra}))
+        yield {**asdict(row), **extra}
 
 
-def _table(group: ShownGroup) -> None:
-    if not group.rows:
-        click.echo(_sentence(group) + "\n")
-        return
-    lines = [HEADER, *(_cells(row) for row in group.rows)]
-    widths = [max(len(line[at]) for line in lines) for at in range(len(HEADER))]
-    for line in lines:
-        click.echo(" ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+def _print_rows(found: Sequence[ShownGroup], form: Format) -> None:
+    rows = form.chosen([record for group in found for record in records(group)])
+    if form.is_table:
+        output.print_rows(COLUMNS, [_cells(row) for row in rows], form.wide)
+    else:
+        output.print_records(rows, form.output)
+
+
+def _print_group(group: ShownGroup, form: Format) -> None:
+    if group.rows:
+        output.print_rows(COLUMNS, [_cells(asdict(row)) for row in group.rows], form.wide)
     click.echo(_sentence(group) + "\n")
 
 
-def _cells(row: Row) -> tuple[str, ...]:
-    numbers = (row.committed, row.log_end, row.lag)
-    committed, end, lag = ("-" if n is None else str(n) for n in numbers)
-    names = (row.member_id, row.host, row.client_id)
-    member, host, client = (shown(n) if n else "-" for n in names)
-    note = f" ({row.lost} lost)" if row.lost else " (void)" if row.void else ""
-    return (
-        shown(row.group),
-        shown(row.topic),
-        str(row.partition),
-        committed,
-        end,
-        lag + note,
-        member,
-        host,
-        client,
-    )
+def _cells(row: Mapping[str, Any]) -> dict[str, str]:
+    names = {name: shown(row[name]) if row[name] else "-" for name in ("member_id", "host", "client_id")}
+    numbers = {name: "-" if row[name] is None else str(row[name]) for name in ("committed", "log_end", "lag")}
+    numbers["lag"] += f" ({row['lost']} lost)" if row["lost"] else " (void)" if row["void"] else ""
+    return {
+        "group": shown(row["group"]),
+        "topic": shown(row["topic"]),
+        "partition": str(row["partition"]),
+        **numbers,
+        **names,
+    }
 
 
 def _sentence(group: ShownGroup) -> str:
     name, count = shown(group.group.group), len(group.group.members)
     total = sum(row.lag or 0 for row in group.rows)
-    skew = "" if group.skew is None else f", member skew {group.skew:.2f}"
+    ratio = "" if group.skew is None else f", shown ratio {group.skew:.2f}"
     if group.group.type == "share":
         return f"{name}: a share group, which has no lag"
     problems = sorted({row.problem for row in group.rows if row.problem})
     unknown = f"; log offsets unknown: {shown('; '.join(problems))}" if problems else ""
-    return (
-        f"{name}: {group.group.state}, {count} member{'' if count == 1 else 's'}, lag {total}{skew}{unknown}"
-    )
+    members = f"{count} member{'' if count == 1 else 's'}"
+    return f"{name}: {group.group.state}, {members}, lag {total}{ratio}{unknown}"

@@ -1,43 +1,101 @@
-"""``kagent mute GROUP``: ask for silence about a group; a record on the mutes topic."""
+"""``kagent mute GROUP``: silence a group, or all that match a pattern, for a while."""
 
 from __future__ import annotations
 
+import asyncio
 import getpass
 import time
+from collections.abc import Iterable
 
 import click
-import orjson
 
+from kagent.commands import completion
+from kagent.commands.check import policies
 from kagent.commands.common import chosen
 from kagent.commands.spans import SPAN
+from kagent.contract.mute import MuteRecord, is_pattern
 from kagent.errors import InputError, KafkaError
 from kagent.group_key import group_key
+from kagent.kafka.admin import Admin
+from kagent.policy import matches
 from kagent.settings import Cluster
 from kagent.text import shown
 
-DEADLINE = 15.0
+DEADLINE_S = 15.0
+LISTED = 10
 
 
 @click.command()
-@click.argument("group")
+@click.argument("group", shell_complete=completion.groups)
 @click.option("--for", "seconds", type=SPAN, default="2h", show_default=True, help="For how long.")
-@click.option("--why", default="", help="Why, for those who come after.")
-@click.option("--off", is_flag=True, help="Take the mute back.")
+@click.option("--why", default="", help="The reason, for your colleagues.")
+@click.option("--off", is_flag=True, help="Lift the mute.")
+@click.option("--anyway", is_flag=True, help="Mute a group or pattern even if no group has that name yet.")
 @click.pass_context
-def command(ctx: click.Context, group: str, seconds: float, why: str, off: bool) -> None:
-    """Ask for silence about GROUP: nothing opens for it, and alerts and followers leave it alone."""
-    settings, name, _ = chosen(ctx)
+def command(ctx: click.Context, group: str, seconds: float, why: str, off: bool, anyway: bool) -> None:
+    """Silence GROUP: nothing opens for it, and alerts and followers leave it alone.
+
+    GROUP is a name, a glob ("orders-*") or a /regex/. `kagent mutes` lists the mutes.
+    """
+    settings, name, cluster = chosen(ctx)
     if not group:
         raise InputError("Name the group that is to be muted.")
-    value = None if off else mute_record(time.time(), seconds, why, _user())
-    _write(settings.home_cluster(name), settings.topics.mutes, group_key(name, group), value)
-    until = "" if off else time.strftime(" until %Y-%m-%d %H:%M:%S UTC", time.gmtime(time.time() + seconds))
-    click.echo(f"{shown(group)} is {'no longer muted' if off else 'muted'}{until}.")
+    home, topic = settings.home_cluster(name), settings.topics.mutes
+    if off:
+        lifted = asyncio.run(_lifted(home, topic, name, group))
+        if not lifted:
+            click.echo(f"{shown(group)} is not muted; `kagent mutes` lists what is.")
+            return
+        write(home, topic, dict.fromkeys(lifted))
+        click.echo(f"{shown(group)} is no longer muted{_list(name, lifted, group)}.")
+        return
+    existing = [g for g in Admin(cluster).groups() if not policies(settings)(g).ignore]
+    found = muted_groups(group, existing)
+    if not found and not anyway:
+        what = "matches the pattern" if is_pattern(group) else "is named"
+        raise InputError(
+            f"No group of {name} {what} {shown(group)}, so nothing is muted; "
+            "`kagent lag` lists the groups, --anyway mutes groups that come later."
+        )
+    until = int((time.time() + seconds) * 1000)
+    pattern = group if is_pattern(group) and group not in existing else None
+    record = MuteRecord(until=until, why=why, by=_user(), pattern=pattern).to_bytes()
+    write(home, topic, {group_key(name, each): record for each in (*found, group)})
+    stamp = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(until / 1000))
+    click.echo(
+        f"{shown(group)} is muted until {stamp}{_list(name, [group_key(name, g) for g in found], group)}."
+    )
 
 
-def mute_record(now: float, seconds: float, why: str, by: str) -> bytes:
-    """The record's value: {"until": ms since the epoch, "why", "by"}; a tombstone takes it back."""
-    return orjson.dumps({"until": int((now + seconds) * 1000), "why": why[:500], "by": by[:100]})
+def muted_groups(group: str, existing: Iterable[str]) -> list[str]:
+    """The groups that a name or a pattern means: the one of that very name, else all that match."""
+    names = sorted(existing)
+    if group in names:
+        return [group]
+    return [name for name in names if matches(group, name)] if is_pattern(group) else []
+
+
+def _list(cluster: str, keys: Iterable[str], group: str) -> str:
+    names = [shown(key.removeprefix(f"{cluster}/"), 60) for key in keys if key != group_key(cluster, group)]
+    if not names:
+        return ""
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return f" ({len(names)} group{'' if len(names) == 1 else 's'}: {', '.join(names[:LISTED])}{more})"
+
+
+async def _lifted(home: Cluster, topic: str, cluster: str, group: str) -> list[str]:
+    """The keys whose mute ends: the group's or the pattern's own, and those that the pattern set."""
+    from kagent.client.mutes import current_mutes
+
+    records = (await current_mutes(home, topic)).records
+    own = group_key(cluster, group)
+    found = [key for key, record in records.items() if key == own or record.pattern == group]
+    by = records[own].pattern if own in records else None
+    if by is not None and by != group:
+        raise InputError(
+            f"{shown(group)} is muted by the pattern {shown(by)}: lift that with `kagent mute {shown(by)!r} --off`."
+        )
+    return sorted(found)
 
 
 def _user() -> str:
@@ -47,7 +105,8 @@ def _user() -> str:
         return ""
 
 
-def _write(cluster: Cluster, topic: str, key: str, value: bytes | None) -> None:
+def write(cluster: Cluster, topic: str, records: dict[str, bytes | None]) -> None:
+    """Write these records; None is a tombstone. Raises KafkaError if one was not taken."""
     from confluent_kafka import KafkaException, Producer
 
     from kagent.kafka.clients import confluent
@@ -58,15 +117,16 @@ def _write(cluster: Cluster, topic: str, key: str, value: bytes | None) -> None:
         if error is not None:
             failed.append(str(error))
 
-    config = confluent(cluster, acks="all", log_level=0, **{"message.timeout.ms": int(DEADLINE * 1000)})
+    if topic not in Admin(cluster).topic_names():
+        raise KafkaError(f"The topic {topic} does not exist: run `kagent topics` first.")
+    config = confluent(cluster, acks="all", log_level=0, **{"message.timeout.ms": int(DEADLINE_S * 1000)})
     try:
         producer = Producer(config)
-        producer.produce(topic, value, key.encode(), on_delivery=delivered)
-        left = producer.flush(DEADLINE + 5)
+        for key, value in records.items():
+            producer.produce(topic, value, key.encode(), on_delivery=delivered)
+        left = producer.flush(DEADLINE_S + 5)
     except KafkaException as error:
-        raise KafkaError(f"The mute could not be written to {topic}: {error}.") from error
+        raise KafkaError(f"The mute cannot be written to {topic}: {error}.") from error
     if failed or left:
         why = failed[0] if failed else "no answer in time"
-        raise KafkaError(
-            f"The mute could not be written to {topic} ({why}): run `kagent topics`, and check the right to write."
-        )
+        raise KafkaError(f"The mute cannot be written to {topic} ({why}): check the right to write it.")

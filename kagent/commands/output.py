@@ -1,37 +1,150 @@
-"""Tables for people, as wide as the terminal or as their content when piped, and JSON that no terminal obeys."""
+"""How commands print: tables as wide as the terminal (as their content when piped), or JSON, YAML and CSV for programs."""
 
 from __future__ import annotations
 
+import csv
+import functools
+import io
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import click
 import orjson
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-PIPED_WIDTH = 200
+from kagent.errors import InputError
+from kagent.text_table import Column, lines
+
+Record = Mapping[str, Any]
+"""What a row is made from: the stable names of JSON, YAML and CSV."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """What a person asked of a table."""
+
+    output: str = "table"
+    wide: bool = False
+    sort: str | None = None
+    top: int | None = None
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is for people."""
+        return self.output == "table"
+
+    def chosen(self, records: Sequence[Record]) -> list[Record]:
+        """The records in the order asked for, and at most ``top`` of them. Raises InputError for an unknown name."""
+        found = list(records)
+        if self.sort and found:
+            name = self.sort.removeprefix("-").replace("-", "_").lower()
+            known = sorted({key for record in found for key in record})
+            if name not in known:
+                raise InputError(f"--sort: there is no {self.sort}; there are: {', '.join(known)}.")
+            found.sort(key=functools.partial(_sortable, name), reverse=self._greatest_first(found, name))
+        return found if self.top is None else found[: self.top]
+
+    def _greatest_first(self, records: Sequence[Record], name: str) -> bool:
+        numbers = any(isinstance(record.get(name), int | float) for record in records)
+        return numbers != str(self.sort).startswith("-")
+
+
+def _sortable(name: str, record: Record) -> tuple[bool, float, str]:
+    value = record.get(name)
+    number = float(value) if isinstance(value, int | float) else float("-inf")
+    return value is not None, number, str(value or "")
+
+
+def options(command: Callable[..., None]) -> Callable[..., None]:
+    """``--output``, ``--json``, ``--wide``, ``--sort`` and ``--top``, given to the command as one ``form``."""
+
+    @click.option(
+        "--output",
+        "-o",
+        type=click.Choice(["table", "json", "yaml", "csv"]),
+        default="table",
+        show_default=True,
+        help="json prints one object a line.",
+    )
+    @click.option("--json", "as_json", is_flag=True, help="The same as --output json.")
+    @click.option("--wide", "-w", is_flag=True, help="All columns in full, however wide.")
+    @click.option(
+        "--sort", metavar="NAME", help="Sort by this field; numbers greatest first; -NAME turns it around."
+    )
+    @click.option("--top", type=click.IntRange(min=1), help="Only the first so many rows.")
+    @functools.wraps(command)
+    def run(
+        *args: Any, output: str, as_json: bool, wide: bool, sort: str | None, top: int | None, **more: Any
+    ) -> None:
+        command(*args, form=Format("json" if as_json else output, wide, sort, top), **more)
+
+    return run
+
+
+def width(wide: bool = False) -> int | None:
+    """Cells of the terminal; None for no limit: ``--wide``, or no terminal."""
+    console = Console(file=sys.stdout)
+    return None if wide or not console.is_terminal else console.width
+
+
+def print_rows(columns: Sequence[Column], rows: Sequence[Mapping[str, str]], wide: bool = False) -> None:
+    """A table for people; cells are data and never read as markup."""
+    for line in lines(columns, rows, width(wide)):
+        click.echo(line)
+
+
+def print_records(records: Iterable[Record], output: str) -> None:
+    """The records for programs: JSON lines, YAML or CSV."""
+    if output == "json":
+        for record in records:
+            click.echo(json_line(record))
+    elif output == "yaml":
+        import yaml
+
+        plain = json.loads(json.dumps([dict(r) for r in records], default=str))
+        click.echo(yaml.safe_dump(plain, sort_keys=False, allow_unicode=False).rstrip())
+    else:
+        click.echo(_csv(list(records)), nl=False)
+
+
+def _csv(records: Sequence[Record]) -> str:
+    names = list(dict.fromkeys(name for record in records for name in record))
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([_csv_cell(record.get(name)) for name in names] for record in records)
+    return out.getvalue()
+
+
+def _csv_cell(value: Any) -> str:
+    if value is None:
+        return ""
+    text = str(value) if isinstance(value, str | int | float) else json.dumps(value, default=str)
+    return text if text.isprintable() else _escaped(text)
 
 
 def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:
-    """Print a table; headers, cells and title are data and never read as markup."""
-    table = Table(box=box.SIMPLE_HEAD, title=Text(title) if title else None)
-    for header in headers:
-        table.add_column(Text(header))
-    for row in rows:
-        table.add_row(*map(Text, row))
-    console = Console(file=sys.stdout, highlight=False)
-    if not console.is_terminal:
-        console.width = PIPED_WIDTH
-    console.print(table)
+    """A table whose columns have no order of importance: the last ones give way first."""
+    if title:
+        Console(file=sys.stdout, highlight=False, soft_wrap=True).print(Text(title))
+    columns = [
+        Column(str(at), header.upper(), rank=at, least=14, keep="start" if at else "both")
+        for at, header in enumerate(headers)
+    ]
+    print_rows(columns, [{str(at): cell for at, cell in enumerate(row)} for row in rows])
+    click.echo()
 
 
 def json_line(item: Any) -> str:
     """One line of JSON in which every character that is not printable is escaped: names are anybody's text."""
-    text = orjson.dumps(item).decode()
+    return _escaped(orjson.dumps(item, option=orjson.OPT_NON_STR_KEYS, default=str).decode())
+
+
+def _escaped(text: str) -> str:
     return (
         text if text.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
     )

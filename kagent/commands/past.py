@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import glob
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,13 +16,15 @@ from typing import TYPE_CHECKING, Any
 import click
 import yaml
 
+from kagent.commands import completion
 from kagent.commands.common import effective
+from kagent.commands.spark import started
 from kagent.errors import InputError, SettingsError
 from kagent.policy import Policies
 from kagent.settings import GroupSettings, Settings
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from kagent.history.backtest import Range
 
@@ -47,31 +50,37 @@ class Past:
         from kagent.history.backtest import of_dump, of_history
         from kagent.history.service import place_of
 
-        with started(self.settings, self.master) as spark:
-            if self.dump:
-                yield of_dump(spark, self.dump, self.ends, self.cluster)
+        history = None if self.dump else place_of(self.settings, self.path)
+        refuse_missing(self.dump, self.ends, history.place if history else None)
+        with started(self.settings, self.master, "Replaying the past") as spark:
+            if history is None:
+                yield of_dump(spark, str(self.dump), self.ends, self.cluster)
             else:
-                yield of_history(spark, place_of(self.settings, self.path), self.cluster, self.within)
+                yield of_history(spark, history, self.cluster, self.within)
 
 
-@contextmanager
-def started(settings: Settings, master: str) -> Iterator[SparkSession]:
-    """A Spark session of the command's own."""
-    from kagent.pipeline.service import ending
-    from kagent.pipeline.session import session
-
-    with ending(session(settings.pipeline, master, delta=True)) as spark:
-        yield spark
+def refuse_missing(*places: str | None) -> None:
+    """Refuse before Spark starts what it would find missing minutes later. Raises InputError; URLs are left to Spark."""
+    for place in places:
+        if place and "://" not in place and not Path(place).exists() and not glob.has_magic(place):
+            raise InputError(f"{place} does not exist, so there is no past to read there.")
 
 
 def options(tick: float) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """The options that say which past, given to the command as one :class:`Past`, its first argument."""
     asked = (
         click.option(
-            "--from", "start", default="7d", show_default=True, help="Begin: 7d, 12h, or an ISO time (UTC)."
+            "--since",
+            "--from",
+            "start",
+            default="7d",
+            show_default=True,
+            metavar="TIME",
+            help="Begin: 7d ago, 12h ago, or an ISO time (UTC).",
         ),
-        click.option("--to", "end", default="now", show_default=True, help="End."),
-        click.option("--group", help="Only groups that match this glob."),
+        click.option("--until", "--to", "end", default="now", show_default=True, metavar="TIME", help="End."),
+        click.argument("group", required=False, shell_complete=completion.groups),
+        click.option("--group", "also", hidden=True, help="The same as the argument GROUP."),
         click.option("--path", help="Folder or URL of the history."),
         click.option(
             "--dump", help="A raw dump of __consumer_offsets (Parquet or JSON lines) instead of a history."
@@ -82,7 +91,7 @@ def options(tick: float) -> Callable[[Callable[..., None]], Callable[..., None]]
             type=click.FloatRange(min=1),
             default=tick,
             show_default=True,
-            help="Seconds between judgements.",
+            help="Time between judgements, in seconds.",
         ),
         click.option("--master", default="local[*]", show_default=True, help="Spark's master."),
     )
@@ -90,10 +99,13 @@ def options(tick: float) -> Callable[[Callable[..., None]], Callable[..., None]]
     def given(command: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(command)
         @click.pass_context
-        def run(ctx: click.Context, /, start: str, end: str, tick: float, **more: Any) -> None:
+        def run(
+            ctx: click.Context, /, start: str, end: str, tick: float, also: str | None, **more: Any
+        ) -> None:
             settings = effective(ctx)
             name = cluster_name(settings, (ctx.find_root().obj or {}).get("cluster"))
             about = {field: more.pop(field) for field in ("group", "path", "dump", "ends", "master")}
+            about["group"] = about["group"] or also
             command(Past(settings, name, between(start, end, tick), **about), **more)
 
         made: Callable[..., None] = run

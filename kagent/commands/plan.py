@@ -6,17 +6,16 @@ import json
 import math
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import IO, Any
+from typing import Any
 
 import click
 import numpy as np
 
-from kagent.commands import common, lines, output
+from kagent.commands import common, completion, lines, output
 from kagent.errors import InputError, KagentError
-from kagent.planner import Plan, plan
-from kagent.planner.alternatives import Alternative, alternatives
-from kagent.planner.reading import problem_of
+from kagent.planner import Plan
+from kagent.planner.alternatives import Alternative
+from kagent.planner.answer import plain, planned
 from kagent.text import shown
 
 BAR = 24
@@ -25,8 +24,8 @@ SHOWN_MOVES = 30
 
 
 @click.command()
-@click.argument("file", type=click.File("rb"), default="-")
-@click.option("--group", help="Plan for this live group instead of lines from FILE.")
+@click.argument("source", metavar="[GROUP | FILE]", default="-", shell_complete=completion.groups)
+@click.option("--group", hidden=True, help="The live group of this name.")
 @click.option(
     "--tolerance",
     type=click.FloatRange(0, 10),
@@ -39,21 +38,26 @@ SHOWN_MOVES = 30
 @click.pass_context
 def command(
     ctx: click.Context,
-    file: IO[bytes],
+    source: str,
     group: str | None,
     tolerance: float,
     max_moves: int | None,
     as_json: bool,
 ) -> None:
-    """Plan for the scenarios in FILE (JSON lines; standard input by default), or for a live group.
+    """Plan for the live group GROUP, or for the scenarios in FILE (JSON lines; standard input by default).
+
+    A name is taken for a file if there is one, else for a group; --group NAME is always a group.
 
     The format of a line is in docs/planner.md. A line that cannot be read gets an error, the others their answer;
     the exit code is then 2.
     """
     if math.isnan(tolerance):
         raise InputError("--tolerance: a number is expected")
+    group = source if common.is_group(source, group) else group
     failed = False
-    for where, read in [common.live(ctx, group)] if group is not None else lines.objects(file):
+    for where, read in (
+        [common.live(ctx, group)] if group is not None else lines.objects(common.opened(ctx, source))
+    ):
         ident = lines.ident(read)
         try:
             told, others = _planned(read, tolerance, max_moves)
@@ -78,72 +82,7 @@ def _planned(read: Any, tolerance: float, max_moves: int | None) -> tuple[Plan, 
     if isinstance(read, InputError):
         raise read
     lines.refuse_ident(read)
-    problem, scenario, kind = problem_of(read)
-    assumed = read.get("assumed") or []  # what a live group's coordinator does not tell
-    if not isinstance(assumed, list):
-        raise InputError("assumed: a list of sentences is expected")
-    told = plan(problem, tolerance, max_moves)
-    if assumed:
-        told = replace(told, notes=(*told.notes, *map(str, assumed)))
-    return told, alternatives(told, scenario, kind)
-
-
-def plain(ident: Any, told: Plan, others: tuple[Alternative, ...]) -> dict[str, Any]:
-    """What ``--json`` prints for a plan; a time that never ends is null."""
-    return {
-        "id": ident,
-        "verdict": told.verdict,
-        "assignment": told.assignment(),
-        "moves": [
-            {
-                "topic": move.topic,
-                "partition": move.partition,
-                "from": move.source,
-                "to": move.to,
-                "lag": _number(move.lag),
-            }
-            for move in told.moves
-        ],
-        "skew": {"now": told.skew_now, "after": told.skew_after},
-        "greatest": {
-            "now": _number(told.now),
-            "after": _number(told.after),
-            "best": _number(told.best),
-            "lower_bound": _number(told.lower_bound),
-        },
-        "frontier": [[moves, _number(greatest)] for moves, greatest in told.frontier],
-        "alternatives": [
-            {
-                "strategy": other.strategy,
-                "skew": other.skew,
-                "greatest": _number(other.greatest),
-                "moves": other.moves,
-                "feasible": other.feasible,
-                "unsafe": other.unsafe,
-            }
-            for other in others
-        ],
-        "objective": told.objective,
-        "gap": _number(told.gap),
-        "move_bound": told.move_bound,
-        "r_score": told.r_score,
-        "drain": None
-        if told.drain_now is None or told.drain_after is None
-        else {
-            name: {"now": _number(now), "after": _number(after)}
-            for name, now, after in zip(
-                told.problem.members, told.drain_now.tolist(), told.drain_after.tolist(), strict=True
-            )
-        },
-        "notes": list(told.notes),
-        "error": None,
-    }
-
-
-def _number(value: float) -> float | int | None:
-    if not math.isfinite(value):
-        return None
-    return int(value) if value == int(value) else value
+    return planned(read, tolerance, max_moves)
 
 
 def _print(ident: Any, told: Plan, others: tuple[Alternative, ...]) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 import click
 import yaml
 
-from kagent.advice.explain import WHY_NOT
 from kagent.check.run import chooser
 from kagent.commands.check import policies as of_settings
 from kagent.commands.common import effective
@@ -20,7 +19,8 @@ from kagent.commands.past import policies as of_files
 from kagent.commands.spans import SPAN
 from kagent.contract.recommendation import Recommendation, to_bytes
 from kagent.errors import InputError
-from kagent.incident.session import COMMON, EvaluationSession
+from kagent.incident.session import EvaluationSession
+from kagent.incident.suppression import REASONS
 from kagent.policy import Policy, make_policy
 from kagent.settings import Settings
 from kagent.text import shown
@@ -123,7 +123,5 @@ def _row(message: Recommendation) -> tuple[str, ...]:
 
 def _reason(suppressed_by: str | None, policy: Policy) -> str:
     if policy.ignore:
-        return WHY_NOT["ignored"]
-    if suppressed_by == COMMON:
-        return "a common incident of several groups covers it"
-    return WHY_NOT.get(suppressed_by, suppressed_by) if suppressed_by else "no finding"
+        return REASONS["ignored"]
+    return REASONS.get(suppressed_by, suppressed_by) if suppressed_by else "no finding"

@@ -1,23 +1,96 @@
-"""``kagent settings``: what is in effect, secrets masked."""
+"""``kagent settings``: what is in effect and where each value comes from, secrets masked."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import click
 import yaml
 
-from kagent.commands.common import effective
+from kagent.commands.common import asked
+from kagent.settings import Loaded, Settings, loaded_from
+from kagent.settings_file import Where
+from kagent.settings_mistakes import Given
 
 
 @click.command()
+@click.option("--check", is_flag=True, help="Only say whether they are right; exit code 2 if not.")
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of the settings file, for editors.")
 @click.option("--json", "as_json", is_flag=True, help="One line of JSON instead of YAML.")
 @click.pass_context
-def command(ctx: click.Context, as_json: bool) -> None:
-    """Print the settings in effect, from file and variables, secrets masked."""
-    values = effective(ctx).model_dump(mode="json")
-    click.echo(
-        json.dumps(values)
-        if as_json
-        else yaml.safe_dump(values, sort_keys=False, allow_unicode=True).rstrip()
+def command(ctx: click.Context, check: bool, schema: bool, as_json: bool) -> None:
+    """Print the settings in effect, with the place each value comes from; secrets are masked."""
+    if schema:
+        click.echo(json.dumps(json_schema(), indent=2))
+        return
+    loaded = loaded_from(asked(ctx, "config"), asked(ctx, "bootstrap"))
+    for note in loaded.notes:
+        click.echo(f"note: {note}", err=True)
+    if check:
+        click.echo(_right(loaded))
+    elif as_json:
+        click.echo(json.dumps(effective_values(loaded.settings)))
+    else:
+        for line in lines(effective_values(loaded.settings), loaded.given, asked(ctx, "bootstrap")):
+            click.echo(line)
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of the settings file; a YAML language server reads it."""
+    found = Settings.model_json_schema()
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **found,
+        "title": "Settings of kagent",
+        "additionalProperties": False,
+    }
+
+
+def effective_values(settings: Settings) -> dict[str, Any]:
+    """All values, defaults included; of a group's entry only what it says."""
+    values = settings.model_dump(mode="json")
+    values["groups"] = [group.model_dump(mode="json", exclude_unset=True) for group in settings.groups]
+    return values
+
+
+def _right(loaded: Loaded) -> str:
+    path, variables = loaded.given.file.path, len(loaded.given.variables)
+    sources = [str(path)] if path else []
+    sources += [f"{variables} variable{'' if variables == 1 else 's'}"] if variables else []
+    return f"The settings are right ({', '.join(sources) or 'defaults only'})."
+
+
+def lines(
+    values: Mapping[str, Any], given: Given, bootstrap: str | None = None, way: Where = ()
+) -> Iterator[str]:
+    """The values as YAML, each with its source as a comment."""
+    indent = "  " * len(way)
+    for name, value in values.items():
+        where = (*way, name)
+        if isinstance(value, Mapping) and value:
+            yield f"{indent}{_scalar(name)}:"
+            yield from lines(value, given, bootstrap, where)
+        elif isinstance(value, list) and value and isinstance(value[0], Mapping):
+            yield f"{indent}{_scalar(name)}:"
+            for at, item in enumerate(value):
+                yield f"{indent}- {_scalar(item)}  # {_source(given, (*where, at))}"
+        else:
+            yield f"{indent}{_scalar(name)}: {_scalar(value)}  # {_source(given, where, bootstrap)}"
+
+
+def _scalar(value: Any) -> str:
+    text: str = yaml.safe_dump(
+        value, default_flow_style=True, allow_unicode=True, width=10**6, sort_keys=False
     )
+    return text.removesuffix("\n").removesuffix("...").rstrip()
+
+
+def _source(given: Given, where: Where, bootstrap: str | None = None) -> str:
+    if where[0] == "clusters" and where[-1] == "bootstrap" and bootstrap:
+        return "--bootstrap-server"
+    named = given.named(where)
+    if named:
+        return named
+    return "KAGENT_BOOTSTRAP" if where[0] == "clusters" and where[-1] == "bootstrap" else "default"

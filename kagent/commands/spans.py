@@ -1,27 +1,29 @@
-"""Lengths of time as people write them: 90s, 3m, 2h, 1d."""
+"""Durations on the command line: 90s, 3m, 2h, 1d."""
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import click
 
-UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
+from kagent.durations import to_seconds
 
 
 class Span(click.ParamType):
-    """A length of time, in seconds."""
+    """A duration greater than zero, in seconds."""
 
-    name = "span"
+    name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, (int, float)):
-            return float(value)
-        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|m|min|h|d)?\s*", str(value))
-        if not found or float(found[1]) <= 0:
-            self.fail(f"{value!r} is no length of time: 90s, 3m, 2h and 1d are.", param, ctx)
-        return float(found[1]) * UNITS[found[2] or ""]
+        if isinstance(value, int | float):
+            return float(value)  # a default
+        try:
+            seconds = to_seconds(value)
+        except ValueError:
+            seconds = 0.0
+        if seconds <= 0:
+            self.fail(f"{value!r} is no duration: write 90s, 3m, 2h or 1d.", param, ctx)
+        return seconds
 
 
 SPAN = Span()

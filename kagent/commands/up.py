@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
 
 import click
 
-from kagent.commands.common import child_environment, chosen
+from kagent.client.client import recommendations
+from kagent.client.text import state_line
+from kagent.commands.common import asked, child_environment, chosen, verbose
+from kagent.commands.explain import worker_url
+from kagent.contract.recommendation import State
+from kagent.errors import KagentError
 from kagent.process_tree import Program, supervise
-from kagent.settings import Settings
+from kagent.settings import Cluster, Settings
+
+LOG = "up.log"
+LOUD = ("ERROR", "CRITICAL", "WARNING", "Traceback", "ended with exit code", "kagent: ")
+"""A line of a process that has one of these is printed; all lines are in the log file."""
 
 
 @click.command()
@@ -21,9 +34,18 @@ from kagent.settings import Settings
 )
 @click.pass_context
 def command(ctx: click.Context, master: str) -> None:
-    """Run pipeline and worker (and the history's writer, if pipeline.history is set) until stopped."""
-    settings, name, _ = chosen(ctx)
-    ctx.exit(asyncio.run(supervise(programs(settings, name, master), child_environment(ctx))))
+    """Run pipeline and worker (and the history's writer, if pipeline.history is set) until stopped.
+
+    What the processes print goes to a log file in the data folder; --verbose prints it too.
+    """
+    settings, name, cluster = chosen(ctx)
+    with log_file(Path(settings.data)) as (path, log):
+        for line in introduction(settings, name, cluster, asked(ctx, "config"), path):
+            click.echo(line)
+        tree = supervise(
+            programs(settings, name, master), child_environment(ctx), writer(log, verbose(ctx), click.echo)
+        )
+        ctx.exit(asyncio.run(_with_state(settings, name, tree)))
 
 
 def programs(settings: Settings, cluster: str, master: str) -> list[Program]:
@@ -36,3 +58,69 @@ def programs(settings: Settings, cluster: str, master: str) -> list[Program]:
     if settings.pipeline.history:
         found.append(Program("history ", [*python, "history", "write"]))
     return found
+
+
+def introduction(
+    settings: Settings, name: str, cluster: Cluster, config: str | None, log: Path
+) -> Iterator[str]:
+    """What a person needs who has just started it: addresses, places, the next command."""
+    url = worker_url(settings)
+    command = f"kagent watch{f' --config {config}' if config else f' -b {cluster.bootstrap}'}"
+    yield f"cluster    {name} at {cluster.bootstrap}"
+    yield f"page       {url}/ (metrics: {url}/metrics, groups: {url}/api/groups)"
+    yield f"settings   {config or 'defaults and variables; `kagent settings` prints them'}"
+    yield f"data       {settings.data}"
+    yield f"log        {log}"
+    yield f"next       {command}"
+    yield "state      starting; Ctrl-C stops"
+
+
+@contextlib.contextmanager
+def log_file(folder: Path) -> Iterator[tuple[Path, IO[str]]]:
+    """The log file of this run, opened. Raises KagentError if the folder cannot be used."""
+    path = folder / LOG
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        log = path.open("w", encoding="utf-8", buffering=1)
+    except OSError as error:
+        raise KagentError(
+            f"The data folder {folder} cannot be used ({error.strerror}): set `data` or KAGENT_DATA."
+        ) from error
+    with log:
+        yield path, log
+
+
+def writer(log: IO[str], loud: bool, echo: Callable[[str], object]) -> Callable[[str], None]:
+    """Writes every line to the log, and prints those that a person must see."""
+
+    def write(line: str) -> None:
+        log.write(line + "\n")
+        if loud or any(word in line for word in LOUD):
+            echo(line)
+
+    return write
+
+
+async def _with_state(settings: Settings, name: str, running: Coroutine[Any, Any, int]) -> int:
+    """Run the tree, and print what the state messages say when it changes."""
+    told = asyncio.create_task(_print_states(settings, name))
+    try:
+        return await running
+    finally:
+        told.cancel()
+        await asyncio.gather(told, return_exceptions=True)
+
+
+async def _print_states(settings: Settings, name: str) -> None:
+    last: Mapping[str, object] = {}
+    home = settings.home_cluster(name)
+    while True:
+        with contextlib.suppress(KagentError):  # the topics are not there yet, or the cluster is away
+            async for message in recommendations(home, topic=settings.topics.recommendations, states=True):
+                if not isinstance(message, State) or message.cluster != name:
+                    continue
+                now = {"status": message.status, "reason": message.reason, "learning": bool(message.learning)}
+                if now != last:
+                    last = now
+                    click.echo(f"state      {state_line(message)}")
+        await asyncio.sleep(1)

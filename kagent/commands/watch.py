@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 
@@ -12,35 +13,41 @@ from rich.live import Live
 from rich.text import Text
 
 from kagent.client.client import Message, current, recommendations
+from kagent.client.mutes import current_mutes, follow_mutes
 from kagent.client.table_view import Board, colour
 from kagent.client.text import headline, is_old, state_line, story
+from kagent.commands import output
 from kagent.commands.common import chosen
-from kagent.contract.recommendation import State, to_bytes
-from kagent.settings import Cluster
+from kagent.commands.output import Format
+from kagent.contract.recommendation import Recommendation, State, to_bytes
+from kagent.errors import KafkaError
+from kagent.settings import Settings
 from kagent.text import shown
 
 Show = Callable[[Message], None]
 LONGEST = 4000
 """Characters of a line; names in it come from Kafka."""
-REFRESH = 0.5
+REFRESH_S = 0.5
 
 
 @click.command()
 @click.option("--open", "--once", "once", is_flag=True, help="Print what is open now, and stop.")
-@click.option("--json", "as_json", is_flag=True, help="One line of JSON per message.")
+@output.options
 @click.pass_context
-def command(ctx: click.Context, once: bool, as_json: bool) -> None:
-    """Show the open incidents and keep them up to date; where no terminal is, print each message as lines."""
+def command(ctx: click.Context, once: bool, form: Format) -> None:
+    """Show the open incidents and keep them up to date; where no terminal is, print each message as lines.
+
+    --json prints each message whole. --open with --output yaml or csv prints one row an incident.
+    """
     settings, name, _ = chosen(ctx)
-    home, topic = settings.home_cluster(name), settings.topics.recommendations
     console = Console(highlight=False, soft_wrap=True)
-    show = _json if as_json else _lines(console)
-    table = console.is_terminal and not as_json
+    show = _json if form.output == "json" else _lines(console)
+    table = (console.is_terminal or form.wide) and form.is_table
     try:
-        if once:
-            asyncio.run(_once(home, topic, console if table else None, show))
+        if once or form.output in ("yaml", "csv"):
+            asyncio.run(_once(settings, name, console if table else None, show, form))
         else:
-            asyncio.run(_board(home, topic, console) if table else _follow(home, topic, show))
+            asyncio.run(_board(settings, name, console) if table else _follow(settings, name, show))
     except KeyboardInterrupt:
         ctx.exit(0)
 
@@ -58,9 +65,9 @@ def _lines(console: Console) -> Show:
 
     def show(message: Message) -> None:
         if isinstance(message, State):
-            said = (message.status, message.reason, is_old(message, _now()))
-            if last.get(message.cluster) != said:
-                last[message.cluster] = said
+            before = (message.status, message.reason, is_old(message, _now()))
+            if last.get(message.cluster) != before:
+                last[message.cluster] = before
                 console.print(Text(state_line(message, _now())))
             return
         console.print(Text(headline(message, _now()), style=colour(message)))
@@ -70,42 +77,69 @@ def _lines(console: Console) -> Show:
     return show
 
 
-async def _once(home: Cluster, topic: str, terminal: Console | None, show: Show) -> None:
-    found = await current(home, topic)
-    board = Board()
-    for message in found.values():
+async def _once(settings: Settings, name: str, terminal: Console | None, show: Show, form: Format) -> None:
+    home, board = settings.home_cluster(name), Board()
+    for message in (await current(home, settings.topics.recommendations)).values():
         board.take(message)
-    if terminal is not None:
-        terminal.print(board.screen(_now(), terminal.width, len(found) + 20))
+    with contextlib.suppress(KafkaError):  # without the right to read mutes they are not shown
+        board.mutes = await current_mutes(home, settings.topics.mutes)
+    _keep_chosen(board, form)
+    if form.output in ("yaml", "csv"):
+        output.print_records([board.record(rec, _now()) for rec in board.ranked()], form.output)
+    elif terminal is not None:
+        width = output.width(form.wide) or 10_000
+        terminal.print(board.screen(_now(), width, len(board.open) + 20), width=width, soft_wrap=False)
+    else:
+        _print_standing(board, show)
+
+
+def _keep_chosen(board: Board, form: Format) -> None:
+    """Apply ``--sort`` and ``--top``."""
+    ranked = board.ranked()
+    if form.sort is None and form.top is None:
         return
-    standing: list[Message] = [*board.ranked(), *board.states.values()]
+    rows = form.chosen([board.record(rec, _now()) for rec in ranked])
+    by_name = {(rec.cluster, rec.group): rec for rec in ranked}
+    board.only([by_name[row["cluster"], row["group"]] for row in rows])
+
+
+def _print_standing(board: Board, show: Show) -> None:
+    standing: list[Recommendation | State] = [*board.ranked(), *board.states.values()]
     for message in standing:
         show(message)
     if not board.open:
-        click.echo("No incident is open.", err=True)
+        click.echo(board.nothing_open(), err=True)
     if not board.states:
-        click.echo("No state message has come: nobody says that groups are looked after.", err=True)
+        click.echo(
+            "No state message has come: no worker runs, so no incident does not mean healthy.", err=True
+        )
 
 
-async def _follow(home: Cluster, topic: str, show: Show) -> None:
-    async for message in recommendations(home, topic=topic, states=True):
+async def _follow(settings: Settings, name: str, show: Show) -> None:
+    home = settings.home_cluster(name)
+    async for message in recommendations(home, topic=settings.topics.recommendations, states=True):
         show(message)
 
 
-async def _board(home: Cluster, topic: str, console: Console) -> None:
-    board = Board()
+async def _board(settings: Settings, name: str, console: Console) -> None:
+    home, board = settings.home_cluster(name), Board()
 
     async def read() -> None:
-        async for message in recommendations(home, topic=topic, states=True):
+        async for message in recommendations(home, topic=settings.topics.recommendations, states=True):
             board.take(message)
 
-    reading = asyncio.ensure_future(read())
+    async def read_mutes() -> None:
+        with contextlib.suppress(KafkaError):
+            await follow_mutes(home, settings.topics.mutes, board.mutes.take)
+
+    reading, muting = asyncio.ensure_future(read()), asyncio.ensure_future(read_mutes())
     try:
         with Live(console=console, auto_refresh=False, transient=False) as live:
             while not reading.done():
                 live.update(board.screen(_now(), console.width, console.height), refresh=True)
-                await asyncio.wait([reading], timeout=REFRESH)
+                await asyncio.wait([reading], timeout=REFRESH_S)
         reading.result()
     finally:
         reading.cancel()
-        await asyncio.gather(reading, return_exceptions=True)
+        muting.cancel()
+        await asyncio.gather(reading, muting, return_exceptions=True)

@@ -191,6 +191,9 @@ class Recommendation(Contract):
     verdict: Verdict
     severity: Severity
     confidence: Literal["high", "low"]
+    scope: Literal["group", "topic", "broker", "cluster"] = Field(
+        "group", description="What the message is about: one group, or what many groups have in common."
+    )
     reason: str = Field(description="A sentence for a person.")
     group_kind: GroupKind
     opened_at: int = Field(description="ms since the epoch.")
@@ -212,6 +215,10 @@ class Recommendation(Contract):
     actions: list[Action] = Field(default_factory=list, description="Best first.")
     evidence: dict[str, Any] = Field(default_factory=dict, description="What the verdict rests on.")
     basis: Basis
+    topic_ids: dict[str, str] = Field(
+        default_factory=dict,
+        description="Topic → its id as Kafka prints it, where known: a broker's assignor knows topics by nothing else.",
+    )
     stale: bool = Field(
         False, description="kagent is blind for this group: what is open stays open, unjudged."
     )
@@ -240,6 +247,11 @@ class State(Contract):
     judged: int = 0
     blind: int = 0
     ignored: int = 0
+    learning: int = Field(0, description="Groups too new to kagent to be judged; they are part of `judged`.")
+    learning_until: int | None = Field(
+        None, description="When the last of them is judged at the latest, ms since the epoch."
+    )
+    muted: int = Field(0, description="Groups that somebody silenced; they are part of `judged`.")
     set_aside: int = Field(
         0,
         description="Of the blind ones, groups whose judgement failed: tried again when their data changes.",

@@ -60,12 +60,9 @@ GROUPS = (
 )
 
 POLICY = {
-    "learn": 0.0,
-    "learn_commits": 3,
     "settle": 6.0,
     "min_behind": 5.0,
-    "evaluations": 18,
-    "hold": 5.0,
+    "hold": 25.0,
     "cooldown": 20.0,
     "update_every": 5.0,
     "cadence": 2.0,

@@ -54,6 +54,11 @@ class Processes:
                     f"{name} {_ended(code)}{_last_words(self.log(name))} (log: {self.log(name)})."
                 )
 
+    @property
+    def printed_bytes(self) -> int:
+        """Bytes that all of them have printed: it grows while they work."""
+        return sum(log.stat().st_size for name in self.running if (log := self.log(name)).exists())
+
     def stop(self) -> None:
         """SIGTERM to all, and SIGKILL to the group of each that does not go."""
         processes = list(reversed(self.running.values()))

@@ -25,6 +25,7 @@ from kagent.client.client import recommendations
 from kagent.client.text import headline
 from kagent.contract.recommendation import Recommendation
 from kagent.demo import view
+from kagent.demo.patience import Patience
 from kagent.demo.plan import GROUPS, LOADS, PIPELINE, POLICY, WORKER, Group
 from kagent.demo.processes import Processes
 from kagent.demo.scene import Scene, group_lag
@@ -38,7 +39,11 @@ from kagent.settings import Cluster, Settings, load
 
 log = logging.getLogger("kagent.demo")
 LIMIT = 225.0
-"""Seconds after which the demo ends, whatever it has seen."""
+"""Seconds without anything new to see after which the demo ends; on a quiet machine all is seen within them."""
+START_LIMIT = 120.0
+"""Seconds without progress after which a step of the start has failed."""
+MOST = 1800.0
+"""Seconds after which a step, or the whole, ends even if something still moves."""
 READ_FIRST = 3.0
 """Seconds between showing the advice and applying it."""
 LOOK_EVERY = 1.5
@@ -56,6 +61,7 @@ class Demo:
     scene: Scene = field(default_factory=Scene)
     began: float = field(default_factory=time.monotonic)
     _listening: asyncio.Task[None] | None = None
+    _patience: Patience = field(default_factory=lambda: Patience(LIMIT, MOST))
 
     async def run(self) -> int:
         """Exit code 0 if all went as it must. Raises KagentError when a step fails."""
@@ -71,6 +77,7 @@ class Demo:
                 listening = self._listening = asyncio.create_task(self._listen(settings, cluster))
                 await step("pipeline and worker", lambda: self._services(processes))
                 await step("first look", lambda: self._seen(processes, listening))
+            self._introduce(settings, cluster)
             await self._watch(processes, cluster, listening)
             return self._end()
         finally:
@@ -105,6 +112,16 @@ class Demo:
         file.write_text(yaml.safe_dump(values))
         return load(file)
 
+    def _introduce(self, settings: Settings, cluster: Cluster) -> None:
+        """Where everything is, for a look from another terminal while it runs."""
+        config = self.folder / "kagent.yaml"
+        url = f"http://{settings.worker.web_host}:{settings.worker.web_port}"
+        self.console.print(f"broker     {cluster.bootstrap}")
+        self.console.print(f"page       {url}/ (groups: {url}/api/groups, metrics: {url}/metrics)")
+        self.console.print(f"settings   {config}")
+        self.console.print(f"data       {self.folder}")
+        self.console.print(f"next       kagent watch --config {config}")
+
     def _topics(self, settings: Settings, cluster: Cluster) -> None:
         admin = Admin(cluster)
         ensure(admin, settings.topics)
@@ -120,17 +137,21 @@ class Demo:
         loads = json.dumps([asdict(load) for load in LOADS])
         processes.start("producer", "-m", "kagent.demo.producer", cluster.bootstrap, loads)
         admin, wanted = Admin(cluster, deadline=3), {group.name: group.members for group in GROUPS}
-        until = time.monotonic() + 60
-        while time.monotonic() < until:
+        patience = Patience(START_LIMIT, MOST)
+        while patience.left_s > 0:
             processes.check()
             try:
                 found = await asyncio.to_thread(admin.describe, wanted)
             except KafkaError:
                 continue  # the coordinators of a new cluster take a moment
+            joined = {name: len(group.members) for name, group in found.items()}
+            patience.saw((joined, processes.printed_bytes))
             if all(name in found and _joined(found[name], count) for name, count in wanted.items()):
                 return
             await asyncio.sleep(0.5)
-        raise SetupError(f"The consumers did not all join in time (logs: {self.folder}).")
+        raise SetupError(
+            f"The consumers did not all join, and nothing moved for {START_LIMIT:.0f} s (logs: {self.folder})."
+        )
 
     def _member(self, group: Group, place: int, cluster: Cluster) -> dict[str, Any]:
         return {
@@ -167,16 +188,19 @@ class Demo:
 
     async def _seen(self, processes: Processes, listening: asyncio.Task[None]) -> None:
         """Until the state message says that kagent watches."""
-        until = time.monotonic() + 120
-        while time.monotonic() < until:
+        patience = Patience(START_LIMIT, MOST)
+        while patience.left_s > 0:
             processes.check()
             if listening.done():
                 listening.result()
+            patience.saw((self.scene.state and self.scene.state.reason, processes.printed_bytes))
             if self.scene.state is not None and self.scene.state.status == "watching":
                 return
             await asyncio.sleep(0.2)
         reason = self.scene.state.reason if self.scene.state else "no state message came"
-        raise SetupError(f"kagent did not begin to watch in time: {reason} (logs: {self.folder}).")
+        raise SetupError(
+            f"kagent did not begin to watch, and nothing moved for {START_LIMIT:.0f} s: {reason} (logs: {self.folder})."
+        )
 
     async def _listen(self, settings: Settings, cluster: Cluster) -> None:
         heard = recommendations(cluster, topic=settings.topics.recommendations, states=True)
@@ -203,6 +227,7 @@ class Demo:
                 if listening.done():
                     listening.result()
                 await self._look(admin)
+                self._patience.saw(self.scene.reached)
                 if applying is None and self.scene.advice() is not None:
                     applying = asyncio.create_task(self._apply())
                 if screen is not None:
@@ -222,7 +247,7 @@ class Demo:
 
     @property
     def _left(self) -> float:
-        return LIMIT - (time.monotonic() - self.began)
+        return self._patience.left_s
 
     async def _apply(self) -> None:
         """orders-a follows: the plan becomes the file that its assignor looks for."""

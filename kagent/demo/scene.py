@@ -103,6 +103,13 @@ class Scene:
         return said if ready else None
 
     @property
+    def reached(self) -> tuple[object, ...]:
+        """How far the story has come: what was heard of each group, and whether the plan is in effect and drained."""
+        heard = tuple((name, rec.status, rec.verdict) for name, rec in sorted(self.said.items()))
+        spread = tuple((name, lag.spread) for name, lag in sorted(self.lags.items()))
+        return heard, spread, self.applied_at, self.drained_after
+
+    @property
     def resolved(self) -> bool:
         """Whether the followed incident has been closed."""
         said = self.said.get("orders-a")

@@ -19,14 +19,19 @@ FULL_SECONDS = 60.0
 
 def settings_said() -> str:
     """Which waiting times are shortened."""
-    usual = "learn 1 h, settle 2 min, min_behind 60 s, evaluations 3, cooldown 30 min, tick 10 s"
-    here = f"learn 0, settle {POLICY['settle']:.0f} s, min_behind {POLICY['min_behind']:.0f} s, evaluations {POLICY['evaluations']}"
+    usual = "settle 1 min, min_behind 60 s, hold 5 min, cooldown 30 min, tick 10 s"
+    here = f"settle {POLICY['settle']:.0f} s, min_behind {POLICY['min_behind']:.0f} s, hold {POLICY['hold']:.0f} s"
     return f"Waiting times are shortened for the demo: {here}, tick {WORKER['tick']:.0f} s, trigger {PIPELINE['trigger']} s (in production: {usual})."
 
 
 def live(scene: Scene, left: float) -> RenderableType:
     """Groups, members, lag and skew now."""
-    table = Table(expand=False, pad_edge=False, title=f"{left:.0f} s left", title_justify="left")
+    table = Table(
+        expand=False,
+        pad_edge=False,
+        title=f"ends if nothing new comes within {left:.0f} s",
+        title_justify="left",
+    )
     for column in ("group", "member", "partitions", "lag", "behind", "", "skew", "kagent says"):
         table.add_column(
             column, justify="right" if column in ("partitions", "lag", "behind", "skew") else "left"

@@ -14,7 +14,7 @@ import socket
 import subprocess
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,7 +77,8 @@ def die_with_parent() -> None:
 
 @dataclass(slots=True)
 class Broker:
-    """One broker in a folder. ``extra``: further server properties; ``listeners``: further ones, name → port."""
+    """One broker in a folder. ``extra``: further server properties; ``listeners``: further ones, name → port;
+    ``plugins``: further jars on its class path."""
 
     folder: Path
     port: int = field(default_factory=free_port)
@@ -85,6 +86,7 @@ class Broker:
     extra: Mapping[str, str] = field(default_factory=dict)
     listeners: Mapping[str, int] = field(default_factory=dict)
     heap: str = "512m"
+    plugins: Sequence[Path] = ()
     _process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -143,7 +145,7 @@ class Broker:
         self.stop()
 
     def _java(self) -> list[str]:
-        path = os.pathsep.join(str(jar) for jar in broker_jars())
+        path = os.pathsep.join(str(jar) for jar in (*broker_jars(), *self.plugins))
         return [java(), f"-Xmx{self.heap}", "-XX:+UseSerialGC", *LOGGING, "-cp", path]
 
     def _format(self) -> None:

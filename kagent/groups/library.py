@@ -21,6 +21,8 @@ from kagent.offsets.blobs import cooperative_user_data, sticky_user_data
 
 Blob = Mapping[str, Any]
 FOLLOWING = "kagent-follow"
+JAVA_FOLLOWER = "kagent"
+"""kagent's Java assignor, whose user data is its own."""
 GENERATION = 8
 """Hex digits of the cooperative assignor's user data: one int32."""
 
@@ -31,6 +33,8 @@ def library_of(protocol: str | None, subscription: Blob) -> str | None:
         return "faust"
     if protocol is not None and protocol.startswith(FOLLOWING):
         return "python"
+    if protocol == JAVA_FOLLOWER:
+        return "java"
     if not subscription:
         return None
     data = subscription["userData"]

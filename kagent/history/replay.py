@@ -16,11 +16,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import orjson
 
-from kagent.advice.look import Look
 from kagent.contract.events import TopicOffsets, TopicTombstones
 from kagent.contract.recommendation import Recommendation, Status
+from kagent.detect.group_model import GroupModel, observe
 from kagent.group_key import group_key
 from kagent.groups import GroupState, apply, view
 from kagent.incident.session import EvaluationSession
@@ -226,14 +227,15 @@ def _judged(
     if found.skew is not None and found.skew >= policy.threshold:
         result.skewed_ms += tick
     if keep and seen.now % keep < tick:
-        result.ticks.append(_tick(Look(seen, policy, found.state)))
+        result.ticks.append(_tick(observe(seen, found.state, policy)))
 
 
-def _tick(look: Look) -> Tick:
-    lags = look.lags
+def _tick(model: GroupModel) -> Tick:
+    lags = model.lags
     lag = int(lags.shown[lags.known & ~lags.orphaned].sum())
-    if not look.by_member:
-        return Tick(look.now, None, 0.0, lag, {})
-    load = look.load
-    work = dict(zip(load.names, load.lag.tolist(), strict=True))
-    return Tick(look.now, load.skew, float(max(load.behind, default=0.0)), lag, work)
+    if not model.by_member:
+        return Tick(model.now, None, 0.0, lag, {})
+    held = model.owner >= 0
+    waits = np.bincount(model.owner[held], model.columns.backlog[held], len(model.names))
+    work = dict(zip(model.names, waits.tolist(), strict=True))
+    return Tick(model.now, model.skew, float(model.lateness.max(initial=0.0)), lag, work)

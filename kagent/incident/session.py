@@ -5,7 +5,7 @@
 
 ``ask`` returns a group as its coordinator describes it now, or the reason to drop the candidate. A caller that must await the
 answer takes the steps itself: :meth:`~EvaluationSession.judge` every group, :meth:`~EvaluationSession.correlate` the
-candidates of a cluster, :meth:`~EvaluationSession.confirm` each candidate that stands alone.
+candidates of a cluster, :meth:`~EvaluationSession.confirm` each of them.
 """
 
 from __future__ import annotations
@@ -14,16 +14,13 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field
 
-from kagent.advice.judge import Candidate, Judgement, confirm, dropped, judge
-from kagent.advice.state import JudgeState
-from kagent.advice.storms import Gathered, Recent, gather
 from kagent.contract.recommendation import Recommendation
+from kagent.detect.state import JudgeState
 from kagent.group_key import group_key
+from kagent.incident.correlation import Correlated, Population, Recent, correlate
+from kagent.incident.evaluate import Candidate, Judgement, confirm, judge, rejected
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
-
-COMMON = "common"
-"""Reason: a common incident covers the group."""
 
 Answer = Observation | str
 """A fresh observation, or the reason to drop the candidate (as counted in metrics)."""
@@ -59,28 +56,24 @@ class EvaluationSession:
         self.judgements[key] = judgement
         return self._keep(key, judgement)
 
-    def correlate(self, cluster: str, candidates: Sequence[Candidate], groups: int, now_ms: int) -> Gathered:
-        """Split one cluster's candidates of this tick into those that stand alone and those under a common incident.
-
-        ``groups``: number of groups judged on the cluster.
-        """
+    def correlate(
+        self, cluster: str, candidates: Sequence[Candidate], population: Population, now_ms: int
+    ) -> Correlated:
+        """What one cluster's candidates of this tick have in common: messages above their own, which they never replace."""
         before = self.recent.get(cluster, Recent())
         if not candidates and before == Recent():
-            return Gathered((), (), (), before)
-        gathered = gather(candidates, before, cluster, groups, now_ms)
-        self.recent[cluster] = gathered.recent
-        for candidate in gathered.held:
-            self.suppressed_by[group_key(cluster, candidate.group)] = COMMON
-            self.dropped[COMMON] += 1
-        self._publish(gathered.messages)
-        return gathered
+            return Correlated((), before)
+        found = correlate(candidates, before, cluster, population, now_ms)
+        self.recent[cluster] = found.recent
+        self._publish(found.messages)
+        return found
 
     def confirm(self, candidate: Candidate, answer: Answer) -> Judgement:
         """Open the candidate's incident, wait for another confirmation, or drop it, by the coordinator's answer."""
         key = group_key(candidate.cluster, candidate.group)
         state = self.states[key]
         if isinstance(answer, str):
-            return self._keep(key, dropped(state, answer))
+            return self._keep(key, rejected(state, answer))
         return self._keep(key, confirm(candidate, answer, state, self.policies(candidate.group)))
 
     def evaluate(self, observation: Observation, ask: Ask) -> tuple[Recommendation, ...]:
@@ -104,9 +97,9 @@ class EvaluationSession:
         messages = [message for judgement in judgements for message in judgement.messages]
         first = next(iter(observed.values()))
         candidates = [judgement.candidate for judgement in judgements if judgement.candidate is not None]
-        gathered = self.correlate(first.cluster, candidates, groups or len(observed), first.now)
-        messages += gathered.messages
-        for candidate in gathered.alone:
+        population = population_of(observed.values(), groups)
+        messages += self.correlate(first.cluster, candidates, population, first.now).messages
+        for candidate in candidates:
             messages += self.confirm(candidate, ask(observed[candidate.group])).messages
         return tuple(messages)
 
@@ -123,12 +116,25 @@ class EvaluationSession:
 
     def _keep(self, key: str, judgement: Judgement) -> Judgement:
         self.states[key] = judgement.state
-        self.suppressed_by[key] = judgement.dropped or judgement.held
-        if judgement.dropped:
-            self.dropped[judgement.dropped] += 1
+        self.suppressed_by[key] = judgement.rejected_by or judgement.suppressed_by
+        if judgement.rejected_by:
+            self.dropped[judgement.rejected_by] += 1
         self._publish(judgement.messages)
         return judgement
 
     def _publish(self, messages: Iterable[Recommendation]) -> None:
         for message in messages:
             self.published[group_key(message.cluster, message.group)] = message
+
+
+def population_of(observations: Iterable[Observation], groups: int | None = None) -> Population:
+    """How many groups read each topic and from each broker."""
+    topics: Counter[str] = Counter()
+    brokers: Counter[int] = Counter()
+    count = 0
+    for seen in observations:
+        count += 1
+        mine = set(seen.commits)
+        topics.update(mine)
+        brokers.update({leader for t in mine if t in seen.topics for leader in seen.topics[t].leaders})
+    return Population(groups or count, topics, brokers)

@@ -16,7 +16,8 @@ from kagent.settings import Cluster
 
 SOURCE = "__consumer_offsets"
 BATCH = 500
-FATAL = {Code.TOPIC_AUTHORIZATION_FAILED, Code.GROUP_AUTHORIZATION_FAILED, Code.UNKNOWN_TOPIC_OR_PART}
+FATAL = {Code.TOPIC_AUTHORIZATION_FAILED, Code.UNKNOWN_TOPIC_OR_PART}
+"""Not GROUP_AUTHORIZATION_FAILED: librdkafka looks for the group's coordinator, but a reader that assigns itself needs none."""
 EOF: int = Code._PARTITION_EOF
 
 

@@ -138,7 +138,7 @@ def _judged(topic: Wanted, partitions: int, config: Mapping[str, str]) -> Findin
     if partitions != topic.partitions:
         problem = f"has {partitions} partitions, the settings say {topic.partitions}: change topics.partitions or re-create it"
         return Finding(topic.name, "wrong", problem)
-    judged = JUDGED + (READ_BY_OTHERS if topic.config["compression.type"] == "gzip" else ())
+    judged = JUDGED + (READ_BY_OTHERS if topic.config.get("compression.type") == "gzip" else ())
     wrong = [name for name in judged if name in topic.config and not _holds(name, topic.config, config)]
     if not wrong:
         return Finding(topic.name, "ok")

@@ -26,6 +26,8 @@ from kagent.contract.events import TopicOffsets, TopicTombstones
 GONE = -1
 GAPS = 16
 """How many gaps between commits are remembered, to learn the group's own cadence on this topic."""
+LATEST = 3
+"""Different offsets of a partition that are remembered, to tell progress from a retry that goes back and forth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class TopicCommits:
 
     ``gaps``: the latest gaps between commits of a partition, ms; ``commits``: how often something newer came;
     ``first``: time of the first commit seen; ``rewound``: time of the last commit that went back, 0 if none did.
+    ``moved``: when each partition last made progress; ``recent``: up to three latest different offsets of each, newest last.
     """
 
     topic: str
@@ -47,6 +50,7 @@ class TopicCommits:
     commits: int = 0
     first: int = 0
     rewound: int = 0
+    recent: Sequence[Sequence[int]] = ()
 
     @property
     def cadence(self) -> int | None:
@@ -83,12 +87,15 @@ class _Row(msgspec.Struct):
     commits: int = 0
     first: Millis = 0
     rewound: Millis = 0
+    recent: list[list[Offset]] = []
 
     def __post_init__(self) -> None:
         if not self.moved:
             self.moved = list(self.time)
         columns = (self.partition, self.committed, self.time, self.source_offset, self.moved)
         same_length(self.topic, *columns)
+        if self.recent and len(self.recent) != len(self.partition):
+            raise ValueError(f"columns of {self.topic}: recent has another length")
 
 
 def _plain(value: Any) -> Any:
@@ -120,7 +127,8 @@ def _list(column: Any) -> list[int]:
 
 def _void(row: TopicCommits) -> TopicCommits:
     """The topic was created anew: its old commits count no more, but are not forgotten by order."""
-    return replace(row, committed=[GONE] * len(row.partition), topic_id=None, rewound=0)
+    gone = [GONE] * len(row.partition)
+    return replace(row, committed=gone, recent=[[GONE] for _ in gone], topic_id=None, rewound=0)
 
 
 def _merged(
@@ -154,6 +162,8 @@ class _Merge:
         self.time = list(row.time)
         self.source = list(row.source_offset)
         self.moved = list(row.moved)
+        # Rows of older versions have no `recent`; the latest offset is all that is known of their past.
+        self.recent = [list(r) for r in row.recent] or [[o] for o in self.committed]
         self.rewound = row.rewound
         self.gap = 0
 
@@ -166,6 +176,7 @@ class _Merge:
             self.time.append(time)
             self.source.append(source)
             self.moved.append(time)
+            self.recent.append([committed])
             return
         if source <= self.source[at]:
             return
@@ -173,9 +184,20 @@ class _Merge:
         if committed != GONE and before != GONE:
             self._learn(time - self.time[at], before, committed, time)
         if committed != before:
-            self.moved[at] = time
+            self._progress(at, committed, time)
         self.committed[at], self.source[at] = committed, source
         self.time[at] = time
+
+    def _progress(self, at: int, committed: int, time: int) -> None:
+        """Note a changed offset; it is progress if the least of the last three rose.
+
+        A client that retries a record with ``seek()`` may commit one ahead and back for ever (aiokafka: 719, 720, 719, 720).
+        """
+        known = self.recent[at]
+        kept = [*known, committed][-LATEST:]
+        if len(known) < LATEST or GONE in known or min(kept) > min(known):
+            self.moved[at] = time
+        self.recent[at] = kept
 
     def _learn(self, gap: int, before: int, committed: int, time: int) -> None:
         if gap > 0:
@@ -193,6 +215,7 @@ class _Merge:
             time=[self.time[at] for at in order],
             source_offset=[self.source[at] for at in order],
             moved=[self.moved[at] for at in order],
+            recent=[self.recent[at] for at in order],
             gaps=[*before.gaps, self.gap][-GAPS:] if self.gap else before.gaps,
             commits=before.commits + 1,
             first=first,

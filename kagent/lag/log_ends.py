@@ -187,6 +187,34 @@ class EndHistory:
         row = int(self._seen[: self._count].searchsorted(time, side="right")) - 1
         return self._ends[max(row, 0)] if self._count else self.end
 
+    def interpolated(self, partitions: Longs, times: Floats) -> Floats:
+        """The log ends of these partitions at these rising times (ms), as if logs grew evenly between two samples: an array
+        [time, partition]. Before the first and after the last sample the nearest one stands."""
+        count = self._count
+        if not count:
+            return np.zeros((len(times), len(partitions)))
+        seen = self._seen[:count]
+        after = np.clip(seen.searchsorted(times, side="left"), 1, max(count - 1, 1))
+        if count == 1:
+            return np.repeat(self._ends[:1, partitions].astype(np.float64), len(times), axis=0)
+        before = after - 1
+        share = np.clip((times - seen[before]) / np.maximum(seen[after] - seen[before], 1), 0.0, 1.0)
+        low = self._ends[before][:, partitions]
+        return np.asarray(low + share[:, None] * (self._ends[after][:, partitions] - low))
+
+    def curve(self, partitions: Longs) -> tuple[Longs, Longs]:
+        """The sum of these partitions' log ends over time: times of the samples (ms) and the sums."""
+        return self._seen[: self._count], self._ends[: self._count, partitions].sum(axis=1)
+
+    def first_beyond(self, partitions: Longs, offsets: Longs) -> Longs:
+        """When the records at these offsets were in the log for certain: the time of the first sample whose end lies beyond
+        them, ms; 0 where nothing is unread in the newest sample."""
+        if not self._count:
+            return np.zeros(len(partitions), np.int64)
+        ends = self._ends[: self._count, partitions]
+        first = np.minimum((ends <= offsets).sum(axis=0), self._count - 1)
+        return np.where(ends[-1] > offsets, self._seen[first], 0)
+
     def rates(self, window: int = 300_000) -> Floats:
         """Inflow of every partition in records/s over the last ``window`` ms that were watched; 0 before two samples."""
         if self._rates is not None and self._rates[:2] == (self.last, window):

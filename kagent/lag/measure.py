@@ -23,6 +23,8 @@ from kagent.policy import Policy
 Longs = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
+CLOCK_SLACK_MS = 250
+"""How far the brokers' clocks and ours may differ, for the interval that is shown."""
 SAMPLES_OLD = 3
 """A commit older than so many of the group's own gaps, with unread data after it, tells nothing of now."""
 
@@ -177,7 +179,7 @@ def judged(
     ends: EndHistory, partition: Longs, committed: Longs, time: Longs, policy: Policy
 ) -> tuple[Longs, Longs]:
     """Lag at the commits' own time: at least and at most, in records. Within ``allowed_lag`` it is 0."""
-    before, after = ends.bracket(partition, time, int(policy.clock_slack * 1000))
+    before, after = ends.bracket(partition, time, CLOCK_SLACK_MS)
     base = np.maximum(committed, ends.start[partition])
     ahead = np.maximum(time - ends.last, 0) / 1000.0
     guess = ends.end[partition] + np.ceil(2 * ahead * ends.rates()[partition]).astype(np.int64)

@@ -135,6 +135,16 @@ class Roster:
         return text.hexdigest()[:16]
 
     @cached_property
+    def holdings(self) -> str:
+        """Hash of who holds what, by the names that outlive a restart: a member that comes back to the same partitions changes
+        nothing."""
+        text = hashlib.sha256()
+        for topic in sorted(self.owners):
+            held = [self.names[c] if c >= 0 else "" for c in self.owners[topic].tolist()]
+            text.update(repr((topic, held)).encode())
+        return text.hexdigest()[:16]
+
+    @cached_property
     def library(self) -> GroupKind:
         """The kind of a classic group by the library that its members run."""
         return _library(self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,16 +11,7 @@ from kagent.errors import KagentError
 from kagent.planner.plan import Plan, greatest, skew, work_per_member
 from kagent.planner.problem import Codes, Problem
 from kagent.strategies import STRATEGIES, Assignment, Scenario, Strategy, assign
-
-RUNS_ON = {
-    "classic_java": "java",
-    "classic_librdkafka": "librdkafka",
-    "classic_python": "python",
-    "consumer": "server",
-}
-"""Kind of group → where its assignment is computed; other kinds cannot switch, or it is not known."""
-NO_CHOICE = frozenset({"streams", "connect", "faust", "simple", "share"})
-"""Kinds of groups whose strategy nobody can choose."""
+from kagent.strategies.availability import feasible
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +30,13 @@ class Alternative:
     """Why it must not be used: ``co-partitioning`` where it parts what must stay together."""
 
 
-def alternatives(plan: Plan, scenario: Scenario, kind: str | None = None) -> tuple[Alternative, ...]:
+def alternatives(
+    plan: Plan, scenario: Scenario, kind: str | None = None, member_ids: Sequence[str] | None = None
+) -> tuple[Alternative, ...]:
     """All strategies that have an answer for the group, the least greatest first.
 
-    ``kind`` is a group kind as recommendations have it; without it, feasibility is unknown.
+    ``kind`` is a group kind as recommendations have it; without it, feasibility is unknown. ``member_ids``: the
+    scenario's id of each of the plan's members, where the plan calls them by other names.
     """
     found = []
     for strategy in STRATEGIES.values():
@@ -49,7 +44,14 @@ def alternatives(plan: Plan, scenario: Scenario, kind: str | None = None) -> tup
             given = assign(strategy.name, scenario)
         except KagentError:
             continue
-        found.append(_measured(plan, _owners(plan.problem, scenario, given), strategy, kind))
+        found.append(
+            _measured(
+                plan,
+                _owners(member_ids or plan.problem.members, plan.problem, scenario, given),
+                strategy,
+                kind,
+            )
+        )
     return tuple(sorted(found, key=lambda one: (one.greatest, one.moves, one.strategy)))
 
 
@@ -65,22 +67,13 @@ def _measured(plan: Plan, owner: Codes, strategy: Strategy, kind: str | None) ->
     )
 
 
-def feasible(strategy: Strategy, kind: str | None) -> str:
-    """Whether a group of the kind can use the strategy."""
-    if kind in NO_CHOICE:
-        return "no"
-    if kind not in RUNS_ON:
-        return "unknown"
-    return "yes" if RUNS_ON[kind] in strategy.runs_on else "no"
-
-
-def _owners(problem: Problem, scenario: Scenario, given: Assignment) -> Codes:
+def _owners(ids: Sequence[str], problem: Problem, scenario: Scenario, given: Assignment) -> Codes:
     """Member per partition of the problem; what a cooperative round withholds counts for whom it is meant."""
     layout, owner = scenario.layout, np.full(scenario.layout.total, -1, np.int64)
     for part in (given, given.withheld):
         if part is not None:
             owner[layout.numbers(part.topic, part.partition)] = part.member
-    place = {name: at for at, name in enumerate(problem.members)}
+    place = {name: at for at, name in enumerate(ids)}
     member = np.array([place[name] for name in scenario.member_ids], np.int64)
     start = np.array([layout.start[layout.code_of[name]] for name in problem.topics], np.int64)
     rows = owner[start[problem.topic] + problem.partition]

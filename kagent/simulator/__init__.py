@@ -5,7 +5,7 @@ trigger, log ends sampled by polling, ticks, and a confirmation with fresh numbe
 scenario files.
 """
 
-from kagent.simulator.run import Opening, Report, run, run_many, screen
+from kagent.simulator.run import Opening, Report, run, run_many
 from kagent.simulator.scenario import Scenario, load
 
-__all__ = ["Opening", "Report", "Scenario", "load", "run", "run_many", "screen"]
+__all__ = ["Opening", "Report", "Scenario", "load", "run", "run_many"]

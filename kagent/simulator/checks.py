@@ -8,6 +8,8 @@ from typing import Any
 
 from kagent.contract.recommendation import GroupKind, Verdict
 from kagent.errors import InputError
+from kagent.simulator.conditions import COMMITS, CONTENTS, FAMILIES, PROTOCOLS, SERVICES, Clients
+from kagent.strategies import STRATEGIES
 
 EVENTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "join": (("member",), ()),
@@ -26,13 +28,38 @@ EVENTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "retention": (("topic", "keep"), ("partition",)),
     "storm": (("member", "every"), ("times",)),
     "repeat": (("every", "event"), ()),
+    "backlog": (("topic", "records"), ("partition",)),
+    "cost": (("topic", "factor"), ("partition", "for")),
+    "leak": (("member", "per_hour"), ()),
+    "poison": (("topic",), ("partition", "for", "held")),
+    "restart_brokers": ((), ("every", "down")),
 }
 """What each event must say, and what it may."""
-NUMBERS = frozenset({"at", "every", "down", "for", "value", "factor", "run", "seconds", "keep", "times"})
+NUMBERS = frozenset(
+    {
+        "at",
+        "every",
+        "down",
+        "for",
+        "value",
+        "factor",
+        "run",
+        "seconds",
+        "keep",
+        "times",
+        "records",
+        "per_hour",
+    }
+)
 POSITIVE = frozenset({"hours", "members", "commit", "trigger", "tick", "sample", "step", "partitions"})
 WHOLE = frozenset({"members", "partitions"})
 KINDS = tuple(str(kind) for kind in GroupKind if kind not in (GroupKind.SHARE,))
-ASSIGNORS = ("range", "roundrobin")
+ASSIGNORS = (
+    "range",
+    "roundrobin",
+    *(n for n, s in STRATEGIES.items() if not s.needs_lag and n not in ("range", "roundrobin")),
+)
+"""Those that need lags are for `follow`: what a group switches to when it is advised so."""
 
 
 def known(values: Mapping[str, Any], kind: type[Any], where: str, *given: str) -> None:
@@ -57,6 +84,37 @@ def number(value: Any, where: str, name: str = "") -> None:
         raise InputError(f"{where}: a number {least} is expected, not {value!r}")
     if name in WHOLE and value != int(value):
         raise InputError(f"{where}: a whole number is expected, not {value!r}")
+
+
+def several(value: Any, kind: str, where: str) -> Any:
+    """The value as a tuple where the field is one. Raises InputError for a range or list that is none."""
+    if kind == "Range":
+        if not (isinstance(value, list) and len(value) == 2 and all(_weight(v) for v in value)):
+            raise InputError(f"{where}: [least, greatest] is expected, not {value!r}")
+        return (float(value[0]), max(map(float, value)))
+    if kind.startswith("tuple[str"):
+        return tuple(str(v) for v in value) if isinstance(value, (list, tuple)) else (str(value),)
+    if kind == "float | None":
+        number(value, where)
+    return value
+
+
+def clients(given: Clients, topics: Mapping[str, int], where: str) -> None:
+    """Raises InputError for a client that does not exist, or topics that do not."""
+    for name in given.family:
+        one_of(name, FAMILIES, f"{where}: clients.family")
+    for field, allowed in (
+        ("service", SERVICES),
+        ("commits", COMMITS),
+        ("contents", CONTENTS),
+        ("protocol", PROTOCOLS),
+    ):
+        if getattr(given, field):
+            one_of(getattr(given, field), allowed, f"{where}: clients.{field}")
+    if not isinstance(given.subscriptions, Mapping):
+        raise InputError(f"{where}: clients.subscriptions: member → topics is expected")
+    for topic in (*given.priority, *(t for listed in given.subscriptions.values() for t in listed)):
+        one_of(topic, topics, f"{where}: clients")
 
 
 def one_of(value: Any, allowed: Iterable[str], where: str) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from kagent.errors import InputError
-from kagent.simulator import world as w
+from kagent.simulator import rebalancing as r
+from kagent.simulator.committing import write
 from kagent.simulator.world import World
 
 Event = Mapping[str, Any]
@@ -26,13 +27,14 @@ def happen(world: World, event: Event) -> list[Event]:
 
 def _join(world: World, event: Event) -> None:
     for name in _members(event):
-        w.join(world, name)
+        for seed in range(world.seeds):
+            r.join(world, seed, name)
 
 
 def _leave(world: World, event: Event) -> None:
     for name in _members(event):
-        if name in world.members:
-            w.leave(world, name)
+        for seed in range(world.seeds):
+            r.leave(world, seed, name)
 
 
 def _members(event: Event) -> list[str]:
@@ -40,12 +42,23 @@ def _members(event: Event) -> list[str]:
     return [names] if isinstance(names, str) else list(names)
 
 
+def _places(world: World, event: Event) -> list[tuple[int, int]]:
+    """(seed, slot) of the event's members where they are in the group."""
+    slots = [world.slots.index(name) for name in _members(event) if name in world.slots]
+    return [(seed, slot) for slot in slots for seed in range(world.seeds) if slot in world.order[seed]]
+
+
+def _parts(world: World, event: Event) -> Any:
+    rows = world.rows(event["topic"])
+    return rows[np.atleast_1d(event["partition"])] if "partition" in event else rows
+
+
 def _deploy(world: World, event: Event) -> list[Event]:
     """All members replaced one by one under new names (``keep``: under their own), ``every`` s."""
     every, down = float(event.get("every", 60)), float(event.get("down", 10))
     out: list[Event] = []
     mark = event.get("mark", f"d{int(world.time)}")
-    for number, name in enumerate(world.names):
+    for number, name in enumerate(world.names(0)):
         at = world.time + number * every
         new = name if event.get("keep") else f"{name.split('.')[0]}.{mark}"
         out += [{"at": at, "do": "leave", "member": name}, {"at": at + down, "do": "join", "member": new}]
@@ -55,9 +68,8 @@ def _deploy(world: World, event: Event) -> list[Event]:
 def _hang(world: World, event: Event) -> list[Event]:
     """Members stay in the group and do nothing; ``for`` ends it (a static member that is restarted)."""
     hung = bool(event.get("hung", True))
-    for name in _members(event):
-        if name in world.members:
-            world.members[name].hung = hung
+    for place in _places(world, event):
+        world.hung[place] = hung
     if hung and "for" in event:
         back = {"at": world.time + float(event["for"]), "do": "hang", "hung": False}
         return [{**back, "member": event["member"]}]
@@ -65,9 +77,8 @@ def _hang(world: World, event: Event) -> list[Event]:
 
 
 def _speed(world: World, event: Event) -> None:
-    for name in _members(event):
-        if name in world.members:
-            world.members[name].speed = float(event["value"])
+    for place in _places(world, event):
+        world.speed[place] = float(event["value"])
 
 
 def _hold(world: World, event: Event) -> list[Event]:
@@ -75,7 +86,7 @@ def _hold(world: World, event: Event) -> list[Event]:
     rows = world.rows(event["topic"])
     if "partition" in event:
         rows = rows[np.atleast_1d(event["partition"])]
-    world.held[rows] = bool(event.get("held", True))
+    world.held[:, rows] = bool(event.get("held", True))
     return (
         [{**event, "at": world.time + float(event["for"]), "held": False, "for": 1e18}]
         if event.get("for", 1e18) < 1e18
@@ -92,7 +103,7 @@ def _inflow(world: World, event: Event) -> list[Event]:
         world.weight[:, rows] *= factor
     else:
         world.factor[world.topic[rows[0]]] *= factor
-    world.noise_until = -1.0
+    world.noise_until[:] = -1.0
     if "for" in event:
         back = {k: v for k, v in event.items() if k != "for"}
         return [{**back, "at": world.time + float(event["for"]), "factor": 1 / factor}]
@@ -113,10 +124,11 @@ def _batch(world: World, event: Event) -> list[Event]:
     again: Event = {**event, "at": world.time + every}
     if event.get("leave"):
         names = [f"m{n}" for n in range(world.scenario.members)]
-        for name in names:
-            if name not in world.members:
-                w.enter(world, name)
-        w.assign(world)
+        for seed in range(world.seeds):
+            for name in names:
+                if name not in world.names(seed):
+                    r.enter(world, seed, name)
+            r.rebalance(world, seed)
         return [again, {"at": world.time + run, "do": "empty"}]
     world.resting = False
     return [again, {"at": world.time + run, "do": "rest"}]
@@ -124,27 +136,31 @@ def _batch(world: World, event: Event) -> list[Event]:
 
 def _empty(world: World, event: Event) -> None:
     """All members leave at once, having committed."""
-    w.write(world, world.time, world.owner >= 0, np.floor(world.position))
-    w.clear(world)
-    w.assign(world)
+    write(world, world.time, world.owner >= 0, np.floor(world.position))
+    for seed in range(world.seeds):
+        r.clear(world, seed)
 
 
 def _rewind(world: World, event: Event) -> None:
     """An operator sets the group back by so many seconds of inflow."""
     back = world.usual * float(event["seconds"])
     world.position = np.maximum(np.floor(world.position - back), world.start)
-    w.write(world, world.time, np.ones(len(world.topic), bool), world.position)
+    world.block_end = world.position.copy()
+    write(world, world.time, np.ones(world.owner.shape, bool), world.position)
 
 
 def _recreate(world: World, event: Event) -> None:
     """A topic is deleted and created anew."""
     rows = world.rows(event["topic"])
-    for column in (world.start, world.end, world.position, world.before):
+    for name in ("start", "end", "sent", "position", "before", "block_end"):
+        column = getattr(world, name).copy()
         column[:, rows] = 0.0
+        setattr(world, name, column)
     for _, end in world.past:
         end[:, rows] = 0.0
     world.ids[event["topic"]] = f"id-{event['topic']}-{int(world.time)}"
-    w.assign(world)
+    for seed in range(world.seeds):
+        r.rebalance(world, seed)
 
 
 def _transaction(world: World, event: Event) -> list[Event]:
@@ -169,7 +185,9 @@ def _retention(world: World, event: Event) -> None:
         rows = rows[np.atleast_1d(event["partition"])]
     kept = np.floor(world.end[:, rows]) - float(event["keep"])
     world.start[:, rows] = np.maximum(world.start[:, rows], kept)
+    world.position = world.position.copy()
     world.position[:, rows] = np.maximum(world.position[:, rows], world.start[:, rows])
+    world.block_end = np.maximum(world.block_end, world.position)
 
 
 def _storm(world: World, event: Event) -> list[Event]:
@@ -190,6 +208,56 @@ def _repeat(world: World, event: Event) -> list[Event]:
     return [{**event["event"], "at": world.time}, {**event, "at": world.time + float(event["every"])}]
 
 
+def _backlog(world: World, event: Event) -> None:
+    """So many records come at once, to each of the partitions."""
+    for name in ("sent", "end"):
+        column = getattr(world, name).copy()
+        column[:, _parts(world, event)] += float(event["records"])
+        setattr(world, name, column)
+
+
+def _cost(world: World, event: Event) -> list[Event]:
+    """Records take ``factor`` times as long: a slow database, a new version."""
+    factor = float(event["factor"])
+    world.cost[_parts(world, event)] *= factor
+    if "for" not in event:
+        return []
+    back = {k: v for k, v in event.items() if k != "for"}
+    return [{**back, "at": world.time + float(event["for"]), "factor": 1 / factor}]
+
+
+def _leak(world: World, event: Event) -> None:
+    """Members that lose this share of their speed every hour."""
+    for place in _places(world, event):
+        world.leak[place] = float(event["per_hour"])
+
+
+def _poison(world: World, event: Event) -> list[Event]:
+    """A record that is retried for ever: its partition stands, and some clients commit one record ahead and back again."""
+    held = bool(event.get("held", True))
+    parts = _parts(world, event)
+    world.held[:, parts] = held
+    world.poisoned[parts] = held
+    if not held or "for" not in event:
+        return []
+    back = {k: v for k, v in event.items() if k != "for"}
+    return [{**back, "at": world.time + float(event["for"]), "held": False}]
+
+
+def _restart_brokers(world: World, event: Event) -> list[Event]:
+    """Brokers are restarted in turn, as Strimzi does it: each leaves its partitions without a leader, and the group
+    without a coordinator, for ``down`` seconds; ``every`` so many the next one."""
+    every, down = float(event.get("every", 120)), float(event.get("down", 8))
+    turn, brokers = int(event.get("turn", 0)), world.scenario.world.brokers
+    led = (world.partition + world.topic) % brokers == turn
+    world.down_until = np.where(led, world.time + down, world.down_until)
+    if turn == 0:
+        world.coordinator_down_until = world.time + down
+    if turn + 1 >= brokers:
+        return []
+    return [{**event, "at": world.time + every, "turn": turn + 1}]
+
+
 EVENTS: dict[str, Callable[[World, Event], list[Event] | None]] = {
     "join": _join,
     "leave": _leave,
@@ -207,4 +275,9 @@ EVENTS: dict[str, Callable[[World, Event], list[Event] | None]] = {
     "retention": _retention,
     "storm": _storm,
     "repeat": _repeat,
+    "backlog": _backlog,
+    "cost": _cost,
+    "leak": _leak,
+    "poison": _poison,
+    "restart_brokers": _restart_brokers,
 }

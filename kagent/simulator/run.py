@@ -9,33 +9,33 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from kagent.advice.judge import confirm, judge, minded
-from kagent.advice.state import JudgeState
 from kagent.contract.recommendation import Recommendation, Status
-from kagent.lag.log_ends import EndHistory
+from kagent.lag.commits import GONE
+from kagent.lag.log_ends import PAUSE, EndHistory
 from kagent.lag.membership import Roster
 from kagent.lag.observation import Observation, TopicInfo
 from kagent.policy import Policy, make_policy
+from kagent.simulator import following, judging, observing, rebalancing, truth
 from kagent.simulator import world as w
 from kagent.simulator.events import happen
+from kagent.simulator.judging import Mind
+from kagent.simulator.observing import TOGETHER, Sight, ms
 from kagent.simulator.scenario import Scenario
-from kagent.simulator.table import EPOCH, Table
+from kagent.simulator.table import EPOCH
 from kagent.simulator.world import World
-from kagent.strategies import Member, assign
-from kagent.strategies import Scenario as Assignment
 
+CLUSTER = "sim"
 LATENCY = 0.4
 """Seconds from a trigger to the event in the worker's hands."""
 SCREEN = 3
 RECALL = 1_800_000
 """Every group is judged at least so often, in ms."""
-CAUGHT_UP = 30.0
 LIBRARIES = {
     "classic_java": "java",
     "classic_librdkafka": "librdkafka",
@@ -105,16 +105,24 @@ class Report:
     """When no member was behind any more, seconds after the onset."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     messages: tuple[Recommendation, ...] = field(default=(), repr=False)
+    behind: float | None = None
+    """When a member was a minute behind for the first time after the onset, in truth: seconds after the onset."""
+    changed_wrong: bool = False
+    """Whether the first incident was told right first, and then wrong."""
+    predicted: float | None = None
+    """Where the first action was carried out: in how many seconds it should be drained; None if nothing was promised."""
+    took: float | None = None
+    """And how long it took; None if it never was."""
+    acted: bool = False
+    worst: float = 0.0
+    """How late the latest member was at the end, in seconds."""
 
-
-@dataclass(slots=True)
-class Mind:
-    """What is remembered and said of one of the groups."""
-
-    state: JudgeState | None = None
-    messages: list[Recommendation] = field(default_factory=list)
-    dropped: dict[str, int] = field(default_factory=dict)
-    drained: float | None = None
+    @property
+    def waited(self) -> float | None:
+        """Seconds from being a minute behind until it was told; 0 where it was told before."""
+        if self.detected is None or self.behind is None:
+            return self.detected
+        return max(0.0, self.detected - self.behind)
 
 
 @dataclass(slots=True)
@@ -122,14 +130,18 @@ class Watcher:
     """kagent's side. ``minds``: one per seed; ``close``: which of them want a close look whatever their lag."""
 
     policy: Policy
-    table: Table
+    sight: Sight
     minds: list[Mind]
+    groups: tuple[str, ...]
+    """What each seed's group is called."""
     close: npt.NDArray[np.bool_]
-    ends: dict[str, EndHistory] = field(default_factory=dict)
-    roster: Roster | None = None
-    judged: int = -1
-    """The generation that was judged last."""
-    as_of: int = 0
+    rosters: list[Roster | None]
+    judged: npt.NDArray[np.int64]
+    """The generations that were judged last."""
+    truth: truth.Truth
+    acts: dict[int, float] = field(default_factory=dict)
+    """When a group carries out what it was told."""
+    known: dict[tuple[Any, ...], Roster] = field(default_factory=dict)
     looks: int = 0
 
 
@@ -138,188 +150,184 @@ def run(scenario: Scenario, seed: int = 0, policy: Policy | None = None) -> Repo
     return run_many(scenario, (seed,), policy)[0]
 
 
-def screen(scenario: Scenario, seeds: Sequence[int]) -> list[Report]:
-    """As :func:`run_many`, at a third of the cost for groups that are often behind, and stricter.
-
-    Looks at every third tick, and whatever is found counts as found at the two ticks before it as well: a finding that
-    lasts for the usual three evaluations is met by one of these looks, and opens there. So what stays silent here would
-    have stayed silent at every tick; what opens is to be run again with :func:`run_many`.
-    """
-    policy = make_policy(scenario.policy)
-    skipped = min(SCREEN, policy.evaluations) - 1
-    strict = replace(
-        policy,
-        evaluations=policy.evaluations - skipped,
-        confirmations=1,
-        hold=max(0.0, policy.hold - skipped * scenario.tick),
-    )
-    return run_many(replace(scenario, tick=scenario.tick * (skipped + 1)), seeds, strict)
-
-
 def run_many(
     scenario: Scenario, seeds: Sequence[int], policy: Policy | None = None, sieve: bool = True
 ) -> list[Report]:
     """One report per seed, the same as each would give alone. ``sieve``: pass over groups that are caught up."""
-    if scenario.follow and len(seeds) > 1:  # each goes its own way once it was told
-        return [run_many(scenario, (seed,), policy, sieve)[0] for seed in seeds]
+    made = policy or make_policy(scenario.policy)
+    some = [tuple(group) for _, group in groupby(seeds, lambda seed: seed // TOGETHER)]
+    return [report for group in some for report in _run(scenario, group, made, sieve)]
+
+
+def _run(scenario: Scenario, seeds: tuple[int, ...], policy: Policy, sieve: bool) -> list[Report]:
     world = w.begin(scenario, seeds)
-    watcher = _watcher(world, policy or make_policy(scenario.policy))
+    watcher = _watcher(world, seeds, policy)
     queue: list[tuple[float, int, Mapping[str, Any]]] = []
     serial = 0
     for event in scenario.events:
         heapq.heappush(queue, (float(event.get("at", 0)), serial, event))
         serial += 1
-    next_sample, next_tick, next_trigger = 0.0, scenario.tick, scenario.trigger
+    next_tick, step = scenario.tick, min(scenario.step, scenario.world.max_step_s)
     while world.time < scenario.hours * 3600:
         while queue and queue[0][0] <= world.time:
             for more in happen(world, heapq.heappop(queue)[2]):
                 heapq.heappush(queue, (float(more["at"]), serial, more))
                 serial += 1
-        w.step(world, scenario.step)
-        if world.time >= next_trigger:
-            _deliver(world, watcher)
-            next_trigger += scenario.trigger * max(1, np.ceil((world.time - next_trigger) / scenario.trigger))
-        if world.time >= next_sample:
-            _sample(world, watcher)
-            next_sample += scenario.sample
+        w.step(world, step)
+        observing.look(world, watcher.sight)
+        _act(world, watcher)
         if world.time >= next_tick:
             _tick(world, watcher, sieve)
             next_tick += scenario.tick
-            _drained(world, watcher)
-    return [_report(scenario, seed, mind) for seed, mind in zip(seeds, watcher.minds, strict=True)]
+            watcher.truth.look(world)
+    if scenario.follow == following.FIRST or scenario.world.remember_all:
+        watcher.truth.worst = truth.lateness(world)
+    return [_report(scenario, seed, watcher, at) for at, seed in enumerate(seeds)]
 
 
-def _watcher(world: World, policy: Policy) -> Watcher:
+def _watcher(world: World, seeds: tuple[int, ...], policy: Policy) -> Watcher:
     """kagent when the scenario begins: it has known the group for a week, or sees it for the first time."""
-    count = world.seeds
-    table = Table.begin(world)
-    watcher = Watcher(policy, table, [Mind() for _ in range(count)], np.ones(count, bool))
-    _deliver(world, watcher)
-    _sample(world, watcher)
+    count, name = world.seeds, world.scenario.name
+    watcher = Watcher(
+        policy=policy,
+        sight=observing.begin(world, seeds),
+        minds=[Mind.of(policy)] * count
+        if world.scenario.together
+        else [Mind.of(policy) for _ in range(count)],
+        groups=tuple(f"{name}-{seed}" for seed in seeds) if world.scenario.together else (name,) * count,
+        close=np.ones(count, bool),
+        rosters=[None] * count,
+        judged=np.full(count, -1),
+        truth=truth.Truth.begin(count),
+    )
     if world.scenario.known_before:
-        table.known_before(round(world.scenario.commit * 1000))
-        for mind in watcher.minds:
-            mind.state = JudgeState(first_seen=EPOCH - 7 * 86_400_000, members_at=EPOCH)
+        watcher.sight.table.known_before(round(world.scenario.commit * 1000))
+        for mind, group in zip(watcher.minds, watcher.groups, strict=True):
+            mind.session.assume_known(CLUSTER, group, EPOCH - 7 * 86_400_000, EPOCH)
     return watcher
 
 
-def _ms(time: float) -> int:
-    return EPOCH + round(time * 1000)
-
-
-def _deliver(world: World, watcher: Watcher) -> None:
-    """The pipeline's trigger: the latest commit of each partition."""
-    watcher.table.take(world)
-    watcher.as_of = _ms(world.time)
-    watcher.roster = _roster(world, watcher.roster)
-
-
-def _roster(world: World, known: Roster | None) -> Roster:
-    if known is not None and known.generation == world.generation:
+def _roster(world: World, watcher: Watcher, at: int) -> Roster:
+    known = watcher.rosters[at]
+    if known is not None and known.generation == int(world.generation[at]):
         return known
+    key = (
+        watcher.groups[at],
+        int(world.generation[at]),
+        float(world.changed_at[at]),
+        world.owner[at].tobytes(),
+        tuple(world.member_ids[at][slot] for slot in world.order[at]),
+    )
+    made = watcher.known.get(key)
+    if made is None:
+        made = watcher.known[key] = Roster.of(_view(world, at, watcher.groups[at]))
+    watcher.rosters[at] = made
+    return made
+
+
+def _view(world: World, at: int, group: str) -> View:
     simple = world.scenario.kind == "simple"
-    members = tuple(_described(world, at, m) for at, m in enumerate(world.members.values()))
-    return Roster.of(
-        View(
-            group=world.scenario.name,
-            type="simple" if simple else "consumer" if world.scenario.kind == "consumer" else "classic",
-            state="Stable" if members else "Empty",
-            protocol_type=None if simple else "consumer",
-            protocol=world.scenario.assignor,
-            generation=world.generation,
-            members=() if simple else members,
-            last_change=_ms(world.changed_at),
-        )
+    members = () if simple else tuple(_described(world, at, slot) for slot in world.order[at])
+    return View(
+        group=group,
+        type="simple" if simple else "consumer" if world.scenario.kind == "consumer" else "classic",
+        state="Stable" if world.order[at] else "Empty",
+        protocol_type=None if simple else "consumer",
+        protocol=_protocol(world.scenario),
+        generation=int(world.generation[at]),
+        members=members,
+        last_change=ms(float(world.changed_at[at])),
     )
 
 
-def _described(world: World, at: int, member: w.Member) -> MemberView:
-    held = {
-        t.name: world.partition[(world.owner == at) & (world.topic == c)] for c, t in enumerate(world.topics)
-    }
+def _protocol(scenario: Scenario) -> str:
+    """What the coordinator calls the assignor; Streams has its own."""
+    return "stream" if scenario.kind == "streams" else scenario.assignor
+
+
+def _described(world: World, at: int, slot: int) -> MemberView:
+    name, mine = world.slots[slot], world.owner[at] == slot
+    held = {t.name: world.partition[mine & (world.topic == c)] for c, t in enumerate(world.topics)}
     return MemberView(
-        member_id=member.member_id,
-        client_id=f"{world.scenario.name}-{member.name}",
+        member_id=world.member_ids[at][slot],
+        client_id=f"{world.scenario.name}-{name}",
         host="/10.0.0.1",
-        subscriptions=tuple(t.name for t in world.topics),
+        subscriptions=rebalancing.subscribed(world, name),
         assigned={topic: tuple(partitions.tolist()) for topic, partitions in held.items() if len(partitions)},
+        instance_id=name if world.scenario.clients.static else None,
         library=LIBRARIES.get(world.scenario.kind),
     )
 
 
-def _sample(world: World, watcher: Watcher) -> None:
-    """Log ends are polled; of all groups as if they were one topic's partitions, one group after the other."""
-    end = w.shown_end(world)
-    for topic in world.topics:
-        here = slice(*world.span(topic.name))
-        open_ = (world.lso[:, here] < end[:, here]).any()
-        watcher.ends.setdefault(topic.name, EndHistory(topic.partitions * world.seeds)).add(
-            _ms(world.time),
-            _ms(world.time) + 20,
-            world.start[:, here].astype(np.int64).ravel(),
-            end[:, here].ravel(),
-            _stable(world, here).ravel() if open_ else None,
-            world.ids[topic.name],
-        )
-
-
-def _stable(world: World, here: slice) -> npt.NDArray[np.int64]:
-    return np.minimum(world.lso[:, here], np.floor(world.end[:, here])).astype(np.int64)
-
-
 def _observe(world: World, watcher: Watcher, at: int, now: int) -> Observation:
+    made = world.scenario.world
+    harsh = bool(made.samples_every_s[1])
     return Observation(
-        cluster="sim",
-        group=world.scenario.name,
+        cluster=CLUSTER,
+        group=watcher.groups[at],
         now=now,
-        roster=watcher.roster,
-        commits=watcher.table.rows(at),
+        roster=_roster(world, watcher, at),
+        commits=watcher.sight.table.rows(at),
         ends={
-            t.name: watcher.ends[t.name].part(at * t.partitions, (at + 1) * t.partitions)
+            t.name: watcher.sight.ends[t.name].part(at * t.partitions, (at + 1) * t.partitions)
             for t in world.topics
         },
-        topics={t.name: TopicInfo(t.partitions, world.ids[t.name], t.compacted) for t in world.topics},
-        as_of=watcher.as_of,
+        topics={
+            t.name: TopicInfo(t.partitions, world.ids[t.name], t.compacted, (0,) * t.partitions)
+            for t in world.topics
+        },
+        as_of=ms(watcher.sight.as_of),
+        blind=watcher.sight.blind(world.time + LATENCY, made.fresh_s),
+        patience=max(PAUSE, round(3000 * world.scenario.sample)) if harsh else None,
     )
 
 
 def _tick(world: World, watcher: Watcher, sieve: bool) -> None:
-    now = _ms(world.time + LATENCY)
-    again = (
-        watcher.judged != world.generation
-        or now // RECALL != (now - round(world.scenario.tick * 1000)) // RECALL
-    )
-    watcher.judged = world.generation
-    for history in watcher.ends.values():
+    now = ms(world.time + LATENCY)
+    again = now // RECALL != (now - round(world.scenario.tick * 1000)) // RECALL
+    changed = watcher.judged != world.generation
+    watcher.judged = world.generation.copy()
+    sight = watcher.sight
+    for history in sight.ends.values():
         history.rates()
-    loud = watcher.close | watcher.table.loud(watcher.ends, watcher.as_of, watcher.policy)
-    for at in range(world.seeds) if again or not sieve else np.flatnonzero(loud).tolist():
-        _judge(world, watcher, at, now)
+    loud = watcher.close | changed
+    if sieve and not again:
+        loud |= judging.loud(sight.table, sight.ends, ms(sight.as_of), watcher.policy)
+    looked = range(world.seeds) if again or not sieve else np.flatnonzero(loud).tolist()
+    if world.scenario.together:
+        _judge(world, watcher, watcher.minds[0], list(looked), now)
+    else:
+        for at in looked:
+            _judge(world, watcher, watcher.minds[at], [at], now)
 
 
-def _judge(world: World, watcher: Watcher, at: int, now: int) -> None:
-    mind, policy = watcher.minds[at], watcher.policy
-    seen = _observe(world, watcher, at, now)
-    judgement = judge(seen, mind.state, policy)
-    watcher.looks += 1
-    if judgement.candidate is not None:
-        mind.state = judgement.state
-        fresh = _ask(world, watcher, at, now)
-        judgement = confirm(judgement.candidate, fresh, judgement.state, policy)
-        if judgement.dropped:
-            mind.dropped[judgement.dropped] = mind.dropped.get(judgement.dropped, 0) + 1
-    state = mind.state = judgement.state
-    idle = watcher.roster is not None and any(not m.assigned for m in watcher.roster.members)
-    watcher.close[at] = idle or bool(state.incident or state.streak) or minded(state, now, policy)
-    mind.messages.extend(judgement.messages)
-    for message in judgement.messages:
-        if message.status is Status.OPEN and world.scenario.follow:
-            _follow(world, watcher, message)
+def _judge(world: World, watcher: Watcher, mind: Mind, looked: list[int], now: int) -> None:
+    policy = watcher.policy
+    seen = {watcher.groups[at]: _observe(world, watcher, at, now) for at in looked}
+    places = dict(zip(seen, looked, strict=True))
+    said = mind.evaluate(
+        tuple(seen.values()),
+        lambda one: _ask(world, one, places[one.group], now),
+        world.seeds if world.scenario.together else 1,
+    )
+    watcher.looks += len(looked)
+    for group, at in places.items():
+        watcher.close[at] = mind.wants_a_look(seen[group], policy)
+    for message in said:
+        if message.status is Status.OPEN and message.group in places:
+            _told(world, watcher, places[message.group], message)
 
 
-def _ask(world: World, watcher: Watcher, at: int, now: int) -> Observation:
+def _told(world: World, watcher: Watcher, at: int, message: Recommendation) -> None:
+    if world.scenario.follow == following.FIRST:
+        if watcher.truth.acted[at] is None and world.time >= world.scenario.onset:
+            watcher.acts.setdefault(at, world.time + following.ACT_AFTER_S)
+    elif world.scenario.follow:
+        following.follow(world, at, message)
+
+
+def _ask(world: World, seen: Observation, at: int, now: int) -> Observation:
     """The coordinator and the logs, asked just now."""
-    seen = _observe(world, watcher, at, now)
     end, fresh = w.shown_end(world)[at], {}
     for topic in world.topics:
         here = slice(*world.span(topic.name))
@@ -329,82 +337,68 @@ def _ask(world: World, watcher: Watcher, at: int, now: int) -> Observation:
             now + 20,
             world.start[at, here].astype(np.int64),
             end[here],
-            _stable(world, here)[at],
+            observing.stable(world, here)[at],
             world.ids[topic.name],
         )
-    return replace(seen, ends=fresh)
+    if not world.scenario.world.newer_commits_at_confirmation:
+        return replace(seen, ends=fresh)
+    return replace(seen, ends=fresh, commits=_asked_commits(world, seen, at, now))
 
 
-def _follow(world: World, watcher: Watcher, message: Recommendation) -> None:
-    if isinstance(world.scenario.follow, str):
-        _switch(world, watcher, world.scenario.follow)
-    elif message.moves:
-        names = {f"{world.scenario.name}-{n}/10.0.0.1": at for at, n in enumerate(world.names)}
-        owner = world.owner.copy()
-        for move in message.moves:
-            owner[world.rows(move.topic)[move.partition]] = names[move.to]
-        w.assign(world)
-        world.owner = owner
-        watcher.roster = _roster(world, None)
+def _asked_commits(world: World, seen: Observation, at: int, now: int) -> dict[str, Any]:
+    """Commits that the tables do not have yet are in the coordinator's answer, without their times."""
+    out = {}
+    for name, row in seen.commits.items():
+        told = world.committed[at, slice(*world.span(name))].astype(np.int64).tolist()
+        newer = [c != GONE and t > c for t, c in zip(told, row.committed, strict=True)]
+        out[name] = replace(
+            row,
+            committed=[t if n else c for t, c, n in zip(told, row.committed, newer, strict=True)],
+            time=[now if n else t for t, n in zip(row.time, newer, strict=True)],
+            moved=[now if n else t for t, n in zip(row.moved, newer, strict=True)],
+        )
+    return out
 
 
-def _switch(world: World, watcher: Watcher, strategy: str) -> None:
-    """The group reassigns itself by one of ``kagent.strategies``, with the lags of this moment."""
-    lag = np.floor(np.maximum(world.end - world.position, 0)).astype(np.int64)[0]
-    topics = {t.name: t.partitions for t in world.topics}
-    names = world.names
-    scenario = Assignment.of(
-        [Member(name, tuple(topics)) for name in names],
-        topics,
-        lags={t: lag[world.rows(t)] for t in topics},
-        owned={
-            name: [
-                (world.topics[world.topic[row]].name, int(world.partition[row]))
-                for row in np.flatnonzero(world.owner == at).tolist()
-            ]
-            for at, name in enumerate(names)
-        },
-    )
-    owner = world.owner.copy()
-    for name, held in assign(strategy, scenario).to_dict().items():
-        for topic, partition in held:
-            owner[world.rows(topic)[partition]] = names.index(name)
-    w.assign(world)
-    world.owner = owner
-    watcher.roster = _roster(world, None)
+def _act(world: World, watcher: Watcher) -> None:
+    """Groups that carry out the first action do so a while after the first message, by the latest one."""
+    for at in [at for at, when in watcher.acts.items() if when <= world.time]:
+        del watcher.acts[at]
+        told = [m for m in watcher.minds[at].messages if m.group == watcher.groups[at]]
+        if told and told[-1].status in (Status.OPEN, Status.UPDATED):
+            following.carry_out(world, at, told[-1])
+            watcher.truth.acted[at] = world.time
+            watcher.truth.predicted[at] = following.predicted_s(told[-1])
 
 
-def _drained(world: World, watcher: Watcher) -> None:
-    """Since when nobody has been behind, seconds after the onset."""
-    if world.scenario.healthy or world.time < world.scenario.onset:
-        return
-    behind = ((world.end - world.position) / np.maximum(world.usual, 1.0)).max(axis=1)
-    for mind, late in zip(watcher.minds, (behind > CAUGHT_UP).tolist(), strict=True):
-        if late:
-            mind.drained = None
-        elif mind.drained is None:
-            mind.drained = world.time - world.scenario.onset
-
-
-def _report(scenario: Scenario, seed: int, mind: Mind) -> Report:
-    openings = _openings(mind.messages)
+def _report(scenario: Scenario, seed: int, watcher: Watcher, at: int) -> Report:
+    mind, true = watcher.minds[at], watcher.truth
+    messages = [m for m in mind.messages if m.group == watcher.groups[at]]
+    openings = _openings(messages)
     first = next((o for o in openings if o.at >= scenario.onset), None)
     flaps = sum(
         1
         for before, after in pairwise(openings)
         if before.resolved is not None and after.at - before.resolved < 3600
     )
+    right = None if scenario.healthy else bool(first and first.verdicts[0] in scenario.expect)
     return Report(
         name=scenario.name,
         seed=seed,
         hours=scenario.hours,
         openings=openings,
         detected=first.at - scenario.onset if first else None,
-        right=None if scenario.healthy else bool(first and first.verdicts[0] in scenario.expect),
+        right=right,
         flaps=flaps,
-        drained=mind.drained,
-        dropped=dict(mind.dropped),
-        messages=tuple(mind.messages),
+        drained=true.drained[at],
+        dropped=dict(mind.session.dropped),
+        messages=tuple(messages),
+        behind=true.behind[at],
+        predicted=true.predicted[at],
+        took=true.took(at),
+        acted=true.acted[at] is not None,
+        worst=true.worst[at],
+        changed_wrong=bool(right and first and not set(first.verdicts) <= set(scenario.expect)),
     )
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
 from kagent.errors import InputError
 from kagent.policy import make_policy
 from kagent.simulator import checks
+from kagent.simulator.conditions import GENTLE, HARSH, PLAIN_CLIENTS, Clients, Conditions
 from kagent.strategies import STRATEGIES
+
+Section = TypeVar("Section", Conditions, Clients)
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,18 @@ class Topic:
 
 
 @dataclass(frozen=True)
+class Autoscaler:
+    """Adds and removes members by the group's lag, as KEDA does. Times in seconds, lag in records."""
+
+    lag_per_member: float
+    least: int = 1
+    greatest: int = 10
+    every: float = 30.0
+    cooldown: float = 300.0
+    """No member is removed so soon after the last change."""
+
+
+@dataclass(frozen=True)
 class Scenario:
     """``expect``: verdicts of which one should lead, empty for a healthy group; ``onset``: when the trouble begins, s.
 
@@ -47,6 +62,8 @@ class Scenario:
     name: str
     topics: tuple[Topic, ...]
     about: str = ""
+    wanted: str = ""
+    """What an engineer would want to hear."""
     expect: tuple[str, ...] = ()
     onset: float = 0.0
     hours: float = 24.0
@@ -67,7 +84,13 @@ class Scenario:
     known_before: bool = True
     """Whether kagent has known the group long enough at the start; else it learns first."""
     follow: bool | str = False
-    """Whether the group follows the plan of the first recommendation; or the strategy that it switches to then."""
+    """Whether the group follows the plan of the first recommendation; or the strategy that it switches to then; or `first`: it
+    carries out the first feasible action, a minute later."""
+    world: Conditions = GENTLE
+    clients: Clients = PLAIN_CLIENTS
+    autoscaler: Autoscaler | None = None
+    together: bool = False
+    """Whether the seeds are groups of one cluster, which one session judges; else each has kagent for itself."""
 
     @property
     def healthy(self) -> bool:
@@ -75,8 +98,11 @@ class Scenario:
         return not self.expect
 
 
-def load(path: str | Path) -> Scenario:
-    """The scenario in a YAML or JSON file. Raises InputError naming file and field."""
+def load(path: str | Path, harsh: bool = False) -> Scenario:
+    """The scenario in a YAML or JSON file. Raises InputError naming file and field.
+
+    ``harsh``: whether a file that has neither `world:` nor `clients:` happens in the harsh world, or in the gentle one.
+    """
     try:
         raw = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -86,16 +112,24 @@ def load(path: str | Path) -> Scenario:
         raise InputError(
             f"The scenario {path} is not YAML{f' at line {mark.line + 1}' if mark else ''}."
         ) from error
-    return parse(raw, str(path))
+    return parse(raw, str(path), harsh)
 
 
-def parse(raw: Any, where: str = "scenario") -> Scenario:
+def parse(raw: Any, where: str = "scenario", harsh: bool = False) -> Scenario:
     """A scenario from plain values. Raises InputError naming the field."""
     if not isinstance(raw, Mapping):
         raise InputError(f"{where}: names and values are expected, such as `topics:`")
     values = dict(raw)
     topics = values.pop("topics", None)
     checks.known(values, Scenario, where, "topics")
+    harsh = harsh or bool(values.get("world") or values.get("clients"))
+    values["world"] = _section(values.get("world"), HARSH if harsh else GENTLE, f"{where}: world")
+    values["clients"] = _section(
+        values.get("clients"), Clients() if harsh else PLAIN_CLIENTS, f"{where}: clients"
+    )
+    if values.get("autoscaler") is not None:
+        checks.known(values["autoscaler"], Autoscaler, f"{where}: autoscaler")
+        values["autoscaler"] = Autoscaler(**{"lag_per_member": 1000.0, **values["autoscaler"]})
     if not isinstance(topics, Mapping) or not topics:
         raise InputError(f"{where}: topics: at least one topic is needed, as name → fields")
     made = tuple(_topic(name, said, f"{where}: topics.{name}") for name, said in topics.items())
@@ -106,6 +140,18 @@ def parse(raw: Any, where: str = "scenario") -> Scenario:
     _checked(scenario, where)
     ordered = sorted(scenario.events, key=lambda e: float(e.get("at", 0)))
     return replace(scenario, events=tuple(ordered), members=int(scenario.members))
+
+
+def _section(said: Any, base: Section, where: str) -> Section:
+    """The defaults with what the file says; values are checked by their types."""
+    if not isinstance(said or {}, Mapping):
+        raise InputError(f"{where}: fields are expected")
+    checks.known(said or {}, type(base), where)
+    types = {f.name: str(f.type) for f in fields(base)}
+    given = {
+        name: checks.several(value, types[name], f"{where}.{name}") for name, value in (said or {}).items()
+    }
+    return replace(base, **given)
 
 
 def _topic(name: Any, said: Any, where: str) -> Topic:
@@ -122,8 +168,9 @@ def _checked(scenario: Scenario, where: str) -> None:
     checks.expected(scenario.expect, where)
     checks.one_of(scenario.kind, checks.KINDS, f"{where}: kind")
     checks.one_of(scenario.assignor, checks.ASSIGNORS, f"{where}: assignor")
+    checks.clients(scenario.clients, sizes, where)
     if not isinstance(scenario.follow, bool):
-        checks.one_of(scenario.follow, STRATEGIES, f"{where}: follow")
+        checks.one_of(scenario.follow, (*STRATEGIES, "first"), f"{where}: follow")
     if scenario.assignment is not None:
         checks.assignment(scenario.assignment, scenario.members, sizes, where)
     checks.events(scenario.events, scenario.members, sizes, where)

@@ -6,15 +6,12 @@ that ``apply`` would have made, commit by commit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from kagent.advice.judge import unread_since
-from kagent.lag.commits import GAPS, GONE, TopicCommits
-from kagent.lag.log_ends import UNKNOWN, EndHistory
-from kagent.policy import Policy
+from kagent.lag.commits import GAPS, GONE, LATEST, TopicCommits
+from kagent.simulator.committing import taken
 from kagent.simulator.scenario import Topic
 from kagent.simulator.world import Flags, Longs, World
 
@@ -39,6 +36,10 @@ class Table:
     commits: Longs
     first: Longs
     rewound: Longs
+    recent: Longs
+    """(seeds, partitions, LATEST): the latest different offsets, the newest last; NEVER where there was none yet."""
+    clock: Longs
+    """How far the broker's clock is ahead of kagent's, ms: one entry a seed."""
     stood: int = 0
 
     @classmethod
@@ -58,6 +59,8 @@ class Table:
             commits=np.ones((seeds, len(topics)), np.int64),
             first=np.repeat(time.min(axis=1)[:, None], len(topics), axis=1),
             rewound=np.zeros((seeds, len(topics)), np.int64),
+            recent=_first(world.committed.astype(np.int64)),
+            clock=np.zeros(seeds, np.int64),
             stood=time.size,
         )
 
@@ -66,12 +69,13 @@ class Table:
         self.gaps[:, :, -5:] = gap
         self.commits[:] = 1000
 
-    def take(self, world: World) -> None:
-        """The commits made since the last time."""
-        if not world.pending.any():
+    def take(self, world: World, until: float) -> None:
+        """The commits made until then (s) that were not taken yet, by the broker's clock."""
+        new = taken(world, until)
+        if new is None or not new.made.any():
             return
-        made, time, offset = world.pending, _ms(world.commit_time), world.committed.astype(np.int64)
-        world.pending = np.zeros_like(made)
+        made, offset = new.made, new.offset.astype(np.int64)
+        time = _ms(new.when) + self.clock[:, None]
         for code, here in enumerate(self.spans):
             self._topic(
                 code, world.ids[self.topics[code].name], made[:, here], time[:, here], offset[:, here]
@@ -84,6 +88,8 @@ class Table:
         if topic_id != self.ids[code]:  # created anew: the old commits count no more
             self.ids[code] = topic_id
             self.committed[:, here] = GONE
+            self.recent[:, here] = NEVER
+            self.recent[:, here, -1] = GONE
             self.rewound[:, code] = 0
         before, told = self.committed[:, here], self.time[:, here]
         again = made & (before != GONE)
@@ -93,12 +99,21 @@ class Table:
         self.gaps[new, code, -1] = gap[new]
         back = np.where(again & (offset < before), time, 0).max(axis=1)
         self.rewound[:, code] = np.maximum(self.rewound[:, code], back)
-        self.moved[:, here] = np.where(made & (offset != before), time, self.moved[:, here])
+        self._progress(here, made & (offset != before), offset, time)
         self.committed[:, here] = np.where(made, offset, before)
         self.time[:, here] = np.where(made, time, told)
         self.stood += 1
         self.source[:, here] = np.where(made, self.stood, self.source[:, here])
         self.commits[:, code] += some
+
+    def _progress(self, here: slice, changed: Flags, offset: Longs, time: Longs) -> None:
+        """Progress is a rise of the least of the last three offsets."""
+        known = self.recent[:, here]
+        kept = np.concatenate([known[:, :, 1:], offset[:, :, None]], axis=2)
+        few = (known[:, :, 0] == NEVER) | (known == GONE).any(axis=2)
+        progress = changed & (few | (kept.min(axis=2) > known.min(axis=2)))
+        self.moved[:, here] = np.where(progress, time, self.moved[:, here])
+        self.recent[:, here] = np.where(changed[:, :, None], kept, known)
 
     def rows(self, at: int) -> dict[str, TopicCommits]:
         """One group's rows of the lag table."""
@@ -117,26 +132,13 @@ class Table:
                 int(self.commits[at, code]),
                 int(self.first[at, code]),
                 int(self.rewound[at, code]),
+                [[o for o in latest if o != NEVER] for latest in self.recent[at, here].tolist()],
             )
         return made
 
-    def loud(self, ends: Mapping[str, EndHistory], as_of: int, policy: Policy) -> Flags:
-        """Which groups the judgement's cheap look does not pass over, or perhaps not."""
-        out = np.zeros(len(self.committed), bool)
-        for code, (topic, here) in enumerate(zip(self.topics, self.spans, strict=True)):
-            history, shape = ends[topic.name], (len(out), topic.partitions)
-            committed, start = self.committed[:, here], history.start.reshape(shape)
-            unread = (history.end.reshape(shape) - committed > policy.allowed_lag) & (committed != GONE)
-            gaps = self.gaps[:, code]
-            least = np.where(gaps[:, -3] < NEVER, gaps.min(axis=1), 0)  # the usual gap is no shorter
-            floor = as_of - np.maximum(unread_since(policy, 0), 2 * least)
-            times = self.time[:, here].ravel()
-            before, _ = history.bracket(np.arange(times.size), times, int(policy.clock_slack * 1000))
-            before = before.reshape(shape)
-            late = (before != UNKNOWN) & (before - committed > policy.allowed_lag)
-            old = self.moved[:, here] < floor[:, None]
-            out |= (unread & (late | old | (start > committed))).any(axis=1)
-        return out
+
+def _first(committed: Longs) -> Longs:
+    return np.concatenate([np.full((*committed.shape, LATEST - 1), NEVER), committed[:, :, None]], axis=2)
 
 
 def _ms(time: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Longs:

@@ -1,8 +1,9 @@
 """What really happens: logs grow, members read and commit, groups rebalance.
 
-Groups of one scenario and several seeds go through it side by side: columns have one row a seed and one entry a partition.
-What the scenario fixes (members, who holds what, what is paused) is the same for all of them; records, times of commits
-and positions are each seed's own, and do not depend on which seeds run beside it.
+Groups of one scenario and several seeds go through it side by side: columns have one row a seed, and one entry a partition
+or a member. A seed's fate does not depend on which seeds run beside it: each has its own random numbers. How members serve
+their partitions is in :mod:`kagent.simulator.service`, when they commit in :mod:`kagent.simulator.committing`, and who
+holds what in :mod:`kagent.simulator.rebalancing`.
 """
 
 from __future__ import annotations
@@ -10,72 +11,146 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from kagent.errors import InputError
+from kagent.simulator.conditions import Family, families_of
 from kagent.simulator.scenario import Scenario, Topic
 
 Floats = npt.NDArray[np.float64]
 Longs = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 NOBODY = -1
+NEVER = np.inf
 WAKE = 0.2
 """Seconds between a record's arrival and its reading, by a member that is caught up."""
+SLOT = 5.0
+"""Seconds between two log ends that the world remembers."""
+MEMORY_S = 3600.0
+"""For how long log ends are remembered where members read in the order of arrival."""
+
+
+def _floats() -> Floats:
+    return np.zeros((0, 0))
+
+
+def _flags() -> Flags:
+    return np.zeros((0, 0), bool)
 
 
 @dataclass(slots=True)
-class Member:
-    """A member: ``speed`` 1 is usual; ``hung``: in the group but does nothing."""
+class ClientColumns:
+    """How each seed's members read and commit: one entry a seed."""
 
-    name: str
-    member_id: str
-    speed: float = 1.0
-    hung: bool = False
+    families: tuple[Family, ...]
+    even: Flags
+    arrival: Flags
+    timer: Flags
+    """Commits by a timer, whatever the loop does."""
+    by_poll: Flags
+    """Commits by a timer that only polls look at."""
+    by_partition: Flags
+    """One poll is one partition's fetch."""
+    everything: Flags
+    """One poll is all that was fetched."""
+    assigned: Flags
+    """A commit names all assigned partitions; else those that moved."""
+    retries_ahead: Flags
+    max_poll: Floats
+    block: Floats
+    """Records of one partition in one fetch."""
+    interval: Floats
+    ahead: Floats
+
+
+@dataclass(slots=True)
+class Commits:
+    """Commits of one step, or of several: where ``made``, at ``offset``, when."""
+
+    until: float
+    made: Flags
+    when: Floats
+    offset: Floats
 
 
 @dataclass(slots=True)
 class World:
-    """The truth at ``time`` (s). Columns of floats are (seeds, partitions), others (partitions)."""
+    """The truth at ``time`` (s). Columns are (seeds, partitions) or (seeds, members) unless said otherwise."""
 
     scenario: Scenario
     randoms: tuple[np.random.Generator, ...]
+    clients: ClientColumns
+    protocol: str
     time: float = 0.0
-    generation: int = 1
-    changed_at: float = 0.0
-    stopped_until: float = 0.0
-    members: dict[str, Member] = field(default_factory=dict)
-    joined: int = 0
+    # Members have slots; ``order``: each seed's members, as slots, in the order in which they joined.
+    slots: list[str] = field(default_factory=list)
+    order: list[list[int]] = field(default_factory=list)
+    member_ids: list[dict[int, str]] = field(default_factory=list)
+    joined: list[int] = field(default_factory=list)
+    speed: Floats = field(default_factory=_floats)
+    leak: Floats = field(default_factory=_floats)
+    """Share of the speed that is lost an hour."""
+    hung: Flags = field(default_factory=_flags)
+    away_until: Floats = field(default_factory=_floats)
+    """Static members that are down: when their session ends; NEVER for those that are not down."""
+    paused_until: Floats = field(default_factory=_floats)
+    next_gc: Floats = field(default_factory=_floats)
+    poll_left: Floats = field(default_factory=_floats)
+    due: Floats = field(default_factory=_floats)
+    """When each member commits next."""
+    # Rebalances, one entry a seed.
+    generation: Longs = field(default_factory=lambda: np.zeros(0, np.int64))
+    changed_at: Floats = field(default_factory=lambda: np.zeros(0))
+    takes_effect: Floats = field(default_factory=lambda: np.zeros(0))
+    frozen: Flags = field(default_factory=lambda: np.zeros(0, bool))
+    """A rebalance waits for polls to end: none is begun."""
+    target: Longs = field(default_factory=lambda: np.zeros((0, 0), np.int64))
     resting: bool = False
-    topic: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    partition: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    owner: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    topic: Longs = field(default_factory=lambda: np.zeros(0, np.int64))
+    partition: Longs = field(default_factory=lambda: np.zeros(0, np.int64))
+    owner: Longs = field(default_factory=lambda: np.zeros((0, 0), np.int64))
     cost: Floats = field(default_factory=lambda: np.zeros(0))
-    held: Flags = field(default_factory=lambda: np.zeros(0, bool))
-    start: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    end: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    position: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    before: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    committed: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    commit_time: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    weight: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    lso: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    pending: Flags = field(default_factory=lambda: np.zeros((0, 0), bool))
-    """Where a commit was made that the pipeline has not taken yet."""
-    due: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    """When each member commits next: (seeds, members)."""
+    held: Flags = field(default_factory=_flags)
+    poisoned: Flags = field(default_factory=lambda: np.zeros(0, bool))
+    priority: Floats = field(default_factory=lambda: np.zeros(0))
+    down_until: Floats = field(default_factory=lambda: np.zeros(0))
+    """Partitions without a leader."""
+    coordinator_down_until: float = 0.0
+    start: Floats = field(default_factory=_floats)
+    end: Floats = field(default_factory=_floats)
+    sent: Floats = field(default_factory=_floats)
+    """Records that producers have, whether they were sent or not."""
+    position: Floats = field(default_factory=_floats)
+    before: Floats = field(default_factory=_floats)
+    block_end: Floats = field(default_factory=_floats)
+    """Up to which offset a partition has been fetched, and ``key``: when; served in this order."""
+    key: Floats = field(default_factory=_floats)
+    committed: Floats = field(default_factory=_floats)
+    commit_time: Floats = field(default_factory=_floats)
+    pending: deque[Commits] = field(default_factory=deque)
+    """Commits that the pipeline has not taken yet."""
+    weight: Floats = field(default_factory=_floats)
+    burst: Floats = field(default_factory=_floats)
+    burst_until: Floats = field(default_factory=lambda: np.zeros(0))
+    next_burst: Floats = field(default_factory=lambda: np.zeros(0))
+    lso: Floats = field(default_factory=_floats)
     factor: Floats = field(default_factory=lambda: np.zeros(0))
     ids: dict[str, str] = field(default_factory=dict)
-    wave: Floats = field(default_factory=lambda: np.zeros(0))
-    usual: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    usual: Floats = field(default_factory=_floats)
     """Inflow without its noise, records/s."""
-    flow: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    unseen: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    flow: Floats = field(default_factory=_floats)
+    unseen: Floats = field(default_factory=_floats)
     """Records at the log's end that are left alone for now."""
-    noise_until: float = -1.0
+    noise: Floats = field(default_factory=_floats)
+    noise_until: Floats = field(default_factory=lambda: np.zeros(0))
     past: deque[tuple[float, Floats]] = field(default_factory=deque)
-    """Log ends at every step, as far back as the longest delay of a topic reaches."""
+    """Log ends every SLOT, as far back as anything needs them."""
+    memory_s: float = 120.0
+    scaled_at: Floats = field(default_factory=lambda: np.zeros(0))
+    next_scale: float = 0.0
 
     @property
     def topics(self) -> tuple[Topic, ...]:
@@ -86,10 +161,9 @@ class World:
         """How many groups there are."""
         return len(self.randoms)
 
-    @property
-    def names(self) -> list[str]:
-        """Members in the order of their codes."""
-        return list(self.members)
+    def names(self, seed: int) -> list[str]:
+        """One group's members in the order in which they joined."""
+        return [self.slots[slot] for slot in self.order[seed]]
 
     def rows(self, topic: str) -> Longs:
         """Places of a topic's partitions."""
@@ -109,41 +183,103 @@ class World:
 
 def begin(scenario: Scenario, seeds: Sequence[int]) -> World:
     """The world at its start: everybody caught up but for the scenario's backlog."""
+    from kagent.simulator import rebalancing
+
     randoms = tuple(np.random.default_rng(seed) for seed in seeds)
     sizes = [t.partitions for t in scenario.topics]
     topic = np.repeat(np.arange(len(sizes)), sizes)
-    count = len(topic)
+    count, many = len(topic), len(randoms)
     weight = np.stack([np.concatenate([_spread(t, r) for t in scenario.topics]) for r in randoms])
     base = np.stack([np.floor(r.uniform(1e5, 1e6, count)) for r in randoms])
     backlog = np.array([t.backlog + t.delay * t.inflow for t in scenario.topics])[topic] * weight
     since = np.array([-r.uniform(0, scenario.commit) for r in randoms])
+    clients = _clients(scenario, seeds, randoms)
+    delayed = max(t.delay for t in scenario.topics)
+    ranks = {name: at for at, name in enumerate(scenario.clients.priority)}
     world = World(
         scenario=scenario,
         randoms=randoms,
+        clients=clients,
+        protocol=scenario.clients.protocol or ("kip848" if scenario.kind == "consumer" else "eager"),
+        order=[[] for _ in randoms],
+        member_ids=[{} for _ in randoms],
+        joined=[0] * many,
+        generation=np.ones(many, np.int64),
+        changed_at=np.full(many, -86_400.0),
+        takes_effect=np.full(many, NEVER),
+        frozen=np.zeros(many, bool),
         topic=topic,
         partition=np.concatenate([np.arange(n) for n in sizes]),
-        owner=np.full(count, NOBODY),
+        owner=np.full(base.shape, NOBODY),
+        target=np.full(base.shape, NOBODY),
         cost=np.array([t.cost for t in scenario.topics])[topic],
-        held=np.zeros(count, bool),
+        held=np.zeros(base.shape, bool),
+        poisoned=np.zeros(count, bool),
+        priority=np.array([float(ranks.get(t.name, len(ranks))) for t in scenario.topics])[topic],
+        down_until=np.zeros(count),
         start=np.maximum(base - 5e4, 0),
         end=base + np.floor(backlog),
+        sent=base + np.floor(backlog),
         position=base.copy(),
         before=base.copy(),
+        block_end=base.copy(),
+        key=np.zeros(base.shape),
         committed=base.copy(),
         commit_time=np.repeat(since[:, None], count, axis=1),
         weight=weight,
+        burst=np.ones(base.shape),
+        burst_until=np.full(many, NEVER),
+        next_burst=np.array([_wait(r, scenario.world.burst_every_s) for r in randoms]),
         lso=np.full(base.shape, np.inf),
-        pending=np.zeros(base.shape, bool),
-        due=np.zeros((len(randoms), 0)),
         factor=np.ones(len(scenario.topics)),
         ids={t.name: f"id-{t.name}-0" for t in scenario.topics},
+        noise=np.zeros(base.shape),
+        noise_until=np.full(many, -1.0),
+        memory_s=max(
+            120.0,
+            delayed + 2 * SLOT,
+            MEMORY_S if clients.arrival.any() else 0.0,
+            scenario.hours * 3600 if scenario.world.remember_all else 0.0,
+        ),
+        scaled_at=np.full(many, -NEVER),
     )
-    for number in range(scenario.members):
-        enter(world, f"m{number}")
-    assign(world)
-    world.changed_at = -86_400.0
+    for name in range(scenario.members):
+        for seed in range(many):
+            rebalancing.enter(world, seed, f"m{name}")
+    rebalancing.begin(world)
     _weather(world, scenario.step)
     return world
+
+
+def _clients(
+    scenario: Scenario, seeds: Sequence[int], randoms: Sequence[np.random.Generator]
+) -> ClientColumns:
+    made, families = scenario.clients, families_of(scenario.clients, scenario.kind)
+    mine = tuple(families[seed % len(families)] for seed in seeds)
+    service = [made.service or f.service for f in mine]
+    commits = [made.commits or f.commits for f in mine]
+    contents = [made.contents or f.contents for f in mine]
+    bytes_ = [made.record_bytes or float(np.exp(r.uniform(np.log(70), np.log(2000)))) for r in randoms]
+    own = scenario.commit == Scenario.commit and bool(made.family) and made.protocol != "instant"
+    return ClientColumns(
+        families=mine,
+        even=np.array([s == "even" for s in service]),
+        arrival=np.array([s == "arrival" for s in service]),
+        timer=np.array([c == "timer" for c in commits]),
+        by_poll=np.array([c in ("poll", "fetch") for c in commits]),
+        by_partition=np.array([c == "partition" for c in commits]),
+        everything=np.array([c == "fetch" for c in commits]),
+        assigned=np.array([c == "assigned" for c in contents]),
+        retries_ahead=np.array([f.retries_ahead for f in mine]),
+        max_poll=np.array([float(made.max_poll_records or f.max_poll or 500) for f in mine]),
+        block=np.floor(np.array([made.fetch_bytes / b for b in bytes_])),
+        interval=np.array([f.interval_s if own else scenario.commit for f in mine]),
+        ahead=np.array([f.ahead if made.commits_ahead is None else made.commits_ahead for f in mine]),
+    )
+
+
+def _wait(random: np.random.Generator, mean: float) -> float:
+    return float(random.exponential(mean)) if mean else NEVER
 
 
 def _spread(topic: Topic, random: np.random.Generator) -> Floats:
@@ -163,193 +299,130 @@ def _spread(topic: Topic, random: np.random.Generator) -> Floats:
     return np.asarray(weights / weights.sum())
 
 
-def enter(world: World, name: str) -> None:
-    """A member that will have its part from the next assignment on; one that was here comes anew."""
-    scenario = world.scenario
-    if name in world.members:
-        _drop(world, name)
-    phase = np.array([r.uniform(0, scenario.commit) for r in world.randoms])
-    world.joined += 1
-    speed = float(scenario.speeds.get(name, 1.0))
-    world.members[name] = Member(name, f"{name}-{world.joined:08x}", speed)
-    world.due = np.concatenate([world.due, world.time + phase[:, None]], axis=1)
-
-
-def _drop(world: World, name: str) -> None:
-    world.due = np.delete(world.due, world.names.index(name), axis=1)
-    del world.members[name]
-
-
-def clear(world: World) -> None:
-    """All members are gone."""
-    world.members.clear()
-    world.due = world.due[:, :0]
-
-
-def assign(world: World) -> None:
-    """A rebalance: everybody stops for a while, members share the partitions by the scenario's rule."""
-    world.generation += 1
-    world.changed_at = world.time
-    world.stopped_until = world.time + world.scenario.pause
-    names = world.names
-    world.owner = np.full(len(world.owner), NOBODY)
-    if not names:
-        return
-    fixed = world.scenario.assignment
-    if fixed and set(fixed) == set(names):
-        for at, name in enumerate(names):
-            for topic, partitions in fixed[name].items():
-                world.owner[world.rows(topic)[np.asarray(partitions)]] = at
-        return
-    if world.scenario.assignor == "range":
-        for code, topic in enumerate(world.topics):
-            quota, extra = divmod(topic.partitions, len(names))
-            counts = [quota + (at < extra) for at in range(len(names))]
-            world.owner[world.topic == code] = np.repeat(np.arange(len(names)), counts)
-    else:
-        world.owner[:] = np.arange(len(world.owner)) % len(names)
-
-
-def leave(world: World, name: str) -> None:
-    """A member leaves; what it had not committed is read again."""
-    mine = world.owner == world.names.index(name)
-    world.position[:, mine] = world.committed[:, mine]
-    _drop(world, name)
-    assign(world)
-
-
-def join(world: World, name: str) -> None:
-    """A member joins."""
-    enter(world, name)
-    assign(world)
-
-
 def step(world: World, dt: float) -> None:
     """Let ``dt`` seconds pass: records arrive, members read what they can, and commit when it is time."""
+    from kagent.simulator import committing, rebalancing, service
+
     world.before = world.position
+    _disturb(world, dt)
     _arrive(world, dt)
-    if not world.resting and world.members:
-        _read(world, dt)
+    rebalancing.autoscale(world)
+    rebalancing.advance(world)
+    busy = _flags()
+    if not world.resting and world.slots:
+        busy = service.read(world, dt)
     world.time += dt
-    _commit(world, dt)
+    if not world.resting and world.slots:
+        committing.by_timer(world, dt, busy)
 
 
 def _arrive(world: World, dt: float) -> None:
-    if world.time >= world.noise_until:
-        _weather(world, dt)
+    due = world.time >= world.noise_until
+    if due.any():
+        _weather(world, dt, np.flatnonzero(due))
     # A log grows by whole records; what is left over arrives with the next step.
-    world.end = world.end + world.flow * dt
-    _remember(world, dt)
+    world.sent = world.sent + world.flow * dt
+    now, linger = world.time + dt, world.scenario.world.linger_s
+    up = world.down_until <= now
+    if linger > dt:
+        phase = np.modf(world.partition * 0.37)[0] * linger
+        up = up & (np.floor((now + phase) / linger) > np.floor((world.time + phase) / linger))
+    world.end = np.where(up, world.sent, world.end) if not up.all() else world.sent
     for topic in world.topics:
         # Transaction markers: offsets that no reader ever sees as records.
-        due = topic.markers and (world.time + dt) // topic.markers > world.time // topic.markers
-        if due:
-            world.end[:, slice(*world.span(topic.name))] += 1.0
+        due_now = topic.markers and now // topic.markers > world.time // topic.markers
+        if due_now:
+            here = slice(*world.span(topic.name))
+            world.sent[:, here] += 1.0
+            world.end = world.end.copy()
+            world.end[:, here] = np.where(up[here], world.sent[:, here], world.end[:, here])
+    _remember(world, now)
 
 
-def _remember(world: World, dt: float) -> None:
-    longest = max(t.delay for t in world.topics)
-    if not longest:
+def _remember(world: World, now: float) -> None:
+    if world.past and now < world.past[-1][0] + SLOT - 1e-9:
         return
-    world.past.append((world.time + dt, world.end))
-    while len(world.past) > 1 and world.past[1][0] <= world.time + dt - longest:
+    world.past.append((now, world.end))
+    while len(world.past) > 1 and world.past[1][0] <= now - world.memory_s:
         world.past.popleft()
 
 
-def _ended(world: World, delay: float) -> Floats:
+def ended(world: World, seconds: float) -> Floats:
     """Log ends so many seconds before the newest ones; before the scenario began they grew as usual."""
-    now = world.past[-1][0]
-    before = [end for time, end in world.past if time <= now - delay]
-    return before[-1] if before else world.past[0][1] - world.usual * (world.past[0][0] - now + delay)
+    now = world.time
+    at = len(world.past) - 1 - max(0, int(np.ceil((seconds - (now - world.past[-1][0])) / SLOT)))
+    if at >= 0:
+        return world.past[at][1]
+    first, ends = world.past[0]
+    return np.asarray(ends - world.usual * (first - now + seconds))
 
 
-def _weather(world: World, dt: float) -> None:
-    """The inflow of the next minute."""
-    topics, topic = world.topics, world.topic
+def _weather(world: World, dt: float, seeds: Longs | None = None) -> None:
+    """The inflow until the next change."""
+    made, topics, topic = world.scenario.world, world.topics, world.topic
+    some = np.arange(world.seeds) if seeds is None else seeds
     sigma = np.array([t.noise for t in topics])[topic]
-    noise = np.stack([r.standard_normal(len(topic)) for r in world.randoms])
+    for seed in some.tolist():
+        random = world.randoms[seed]
+        world.noise[seed] = random.standard_normal(len(topic))
+        wait = made.inflow_changes_every_s
+        if made.inflow_changes_at_random:
+            wait = max(1.0, float(random.exponential(wait)))
+        world.noise_until[seed] = world.time + wait
     daily = np.array([t.daily for t in topics])
     inflow = np.array([t.inflow for t in topics])
-    world.wave = inflow * (1 + daily * np.sin(2 * np.pi * world.time / 86_400)) * world.factor
-    world.usual = world.wave[topic] * world.weight
-    world.flow = world.usual * np.maximum(0.0, 1 + sigma * noise)
+    wave = inflow * (1 + daily * np.sin(2 * np.pi * world.time / 86_400)) * world.factor
+    world.usual = wave[topic] * world.weight
+    world.flow = world.usual * np.maximum(0.0, 1 + sigma * world.noise) * world.burst
     world.unseen = world.usual * min(WAKE, dt)
-    world.noise_until = world.time + 60
 
 
-def _read(world: World, dt: float) -> None:
-    stopped = min(max(world.stopped_until - world.time, 0.0), dt)
-    time = dt - stopped
-    if time <= 0:
-        return
-    members = list(world.members.values())
-    code = np.maximum(world.owner, 0)
-    speed = np.array([0.0 if m.hung else m.speed for m in members])
-    readable = np.minimum(np.floor(world.end - world.unseen), world.lso)
-    for topic in world.topics:
-        if topic.delay:
-            here = slice(*world.span(topic.name))
-            readable[:, here] = np.minimum(readable[:, here], np.floor(_ended(world, topic.delay)[:, here]))
-    reads = (world.owner >= 0) & ~world.held & ((world.cost > 0) | (speed[code] > 0))
-    backlog = np.maximum(readable - world.position, 0.0) * reads
-    holds = (world.owner[:, None] == np.arange(len(members))).astype(float)
-    work = backlog * world.cost
-    total = work @ holds
-    budget = time * speed
-    busy = total > budget
-    if busy.any():
-        groups = np.flatnonzero(busy.any(axis=1))
-        done = _levelled(work[groups], holds, budget)
-        some = np.where(busy[groups] @ holds.T > 0, done / np.maximum(world.cost, 1e-12), backlog[groups])
-        backlog[groups] = np.minimum(np.where(world.cost > 0, some, backlog[groups]), backlog[groups])
-    world.position = world.position + backlog
-
-
-def _levelled(work: Floats, holds: Floats, budget: Floats) -> Floats:
-    """Each member's time over its partitions in equal parts; what one does not need goes to the others."""
-    done = np.zeros_like(work)
-    left = np.repeat(budget[None, :], len(work), axis=0)
-    for _ in range(8):
-        open_ = work - done > 1e-12
-        count = open_ @ holds
-        share = np.where(count > 0, left / np.maximum(count, 1), 0.0)
-        more = np.where(open_, np.minimum(work - done, share @ holds.T), 0.0)
-        done += more
-        left = np.maximum(left - more @ holds, 0.0)
-        if (left <= 1e-9).all() or not more.any():
-            break
-    return done
-
-
-def _commit(world: World, dt: float) -> None:
-    if world.resting or not world.members or world.time < world.stopped_until:
-        return
-    works = np.array([not m.hung for m in world.members.values()])
-    ready = (world.due <= world.time) & works
-    if not ready.any():
-        return
-    every, began = world.scenario.commit, world.time - dt
-    when = np.maximum(world.due, began)
-    turns = np.maximum(1.0, np.ceil((world.time - world.due) / every + 1e-9))
-    later = world.due + every * turns
-    later = np.where(later <= world.time, world.time + every, later)
-    world.due = np.where(ready, later, world.due)
-    code = np.maximum(world.owner, 0)
-    share = ((when - began) / dt if dt else np.ones_like(when))[:, code]
-    place = np.floor(world.before + share * (world.position - world.before))
-    made = ready[:, code] & (world.owner >= 0)
-    if world.scenario.kind == "classic_librdkafka":
-        made &= place != world.committed
-    write(world, when[:, code], made, place)
-
-
-def write(world: World, when: Floats | float, made: Flags, offsets: Floats) -> None:
-    """Commits reach the coordinator: where ``made``, at these offsets."""
-    world.committed = np.where(made, offsets, world.committed)
-    world.commit_time = np.where(made, when, world.commit_time)
-    world.pending = world.pending | made
+def _disturb(world: World, dt: float) -> None:
+    """Pauses of single members, leaks of speed, bursts of single partitions: at random times of each seed."""
+    made, now = world.scenario.world, world.time
+    if made.gc_pause_every_s:
+        for seed, slot in zip(*np.nonzero(world.next_gc <= now), strict=True):
+            random = world.randoms[seed]
+            world.paused_until[seed, slot] = max(
+                world.paused_until[seed, slot], now + made.gc_pause_s * random.uniform(0.2, 2.0)
+            )
+            world.next_gc[seed, slot] = now + random.exponential(made.gc_pause_every_s)
+    if world.leak.any():
+        world.speed = np.maximum(world.speed * (1 - world.leak * dt / 3600), 0.02)
+    if made.burst_every_s:
+        for seed in np.flatnonzero(world.burst_until <= now).tolist():
+            world.burst[seed], world.burst_until[seed] = 1.0, NEVER
+            world.noise_until[seed] = min(world.noise_until[seed], now)
+        for seed in np.flatnonzero(world.next_burst <= now).tolist():
+            random = world.randoms[seed]
+            world.burst[seed, random.integers(len(world.topic))] = made.burst_factor
+            world.burst_until[seed] = now + made.burst_s * random.uniform(0.5, 1.5)
+            world.next_burst[seed] = now + random.exponential(made.burst_every_s)
+            world.noise_until[seed] = min(world.noise_until[seed], now)
 
 
 def shown_end(world: World) -> Longs:
     """Log ends as a broker would tell them."""
     return np.asarray(np.floor(world.end), np.int64)
+
+
+def grown(world: World, count: int) -> None:
+    """Make room for so many members: new columns are those of nobody."""
+    more = count - world.speed.shape[1] if world.speed.size else count
+    if more <= 0:
+        return
+    empty: dict[str, Any] = {
+        "speed": 1.0,
+        "leak": 0.0,
+        "hung": False,
+        "away_until": NEVER,
+        "paused_until": 0.0,
+        "next_gc": NEVER,
+        "poll_left": 0.0,
+        "due": NEVER,
+    }
+    for name, value in empty.items():
+        known = getattr(world, name)
+        kind = bool if name == "hung" else np.float64
+        known = known if known.size else np.zeros((world.seeds, 0), kind)
+        setattr(world, name, np.pad(known, ((0, 0), (0, more)), constant_values=value))

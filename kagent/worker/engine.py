@@ -18,21 +18,24 @@ from typing import Any, TypeVar
 
 from aiokafka.errors import KafkaError as ClientError
 
-from kagent.advice.incident import expired
-from kagent.advice.judge import Candidate, Judgement
-from kagent.advice.state import JudgeState
-from kagent.advice.storms import Recent
 from kagent.contract import admission
 from kagent.contract.admission import MAX_AHEAD_MS, Refused, checked, not_ahead
 from kagent.contract.events import Beat, GroupEvent, TopicOffsets
+from kagent.contract.mute import MuteRecord, is_pattern
+from kagent.contract.mute import from_bytes as mute_from_bytes
 from kagent.contract.recommendation import Recommendation, State, Status, Verdict, to_bytes
 from kagent.contract.redaction import Redaction
+from kagent.detect.state import JudgeState
 from kagent.errors import KafkaError
 from kagent.group_key import group_key
+from kagent.incident.correlation import Population, Recent
+from kagent.incident.evaluate import Candidate, Judgement
+from kagent.incident.lifecycle import expired
 from kagent.incident.session import EvaluationSession
 from kagent.lag.log_end_coverage import unread
 from kagent.lag.log_ends import PAUSE, EndHistory
 from kagent.lag.observation import Mute, Observation, TopicInfo
+from kagent.mutes import by_pattern
 from kagent.policy import Policies
 from kagent.settings import Settings
 from kagent.tables import coverage as coverage_table
@@ -40,8 +43,11 @@ from kagent.tables import ends as ends_table
 from kagent.text import shown
 from kagent.worker.coordinator_check import Answer, contradiction, refreshed
 from kagent.worker.groups import Entry, Index, IndexStates, Tables
+from kagent.worker.http.group_columns import glance
+from kagent.worker.http.live_view import LiveView
 from kagent.worker.ingest_progress import Coverage
 from kagent.worker.latency import Delays
+from kagent.worker.learning import is_learning, learned_by_ms
 from kagent.worker.offset_gaps import Arrival
 from kagent.worker.restore import adopt
 from kagent.worker.status import Summary, state_message
@@ -80,6 +86,7 @@ class Desk:
     infos: dict[str, dict[str, TopicInfo]] = field(default_factory=dict)
     names: dict[str, dict[str, str]] = field(default_factory=dict)
     mutes: dict[str, Mute] = field(default_factory=dict)
+    mute_patterns: dict[str, MuteRecord] = field(default_factory=dict)
     published: dict[str, Recommendation] = field(default_factory=dict)
     summaries: dict[tuple[str, int], Summary] = field(default_factory=dict)
     refused: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -88,6 +95,7 @@ class Desk:
     """Group → why it cannot be judged, until its data changes."""
     counts: Counter[str] = field(default_factory=Counter)
     delays: Delays = field(default_factory=Delays)
+    live: LiveView = field(default_factory=LiveView)
     last_tick: float = 0.0
     _patience: int = field(init=False)
     """Without a sample of the log ends for so long, what a group committed then waits for its next commit."""
@@ -147,6 +155,7 @@ class Desk:
         self.published = {key: said for key, said in self.published.items() if key in known}
         for cluster in self.settings.clusters:
             self._sampled_at.setdefault(cluster, self.now)
+        self.live.keep(set(partitions))
         log.info("looking after partitions %s with %d groups", partitions, self.group_count)
 
     def _coverage(self, partition: int) -> Coverage:
@@ -257,9 +266,24 @@ class Desk:
         """
         if record is None:
             self.mutes.pop(key, None)
+            self.mute_patterns.pop(key, None)
             return
         said = admission.mute(record)
         self.mutes[key] = Mute(said.until, said.why, said.by)
+        self._mute_pattern(key, record)
+
+    def _mute_pattern(self, key: str, record: bytes) -> None:
+        """A pattern is kept apart: it holds for groups that came after it was set."""
+        if is_pattern(key.partition("/")[2]):
+            self.mute_patterns[key] = mute_from_bytes(record)
+
+    def mute_of(self, entry: Entry, now: int) -> Mute | None:
+        """The mute of a group: its own while it holds, else a pattern's."""
+        own = self.mutes.get(entry.key)
+        if (own is not None and now < own.until) or not self.mute_patterns:
+            return own
+        found = by_pattern(self.mute_patterns, entry.cluster, entry.group, now)
+        return own if found is None else Mute(found.until, found.why, found.by)
 
     def sampled(
         self, cluster: str, samples: Iterable[Any], names: Mapping[str, str], infos: Mapping[str, TopicInfo]
@@ -344,7 +368,8 @@ class Desk:
             found = await self._judge(partition, entry, at, counts)
             if found is not None:
                 candidates.append((entry, found))
-        for entry, candidate in await self._gathered(partition, candidates, at):
+        await self._correlate(partition, candidates, at)
+        for entry, candidate in candidates:
             try:
                 await self._confirm(partition, entry, candidate, at)
             except (KafkaError, ClientError, TimeoutError):
@@ -362,35 +387,32 @@ class Desk:
         opened = Counter(
             e.cluster for e in self.index.entries(partition).values() if e.judged and e.judged.incident
         )
-        return [
-            Summary(
-                **{
-                    **summary.to_json(),
-                    "judged": counts[cluster, "judged"],
-                    "blind": counts[cluster, "blind"],
-                    "ignored": counts[cluster, "ignored"],
-                    "set_aside": counts[cluster, "set_aside"],
-                    "set_aside_reason": self._why_aside(partition, cluster),
-                    "open": opened[cluster],
-                }
+        told = [
+            replace(
+                summary,
+                judged=counts[cluster, "judged"],
+                blind=counts[cluster, "blind"],
+                ignored=counts[cluster, "ignored"],
+                learning=counts[cluster, "learning"],
+                learning_until=counts[cluster, "learning_until"] or None,
+                muted=counts[cluster, "muted"],
+                set_aside=counts[cluster, "set_aside"],
+                set_aside_reason=self._why_aside(partition, cluster),
+                open=opened[cluster],
             )
             for cluster, summary in summaries.items()
         ]
+        self.live.ticked(partition, told, self.index.entries(partition))
+        return told
 
-    async def _gathered(
-        self, partition: int, candidates: list[tuple[Entry, Candidate]], at: int
-    ) -> list[tuple[Entry, Candidate]]:
-        """The candidates that speak for themselves; where many would open at once, one common incident speaks."""
-        alone: list[tuple[Entry, Candidate]] = []
+    async def _correlate(self, partition: int, candidates: list[tuple[Entry, Candidate]], at: int) -> None:
+        """Publish what many groups have in common; each group's own candidate stands beside it."""
         for cluster in self._clusters(partition):
-            mine = [(e, c) for e, c in candidates if e.cluster == cluster]
+            mine = [c for e, c in candidates if e.cluster == cluster]
             before = self.recent.get(cluster, Recent())
-            groups = sum(
-                e.cluster == cluster for entries in self.index.partitions.values() for e in entries.values()
-            )
-            found = self.session.correlate(cluster, [c for _, c in mine], groups, at)
-            kept = {candidate.group for candidate in found.alone}
-            alone += [(e, c) for e, c in mine if c.group in kept]
+            if not mine and before == Recent():
+                continue
+            found = self.session.correlate(cluster, mine, self._population(cluster), at)
             try:
                 for message in found.messages:
                     await self.publish(group_key(cluster, message.group), to_bytes(message))
@@ -399,7 +421,19 @@ class Desk:
                 raise
             if found.recent != before:
                 self._keep_coverage(partition)
-        return alone
+
+    def _population(self, cluster: str) -> Population:
+        """How many of this worker's groups read each topic and from each broker."""
+        topics: Counter[str] = Counter()
+        brokers: Counter[int] = Counter()
+        infos, count = self.infos.get(cluster, {}), 0
+        for entries in self.index.partitions.values():
+            for entry in entries.values():
+                if entry.cluster == cluster:
+                    count += 1
+                    topics.update(entry.commits.keys())
+                    brokers.update({b for t in entry.commits if t in infos for b in infos[t].leaders})
+        return Population(count, topics, brokers)
 
     def _clusters(self, partition: int) -> set[str]:
         heard = self.coverage.get(partition, Coverage()).clusters()
@@ -453,7 +487,19 @@ class Desk:
             self.set_aside[entry.key] = (
                 "its row of members could not be read: until it rebalances, or a replay"
             )
+        self._limit_partitions(entry)
         return entry.key not in self.set_aside
+
+    def _limit_partitions(self, entry: Entry) -> None:
+        """Set a group aside while it has more partitions than one group may have."""
+        limit, count = (
+            self.settings.worker.max_partitions_per_group,
+            sum(len(c.partition) for c in entry.commits.values()),
+        )
+        if count > limit:
+            self.set_aside[entry.key] = (
+                f"it has {count} partitions, and worker.max_partitions_per_group is {limit}"
+            )
 
     def _judged(self, seen: Observation, entry: Entry) -> Judgement:
         """The judgement; where what is remembered of the group is in its way, with what the topic says instead."""
@@ -488,12 +534,24 @@ class Desk:
             return None
         seen = self.observe(partition, entry, at)
         found = self._judged(seen, entry)
-        counts[entry.cluster, "blind" if seen.blind or found.held == "unwatched" else "judged"] += 1
+        counts[entry.cluster, "blind" if seen.blind or found.suppressed_by == "unwatched" else "judged"] += 1
+        self._count_state(entry, seen, counts)
         if entry.unjudged_since is not None:
             self.delays.add("verdict", self.now - entry.unjudged_since)
             entry.unjudged_since = None
-        await self._say_and_keep(entry, found)
+        await self._say_and_keep(partition, entry, found)
+        quiet, said = found.model is None and seen.blind is None, self.published.get(entry.key)
+        self.live.judged(partition, entry.key, at, quiet, lambda: glance(seen, found, policy), said)
         return found.candidate
+
+    def _count_state(self, entry: Entry, seen: Observation, counts: Counter[tuple[str, str]]) -> None:
+        """Count the group as muted or still being learned, for the state message."""
+        counts[entry.cluster, "muted"] += seen.muted
+        first_seen = entry.judged.first_seen if entry.judged else seen.now
+        if is_learning(first_seen, seen.now):
+            until = learned_by_ms(first_seen)
+            counts[entry.cluster, "learning"] += 1
+            counts[entry.cluster, "learning_until"] = max(until, counts[entry.cluster, "learning_until"])
 
     def observe(self, partition: int, entry: Entry, at: int) -> Observation:
         """All that a judgement of this group rests on now."""
@@ -512,7 +570,7 @@ class Desk:
             topics=self.infos.get(entry.cluster, {}),
             as_of=coverage.as_of(entry.cluster, entry.source),
             blind=blind or unread(entry.commits, ends, self._blind_after, now),
-            mute=self.mutes.get(entry.key),
+            mute=self.mute_of(entry, at),
             patience=self._patience,
         )
 
@@ -527,25 +585,26 @@ class Desk:
         storm = candidate.verdict == Verdict.UNSTABLE  # that it is not stable is what is to be said
         reason = "unconfirmed" if answer is None else None if storm else contradiction(answer, seen)
         fresh = reason or "unconfirmed" if answer is None or reason else refreshed(seen, answer)
-        await self._say_and_keep(entry, self.session.confirm(candidate, fresh))
+        await self._say_and_keep(partition, entry, self.session.confirm(candidate, fresh))
 
-    async def _say_and_keep(self, entry: Entry, found: Judgement) -> None:
+    async def _say_and_keep(self, partition: int, entry: Entry, found: Judgement) -> None:
         """Publish, then write the row, in one transaction: a row never says more than the topic."""
         async with self.unit():
             try:
-                await self._say(entry, found.messages)
+                await self._say(partition, entry, found.messages)
             except BaseException:
                 self.states.drop(entry.key)
                 raise
             self.states.write(entry.key)
 
-    async def _say(self, entry: Entry, messages: Iterable[Recommendation]) -> None:
+    async def _say(self, partition: int, entry: Entry, messages: Iterable[Recommendation]) -> None:
         for made in messages:
             message, began = self.redaction.checked(made), self.now
             await self.publish(entry.key, to_bytes(message))
             self.delays.add("publish", self.now - began)
             self.delays.add("whole", self.now - message.as_of)
             self.published[entry.key] = message
+            self.live.said(partition, entry.key, message)
             self.counts[f"said_{message.status.value}"] += 1
             log.info("%s %s: %s", message.status.value, entry.key, message.reason)
 
@@ -572,7 +631,7 @@ class Desk:
             if entry.gone and entry.judged is not None and entry.judged.incident is not None:
                 state, message = expired(entry.judged, at)
                 async with self.unit():
-                    await self._say(entry, [message] if message is not None else [])
+                    await self._say(partition, entry, [message] if message is not None else [])
                     self.index.judged(partition, entry, state)
 
     async def _retire(self, partition: int, at: int) -> None:

@@ -12,10 +12,10 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Mu
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from kagent.advice.state import JudgeState
 from kagent.contract.admission import Refused, checked
 from kagent.contract.events import GroupEvent
 from kagent.contract.redaction import CLEAR, Redaction
+from kagent.detect.state import JudgeState
 from kagent.group_key import group_key
 from kagent.groups import GroupState, view
 from kagent.lag.commits import TopicCommits

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kagent.advice.state import Incident, JudgeState
 from kagent.contract.recommendation import Recommendation, Status
+from kagent.detect.state import Incident, JudgeState
 
 
 def adopt(state: JudgeState | None, said: Recommendation) -> JudgeState | None:
@@ -13,7 +13,7 @@ def adopt(state: JudgeState | None, said: Recommendation) -> JudgeState | None:
     known = state.incident if state else None
     if said.status is Status.RESOLVED:
         if state is not None and known is not None and known.id == said.id:
-            return replace(state, incident=None, streak=None)
+            return replace(state, incident=None)
         return state
     if known is not None and (known.id == said.id or known.opened_at > said.opened_at):
         return state
@@ -30,4 +30,4 @@ def adopt(state: JudgeState | None, said: Recommendation) -> JudgeState | None:
         plan=tuple((move.topic, move.partition, move.to) for move in said.moves),
         stale=said.stale,
     )
-    return replace(state or JudgeState(first_seen=said.opened_at), incident=incident, streak=None)
+    return replace(state or JudgeState(first_seen=said.opened_at), incident=incident)

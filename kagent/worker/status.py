@@ -31,6 +31,9 @@ class Summary:
     judged: int = 0
     blind: int = 0
     ignored: int = 0
+    learning: int = 0
+    learning_until: int | None = None
+    muted: int = 0
     open: int = 0
     set_aside: int = 0
     set_aside_reason: str | None = None
@@ -74,6 +77,9 @@ def state_message(
         blind=sum(s.blind for s in heard.values())
         + sum(s.judged + s.blind for p, s in latest.items() if p in silent),
         ignored=sum(s.ignored for s in heard.values()),
+        learning=sum(s.learning for s in heard.values()),
+        learning_until=max((s.learning_until for s in heard.values() if s.learning_until), default=None),
+        muted=sum(s.muted for s in heard.values()),
         set_aside=sum(s.set_aside for s in heard.values()),
         set_aside_reason=next((s.set_aside_reason for s in heard.values() if s.set_aside_reason), None),
         open=sum(s.open for s in latest.values()),

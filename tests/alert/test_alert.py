@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 from confluent_kafka import Producer
 
+from kagent.cli import root
 from kagent.contract.recommendation import Recommendation, to_bytes
 from kagent.embedded.broker import die_with_parent
 from kagent.kafka.admin import Admin
@@ -163,3 +165,23 @@ def test_a_broker_that_goes_and_comes_back_costs_no_open_and_no_close(
     running.publish(rec("after", status="resolved", resolution="drained", at=9))
     eventually("its place was kept", lambda: receiver.events("after") == ["open", "close"], 180)
     assert len(receiver.received) == 4
+
+
+def test_a_destination_is_tried_by_name_with_an_incident_that_is_no_group_s(
+    receiver: Any, tmp_path: Any
+) -> None:
+    config = tmp_path / "kagent.yaml"
+    config.write_text(f"alert: {{destinations: {{hook: {{type: webhook, url: '{receiver.url}'}}}}}}\n")
+
+    answer = CliRunner().invoke(root, ["alert", "test", "hook", "--config", str(config)])
+    assert (answer.exit_code, answer.output) == (0, "hook (webhook) took a test incident and its end.\n")
+    assert [(b["event"], b["group"]) for b in receiver.bodies()] == [
+        ("open", "kagent-test"),
+        ("close", "kagent-test"),
+    ]
+
+    receiver.status = 400
+    failed = CliRunner().invoke(root, ["alert", "test", "hook", "--config", str(config)])
+    assert "did not take the test incident" in str(failed.exception)
+    unknown = CliRunner().invoke(root, ["alert", "test", "hok", "--config", str(config)])
+    assert "did you mean hook?" in str(unknown.exception)

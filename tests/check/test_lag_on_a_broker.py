@@ -11,9 +11,9 @@ import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kagent.advice.look import Look
-from kagent.advice.verdicts import at_stable
 from kagent.check.run import Checkup
+from kagent.detect.facts import at_stable
+from kagent.detect.group_model import GroupModel
 from kagent.kafka.admin import Admin
 from kagent.lag.log_ends import UNKNOWN
 from kagent.lag.membership import NOBODY
@@ -69,11 +69,11 @@ class Logs:
         until(lambda: group in admin.groups())
         return Checkup(admin, "main", Policies(policy), 3, lambda name: name == group)
 
-    def look(self, group: str, **policy: Any) -> Look:
+    def look(self, group: str, **policy: Any) -> GroupModel:
         checkup = self.checkup(group, **policy)
         checkup.look()
         checkup.look()
-        return checkup.explained(group)[1]
+        return checkup.explained(group)[1][0]
 
     def member(self, group: str, topic: str) -> Consumer:
         """A member that holds something and commits nothing by itself."""
@@ -165,13 +165,13 @@ def test_the_commit_of_a_topic_that_was_created_anew_is_void(logs: Logs) -> None
     group = logs.commit(topic, 30)
     checkup = logs.checkup(group)
     checkup.look()
-    assert checkup.explained(group)[1].lags.shown.tolist() == [10]
+    assert checkup.explained(group)[1][0].lags.shown.tolist() == [10]
 
     logs.recreate(topic, 5)
 
     def voided() -> bool:
         checkup.look()
-        return not checkup.explained(group)[1].lags.known.any()
+        return not checkup.explained(group)[1][0].lags.known.any()
 
     until(voided)
 

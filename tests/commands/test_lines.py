@@ -124,7 +124,7 @@ def test_a_full_disk_under_the_output_is_said_in_one_sentence(
         with pytest.raises(SystemExit) as ended:
             main(["partition", "--partitions", "3", "--json", "key"])
     assert ended.value.code == 2
-    assert capsys.readouterr().err.startswith("kagent: what is said cannot be written")
+    assert capsys.readouterr().err.startswith("kagent: The output cannot be written")
 
 
 def run(command: str, text: bytes) -> Result:

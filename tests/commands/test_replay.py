@@ -64,7 +64,7 @@ def test_what_cannot_be_replayed_is_said_in_a_sentence(tmp_path: Path) -> None:
         run(str(tmp_path))
     with pytest.raises(InputError, match=r"it holds: skew-j8, skew-jr, skew-rc\."):
         run(SKEW, "--group", "orders-*")
-    with pytest.raises(SettingsError, match="no field thresold"):
+    with pytest.raises(SettingsError, match="there is no thresold"):
         run(SKEW, "--policy", "thresold=2")
     with pytest.raises(InputError, match="one file"):
         run(SKEW, "--policy", "a.yaml", "--policy", "b.yaml")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from kagent.commands.up import programs
+from kagent.commands.up import introduction, log_file, programs, writer
+from kagent.errors import KagentError
 from kagent.settings import load
 
 
@@ -18,3 +21,54 @@ def test_pipeline_and_worker_and_the_history_where_one_is_kept(monkeypatch: pyte
 
     assert names() == ["pipeline", "worker", "history"]
     assert programs(load(bootstrap="here:9092"), "main", "local[1]")[-1].argv[-2:] == ["history", "write"]
+
+
+def test_it_says_where_everything_is_and_what_to_do_next(tmp_path: Path) -> None:
+    settings = load(bootstrap="here:9092")
+    _, cluster = settings.cluster()
+    lines = dict(
+        line.split(None, 1) for line in introduction(settings, "main", cluster, None, tmp_path / "up.log")
+    )
+
+    assert lines["cluster"] == "main at here:9092"
+    assert lines["page"].startswith("http://127.0.0.1:6066/ ")
+    assert lines["data"] == settings.data
+    assert lines["log"] == str(tmp_path / "up.log")
+    assert lines["next"] == "kagent watch -b here:9092"
+
+
+def test_banners_go_to_the_log_and_problems_to_the_terminal(tmp_path: Path) -> None:
+    printed: list[str] = []
+    with log_file(tmp_path / "data") as (path, log):
+        write = writer(log, False, printed.append)
+        for line in (
+            "worker   | +ƒaµS† v0.15",
+            "pipeline | WARN NativeCodeLoader",
+            "pipeline | ERROR disk full",
+        ):
+            write(line)
+
+    assert printed == ["pipeline | ERROR disk full"]
+    assert len(path.read_text().splitlines()) == 3
+
+
+def test_a_data_folder_that_cannot_be_used_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(KagentError, match="set `data` or KAGENT_DATA"), log_file(tmp_path / "file"):
+        pass
+
+
+@pytest.mark.parametrize("old", [True, False])
+def test_data_lies_in_one_folder_unless_an_older_kagent_kept_it_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KAGENT_DATA", "/var/lib/kagent")
+    if old:
+        (tmp_path / "kagent-checkpoint").mkdir()
+
+    settings = load()
+
+    assert settings.pipeline.checkpoint == ("kagent-checkpoint" if old else "/var/lib/kagent/checkpoint")
+    assert settings.worker.data == "/var/lib/kagent/worker"

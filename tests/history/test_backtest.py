@@ -29,7 +29,7 @@ from kagent.history.writer import create
 from kagent.policy import Policies
 
 pytestmark = [pytest.mark.spark]
-POLICIES = {"quick": Policies({"learn": 600, "settle": 30})}
+POLICIES = {"quick": Policies({"settle": 30})}
 
 
 def dumped(past: Any, folder: Path) -> tuple[str, str]:
@@ -108,7 +108,7 @@ def asked(command: click.Command, *argv: str) -> str:
 def on_session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands take the session that is there, and policies that learn quickly."""
     monkeypatch.setattr(commands, "started", lambda *_: nullcontext(spark))
-    monkeypatch.setenv("KAGENT_POLICY", '{"learn": 600, "settle": 30}')
+    monkeypatch.setenv("KAGENT_POLICY", '{"settle": 30}')
 
 
 def span(past: Any, tick: int = 60) -> list[str]:
@@ -168,7 +168,7 @@ def test_what_cannot_be_replayed_is_one_sentence(spark: Any, tmp_path: Path, pas
     assert "damaged.parquet is broken" in said("--dump", str(tmp_path / "damaged.parquet"), *span(quiet))
     assert "lacks partition, timestamp, value" in said("--dump", str(tmp_path / "lacking.parquet"))
     assert "broken.parquet is no parquet" in said("--dump", str(tmp_path / "broken.parquet"))
-    assert "There is no history" in said("--path", str(tmp_path / "none"))
+    assert "there is no past to read" in said("--path", str(tmp_path / "none"))
     assert "nothing to replay" in said("--dump", dump, "--from", "1970-01-01", "--to", "1970-01-01T00:01")
     assert "The range is empty" in said("--dump", dump, "--from", "now", "--to", "1d")
 

@@ -12,7 +12,7 @@ from kagent.history.replay import replay
 from kagent.offsets import decode
 from kagent.policy import Policy, make_policy
 
-QUICK = make_policy({"learn": 600, "settle": 30, "cooldown": 600})
+QUICK = make_policy({"settle": 30, "cooldown": 600})
 
 
 def rows(past: Any) -> list[dict[str, Any]]:
@@ -40,7 +40,7 @@ def replayed(past: Any, policies: dict[str, Policy], **more: Any) -> dict[str, A
 
 
 def test_a_member_that_falls_behind_is_found_once_and_by_the_policy_that_looks(past: Any) -> None:
-    found = replayed(past(), {"quick": QUICK, "deaf": make_policy({"learn": 600, "threshold": 50})})
+    found = replayed(past(), {"quick": QUICK, "deaf": make_policy({"min_behind": 1e6})})
 
     opened = found["quick"].openings
     assert len(opened) == 1

@@ -35,7 +35,7 @@ def judged(past: Any, group: str) -> tuple[dict[str, Any], Range]:
     for end in made.ends():
         rows.append({**end, "kind": "ends", "log_start": 0, "stable_end": end["log_end"], "topic_id": None})
     within = Range(made.begin, made.begin + made.seconds * 1000)
-    policy = make_policy({"learn": 600, "settle": 30})
+    policy = make_policy({"settle": 30})
     (result,) = replay("main", group, rows, {"p": policy}, within.start, within.end, 10_000, 60_000)
     return dict(zip(RESULT_NAMES, _row("main", group, result), strict=True)), within
 

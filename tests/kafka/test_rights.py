@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,10 +13,13 @@ from confluent_kafka import KafkaError as Code
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kagent.alert.delivery_log import Positions
+from kagent.capture.folder import read_folder
+from kagent.capture.recorder import CapturedGroups, Recorder
+from kagent.capture.writer import FolderWriter
 from kagent.client.client import current
 from kagent.embedded.broker import free_port
 from kagent.errors import KafkaError
-from kagent.kafka.acls import rules
+from kagent.kafka.acls import Rule, rules
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import confluent
 from kagent.kafka.topics import ensure, positions, wanted
@@ -95,6 +99,30 @@ def test_a_pipeline_that_may_not_see_the_offsets_says_so_at_once(estate: Guarded
 
     with pytest.raises(KafkaError, match=r"__consumer_offsets .* may not be seen .`kagent acls` prints"):
         source.wait()
+
+
+def capture(cluster: Cluster, folder: Path) -> Recorder:
+    with FolderWriter(folder) as writer:
+        wanted = CapturedGroups(lambda group: group == "users")
+        recorder = Recorder(Admin(cluster), wanted, writer, 3.0, threading.Event(), lambda line: None)
+        recorder.run()
+    return recorder
+
+
+def test_four_rights_on_topics_suffice_for_a_capture(estate: Guarded, tmp_path: Path) -> None:
+    source = [Rule(operation, "topic", "__consumer_offsets") for operation in ("read", "describe")]
+    topics = [Rule(operation, "topic", SECRET) for operation in ("describe", "describe_configs")]
+    estate.allow("recorder", [*source, *topics])
+
+    recorder = capture(estate.cluster("recorder"), tmp_path)
+
+    assert (recorder.groups.names, recorder.failures) == ({"users"}, 0)
+    assert read_folder(tmp_path).samples[-1].ends == {SECRET: [1]}
+
+
+def test_a_capture_without_the_right_to_read_the_offsets_says_so(estate: Guarded, tmp_path: Path) -> None:
+    with pytest.raises(KafkaError, match=r"shows no __consumer_offsets.*`kagent acls` prints"):
+        capture(estate.cluster("subscriber"), tmp_path)
 
 
 def test_the_worker_sees_every_group_and_log_but_no_record_of_a_user(estate: Guarded) -> None:

@@ -29,11 +29,8 @@ from kagent.kafka.values import Key
 from kagent.settings import Cluster, load
 
 POLICY = {
-    "learn": 0,
-    "learn_commits": 3,
     "settle": 3,
     "min_behind": 3,
-    "evaluations": 2,
     "hold": 3,
     "cooldown": 5,
     "update_every": 3,

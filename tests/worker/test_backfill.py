@@ -63,8 +63,18 @@ class Jumped:
         worker = Worker(self.settings, "main")
         worker.desk = Desk(self.settings, rows, worker.publish, worker.ask, "w:1")
         worker.desk.load([1], {1: 2})
-        worker._loaded = {1}
-        await worker.on_event(SimpleNamespace(partition=1, offset=6, key=b"k", value=event(6)))
+        worker._loaded, worker._loaded_at = {1}, worker._recoveries
+        await worker.on_event(
+            SimpleNamespace(
+                topic=self.topic,
+                partition=1,
+                offset=6,
+                key=b"k",
+                value=event(6),
+                timestamp=1000,
+                timestamp_type=1,
+            )
+        )
         return worker
 
 

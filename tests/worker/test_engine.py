@@ -8,9 +8,6 @@ from typing import Any
 import orjson
 import pytest
 
-from kagent.advice.judge import Candidate, judge
-from kagent.advice.state import JudgeState
-from kagent.advice.storms import Recent
 from kagent.contract.admission import Refused
 from kagent.contract.events import Beat, GroupEvent, TopicOffsets, TopicTombstones, encode
 from kagent.contract.recommendation import (
@@ -24,7 +21,10 @@ from kagent.contract.recommendation import (
     Verdict,
     from_bytes,
 )
+from kagent.detect.state import JudgeState
 from kagent.errors import KafkaError
+from kagent.incident.correlation import Recent
+from kagent.incident.evaluate import Candidate, judge
 from kagent.settings import Cluster, Settings
 from kagent.worker.engine import Desk
 from kagent.worker.groups import Entry
@@ -132,20 +132,24 @@ def test_a_mute_holds_until_it_is_taken_back() -> None:
     assert worker.mutes == {}
 
 
-async def test_many_groups_of_one_topic_open_as_one_incident_that_outlives_the_process() -> None:
+async def test_what_many_groups_of_one_topic_have_in_common_is_published_once_and_outlives_the_process() -> (
+    None
+):
     sent: list[tuple[str, bytes | None]] = []
     rows = tables()
     worker = desk(rows, sent)
     found = []
+    other = TopicOffsets("payments", None, [1], [1], [NOW], [1])
     for n in range(20):
-        worker.take(0, n, event(f"g{n}", [commit(1, 1, n)]))
+        worker.take(0, n, event(f"g{n}", [commit(1, 1, n) if n < 6 else other]))
     for n in range(6):
         entry = worker.index.entries(0)[f"main/g{n}"]
-        found.append((entry, Candidate("main", f"g{n}", f"id{n}", "rebalance", NOW, "digest", ("orders",))))
+        found.append(
+            (entry, Candidate("main", f"g{n}", f"id{n}", "rebalance", NOW, "digest", topics=("orders",)))
+        )
 
-    alone = await worker._gathered(0, found, NOW)
+    await worker._correlate(0, found, NOW)
 
-    assert alone == []
     assert [key for key, _ in sent] == ["main/<topic orders>"]
     assert desk(rows).recent["main"].open == worker.recent["main"].open
 
@@ -154,10 +158,14 @@ async def test_a_common_incident_that_could_not_be_published_is_published_at_the
     sent: list[tuple[str, bytes | None]] = []
     worker = desk(None, sent)
     found = []
+    other = TopicOffsets("payments", None, [1], [1], [NOW], [1])
+    for n in range(20):
+        worker.take(0, n, event(f"g{n}", [commit(1, 1, n) if n < 6 else other]))
     for n in range(6):
-        worker.take(0, n, event(f"g{n}", [commit(1, 1, n)]))
         entry = worker.index.entries(0)[f"main/g{n}"]
-        found.append((entry, Candidate("main", f"g{n}", f"id{n}", "rebalance", NOW, "digest", ("orders",))))
+        found.append(
+            (entry, Candidate("main", f"g{n}", f"id{n}", "rebalance", NOW, "digest", topics=("orders",)))
+        )
     publish = worker.publish
 
     async def broken(key: str, value: bytes | None) -> None:
@@ -165,11 +173,11 @@ async def test_a_common_incident_that_could_not_be_published_is_published_at_the
 
     worker.publish = broken
     with pytest.raises(KafkaError):
-        await worker._gathered(0, found, NOW)
+        await worker._correlate(0, found, NOW)
     assert worker.recent.get("main", Recent()) == Recent()
 
     worker.publish = publish
-    await worker._gathered(0, found, NOW)
+    await worker._correlate(0, found, NOW)
     assert [key for key, _ in sent] == ["main/<topic orders>"]
 
 
@@ -404,7 +412,7 @@ async def test_after_a_standstill_nothing_is_over_before_log_ends_were_read_agai
 
     async def judged() -> tuple[str | None, int, int]:
         (summary,) = await again.tick(0, again.now)
-        return again.looks["main/g"].held, summary.judged, summary.blind
+        return again.looks["main/g"].suppressed_by, summary.judged, summary.blind
 
     for n in range(5):  # commits pass the log end that is remembered; where it is now nobody knows
         clock.now += 1
@@ -437,6 +445,11 @@ async def test_log_ends_that_can_not_be_read_make_blind_and_say_so() -> None:
 
     assert (before.status, summary.status) == ("watching", "blind")
     assert summary.reason == "the log ends of the cluster were last read 61 s ago"
+    assert sent == []
+
+    clock.now += 60
+    beat(worker, 3)
+    await worker.tick(0, worker.now)
     last = from_bytes(sent[-1][1] or b"")
     assert isinstance(last, Recommendation)
     assert (last.status, last.stale) == (Status.UPDATED, True)

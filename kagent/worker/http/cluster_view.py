@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
+import ssl
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -81,19 +82,32 @@ def merge(parts: Iterable[Part], partitions: int, unanswered: Mapping[str, str] 
 
 
 async def ask(
-    session: aiohttp.ClientSession, urls: Iterable[str], params: Mapping[str, str]
+    session: aiohttp.ClientSession,
+    urls: Iterable[str],
+    params: Mapping[str, str],
+    login: Mapping[str, str] | None = None,
+    tls: ssl.SSLContext | None = None,
 ) -> tuple[list[Part], dict[str, str]]:
     """What the workers at these addresses say, and why some do not."""
     asked = list(urls)
-    answers = await asyncio.gather(*(_one(session, url, params) for url in asked))
+    answers = await asyncio.gather(*(_one(session, url, params, login, tls) for url in asked))
     parts = [answer for answer in answers if isinstance(answer, Part)]
     return parts, {u: a for u, a in zip(asked, answers, strict=True) if isinstance(a, str)}
 
 
-async def _one(session: aiohttp.ClientSession, url: str, params: Mapping[str, str]) -> Part | str:
+async def _one(
+    session: aiohttp.ClientSession,
+    url: str,
+    params: Mapping[str, str],
+    login: Mapping[str, str] | None,
+    tls: ssl.SSLContext | None,
+) -> Part | str:
     timeout = aiohttp.ClientTimeout(total=PATIENCE, sock_connect=5)
     try:
-        async with session.get(url.rstrip("/") + OWN, params=params, timeout=timeout) as answer:
+        address = url.rstrip("/") + OWN
+        async with session.get(
+            address, params=params, timeout=timeout, headers=login, ssl=tls or True
+        ) as answer:
             if answer.status != 200:
                 return f"HTTP {answer.status}"
             return Part.from_json(await answer.json(content_type=None))

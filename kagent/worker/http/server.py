@@ -8,13 +8,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from kagent.advice.explain import explain
-from kagent.advice.judge import Judgement
-from kagent.advice.look import Look
-from kagent.advice.state import JudgeState
+import numpy as np
+
 from kagent.client.client import Message, is_open
 from kagent.contract.recommendation import Recommendation
+from kagent.detect.group_model import GroupModel
+from kagent.detect.state import JudgeState
 from kagent.group_key import group_key
+from kagent.incident.evaluate import Judgement
+from kagent.incident.explanation import explain, look_at
+from kagent.lag.measure import ages, measure
 from kagent.lag.membership import NOBODY
 from kagent.text import shown
 from kagent.worker.engine import Desk
@@ -77,16 +80,13 @@ def _sample(desk: Desk, partition: int, entry: Entry, now: int) -> GroupSample:
 
 def _group(desk: Desk, partition: int, entry: Entry, now: int) -> GroupSample:
     seen = desk.observe(partition, entry, now)
-    look = Look(seen, desk.policies(entry.group), entry.judged or JudgeState(first_seen=now))
-    lags, known = look.lags, entry.key in desk.looks
-    judged = desk.looks.get(entry.key)
-    members = look.roster.members if look.roster else ()
+    lags, judged = measure(seen, desk.policies(entry.group)), desk.looks.get(entry.key)
+    known, model = judged is not None, judged.model if judged else None
+    members = seen.roster.members if seen.roster else ()
     told = desk.redaction
     late = bool((lags.shown > 0).any())
-    load = (
-        look.load if look.by_member and late else None
-    )  # of those who are caught up it is known without weighing
-    age = look.age.tolist() if late else [0.0] * len(lags)
+    waits = backlog_by_member(model) if model is not None and model.by_member and late else {}
+    age = ages(seen, lags)[0].tolist() if late else [0.0] * len(lags)
     rows = zip(lags.committed.tolist(), lags.shown.tolist(), age, lags.owner.tolist(), strict=True)
     said = desk.published.get(entry.key)
     standing = said if is_open(said) else None
@@ -99,10 +99,10 @@ def _group(desk: Desk, partition: int, entry: Entry, now: int) -> GroupSample:
             for at, (committed, lag, age, owner) in enumerate(rows)
         ],
         members=[
-            MemberSample(name, told.member_id(m.member_id), told.client_id(m.client_id), told.host(m.host), float(load.lag[at]) if load else 0.0)
-            for at, (m, name) in enumerate(zip(members, look.names, strict=True))
+            MemberSample(name, told.member_id(m.member_id), told.client_id(m.client_id), told.host(m.host), waits.get(name, 0.0))
+            for m, name in zip(members, seen.roster.names if seen.roster else (), strict=True)
         ],
-        skew=load.skew if load else 1.0 if look.by_member else None,
+        skew=model.skew if model is not None and waits else 1.0 if members else None,
         verdict=judged.verdict if known and judged else "balanced",
         blind=seen.blind is not None or seen.unwatched,
         incident=(standing.verdict.value, standing.severity.value) if standing else None,
@@ -119,6 +119,13 @@ def refused_rows(desk: Desk) -> Counter[tuple[str, str]]:
         for reason, count in getattr(table, "refused", {}).items():
             found[name, reason] += count
     return found
+
+
+def backlog_by_member(model: GroupModel) -> dict[str, float]:
+    """Records that wait for each member, as judged at its latest commit."""
+    held = model.owner >= 0
+    waits = np.bincount(model.owner[held], model.columns.backlog[held], len(model.names))
+    return dict(zip(model.names, waits.tolist(), strict=True))
 
 
 def limits(desk: Desk) -> Limits:
@@ -143,11 +150,12 @@ def story(desk: Desk, group: GroupSample) -> dict[str, Any]:
     """What ``kagent explain`` tells of a group: since when, by what evidence, why (not), and what came of it before."""
     entry = desk.index.entries(group.partition)[group_key(group.cluster, group.group)]
     state = entry.judged or JudgeState(first_seen=desk.now)
-    look = Look(desk.observe(group.partition, entry, desk.now), desk.policies(entry.group), state)
     judged = replace(desk.looks.get(entry.key, Judgement(state)), state=state)
+    seen = desk.observe(group.partition, entry, desk.now)
+    looked = look_at(judged, seen, state, desk.policies(entry.group))
     last = desk.published.get(entry.key)
     keep = {"id", "status", "verdict", "resolution", "opened_at", "as_of", "outcome"}
-    told = explain(judged, look)
+    told = explain(judged, looked)
     told["last"] = last and last.model_dump(mode="json", include=keep)
     return {name: escaped(value) for name, value in told.items()}
 

@@ -17,8 +17,8 @@ from aiohttp.test_utils import TestClient, TestServer
 from click.testing import CliRunner
 from yarl import URL
 
-from kagent.advice.state import JudgeState
 from kagent.contract.events import GroupEvent, MembershipRecord, TopicOffsets, encode
+from kagent.detect.state import JudgeState
 from kagent.errors import KafkaError
 from kagent.offsets import Record
 from kagent.settings import Cluster, Settings, Topics
@@ -242,7 +242,7 @@ async def explained(client: Any, tmp_path: Path, *words: str) -> tuple[int, str]
 
     config = tmp_path / "kagent.yaml"
     config.write_text("clusters: {main: {bootstrap: 'unused:1'}}")
-    arguments = ["--config", str(config), "explain", *words, "--from", str(client.make_url("/"))]
+    arguments = ["--config", str(config), "explain", *words, "--worker", str(client.make_url("/"))]
     result = await asyncio.to_thread(CliRunner().invoke, root, arguments)
     return result.exit_code, result.output or str(result.exception)
 
@@ -270,7 +270,7 @@ async def test_the_worker_tells_the_story_of_a_group_with_its_past(serve: Any, t
     code, output = await explained(client, tmp_path, EVIL)
     assert code == 0
     assert "\x1b" not in output
-    assert "Silent for another 10 min" in output
+    assert "In cooldown for another 10 min" in output
     assert "So far: opened 2." in output
     assert f"As the worker at {client.make_url('/')} sees it." in output
 

@@ -1,0 +1,120 @@
+"""Whether the open recommendation of a KIP-848 group can be taken now, by the same checks as the assignors make.
+
+Pure: what was read of kagent's topics, what the coordinator and the cluster say, and the clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kagent.assignor import NAME
+from kagent.contract.recommendation import Recommendation
+from kagent.errors import KagentError
+from kagent.follow.plan import Refused, plan_for
+from kagent.follow.values import Held, Peer, Rules, Snapshot, View, member_name
+from kagent.kafka.values import Described, Member, Topic
+from kagent.text import shown
+
+NO_ASSIGNOR = "no_assignor"
+NOT_KIP_848 = "not_kip_848"
+NOT_STABLE = "not_stable"
+OTHER_TOPIC = "other_topic"
+NO_TOPIC_IDS = "no_topic_ids"
+
+
+class CannotApply(KagentError):
+    """The recommendation is not taken. ``reason``: one of ``kagent.follow``'s reasons or of the names above."""
+
+    def __init__(self, reason: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be: member id → partitions. ``names``: member id → the recommendation's name for it."""
+
+    recommendation: Recommendation
+    wanted: Mapping[str, frozenset[tuple[str, int]]]
+    names: Mapping[str, str]
+
+
+def checked(
+    found: Described, snapshot: Snapshot | None, topics: Mapping[str, Topic], now: float, rules: Rules
+) -> Plan:
+    """The plan that the group may take now. ``now``: seconds since the epoch. Raises CannotApply."""
+    _of_its_kind(found, rules.group)
+    rec = snapshot.recommendation if snapshot else None
+    names = _names(found, rec)
+    view = View(
+        tuple(_peer(member, names[member.member_id], found, rec) for member in found.group.members),
+        {name: topic.partitions for name, topic in topics.items()},
+    )
+    try:
+        _, plan = plan_for(view, snapshot, now, rules)
+    except Refused as refused:
+        raise CannotApply(refused.reason, f"Nothing is applied: {refused.sentence}.") from refused
+    assert rec is not None
+    _same_topics(rec, topics, plan)
+    _settled(found)
+    ids = {name: member_id for member_id, name in names.items()}
+    return Plan(rec, {ids[name]: frozenset(held) for name, held in plan.items()}, names)
+
+
+def _of_its_kind(found: Described, group: str) -> None:
+    name, kind = shown(group), found.group.type
+    if found.group.state == "dead":
+        raise CannotApply(NOT_KIP_848, f"There is no group {name}: check its name.")
+    if kind != "consumer":
+        raise CannotApply(
+            NOT_KIP_848,
+            f"{name} is a {kind} group, and only groups of the consumer protocol (KIP-848) can be moved from outside: "
+            "give its consumers kagent.follow, or kagent's Java assignor (`kagent assignor --consumer`).",
+        )
+    if found.group.protocol != NAME:
+        raise CannotApply(
+            NO_ASSIGNOR,
+            f"{name} is assigned by {shown(found.group.protocol)}: put kagent's assignor on every broker (`kagent assignor` "
+            f"prints how), then set group.remote.assignor={NAME} in the group's consumers.",
+        )
+
+
+def _names(found: Described, rec: Recommendation | None) -> dict[str, str]:
+    """Member id → the recommendation's name of it, else the usual one: the broker too goes by member ids."""
+    recommended = {m.member_id: m.member for m in rec.members if m.member_id} if rec else {}
+    return {
+        m.member_id: recommended.get(m.member_id)
+        or f"{member_name(m.instance_id, m.client_id, m.host)} ({m.member_id})"
+        for m in found.group.members
+    }
+
+
+def _peer(member: Member, name: str, found: Described, rec: Recommendation | None) -> Peer:
+    said = found.said.get(member.member_id)
+    topics = said.topics if said else None
+    if topics is None:  # a regular expression: the broker matches it, and the assignor sees what it matched
+        topics = tuple(rec.basis.partitions) if rec else ()
+    held = member.assigned if member.target is None else member.target
+    return Peer(member.member_id, topics, name, tuple(sorted(held)))
+
+
+def _same_topics(rec: Recommendation, topics: Mapping[str, Topic], plan: Mapping[str, Held]) -> None:
+    """Whether the broker will recognise the topics, which it knows by their ids only."""
+    for name in sorted({topic for held in plan.values() for topic, _ in held}):
+        recommended = rec.topic_ids.get(name)
+        if recommended is None:
+            raise CannotApply(
+                NO_TOPIC_IDS,
+                f"Nothing is applied: the recommendation has no id for {shown(name)}; run a newer `kagent worker`.",
+            )
+        if recommended != topics[name].id:
+            raise CannotApply(
+                OTHER_TOPIC, f"Nothing is applied: {shown(name)} was made anew since the recommendation."
+            )
+
+
+def _settled(found: Described) -> None:
+    late = [m for m in found.group.members if m.target is not None and m.target != m.assigned]
+    if late or found.group.state != "stable":
+        raise CannotApply(NOT_STABLE, "Nothing is applied: the group is rebalancing; try again in a moment.")

@@ -1,0 +1,148 @@
+"""The whole of ``kagent apply``: look, check, claim, move the epoch, and report what each member holds."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kagent.apply.attempts import Attempts
+from kagent.apply.checks import CannotApply, Plan, checked
+from kagent.apply.nudge import Nudge, nudge
+from kagent.errors import KafkaError
+from kagent.follow.asking import Asking, May
+from kagent.follow.reader import Reader
+from kagent.follow.values import Rules, Snapshot
+from kagent.kafka.admin import Admin
+from kagent.kafka.values import Described, Group, Key
+from kagent.settings import Cluster, Topics
+from kagent.text import shown
+
+READ_WITHIN_S = 20.0
+LOOK_EVERY_S = 0.25
+TARGET_WITHIN_S = 15.0
+"""For the broker's assignor: its reader is at most some seconds behind the topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What came. ``taken_up_s``: member id → seconds after the epoch moved until it held its part, None if it did not."""
+
+    plan: Plan
+    taken_up_s: Mapping[str, float | None]
+    held: Mapping[str, frozenset[Key]] = field(default_factory=dict)
+
+    @property
+    def whole(self) -> bool:
+        """Whether every member holds what the plan gives it."""
+        return all(seconds is not None for seconds in self.taken_up_s.values())
+
+
+@dataclass(slots=True)
+class Applier:
+    """One group of one cluster. ``home``: the cluster that holds kagent's topics. All calls block."""
+
+    cluster: Cluster
+    home: Cluster
+    name: str
+    group: str
+    topics: Topics
+    asking: Asking = field(default_factory=Asking)
+
+    @property
+    def rules(self) -> Rules:
+        return Rules(self.name, self.group)
+
+    def check(self) -> Plan:
+        """The plan that the group may take now. Raises CannotApply or KafkaError."""
+        admin = Admin(self.cluster)
+        found = admin.described([self.group]).get(self.group)
+        if found is None:
+            raise KafkaError(f"{shown(self.group)} may not be seen: DESCRIBE on the group is missing.")
+        snapshot = self._snapshot()
+        topics = admin.topics(self._topics(found, snapshot))
+        return checked(found, snapshot, topics, time.time(), self.rules)
+
+    def apply(self, plan: Plan, attempts: Attempts, deadline_s: float) -> Applied:
+        """Have the group take the plan, which was just checked. Raises CannotApply if it may not, or did not follow."""
+        match attempts.claim(self.asking):
+            case May.WAIT:
+                raise CannotApply(
+                    "wait",
+                    f"Nothing is applied: {shown(self.group)} was moved less than {self.asking.cooldown / 60:.0f} minutes "
+                    "ago; wait until it has settled.",
+                )
+            case May.LATCH:
+                raise CannotApply(
+                    "latched",
+                    f"Nothing is applied: {shown(self.group)} was moved {self.asking.per_day} times in a day; find out why "
+                    "plans do not last, then `kagent apply --reset`.",
+                )
+        return self._move(plan, deadline_s)
+
+    def _move(self, plan: Plan, deadline_s: float) -> Applied:
+        admin, began = Admin(self.cluster), time.monotonic()
+        taken: dict[str, float | None] = dict.fromkeys(plan.wanted)
+        nothing = f"{self.topics.prefix}apply-nothing"
+        with nudge(self.cluster, self.group, nothing) as member:
+            self._until_target(admin, plan, member, began, min(deadline_s, TARGET_WITHIN_S))
+        held = self._until_held(admin, plan, taken, began, deadline_s)
+        return Applied(plan, taken, held)
+
+    def _until_target(self, admin: Admin, plan: Plan, member: Nudge, began: float, within_s: float) -> None:
+        """Until the coordinator wants what the plan wants; what members hold comes with their heartbeats."""
+        while time.monotonic() - began < within_s:
+            member.poll(LOOK_EVERY_S)
+            group = self._seen(admin)
+            targets = {m.member_id: m.target for m in group.members}
+            if all(targets.get(member_id) == held for member_id, held in plan.wanted.items()):
+                return
+        why = f" ({member.problem})" if member.problem else ""
+        raise CannotApply(
+            "not_followed",
+            f"The coordinator did not take the plan within {within_s:.0f} s{why}: kagent.apply on the brokers may be dry, or the "
+            "group has changed; the brokers' log and the MBean io.kagent:type=assignor have the reason.",
+        )
+
+    def _until_held(
+        self, admin: Admin, plan: Plan, taken: dict[str, float | None], began: float, deadline_s: float
+    ) -> dict[str, frozenset[Key]]:
+        held: dict[str, frozenset[Key]] = {}
+        while None in taken.values() and time.monotonic() - began < deadline_s:
+            held = {m.member_id: m.assigned for m in self._seen(admin).members}
+            passed = round(time.monotonic() - began, 1)
+            for member_id, wanted in plan.wanted.items():
+                now = held.get(member_id) == wanted
+                taken[member_id] = (passed if taken[member_id] is None else taken[member_id]) if now else None
+            time.sleep(LOOK_EVERY_S)
+        return held
+
+    def _seen(self, admin: Admin) -> Group:
+        return admin.describe([self.group])[self.group]
+
+    def _snapshot(self) -> Snapshot | None:
+        """What stands on kagent's topics now. Raises KafkaError if they cannot be read in time."""
+        read = threading.Event()
+        snapshots: list[Snapshot] = []
+
+        def publish(snapshot: Snapshot) -> None:
+            snapshots.append(snapshot)
+            read.set()
+
+        reader = Reader(self.home, self.name, self.group, publish, lambda: None, self.topics)
+        reader.start()
+        try:
+            if not read.wait(READ_WITHIN_S):
+                raise KafkaError(
+                    f"kagent's topics on {self.home.bootstrap} cannot be read: run `kagent topics`, check the rights."
+                )
+        finally:
+            reader.stop()
+        return snapshots[-1]
+
+    def _topics(self, found: Described, snapshot: Snapshot | None) -> set[str]:
+        names = {topic for said in found.said.values() for topic in said.topics or ()}
+        if snapshot and snapshot.recommendation:
+            names |= set(snapshot.recommendation.basis.partitions)
+        return names

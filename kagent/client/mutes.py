@@ -1,0 +1,48 @@
+"""The mutes topic, read by people's commands: what holds now, and what changes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from aiokafka.errors import KafkaError as ClientError
+
+from kagent.client.client import assign_all, standing, unreadable
+from kagent.kafka.consumer import consumer
+from kagent.mutes import Mutes
+from kagent.settings import Cluster
+
+log = logging.getLogger("kagent.client")
+Take = Callable[[str, bytes | None], None]
+
+
+async def current_mutes(cluster: Cluster, topic: str) -> Mutes:
+    """The mutes on the topic now, expired ones too. Raises KafkaError."""
+    found = Mutes()
+    try:
+        async with consumer(cluster) as reader:
+            await reader.start()
+            async for record in standing(reader, topic):
+                _take(found.take, record.key, record.value)
+    except ClientError as error:
+        raise unreadable(topic, cluster, error) from error
+    return found
+
+
+async def follow_mutes(cluster: Cluster, topic: str, take: Take) -> None:
+    """Pass every mute on, from the topic's start, until cancelled. Raises KafkaError."""
+    try:
+        async with consumer(cluster) as reader:
+            await reader.start()
+            await assign_all(reader, topic)
+            async for record in reader:
+                _take(take, record.key, record.value)
+    except ClientError as error:
+        raise unreadable(topic, cluster, error) from error
+
+
+def _take(take: Take, key: bytes | None, value: bytes | None) -> None:
+    try:
+        take((key or b"").decode(errors="replace"), value)
+    except ValueError as error:
+        log.warning("a mute under %r cannot be read: %s", key, error)

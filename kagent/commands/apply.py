@@ -1,0 +1,118 @@
+"""``kagent apply GROUP``: have a KIP-848 group take its open recommendation now."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import sys
+from collections.abc import Iterator
+
+import click
+
+from kagent.apply.attempts import Attempts
+from kagent.apply.checks import Plan
+from kagent.apply.run import Applied, Applier
+from kagent.commands.common import chosen
+from kagent.errors import InputError
+from kagent.group_key import group_key
+from kagent.text import shown
+
+SHOWN_MOVES = 20
+
+
+@click.command()
+@click.argument("group")
+@click.option("--yes", is_flag=True, help="Do not ask; for programs.")
+@click.option("--dry-run", is_flag=True, help="Check and show, and move nothing.")
+@click.option("--json", "as_json", is_flag=True, help="The result as one line of JSON.")
+@click.option(
+    "--within",
+    "deadline_s",
+    type=float,
+    default=60.0,
+    show_default=True,
+    help="Seconds to wait for the members.",
+)
+@click.option("--reset", is_flag=True, help="Forget how often the group was moved; after it latched off.")
+@click.pass_context
+def command(
+    ctx: click.Context, group: str, yes: bool, dry_run: bool, as_json: bool, deadline_s: float, reset: bool
+) -> None:
+    """Have GROUP take its open recommendation now, if it can be followed to the letter.
+
+    The brokers need kagent's assignor (`kagent assignor`). A member that gets nothing joins and leaves; only the partitions
+    that move are revoked. At most once in 15 minutes and three times a day for each group.
+    """
+    settings, name, cluster = chosen(ctx)
+    applier = Applier(cluster, settings.home_cluster(name), name, group, settings.topics)
+    if reset:
+        _attempts(applier).reset()
+        click.echo(f"{shown(group)} may be moved again.")
+        return
+    plan = applier.check()
+    if not as_json:
+        _show(plan)
+    if dry_run:
+        if as_json:
+            click.echo(json.dumps({"applied": False, "moves": _moves(plan)}))
+        return
+    _confirm(group, yes)
+    applied = applier.apply(plan, _attempts(applier), deadline_s)
+    _report(applied, as_json)
+    if not applied.whole:
+        ctx.exit(1)
+
+
+def _attempts(applier: Applier) -> Attempts:
+    return Attempts(applier.home, applier.topics, group_key(applier.name, applier.group), _user())
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
+
+
+def _confirm(group: str, yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InputError("Nobody can be asked here: say --yes, or --dry-run to see what would move.")
+    click.confirm(f"Have {shown(group)} take this plan?", abort=True)
+
+
+def _moves(plan: Plan) -> list[dict[str, object]]:
+    return [
+        {"topic": m.topic, "partition": m.partition, "from": m.source, "to": m.to}
+        for m in plan.recommendation.moves
+    ]
+
+
+def _show(plan: Plan) -> None:
+    rec = plan.recommendation
+    click.echo(shown(rec.reason))
+    for move in rec.moves[:SHOWN_MOVES]:
+        source = shown(move.source) if move.source else "nobody"
+        click.echo(f"  {shown(move.topic)}-{move.partition}  {source} → {shown(move.to)}")
+    if len(rec.moves) > SHOWN_MOVES:
+        click.echo(f"  and {len(rec.moves) - SHOWN_MOVES} more")
+
+
+def _report(applied: Applied, as_json: bool) -> None:
+    if as_json:
+        rows = [
+            {"member": name, "partitions": parts, "after_s": seconds}
+            for name, parts, seconds in _rows(applied)
+        ]
+        click.echo(json.dumps({"applied": applied.whole, "moves": _moves(applied.plan), "members": rows}))
+        return
+    for name, parts, seconds in _rows(applied):
+        when = "has not taken up its part" if seconds is None else f"after {seconds} s"
+        click.echo(f"{shown(name)}: {', '.join(map(shown, parts)) or 'nothing'} ({when})")
+
+
+def _rows(applied: Applied) -> Iterator[tuple[str, list[str], float | None]]:
+    for member_id, seconds in applied.taken_up_s.items():
+        parts = [f"{topic}-{number}" for topic, number in sorted(applied.held.get(member_id, ()))]
+        yield applied.plan.names[member_id], parts, seconds

@@ -1,0 +1,72 @@
+"""``kagent assignor``: where the jar is, and what a broker or a Java consumer needs to use it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import click
+
+from kagent.assignor import CONSUMER_CLASS, JAR, NAME, broker_lines
+from kagent.commands.common import chosen
+from kagent.errors import InputError
+from kagent.settings import Settings
+
+APPLY = ("dry", "follow", "off")
+
+
+@click.command()
+@click.option("--jar", is_flag=True, help="Print the path of the jar, and nothing else.")
+@click.option("--copy", type=click.Path(path_type=Path), help="Copy the jar into this folder.")
+@click.option(
+    "--apply", type=click.Choice(APPLY), default="dry", show_default=True, help="What the lines say."
+)
+@click.option(
+    "--consumer", is_flag=True, help="The lines of a Java consumer of the classic protocol instead."
+)
+@click.pass_context
+def command(ctx: click.Context, jar: bool, copy: Path | None, apply: str, consumer: bool) -> None:
+    """Print the path of the jar with kagent's assignors, and the settings to add on every broker."""
+    if copy is not None:
+        _copy(copy)
+    if jar:
+        click.echo(str(JAR))
+        return
+    settings, name, _ = chosen(ctx)
+    if consumer:
+        click.echo(_consumer_text(name, settings, apply))
+    else:
+        click.echo(_broker_text(settings.home_cluster(name).bootstrap, name, settings, apply))
+
+
+def _copy(folder: Path) -> None:
+    try:
+        shutil.copy(JAR, folder)
+    except OSError as error:
+        raise InputError(f"The jar could not be copied to {folder}: {error.strerror}.") from error
+
+
+def _broker_text(bootstrap: str, cluster: str, settings: Settings, apply: str) -> str:
+    lines = broker_lines(bootstrap, cluster, settings.topics.prefix, apply)
+    return "\n".join(
+        [
+            f"# The jar, for the folder libs/ of every broker: {JAR}",
+            "# In server.properties of every broker, then restart them one by one:",
+            *(f"{key}={value}" for key, value in lines.items()),
+            "# TLS or SASL of the reader: kagent.client.security.protocol=… and so on.",
+            f"# Then, in every consumer of a group that shall follow: group.protocol=consumer, group.remote.assignor={NAME}",
+        ]
+    )
+
+
+def _consumer_text(cluster: str, settings: Settings, apply: str) -> str:
+    more = {"kagent.cluster": (cluster, "main"), "kagent.topic.prefix": (settings.topics.prefix, "kagent-")}
+    return "\n".join(
+        [
+            f"# The jar, for the class path of every consumer: {JAR}",
+            "# Roll twice: first with the new one before the present one, then with the new one alone.",
+            f"partition.assignment.strategy={CONSUMER_CLASS}",
+            f"kagent.apply={apply}",
+            *(f"{key}={value}" for key, (value, usual) in more.items() if value != usual),
+        ]
+    )

@@ -1,0 +1,33 @@
+"""Groups and topics for the shell to complete. A cluster that does not answer in time completes nothing, silently."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import click
+
+from kagent.errors import KagentError
+
+WITHIN_S = 3.0
+
+
+def groups(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of the cluster's groups that begin so."""
+    return _beginning(ctx, incomplete, topics=False)
+
+
+def topics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of the cluster's topics that begin so."""
+    return _beginning(ctx, incomplete, topics=True)
+
+
+def _beginning(ctx: click.Context, incomplete: str, topics: bool) -> list[str]:
+    from kagent.commands.common import chosen
+    from kagent.kafka.admin import Admin
+
+    try:
+        admin = Admin(chosen(ctx)[2], deadline=WITHIN_S)
+        names: Iterable[str] = admin.topic_names() if topics else admin.groups()
+    except KagentError:
+        return []
+    return sorted(name for name in names if name.startswith(incomplete) and name.isprintable())

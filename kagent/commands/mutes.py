@@ -1,0 +1,78 @@
+"""``kagent mutes``: who silenced what, until when and why."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+
+from kagent.client.text import age
+from kagent.commands import output
+from kagent.commands.common import chosen
+from kagent.commands.output import Format
+from kagent.contract.mute import is_pattern
+from kagent.mutes import Mutes
+from kagent.text import shown
+from kagent.text_table import Column
+
+COLUMNS = (
+    Column("group", "GROUP", least=16),
+    Column("until", "UNTIL"),
+    Column("left", "LEFT", rank=1, right=True),
+    Column("by", "BY", rank=2, least=8),
+    Column("groups", "GROUPS", rank=3, right=True),
+    Column("why", "WHY", rank=4, least=12, keep="start"),
+)
+
+
+@click.command()
+@output.options
+@click.pass_context
+def command(ctx: click.Context, form: Format) -> None:
+    """List the mutes in effect; a pattern is one line, with how many groups it muted when it was set."""
+    from kagent.client.mutes import current_mutes
+
+    settings, name, _ = chosen(ctx)
+    found = asyncio.run(current_mutes(settings.home_cluster(name), settings.topics.mutes))
+    now_ms = int(time.time() * 1000)
+    records = form.chosen(list(mute_rows(found, now_ms)))
+    if not form.is_table:
+        output.print_records(records, form.output)
+    elif records:
+        output.print_rows(COLUMNS, [_cells(record, now_ms) for record in records], form.wide)
+    else:
+        click.echo("No group is muted.")
+
+
+def mute_rows(mutes: Mutes, now_ms: int) -> Iterator[dict[str, Any]]:
+    """One row a mute that holds, the first to end first; groups that a pattern muted are counted in its row."""
+    standing = {key: record for key, record in mutes.records.items() if record.until > now_ms}
+    for key, record in sorted(standing.items(), key=lambda item: item[1].until):
+        cluster, _, group = key.partition("/")
+        if record.pattern is not None and record.pattern != group:
+            continue
+        by_this = [
+            k for k, r in standing.items() if r.pattern == group and k != key and k.startswith(f"{cluster}/")
+        ]
+        yield {
+            "cluster": cluster,
+            "group": group,
+            "until": record.until,
+            "by": record.by,
+            "why": record.why,
+            "groups": len(by_this) if is_pattern(group) else 1,
+        }
+
+
+def _cells(record: Mapping[str, Any], now_ms: int) -> dict[str, str]:
+    return {
+        "group": shown(record["group"]),
+        "until": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(record["until"] / 1000)),
+        "left": age(record["until"] - now_ms),
+        "by": shown(record["by"]) or "-",
+        "groups": str(record["groups"]),
+        "why": shown(record["why"]),
+    }

@@ -1,0 +1,252 @@
+"""Pages made from the code: ``python -m kagent.commands.reference`` writes them, a test holds them current."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kagent.cli import SECTIONS as COMMAND_SECTIONS
+from kagent.cli import root
+from kagent.commands.settings import json_schema
+from kagent.contract.recommendation import (
+    Action,
+    ActionType,
+    Alternative,
+    Basis,
+    GroupKind,
+    MemberWork,
+    Move,
+    Outcome,
+    Recommendation,
+    Resolution,
+    Severity,
+    Skew,
+    State,
+    Status,
+    Verdict,
+)
+from kagent.policy import RETIRED, retired
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+SETTINGS_HEAD = """\
+# Settings
+
+<!-- Made from the code by `make docs`; edit the descriptions in kagent/settings.py, policy.py and alert/destinations.py. -->
+
+Settings are one YAML file (`--config FILE`, or `KAGENT_CONFIG`) and variables; the variable wins. A variable's name is
+the path in upper case, joined by two underscores: `KAGENT_PIPELINE__TRIGGER=2s` is `pipeline: {trigger: 2s}`. Lists and
+mappings are JSON in a variable: `KAGENT_IGNORE='["test-*"]'`.
+
+Durations are seconds, or have a unit: `250ms`, `90s`, `5m`, `2h`, `1d`. Patterns are globs, or regular expressions
+between slashes.
+
+`kagent settings` prints what is in effect and where each value comes from; `kagent settings --check` names every mistake
+with its line and exits 2 if there is one. For completion and checks in an editor, write the schema to a file
+(`kagent settings --schema`) and begin the settings file with `# yaml-language-server: $schema=kagent.schema.json`.
+
+These variables are no settings: `KAGENT_CONFIG` (the file), `KAGENT_CLUSTER` (as `--cluster`), `KAGENT_BOOTSTRAP` (as
+`--bootstrap-server`), `KAGENT_CACHE` (where the Java archives are kept), `KAGENT_FOLLOW` (see [follow](follow.md)).
+"""
+
+POLICY_ABOUT = (
+    "What is judged, and when. `policy` holds for all groups; an entry of `groups` also has `match`, and the first one "
+    "that matches a group's name wins over `policy`."
+)
+SECTIONS: Mapping[str, tuple[str, str]] = {
+    "Settings": ("Top level", ""),
+    "Cluster": ("`clusters.NAME`", "One Kafka cluster; the name is yours, such as `main`."),
+    "Security": ("`clusters.NAME.security`", "How to log in; the pipeline, the worker and the commands use the same."),
+    "Topics": ("`topics`", "kagent's own topics."),
+    "PipelineSettings": ("`pipeline`", "The Spark stream."),
+    "WorkerSettings": ("`worker`", "The Faust worker."),
+    "HttpSettings": ("`worker.http`", "Who may see the page and the API, and how they are encrypted."),
+    "PolicySettings": ("`policy`, and each entry of `groups`", POLICY_ABOUT),
+    "Alertmanager": ("`alert.destinations.NAME`, type `alertmanager`", "Prometheus Alertmanager, API v2."),
+    "PagerDuty": ("`alert.destinations.NAME`, type `pagerduty`", "PagerDuty Events v2."),
+    "Webhook": ("`alert.destinations.NAME`, type `webhook`", "Any HTTP receiver."),
+    "Apprise": ("`alert.destinations.NAME`, type `apprise`", "Slack, Teams, e-mail and what else apprise reaches."),
+    "Wants": ("`alert.destinations.NAME.only`", "Which incidents a destination gets."),
+}  # fmt: skip
+
+
+def settings_page() -> str:
+    """docs/settings.md."""
+    schema = json_schema()
+    models = {"Settings": schema, **schema["$defs"]}
+    models["PolicySettings"] = _policy(models)
+    parts = [SETTINGS_HEAD]
+    for name, (title, about) in SECTIONS.items():
+        parts.append(
+            f"## {title}\n\n"
+            + (f"{about}\n\n" if about else "")
+            + "\n".join(_table(models[name], models))
+            + "\n"
+        )
+    old = [f"| `{name}` | {note} |" for name, note in RETIRED.items() if retired(name)]
+    if old:
+        head = [
+            "## Old settings",
+            "",
+            "They are read with a note and have no effect.",
+            "",
+            "| setting | note |",
+            "|---|---|",
+        ]
+        parts.append("\n".join([*head, *old]) + "\n")
+    return "\n".join(parts)
+
+
+def _policy(models: Mapping[str, Any]) -> Any:
+    return models.get("PolicySettings") or models["GroupSettings"]
+
+
+def _table(model: Mapping[str, Any], models: Mapping[str, Any]) -> Iterator[str]:
+    yield "| setting | is | default | |"
+    yield "|---|---|---|---|"
+    for name, field in sorted(
+        model["properties"].items(), key=lambda item: item[0] not in model.get("required", ())
+    ):
+        default = "needed" if name in model.get("required", ()) else _default(field, models)
+        about = field.get("description", "") or _resolved(field, models).get("description", "")
+        about = "" if about.startswith(("!!!", "``")) else " ".join(about.split())
+        yield f"| `{name}` | {_kind(field, models)} | {default} | {about.replace('|', chr(92) + '|')} |"
+
+
+def _resolved(field: Mapping[str, Any], models: Mapping[str, Any]) -> Mapping[str, Any]:
+    return models[field["$ref"].rsplit("/", 1)[-1]] if "$ref" in field else field
+
+
+def _default(field: Mapping[str, Any], models: Mapping[str, Any]) -> str:
+    value = field.get("default")
+    inner = _resolved(field, models)
+    if value in (None, "", {}, []) or "properties" in inner:
+        return "–"
+    return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
+
+
+def _kind(field: Mapping[str, Any], models: Mapping[str, Any]) -> str:
+    field = _resolved(field, models)
+    if "enum" in field:
+        return ", ".join(f"`{value}`" for value in field["enum"])
+    if "const" in field:
+        return f"`{field['const']}`"
+    if "anyOf" in field:
+        kinds = [_kind(one, models) for one in field["anyOf"] if one.get("type") != "null"]
+        durations = {one.get("description") for one in field["anyOf"]} & {"seconds", "hours"}
+        return f"duration ({durations.pop()})" if durations else " or ".join(dict.fromkeys(kinds))
+    if field.get("type") == "array":
+        return f"list of {_kind(field['items'], models)}" if field.get("items") else "list"
+    if field.get("type") == "object":
+        return "names and values" if "properties" not in field else "see below"
+    if field.get("format") == "password":
+        return "secret"
+    return (
+        {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}.get(
+            str(field.get("type")), "text"
+        )
+        if field.get("format") != "path"
+        else "path"
+    )
+
+
+CLI_HEAD = """\
+# Commands
+
+<!-- Made from the code by `make docs`. -->
+
+Global options stand before or after the command: `-b HOST:PORT` (or `--bootstrap-server`), `--config FILE`,
+`--cluster NAME`, `--verbose`. Every command has `--help`.
+
+Exit codes: 0 well, 1 findings (`check`, `status`, `topics`), 2 kagent or the cluster is in trouble, or the command is
+wrong; 130 after Ctrl-C.
+
+Commands that print tables take `--output table|json|yaml|csv` (json is one object a line), `--wide`, `--sort NAME` and
+`--top N`. On a terminal a table is as wide as the terminal; in a pipe nothing is cut. Colours never say what a word does
+not say, and `NO_COLOR` switches them off.
+
+To complete commands, options, groups and topics in the shell, put one of these into its start-up file:
+
+```sh
+eval "$(_KAGENT_COMPLETE=bash_source kagent)"
+eval "$(_KAGENT_COMPLETE=zsh_source kagent)"
+_KAGENT_COMPLETE=fish_source kagent | source
+```
+"""
+
+
+def cli_page() -> str:
+    """docs/cli.md."""
+    parts = [CLI_HEAD]
+    with click.Context(root, info_name="kagent") as ctx:
+        for title, commands in COMMAND_SECTIONS.items():
+            parts.append(f"## {title}\n")
+            for name in commands:
+                command = root.get_command(ctx, name)
+                assert command is not None
+                parts += _command(command, ctx, name)
+    return "\n".join(parts)
+
+
+def _command(command: click.Command, parent: click.Context, name: str) -> Iterator[str]:
+    """A heading, what it does, and its options; then those of its commands."""
+    ctx = click.Context(command, info_name=name, parent=parent)
+    usage = " ".join(piece for piece in command.collect_usage_pieces(ctx) if piece != "[OPTIONS]")
+    yield f"### `{ctx.command_path}{' ' + usage if usage else ''}`\n"
+    yield "\n\n".join(" ".join(part.split()) for part in (command.help or "").split("\n\n")) + "\n"
+    options = [p for p in command.params if isinstance(p, click.Option) and not p.hidden]
+    rows = [record for option in options if (record := option.get_help_record(ctx))]
+    if rows:
+        lines = [_row(f"`{names}`", " ".join(about.split())) for names, about in rows]
+        yield "\n".join(["| option | |", "|---|---|", *lines]) + "\n"
+    for inner, each in command.commands.items() if isinstance(command, click.Group) else ():
+        yield from _command(each, ctx, inner)
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+JSON_HEAD = """\
+# JSON on the recommendations topic
+
+<!-- Made from the code by `make docs`; the descriptions stand in kagent/contract/recommendation.py. -->
+
+The topic `kagent-recommendations` holds two kinds of messages, told apart by `type`: `recommendation` under the key
+`<cluster>/<group>`, and `state` under the key `<cluster>`. `kagent watch --json` prints them as they come. The same as JSON Schema:
+[recommendations.schema.json](schema/recommendations.schema.json), and as AsyncAPI: [asyncapi.json](schema/asyncapi.json).
+New optional fields may come at any time; anything else raises `schema`.
+"""
+JSON_MODELS = (Recommendation, State, Skew, MemberWork, Move, Alternative, Action, Basis, Outcome)
+JSON_ENUMS = (Status, Verdict, Severity, GroupKind, ActionType, Resolution)
+
+
+def json_page() -> str:
+    """docs/json.md."""
+    parts = [JSON_HEAD]
+    for model in JSON_MODELS:
+        schema = model.model_json_schema(by_alias=True)
+        models = {model.__name__: schema, **schema.get("$defs", {})}
+        parts.append(f"## {model.__name__}\n\n{' '.join((model.__doc__ or '').split())}\n")
+        parts.append("\n".join(_table(schema, models)).replace("| setting |", "| field |", 1) + "\n")
+    parts.append("## Words\n")
+    parts += [
+        f"- **{enum.__name__}**: " + ", ".join(f"`{word.value}`" for word in enum) for enum in JSON_ENUMS
+    ]
+    return "\n".join(parts) + "\n"
+
+
+PAGES = {"settings.md": settings_page, "cli.md": cli_page, "json.md": json_page}
+
+
+def write(folder: Path = DOCS) -> None:
+    """Write all pages."""
+    for name, page in PAGES.items():
+        (folder / name).write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()

@@ -1,0 +1,119 @@
+"""A Spark session for one command: its lines in a log file, and on a terminal a bar with what is done and what is left."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kagent.settings import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOG = "spark.log"
+POLL_S = 0.5
+
+
+@contextlib.contextmanager
+def started(settings: Settings, master: str, what: str, delta: bool = True) -> Iterator[SparkSession]:
+    """A session that ends with the block. ``what``: the work, for the bar. The log file is named when something fails."""
+    from kagent.pipeline.service import ending
+    from kagent.pipeline.session import session
+
+    log = log_path(settings)
+    try:
+        with bar("Starting Spark") as progress:
+            with stderr_to(log):  # the JVM keeps the standard error that it was started with
+                running = session(settings.pipeline, master, delta=delta)
+            with ending(running) as spark, watched(spark, progress, what):
+                yield spark
+    except Exception:
+        click.echo(f"Spark's own lines are in {log}.", err=True)
+        raise
+
+
+def log_path(settings: Settings) -> Path:
+    """The log file in the data folder, or in the temporary folder if that cannot be written."""
+    folder = Path(settings.data)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / LOG).touch()
+    except OSError:
+        return Path(tempfile.gettempdir()) / f"kagent-{LOG}"
+    return folder / LOG
+
+
+@contextlib.contextmanager
+def stderr_to(log: Path) -> Iterator[None]:
+    """Processes started in the block write their standard error to this file. On file descriptors, as the JVM inherits them."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        os.dup2(file, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(file)
+
+
+@contextlib.contextmanager
+def bar(first: str) -> Iterator[Any]:
+    """A rich progress bar on standard error, with one task; invisible where no terminal is."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True)
+    columns = (
+        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(),
+        TextColumn("{task.completed:.0f} of {task.total:.0f} tasks", style="dim"), TimeElapsedColumn(), TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
+        progress.add_task(first, total=1)
+        yield progress
+
+
+@contextlib.contextmanager
+def watched(spark: SparkSession, progress: Any, what: str) -> Iterator[None]:
+    """Keep the bar at what Spark's stages have done."""
+    done = threading.Event()
+    progress.update(progress.task_ids[0], description=what)
+
+    def poll() -> None:
+        while not done.wait(POLL_S):
+            with contextlib.suppress(
+                Exception
+            ):  # the session may end at any moment; the bar is only a comfort
+                finished, total = tasks(spark)
+                progress.update(progress.task_ids[0], completed=finished, total=max(1, total))
+
+    thread = threading.Thread(target=poll, name="kagent-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join(5)
+
+
+def tasks(spark: SparkSession) -> tuple[int, int]:
+    """Finished and all tasks of the stages that run now."""
+    tracker = spark.sparkContext.statusTracker()
+    stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage))]
+    return sum(s.numCompletedTasks for s in stages), sum(s.numTasks for s in stages)

@@ -1,0 +1,95 @@
+"""``kagent status``: does kagent itself work? Five lines, and an exit code for scripts."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from kagent.client.client import current
+from kagent.client.text import age, clock, counted_groups, is_old
+from kagent.commands import output
+from kagent.commands.common import chosen
+from kagent.contract.recommendation import Recommendation, State, Status
+from kagent.text import shown
+
+WELL, FINDINGS, TROUBLE = 0, 1, 2
+NO_STATE = "no worker has ever reported: run `kagent up`, or `kagent pipeline` and `kagent worker`"
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="One line of JSON.")
+@click.pass_context
+def command(ctx: click.Context, as_json: bool) -> None:
+    """Say in five lines whether kagent itself works, and what to do if not.
+
+    Exit code 0: kagent works and no incident is open; 1: it works and incidents are open; 2: kagent or the cluster is in
+    trouble, so that the groups are not known.
+    """
+    settings, name, _ = chosen(ctx)
+    found = asyncio.run(current(settings.home_cluster(name), settings.topics.recommendations))
+    state = found.get(name)
+    standing = [
+        message
+        for message in found.values()
+        if isinstance(message, Recommendation)
+        and message.cluster == name
+        and message.status is not Status.RESOLVED
+    ]
+    told = facts(name, state if isinstance(state, State) else None, standing, int(time.time() * 1000))
+    if as_json:
+        click.echo(output.json_line(told))
+    else:
+        for title, words in told["lines"].items():
+            click.echo(f"{title:<10} {words}")
+    ctx.exit(told["exit_code"])
+
+
+def facts(
+    cluster: str, state: State | None, standing: Sequence[Recommendation], now_ms: int
+) -> dict[str, Any]:
+    """What is printed, and the exit code. ``now_ms``: ms since the epoch."""
+    if state is None:
+        lines = {"kagent": f"does not run: {NO_STATE}"}
+        return {"cluster": cluster, "status": "absent", "exit_code": TROUBLE, "lines": lines}
+    silent = is_old(state, now_ms)
+    well = state.status == "watching" and not silent
+    code = TROUBLE if not well else FINDINGS if standing else WELL
+    lines = {
+        "kagent": _works(state, silent, now_ms),
+        "pipeline": _delay(state, now_ms),
+        "workers": f"{state.workers}, version {state.version}, last report {age(now_ms - state.time)} ago",
+        "groups": counted_groups(state),
+        "incidents": _open(standing),
+    }
+    values = state.model_dump(mode="json", exclude={"schema_version"})
+    return {**values, "silent": silent, "exit_code": code, "open": len(standing), "lines": lines}
+
+
+def _works(state: State, silent: bool, now_ms: int) -> str:
+    if silent:
+        return f"does not run: no worker has reported for {age(now_ms - state.time)}; start `kagent worker` or `kagent up`"
+    if state.status == "watching":
+        later = f"; {state.learning} groups are still being learned" if state.learning else ""
+        by = f" until {clock(state.learning_until)}" if state.learning and state.learning_until else ""
+        return f"works: {shown(state.cluster)} is watched{later}{by}"
+    words = "is catching up" if state.status == "catching_up" else "is blind"
+    return f"{words}: {state.reason or 'its log says why'}"
+
+
+def _delay(state: State, now_ms: int) -> str:
+    if state.oldest_progress is None:
+        return "no progress has been seen; is `kagent pipeline` running?"
+    return f"{age(now_ms - state.oldest_progress)} behind the cluster"
+
+
+def _open(standing: Sequence[Recommendation]) -> str:
+    if not standing:
+        return "none open"
+    worst = sorted(standing, key=lambda r: (["page", "ticket", "info"].index(r.severity.value), r.opened_at))
+    names = ", ".join(f"{shown(r.group, 40)} ({r.verdict.value})" for r in worst[:3])
+    more = f" and {len(worst) - 3} more" if len(worst) > 3 else ""
+    return f"{len(worst)} open: {names}{more}; `kagent watch` shows them"

@@ -1,0 +1,95 @@
+"""Who is in the group, since when, and who came and went: what is learned from membership. Pure: state in, state out, the same
+object where nothing was learned."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from kagent.detect.standing import handed_over
+from kagent.detect.state import JudgeState, MemberState
+from kagent.lag.membership import Roster
+from kagent.lag.observation import Observation
+from kagent.policy import Policy
+
+MOST_NAMES = 500
+HOUR_MS = 3_600_000
+
+
+def update_membership(state: JudgeState, seen: Observation, policy: Policy) -> JudgeState:
+    """The state after a look at who is in the group."""
+    roster = seen.roster
+    if roster is None or roster.type == "simple":
+        return state
+    new = _presence(state, roster, seen.now)
+    if roster.generation != state.generation or roster.digest != state.digest:
+        new |= _changed(state, roster, seen, policy)
+    held = roster.holdings
+    if held != state.assignment:
+        new |= _reassigned(replace(state, **new) if new else state, roster, held, seen.now)
+    return replace(state, **new) if new else state
+
+
+def _presence(state: JudgeState, roster: Roster, now: int) -> dict[str, Any]:
+    """When it was last seen with members, and for how long it usually has none."""
+    if not roster.members:
+        if not state.empty_since and state.members_at:
+            return {"empty_since": max(now, roster.last_change)}
+        return {}
+    if state.empty_since:
+        away = max(now - state.empty_since, state.longest_absence)
+        return {"empty_since": 0, "members_at": now, "longest_absence": away}
+    return {"members_at": now} if now - state.members_at > HOUR_MS else {}
+
+
+def _changed(state: JudgeState, roster: Roster, seen: Observation, policy: Policy) -> dict[str, Any]:
+    now, first = seen.now, state.generation is None and not state.digest
+    since = now - policy.storm_window * 1000
+    kept = tuple(g for g in state.generations if g[0] >= since)
+    older = (
+        state.generations[len(state.generations) - len(kept) - 1 :][:1]
+        if len(kept) < len(state.generations)
+        else ()
+    )
+    generation = roster.generation if roster.generation is not None else (state.generation or 0) + 1
+    names = tuple(sorted(roster.names))[:MOST_NAMES]
+    at = min(roster.last_change, now) if first and roster.last_change else now
+    return {
+        "generation": roster.generation,
+        "digest": roster.digest,
+        "generation_at": at,
+        "restless_since": now if not kept and not first else state.restless_since,
+        "generations": state.generations if first else (*older, *kept, (now, generation))[-32:],
+        "names": names,
+        "comings": _comings(state, names, bool(kept), first),
+    }
+
+
+def _comings(state: JudgeState, names: tuple[str, ...], restless: bool, first: bool) -> dict[str, int]:
+    """How often each member came back after leaving, within the storm window."""
+    if not state.names and not restless:
+        return {}
+    comings = dict(state.comings) if restless else {}
+    for name in set(names) - set(state.names):
+        comings[name] = comings.get(name, 0) + (1 if name in comings or not first else 0)
+    for name in set(state.names) - set(names):
+        comings.setdefault(name, 0)
+    return dict(sorted(comings.items())[:MOST_NAMES])
+
+
+def _reassigned(state: JudgeState, roster: Roster, held: str, now: int) -> dict[str, Any]:
+    """Another assignment ends the spells: what follows is another assignment's work. Speeds are the members' own and stay."""
+    first = not state.assignment
+    members = {
+        name: MemberState(gaps=known.gaps, windows=known.windows)
+        for name, known in state.members.items()
+        if known.windows or known.gaps
+    }
+    return {
+        "assignment": held,
+        "assigned_at": (min(roster.last_change, now) if roster.last_change else now) if first else now,
+        "members": state.members if first else members,
+        "standing": state.standing
+        if first
+        else {key: handed_over(c, now) for key, c in state.standing.items()},
+    }

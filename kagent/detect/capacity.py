@@ -1,0 +1,110 @@
+"""What a member can do, from what it did while it was certainly busy.
+
+The certificate: a record that was in the log at t0 and is still uncommitted at t1 kept its member busy through (t0, t1),
+whichever partition the member was serving (clients serve one partition's fetch after another). So a window between two
+commits of a member counts if some partition that moved in it still has such a record at its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from kagent.detect.inflow import Interval
+from kagent.detect.state import Window
+from kagent.lag.measure import Floats
+
+SHORTEST, LONGEST, GAPS = 0.1, 0.3, 3
+SHORTEST_S, LONGEST_S = 30.0, 90.0
+"""A window lasts three commit gaps, within these times, and these shares of a shorter ``hold``: a shorter one measures the size of
+polls."""
+RARE_GAP_S = 45.0
+"""Above this gap a window is one commit or two; a half-covered one then counts with its mean busy length."""
+MOST, FEWEST, PREFERRED_MS, OLDEST_MS = 12, 3, 600_000, 7_200_000
+"""Windows kept; of the last ten minutes if there are three: a slow leak shows, noise does not."""
+PRIOR_SD, PRIOR_WEIGHT = 0.2, 2
+"""Two windows must not be certain."""
+Z = 1.64
+"""95 %, one-sided."""
+COST_WEIGHT = 0.5
+"""Weight of the prior that all topics cost the same, in windows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """Work/s per member. ``measured``: whether it was ever busy; else it is taken from its peers, or from what it keeps up
+    with."""
+
+    rate: Interval
+    measured: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+
+
+def window_length_s(gap_s: float, hold_s: float) -> float:
+    """How long a window lasts at least, by the member's median gap between commits and the policy's ``hold``."""
+    return max(min(SHORTEST_S, SHORTEST * hold_s), min(GAPS * gap_s, LONGEST_S, LONGEST * hold_s))
+
+
+def kept(windows: Sequence[Window], now: int) -> tuple[Window, ...]:
+    """The windows that are young enough, the newest last."""
+    return tuple(w for w in windows if now - w.until <= OLDEST_MS)[-MOST:]
+
+
+def costs(windows: Sequence[Window]) -> dict[str, float]:
+    """Relative cost of a record by topic, mean 1: ridge regression of window lengths on records, in relative residuals.
+
+    With one topic, or where one member alone is busy, this stays near 1 for all: no decision may need it then.
+    """
+    topics = sorted({t for w in windows for t, n in w.records.items() if n > 0})
+    if len(topics) < 2:
+        return dict.fromkeys(topics, 1.0)
+    count = np.array([[w.records.get(t, 0) for t in topics] for w in windows], np.float64)
+    seconds = np.array([w.seconds for w in windows])
+    usual = seconds.sum() / max(count.sum(), 1.0)
+    rows = count * usual / seconds[:, None]
+    left = rows.T @ rows + COST_WEIGHT * np.eye(len(topics))
+    right = rows.T @ np.ones(len(rows)) + COST_WEIGHT
+    found = np.maximum(np.linalg.solve(left, right), 0.05)
+    return dict(zip(topics, (found / found.mean()).tolist(), strict=True))
+
+
+def samples(windows: Sequence[Window], cost: Mapping[str, float], now: int) -> list[float]:
+    """Work/s of each window that counts: those of the last ten minutes, or the newest three."""
+    young = [w for w in windows if now - w.until <= PREFERRED_MS]
+    use = young if len(young) >= FEWEST else list(windows)[-FEWEST:]
+    return [sum(cost.get(t, 1.0) * n for t, n in w.records.items()) / w.seconds for w in use]
+
+
+def estimate(rates: Sequence[float]) -> tuple[float, float, float] | None:
+    """At least, likeliest and at most: the median, so that a pause is one window and no slow machine; None without any."""
+    if not rates:
+        return None
+    mid, count = median(rates), len(rates)
+    if mid <= 0:
+        return 0.0, 0.0, 0.0
+    spread = 1.4826 * median(abs(r - mid) for r in rates) / mid
+    sd = ((count * spread**2 + PRIOR_WEIGHT * PRIOR_SD**2) / (count + PRIOR_WEIGHT)) ** 0.5
+    error = Z * sd / count**0.5
+    return mid * max(0.0, 1 - error), mid, mid * (1 + error)
+
+
+def of_members(found: Sequence[tuple[float, float, float] | None], keeps_up_with: Floats) -> Capacity:
+    """The capacity of every member. One that was never busy can do at least what it keeps up with, and is taken for a usual one
+    where some member was busy; at most it can do what the fastest can."""
+    measured = np.array([f is not None for f in found], bool)
+    low, mid, high = (np.array([f[i] if f else 0.0 for f in found]) for i in range(3))
+    if measured.any():
+        usual, fastest = float(np.median(mid[measured])), float(high[measured].max())
+    else:
+        usual = fastest = 0.0
+    unknown_mid = np.maximum(usual, keeps_up_with)
+    return Capacity(
+        Interval(
+            np.where(measured, low, keeps_up_with),
+            np.where(measured, mid, unknown_mid),
+            np.where(measured, high, np.maximum(fastest, unknown_mid)),
+        ),
+        measured,
+    )

@@ -1,0 +1,177 @@
+"""What is the matter with a group: standing things first, then the table that decides how a late member is judged.
+
+``LINES`` is the table: the first line that holds for a member decides. A line without a verdict waits. The leading verdict must
+also be the one that most looks of the spell gave, and there must be enough evidence (``kagent.detect.evidence``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from kagent.contract.recommendation import Verdict
+from kagent.detect import evidence
+from kagent.detect.detectors import (
+    ORDER,
+    STANDING,
+    data_loss,
+    hot_partition,
+    skew,
+    slow_member,
+    under_provisioned,
+)
+from kagent.detect.finding import Finding
+from kagent.detect.group_model import GroupModel
+from kagent.detect.late_member import LateMember
+from kagent.detect.state import JudgeState, MemberState
+
+Holds = Callable[[LateMember], dict[str, Any] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the table; ``verdict`` None: wait, for the reason in ``why``."""
+
+    holds: Holds
+    verdict: Verdict | None = None
+    why: str = ""
+
+
+def _pause_is_over(member: LateMember) -> dict[str, Any] | None:
+    return {} if member.paused and member.drains and member.measured else None
+
+
+def _drains(member: LateMember) -> dict[str, Any] | None:
+    return {} if not member.never_drains or np.isfinite(member.model.drain[member.at]) else None
+
+
+LINES = (
+    Line(slow_member.holds, Verdict.SLOW_MEMBER),
+    Line(_pause_is_over, None, "after_pause"),
+    Line(hot_partition.holds, Verdict.HOT_PARTITION),
+    Line(skew.holds, Verdict.REBALANCE),
+    Line(skew.may_help, Verdict.REBALANCE),
+    Line(_drains, None, "draining"),
+    Line(under_provisioned.holds, Verdict.UNDER_PROVISIONED),
+)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """All that is the matter, the leading one first, and the state with this look's votes."""
+
+    findings: tuple[Finding, ...]
+    state: JudgeState
+
+
+def decide(model: GroupModel) -> Decision:
+    """What the detectors find in a group."""
+    state = data_loss.learn(model)
+    model = replace(model, state=state)
+    found = [f for detector in STANDING for f in detector.find(model)]
+    if skew.is_literal(model.policy):
+        return Decision(_ordered([*found, *skew.crossing(model, model.policy.threshold)]), state)
+    spread, members = [], dict(state.members)
+    for at in running(model):
+        member = LateMember(model, at)
+        line, facts = _line(member)
+        members[member.name] = _voted(members[member.name], line)
+        finding = _finding(member, line, facts, members[member.name])
+        if finding is not None:
+            spread.append(finding)
+    spread.sort(key=lambda f: (not f.ripe, -f.behind))
+    return Decision(_ordered([*found, *spread[:1]]), replace(state, members=members) if spread else state)
+
+
+def _ordered(found: list[Finding]) -> tuple[Finding, ...]:
+    order = [d.VERDICT for d in ORDER]
+    return tuple(sorted(found, key=lambda f: (not f.ripe, order.index(f.verdict))))
+
+
+def running(model: GroupModel) -> Iterator[int]:
+    """Codes of the members whose spell or backlog clock runs."""
+    for at, name in enumerate(model.names):
+        known = model.state.members.get(name)
+        if known is not None and (known.spell is not None or known.backlog is not None) and known.lateness:
+            yield at
+
+
+def _line(member: LateMember) -> tuple[Line | None, dict[str, Any]]:
+    for line in LINES:
+        facts = line.holds(member)
+        if facts is not None:
+            return line, facts
+    return None, {}
+
+
+def _voted(known: MemberState, line: Line | None) -> MemberState:
+    """The member with one more vote for each clock that this look has advanced."""
+    vote = str(line.verdict) if line is not None and line.verdict else "wait"
+    spell, backlog = known.spell, known.backlog
+    if spell is not None and sum(spell.votes.values()) < spell.commits:
+        spell = replace(spell, votes=evidence.voted(spell.votes, vote))
+    if backlog is not None and sum(backlog.votes.values()) < backlog.commits:
+        backlog = replace(backlog, votes=evidence.voted(backlog.votes, vote))
+    return replace(known, spell=spell, backlog=backlog)
+
+
+def _finding(
+    member: LateMember, line: Line | None, facts: dict[str, Any], known: MemberState
+) -> Finding | None:
+    """What is to be said of a late member: ripe or not, and what is missing."""
+    model, limits = member.model, evidence.Limits.of(member.model.policy)
+    verdict = (line.verdict if line else None) or Verdict.REBALANCE
+    grown = known.spell.grown_s if known.spell else 0.0
+    need = evidence.needed_s(
+        model.state, limits.growing_need, model.now, model.policy.evidence, evidence.NEW_GROWING
+    )
+    missing = _missing(member, line, known, need, limits)
+    began = min(s.began for s in (known.spell, known.backlog) if s is not None)
+    rows = tuple(member.rows[:200].tolist())
+    if "row" in facts:
+        row = int(facts["row"])
+        rows, facts = (row, *(r for r in rows if r != row)), {k: v for k, v in facts.items() if k != "row"}
+    return Finding(
+        verdict,
+        (member.at,),
+        rows,
+        member.lateness,
+        facts,
+        began,
+        missing is None,
+        round(grown, 1),
+        round(need, 1),
+        missing,
+    )
+
+
+def _missing(
+    member: LateMember, line: Line | None, known: MemberState, need: float, limits: evidence.Limits
+) -> str | None:
+    """Why the finding is not published yet; None if it is ripe."""
+    if line is None:
+        return "unsure"
+    if line.verdict is None:
+        return line.why
+    gap = float(member.model.columns.gap[member.at])
+    if evidence.enough_growth(known, gap, need, limits):
+        return None if _leads(known.spell.votes if known.spell else {}, line) else "votes"
+    if line.verdict is Verdict.REBALANCE and not member.never_drains:
+        ratio = member.speed[1] / member.inflow[1] if member.inflow[1] > 0 else float("inf")
+        least = evidence.needed_s(
+            member.model.state,
+            limits.draining_need,
+            member.model.now,
+            member.model.policy.evidence,
+            evidence.NEW_DRAINING,
+        )
+        if evidence.enough_drain(known, least, ratio):
+            return None if _leads(known.backlog.votes if known.backlog else {}, line) else "votes"
+    return "evidence"
+
+
+def _leads(votes: Any, line: Line) -> bool:
+    return evidence.most_voted(votes) == str(line.verdict)

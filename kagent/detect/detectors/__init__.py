@@ -1,0 +1,44 @@
+"""One detector a file, and the one list of the order in which they lead.
+
+A detector is a module with ``VERDICT``, ``SPREAD`` (whether it is about how work is spread: then a change among such verdicts is
+the same incident), ``PAGES``, ``ASKS_ASSIGNMENT`` (whether the coordinator must show the assignment that it rests on),
+``ACTIONS`` (in their order), ``reason(model, finding)``, and ``find(model)``; those of spread have ``holds(member)`` instead, and
+are asked in the order of ``LINES`` for each late member.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from kagent.contract.recommendation import Verdict
+from kagent.detect.detectors import (
+    data_loss,
+    hot_partition,
+    idle_members,
+    no_members,
+    open_transaction,
+    rebalance_storm,
+    skew,
+    slow_member,
+    stalled_partition,
+    stuck_member,
+    under_provisioned,
+)
+
+ORDER: tuple[ModuleType, ...] = (
+    data_loss,
+    open_transaction,
+    stalled_partition,
+    rebalance_storm,
+    stuck_member,
+    slow_member,
+    under_provisioned,
+    hot_partition,
+    skew,
+    no_members,
+    idle_members,
+)
+"""The order in which verdicts lead."""
+STANDING = tuple(d for d in ORDER if not d.SPREAD)
+SPREAD = frozenset(d.VERDICT for d in ORDER if d.SPREAD)
+OF: dict[Verdict, ModuleType] = {d.VERDICT: d for d in ORDER}

@@ -1,0 +1,90 @@
+"""lost_data: retention deleted records before the group read them.
+
+Holds where a committed offset lies below the log start and its member committed again since without moving past it, or leapt
+from below the log start to beyond it by more than it can have read. A client that has fetched the records already commits
+beyond the log start soon: it lost nothing. Reported for an hour after the last loss, however small the lag is by then.
+Severity: page. Confirmed once: what is lost does not come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from kagent.contract.recommendation import ActionType, Verdict
+from kagent.detect.facts import holders, named, worst
+from kagent.detect.finding import Finding
+from kagent.detect.group_model import GroupModel
+from kagent.detect.inflow import names_of
+from kagent.detect.state import JudgeState
+
+VERDICT = Verdict.LOST_DATA
+SPREAD = False
+PAGES = True
+ASKS_ASSIGNMENT = False
+ACTIONS = (ActionType.RESET_OR_ACCEPT_LOSS,)
+REPORTED_MS = 3_600_000
+MOST = 100
+READ_FACTOR = 2.0
+"""A leap of more than twice what the member can have read since its last commit is a reset."""
+
+
+def find(model: GroupModel) -> Iterator[Finding]:
+    """The partitions that lost records lately."""
+    count = np.zeros(len(model.lags), np.int64)
+    place = {key: at for at, key in enumerate(names_of(model.lags, range(len(model.lags))))}
+    first = model.now
+    for key, (time, records) in model.state.lost.items():
+        if key in place:
+            count[place[key]], first = records, min(first, time)
+    rows = worst(model.relevant & (count > model.policy.allowed_lag), count)
+    if rows:
+        lost = [int(count[at]) for at in rows]
+        evidence = {"lost": sum(lost), "partitions": named(model, rows), "lost_by_partition": lost[:20]}
+        behind = float(model.age[0][list(rows)].max())
+        yield Finding(VERDICT, holders(model, rows), rows, behind, evidence, since=first)
+
+
+def reason(model: GroupModel, finding: Finding) -> str:
+    """The sentence of the message."""
+    places = [f"{topic}-{partition}" for topic, partition in finding.evidence["partitions"]]
+    more = f" and {len(finding.rows) - 3} more partitions" if len(finding.rows) > 3 else ""
+    return f"Retention deleted {finding.evidence['lost']} records of {', '.join(places[:3])}{more} before they were read."
+
+
+def learn(model: GroupModel) -> JudgeState:
+    """The state after looking for losses: what was below the log start at the last evaluation, and what is lost for certain."""
+    state, lags = model.state, model.lags
+    behind = model.relevant & ((lags.lost > 0) | ((model.columns.backlog > 0) & (lags.start > 0)))
+    if not behind.any() and not state.trail and not state.lost:
+        return state
+    rows = np.flatnonzero(behind)[np.argsort((lags.committed - lags.start)[behind], kind="stable")][:MOST]
+    trail = dict(zip(names_of(lags, rows.tolist()), lags.committed[rows].tolist(), strict=True))
+    lost = {key: (at, n) for key, (at, n) in state.lost.items() if model.now - at < REPORTED_MS}
+    place = {key: at for at, key in enumerate(names_of(lags, range(len(lags))))}
+    for key, before in state.trail.items():
+        records = _lost(model, place[key], before) if key in place else 0
+        if records > model.policy.allowed_lag and records > lost.get(key, (0, 0))[1]:
+            lost[key] = (model.now, records)
+    if lost == dict(state.lost) and trail == dict(state.trail):
+        return state
+    return replace(state, lost=lost, trail=trail)
+
+
+def _lost(model: GroupModel, at: int, before: int) -> int:
+    """Records that are lost for certain at this partition, whose committed offset was ``before`` at the last evaluation."""
+    lags = model.lags
+    start, committed = int(lags.start[at]), int(lags.committed[at])
+    gone = start - before
+    if gone <= 0:
+        return 0
+    owner = int(model.owner[at])
+    if committed < start:
+        again = owner >= 0 and int(model.columns.committed_at[owner]) > int(lags.time[at])
+        return start - committed if again or lags.time[at] > lags.moved[at] else 0
+    since = max(1.0, float(model.columns.gap[owner]) * 3 if owner >= 0 else 60.0)
+    speed = float(model.capacity.rate.high[owner]) if owner >= 0 else 0.0
+    can_read = READ_FACTOR * since * max(speed, float(lags.inflow[at]))
+    return gone if committed - before > can_read else 0

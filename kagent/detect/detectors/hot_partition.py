@@ -1,0 +1,72 @@
+"""hot_partition: one partition receives more than any member can process; no assignment helps.
+
+Holds where a partition's own inflow (never its share of the lag) is above 0.95 of the fastest member's capacity, also at the
+optimist's ends, at most half of the members are needed for such partitions, and the rest fits on the others. Where most are
+"hot" there are too few members for everything.
+Severity: info, since only the topic's owner can tell whether keys may move.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kagent.contract.recommendation import ActionType, Verdict
+from kagent.detect.finding import Finding
+from kagent.detect.forecast import Placement, best_drain_s
+from kagent.detect.group_model import GroupModel
+from kagent.detect.late_member import LateMember
+from kagent.text import shown, span
+
+VERDICT = Verdict.HOT_PARTITION
+SPREAD = True
+PAGES = False
+ASKS_ASSIGNMENT = True
+ACTIONS = (ActionType.ADD_PARTITIONS_OR_REKEY, ActionType.FOLLOW_PLAN)
+NEARLY = 0.95
+"""Beyond this share of a member's capacity a queue takes hours to drain."""
+
+
+def holds(member: LateMember) -> dict[str, Any] | None:
+    """The evidence that one of the member's partitions is hot, or None."""
+    model = member.model
+    if not len(member.rows) or not member.measured:
+        return None
+    rates, cost = model.columns.rates, model.cost
+    usual = np.median(rates, axis=0) * cost
+    least = np.minimum(rates[0] * cost, usual)
+    rate = model.capacity.rate
+    hot = model.counted & (usual > NEARLY * rate.mid.max()) & (least > NEARLY * rate.high.max())
+    mine = member.rows[hot[member.rows]]
+    count = int(hot.sum())
+    if not len(mine) or 2 * count > len(model.names) or not _rest_fits(model, hot, count):
+        return None
+    at = int(mine[np.argmax(usual[mine])])
+    return {
+        "row": at,
+        "partitions": [list(model.lags.name(int(row))) for row in mine[:20]],
+        "inflow_per_s": round(float(usual[at]), 2),
+        "fastest_per_s": round(float(rate.mid.max()), 2),
+    }
+
+
+def _rest_fits(model: GroupModel, hot: np.ndarray[Any, np.dtype[np.bool_]], taken: int) -> bool:
+    """Whether what is not hot drains within an hour on the members that hot partitions leave."""
+    rows = np.flatnonzero(model.counted & ~hot)
+    room = np.sort(model.capacity.rate.mid)[::-1][: len(model.names) - taken]
+    flow = np.median(model.columns.rates, axis=0)[rows] * model.cost[rows]
+    work = (model.columns.backlog * model.cost)[rows]
+    homes = np.full(len(rows), -1, np.int32)
+    return len(rows) == 0 or bool(np.isfinite(best_drain_s(Placement(work, flow, homes), room)))
+
+
+def reason(model: GroupModel, finding: Finding) -> str:
+    """The sentence of the message."""
+    e = finding.evidence
+    topic, partition = model.lags.name(finding.rows[0])
+    return (
+        f"{shown(topic)}-{partition} alone receives {e['inflow_per_s']:g} records/s; a member of this group processes "
+        f"{e['fastest_per_s']:g}. {shown(model.names[finding.members[0]])} is {span(finding.behind)} behind, and no assignment "
+        "helps."
+    )

@@ -1,0 +1,44 @@
+"""blocked_by_transaction: a read_committed consumer waits at the last stable offset while the log goes on beyond it.
+
+Holds where a commit stands at the last stable offset for `hold`. Both log ends are asked for lagging partitions, so it is told
+from a bad record. Severity: ticket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kagent.contract.recommendation import ActionType, Verdict
+from kagent.detect.facts import at_stable, holders, named, worst
+from kagent.detect.finding import Finding
+from kagent.detect.group_model import GroupModel
+from kagent.text import shown, span
+
+VERDICT = Verdict.BLOCKED_BY_TRANSACTION
+SPREAD = False
+PAGES = False
+ASKS_ASSIGNMENT = False
+ACTIONS = (ActionType.ABORT_TRANSACTION,)
+
+
+def find(model: GroupModel) -> Iterator[Finding]:
+    """The partitions that a transaction holds up."""
+    age, lags = model.age[0], model.lags
+    rows = worst(model.relevant & at_stable(model) & (age >= model.policy.hold), age)
+    if rows:
+        evidence = {
+            "partitions": named(model, rows),
+            "last_stable_offset": int(lags.stable[rows[0]]),
+            "end": int(lags.end[rows[0]]),
+        }
+        began = int(model.now - age[rows[0]] * 1000)
+        yield Finding(VERDICT, holders(model, rows), rows, float(age[rows[0]]), evidence, since=began)
+
+
+def reason(model: GroupModel, finding: Finding) -> str:
+    """The sentence of the message."""
+    topic, partition = model.lags.name(finding.rows[0])
+    return (
+        f"{shown(topic)}-{partition} cannot be read beyond offset {finding.evidence['last_stable_offset']}: "
+        f"a transaction on it has been open for {span(finding.behind)}."
+    )

@@ -1,0 +1,59 @@
+"""unstable: the group rebalances over and over.
+
+Holds at `storm_generations` generations within `storm_window`, if some member left and came back twice, or, where every member
+comes and goes in turn (a deployment, a change of scale), if it lasts beyond `deploy_silence` and two minutes a member. Where a
+partition stands through it while the others move, a record may be the cause, and `stalled` is awaited.
+Severity: page. The coordinator is not asked to call the group stable: that it is not is the finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kagent.contract.recommendation import ActionType, GroupKind, Verdict
+from kagent.detect.detectors.stalled_partition import stands_through
+from kagent.detect.finding import Finding
+from kagent.detect.group_model import GroupModel
+from kagent.text import shown, span
+
+VERDICT = Verdict.UNSTABLE
+SPREAD = False
+PAGES = True
+ASKS_ASSIGNMENT = False
+ACTIONS = (ActionType.RESTART_MEMBER,)
+ROLL_S = 120.0
+"""How long a rolling restart takes a member, generously."""
+
+
+def find(model: GroupModel) -> Iterator[Finding]:
+    """The storm, if there is one."""
+    state, policy = model.state, model.policy
+    turns = generations_within(model)
+    if turns < policy.storm_generations or model.kind in (GroupKind.SIMPLE, GroupKind.SHARE):
+        return
+    if stands_through(model):
+        return
+    back = {name: n for name, n in state.comings.items() if n >= 2}
+    patience = max(policy.deploy_silence, ROLL_S * len(state.names)) * 1000
+    if not back and model.now - state.restless_since < patience:
+        return
+    names = sorted(back, key=lambda n: (-back[n], n))
+    codes = tuple(model.names.index(n) for n in names if n in model.names)
+    evidence = {"generations": turns, "window_s": policy.storm_window, "come_and_go": names[:20]}
+    behind = float(model.age[0][model.relevant].max(initial=0.0))
+    yield Finding(VERDICT, codes, behind=behind, evidence=evidence, since=state.restless_since or model.now)
+
+
+def reason(model: GroupModel, finding: Finding) -> str:
+    """The sentence of the message."""
+    e = finding.evidence
+    who = f"; {shown(e['come_and_go'][0])} leaves and rejoins." if e["come_and_go"] else "."
+    return f"The group rebalanced {e['generations']} times in {span(e['window_s'])}{who}"
+
+
+def generations_within(model: GroupModel) -> int:
+    """How many generations the group has gone through within the storm window."""
+    since = model.now - model.policy.storm_window * 1000
+    inside = [g for t, g in model.state.generations if t >= since]
+    before = [g for t, g in model.state.generations if t < since]
+    return max(inside) - (before[-1] if before else min(inside)) if inside else 0

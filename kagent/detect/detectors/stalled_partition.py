@@ -1,0 +1,143 @@
+"""stalled: one partition stopped although its member had time for it: a record that cannot be processed.
+
+Holds where a partition has been passed over, or idle beside, for longer than `hold` and 1.5 times the longest such pause of the
+group that ended by itself (``kagent.detect.standing``: a sibling of the same topic has been given records that arrived after it
+had already had a turn; waiting one's turn, priorities and sleep cannot produce that). The only partition of its topic on a
+member waits three times as long, and other partitions of the topic must move. A cadence that is unknown: an hour.
+Holds too where several members failed at the record (``failed_again``): the partition has stood for longer than `hold`, its
+former holder's other partitions went on elsewhere, and its new holder stands as well; or it stands through three generations
+while all other partitions of its topic move (a client that crashes at the record and comes back).
+Severity: page from `page_behind` on, else ticket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from kagent.contract.recommendation import ActionType, Verdict
+from kagent.detect.facts import at_stable, few_moves, holders, named
+from kagent.detect.finding import Finding
+from kagent.detect.group_model import GroupModel
+from kagent.detect.inflow import names_of
+from kagent.detect.standing import HABIT_FACTOR, SOLE_FACTOR, habit
+from kagent.detect.state import Standing
+from kagent.lag.measure import Flags
+from kagent.text import shown, span
+
+VERDICT = Verdict.STALLED
+SPREAD = False
+PAGES = True
+ASKS_ASSIGNMENT = False
+ACTIONS = (ActionType.SKIP_OR_FIX_RECORD, ActionType.RESTART_MEMBER)
+CRASHES = 3
+"""Generations through which a partition stands before a crash loop is blamed on its record."""
+STANDS_S = 60.0
+"""The new holder of a partition must stand this long too."""
+UNKNOWN_CADENCE_S = 3600.0
+"""Until three moves have been seen nobody knows how often this group commits."""
+
+
+def find(model: GroupModel) -> Iterator[Finding]:
+    """The partitions that stand beside a member with time for them."""
+    place = {key: at for at, key in enumerate(names_of(model.lags, range(len(model.lags))))}
+    held_up = at_stable(model)
+    stands: list[tuple[float, int, Standing]] = []
+    for key, clock in model.state.standing.items():
+        at = place.get(key)
+        if at is None or held_up[at] or not model.relevant[at]:
+            continue
+        length = max(clock.passed_over_s, clock.idle_s)
+        if length > limit_s(model, at) or failed_again(model, at, clock):
+            stands.append((length, at, clock))
+    if stands:
+        yield _finding(model, sorted(stands, key=lambda s: (-s[0], s[1])))
+
+
+def _finding(model: GroupModel, stands: list[tuple[float, int, Standing]]) -> Finding:
+    length, at, clock = stands[0]
+    rows = tuple(row for _, row, _ in stands)
+    evidence = {
+        "partitions": named(model, rows),
+        "offset": int(model.lags.committed[at]),
+        "stands_s": round((model.as_of - clock.since) / 1000),
+        "passed_over_s": round(length),
+        "unread": int(model.lags.shown[at]),
+    }
+    behind = float(model.age[0][at])
+    return Finding(
+        VERDICT,
+        holders(model, rows),
+        rows,
+        behind,
+        evidence,
+        clock.since,
+        evidence_s=length,
+        needed_s=limit_s(model, at),
+    )
+
+
+def failed_again(model: GroupModel, at: int, clock: Standing) -> bool:
+    """Whether more than one member failed at the partition's next record."""
+    if (model.as_of - clock.since) / 1000 <= model.policy.hold:
+        return False
+    return _crash_loop(model, at, clock) or _new_holder_stands(model, at, clock)
+
+
+def stands_through(model: GroupModel) -> bool:
+    """Whether a partition stands while the group rebalances again and again and the others move: a record may be the cause."""
+    place = {key: at for at, key in enumerate(names_of(model.lags, range(len(model.lags))))}
+    return any(
+        key in place and _crash_loop(model, place[key], clock) for key, clock in model.state.standing.items()
+    )
+
+
+def _others(model: GroupModel, at: int) -> Flags:
+    """Other partitions of the topic with something unread lately."""
+    same = model.lags.topic == model.lags.topic[at]
+    others = np.asarray(model.relevant & same & (model.lags.inflow > 0), np.bool_)
+    others[at] = False
+    return others
+
+
+def _crash_loop(model: GroupModel, at: int, clock: Standing) -> bool:
+    others = _others(model, at)
+    generations = sum(time > clock.since for time, _ in model.state.generations)
+    return bool(generations >= CRASHES and others.any() and (model.lags.moved[others] > clock.since).all())
+
+
+def _new_holder_stands(model: GroupModel, at: int, clock: Standing) -> bool:
+    holder = int(model.owner[at])
+    if not clock.handed_over or holder < 0 or (model.as_of - clock.handed_over) / 1000 < STANDS_S:
+        return False
+    mine = model.relevant & (model.owner == holder)
+    moved_on = _others(model, at) & (model.owner != holder) & (model.lags.moved > clock.handed_over)
+    return bool((model.lags.moved[mine] <= model.as_of - STANDS_S * 1000).all() and moved_on.any())
+
+
+def limit_s(model: GroupModel, at: int) -> float:
+    """For how long this partition may be passed over before a record is blamed, s."""
+    topic = model.lags.topics[model.lags.topic[at]]
+    usual = max(habit(model.state.habits, kind, model.now) for kind in ("passed_over", "idle"))
+    limit = max(model.policy.hold, HABIT_FACTOR * usual)
+    if few_moves(model, topic):
+        limit = max(limit, UNKNOWN_CADENCE_S)
+    return limit if not _sole(model, at) else SOLE_FACTOR * limit
+
+
+def _sole(model: GroupModel, at: int) -> bool:
+    """Whether it is the only partition of its topic on a member that reads other topics too."""
+    beside = (model.owner == model.owner[at]) & model.relevant
+    same = beside & (model.lags.topic == model.lags.topic[at])
+    return bool(np.count_nonzero(same) == 1 and np.count_nonzero(beside) > 1)
+
+
+def reason(model: GroupModel, finding: Finding) -> str:
+    """The sentence of the message."""
+    topic, partition = model.lags.name(finding.rows[0])
+    e = finding.evidence
+    return (
+        f"{shown(topic)}-{partition} has stood at offset {e['offset']} for {span(e['stands_s'])} while its member went on with "
+        "newer records of other partitions: most likely a record that cannot be processed."
+    )

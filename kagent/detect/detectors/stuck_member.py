@@ -1,0 +1,126 @@
+"""stuck_member: a member is in the group and commits nothing of what waits for it, while others go on.
+
+Holds where none of a member's unread partitions has moved for longer than `hold`, three of its commit gaps, 1.5 times the
+longest such silence that ended by itself, and 1.5 times what its backlog takes at its speed, at most an hour of that: a client
+without a bound on its poll commits nothing until a whole fetch is done (215–490 s were measured). Time in which no other member
+moves does not count. A whole group at rest is stuck where it went on for three times as long before, without a rest of its own
+habit. A group of one member, or of unknown cadence: an hour.
+Severity: page from `page_behind` on, else ticket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from kagent.contract.recommendation import ActionType, Verdict
+from kagent.detect.facts import at_stable, few_moves, worst
+from kagent.detect.finding import Finding
+from kagent.detect.group_model import GroupModel
+from kagent.detect.lateness import backlog
+from kagent.detect.standing import HABIT_FACTOR, habit
+from kagent.lag.measure import Longs
+from kagent.text import shown, span
+
+VERDICT = Verdict.STUCK_MEMBER
+SPREAD = False
+PAGES = True
+ASKS_ASSIGNMENT = True
+ACTIONS = (ActionType.RESTART_MEMBER, ActionType.SKIP_OR_FIX_RECORD)
+GAPS = 3
+FETCH_FACTOR, FETCH_LONGEST_S = 1.5, 3600.0
+UNKNOWN_S = 3600.0
+WENT_ON_FACTOR = 3.0
+"""A group that went on without a rest for three times as long as it now rests has no habit of resting."""
+RESTS_UNKNOWN_S = 9000.0
+"""A job that works now and then may rest for an hour the first time it is seen; after that its habit is known."""
+
+
+def find(model: GroupModel) -> Iterator[Finding]:
+    """The silent members, or the whole group at rest. Who has no members is no_members' business."""
+    if model.roster is not None and not model.roster.members and model.roster.type != "simple":
+        return
+    silent = [at for at in range(len(model.names)) if _silent(model, at)]
+    if silent:
+        yield _finding(model, silent, whole=False)
+    elif _at_rest(model):
+        waits = model.relevant & (model.columns.waiting_since > 0) & ~at_stable(model)
+        codes = np.unique(model.owner[waits & (model.owner >= 0)]).tolist()
+        if waits.any():
+            yield _finding(model, codes, whole=True)
+
+
+def _silent(model: GroupModel, at: int) -> bool:
+    rows = model.relevant & (model.owner == at) & (model.columns.waiting_since > 0)
+    length = model.member_state(at).silent_s
+    return length > model.policy.hold and length > limit_s(model, at) and not (rows & at_stable(model)).any()
+
+
+def limit_s(model: GroupModel, at: int) -> float:
+    """For how long this member may be silent, s."""
+    rows = np.flatnonzero(model.relevant & (model.owner == at))
+    limit = max(
+        model.policy.hold,
+        GAPS * float(model.columns.gap[at]),
+        HABIT_FACTOR * habit(model.state.habits, "silent", model.now),
+        fetch_s(model, rows, at),
+    )
+    topics = {model.lags.topics[model.lags.topic[row]] for row in rows.tolist()}
+    unknown = len(model.names) < 2 or any(few_moves(model, topic) for topic in topics)
+    return max(limit, UNKNOWN_S) if unknown else limit
+
+
+def fetch_s(model: GroupModel, rows: Longs, at: int) -> float:
+    """How long a client without a bound on its poll may commit nothing: what it had before it when it last moved, at its
+    speed, half as much again. What came since is not in that fetch, though some clients go on committing where they are."""
+    speed = float(max(model.capacity.rate.mid[at], model.inflow.mid[at]))
+    return min(FETCH_FACTOR * _waited(model, rows) / speed, FETCH_LONGEST_S) if speed > 0 else FETCH_LONGEST_S
+
+
+def _waited(model: GroupModel, rows: Longs) -> float:
+    """Work that waited when one of these partitions moved last."""
+    last = np.full(len(model.lags), int(model.lags.moved[rows].max(initial=0)), np.int64)
+    waits, _ = backlog(model.lags, model.seen.ends, last, model.policy.allowed_lag)
+    return float((waits[rows] * model.cost[rows]).sum())
+
+
+def _at_rest(model: GroupModel) -> bool:
+    rest, usual = model.state.at_rest_s, habit(model.state.habits, "rest", model.now)
+    if rest <= max(model.policy.hold, GAPS * float(model.columns.gap.max(initial=0.0)), HABIT_FACTOR * usual):
+        return False
+    rows = np.flatnonzero(model.relevant)
+    speed = float(model.capacity.rate.mid.sum())
+    if speed <= 0 or rest < min(FETCH_FACTOR * _waited(model, rows) / speed, FETCH_LONGEST_S):
+        return rest > RESTS_UNKNOWN_S
+    before = (model.as_of - model.state.going_since) / 1000 - rest
+    return rest > RESTS_UNKNOWN_S or before >= WENT_ON_FACTOR * rest
+
+
+def _finding(model: GroupModel, members: list[int], whole: bool) -> Finding:
+    lags = model.lags
+    mine = model.relevant & np.isin(model.owner, members) & (model.columns.waiting_since > 0)
+    rows = worst(mine, lags.shown)
+    members = sorted(members, key=lambda m: -int(lags.shown[mine & (model.owner == m)].sum()))
+    since = int(np.maximum(lags.moved, model.columns.waiting_since)[mine].min(initial=model.now))
+    evidence = {
+        "members": [model.names[m] for m in members][:50],
+        "whole_group": whole,
+        "stands_s": round((model.as_of - since) / 1000),
+        "unread": int(lags.shown[mine].sum()),
+    }
+    behind = float(model.age[0][mine].max(initial=0.0))
+    return Finding(VERDICT, tuple(members), rows, behind, evidence, since)
+
+
+def reason(model: GroupModel, finding: Finding) -> str:
+    """The sentence of the message."""
+    e = finding.evidence
+    if e["whole_group"]:
+        return f"No member has made progress for {span(e['stands_s'])}; {e['unread']} records wait."
+    who, more = shown(e["members"][0]), len(e["members"]) - 1
+    others = f" and {more} more members are" if more else " is"
+    return (
+        f"{who}{others} in the group but made no progress for {span(e['stands_s'])} ({span(finding.behind)} behind), "
+        "while other members went on."
+    )

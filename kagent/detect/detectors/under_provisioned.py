@@ -1,0 +1,57 @@
+"""under_provisioned: more arrives than the members can process; no assignment catches up.
+
+Holds where no assignment was found that catches up within an hour, even with the inflow at its least and the capacities at their
+most: noise and bursts pass the optimist, and the search finds pigeonholes (five equal partitions on four members).
+Severity: ticket where members can be added, else info.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from kagent.contract.recommendation import ActionType, Verdict
+from kagent.detect.finding import Finding
+from kagent.detect.forecast import LONGEST_S
+from kagent.detect.group_model import GroupModel
+from kagent.detect.late_member import LateMember
+from kagent.text import shown, span
+
+VERDICT = Verdict.UNDER_PROVISIONED
+SPREAD = True
+PAGES = False
+ASKS_ASSIGNMENT = True
+ACTIONS = (ActionType.SET_MEMBER_COUNT, ActionType.RAISE_PARALLELISM, ActionType.ADD_PARTITIONS_OR_REKEY)
+
+
+def holds(member: LateMember) -> dict[str, Any] | None:
+    """The evidence that the members are too few, or None."""
+    if not member.measured or member.best_for_optimist <= LONGEST_S:
+        return None
+    model = member.model
+    measured = model.capacity.rate.mid[model.capacity.measured]
+    arrives, usual = float(model.inflow.mid.sum()), float(np.median(measured))
+    have = len(model.names)
+    partitions = int(np.count_nonzero(model.counted))
+    needed = max(have + 1, ceil(arrives / usual)) if usual > 0 else have + 1
+    return {
+        "needed": min(needed, max(partitions, have)),
+        "members": have,
+        "partitions_first": partitions <= have,
+        "pressure": round(arrives / usual / have, 3) if usual > 0 else None,
+        "gets_per_s": round(arrives, 2),
+        "does_per_s": round(float(model.capacity.rate.mid.sum()), 2),
+    }
+
+
+def reason(model: GroupModel, finding: Finding) -> str:
+    """The sentence of the message."""
+    e = finding.evidence
+    who = shown(model.names[finding.members[0]])
+    more = "more partitions, then more members" if e["partitions_first"] else f"{e['needed']} members"
+    return (
+        f"{e['gets_per_s']:g} records/s arrive and the {e['members']} members process {e['does_per_s']:g}: {who} is "
+        f"{span(finding.behind)} behind, and no assignment catches up. It takes {more}."
+    )

@@ -1,0 +1,27 @@
+"""A finding: what a detector says of a group, with what it rests on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from kagent.contract.recommendation import Verdict
+
+
+@dataclass(frozen=True)
+class Finding:
+    """``members``: codes of those concerned, the worst first; ``rows``: places of the partitions concerned, the worst first;
+    ``behind``: seconds, at least; ``since``: since when it holds, ms; ``ripe``: whether its evidence is enough to be published;
+    ``evidence_s``, ``needed_s``: how much there is and how much it takes, where that is a length of time."""
+
+    verdict: Verdict
+    members: tuple[int, ...] = ()
+    rows: tuple[int, ...] = ()
+    behind: float = 0.0
+    evidence: dict[str, Any] = field(default_factory=dict)
+    since: int = 0
+    ripe: bool = True
+    evidence_s: float = 0.0
+    needed_s: float = 0.0
+    missing: str | None = None
+    """What would add to the evidence, in words; None where it is enough."""

@@ -1,0 +1,99 @@
+"""One forecast for today's assignment, every option and every plan: how long until the last member has caught up.
+
+    T = backlog ÷ (capacity − inflow), per member; infinite where more arrives than it can do
+
+The best assignment is found by the reduction of the planner: for a target T, a partition has the size backlog + T·inflow
+and a member room for T·capacity.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from kagent.lag.measure import Flags, Floats
+
+Codes = npt.NDArray[np.int32]
+LONGEST_S = 3600.0
+"""A remedy that takes longer is none."""
+STEPS = 12
+"""Halvings of the target: 3,600 s to a second."""
+
+
+def drain_s(backlog: Floats, inflow: Floats, capacity: Floats) -> Floats:
+    """Seconds until caught up per member; inf where it never is, 0 where nothing waits."""
+    left = capacity - inflow
+    with np.errstate(divide="ignore", invalid="ignore"):
+        drains = np.where(left > 1e-9, backlog / np.where(left > 1e-9, left, 1.0), np.inf)
+    return np.where(backlog <= 0, 0.0, drains)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What can be moved: sizes and homes of units, and who may hold them ([unit, member]; None: anybody)."""
+
+    backlog: Floats
+    inflow: Floats
+    home: Codes
+    eligible: Flags | None = None
+
+
+def best_drain_s(units: Placement, capacity: Floats) -> float:
+    """The least T that "largest first into the emptiest, ties stay at home" finds; inf above LONGEST_S."""
+    if not len(capacity) or not len(units.home):
+        return 0.0
+    if not _fits(units, capacity, LONGEST_S):
+        return float("inf")
+    low, high = 0.0, LONGEST_S
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if _fits(units, capacity, middle) else (middle, high)
+    return high
+
+
+def _fits(units: Placement, capacity: Floats, target: float) -> bool:
+    size = units.backlog + target * units.inflow
+    room = (target * capacity).tolist()
+    order = np.argsort(-size, kind="stable").tolist()
+    if units.eligible is None:
+        return _fill(size.tolist(), order, units.home.tolist(), room)
+    return _fill_eligible(size.tolist(), order, units.home.tolist(), room, units.eligible)
+
+
+def _fill(size: Sequence[float], order: Sequence[int], home: Sequence[int], room: list[float]) -> bool:
+    heap = [(-left, at) for at, left in enumerate(room)]
+    heapq.heapify(heap)
+    for unit in order:
+        if size[unit] <= 0:
+            break
+        while -heap[0][0] != room[heap[0][1]]:  # an entry from before its member got more
+            heapq.heappop(heap)
+        at = heap[0][1]
+        if home[unit] >= 0 and room[home[unit]] >= room[at]:
+            at = home[unit]
+        if room[at] < size[unit] - 1e-6:
+            return False
+        room[at] -= size[unit]
+        heapq.heappush(heap, (-room[at], at))
+    return True
+
+
+def _fill_eligible(
+    size: Sequence[float], order: Sequence[int], home: Sequence[int], room: list[float], eligible: Flags
+) -> bool:
+    left = np.array(room)
+    for unit in order:
+        if size[unit] <= 0:
+            break
+        may = eligible[unit]
+        at = int(np.argmax(np.where(may, left, -np.inf)))
+        if home[unit] >= 0 and may[home[unit]] and left[home[unit]] >= left[at]:
+            at = home[unit]
+        if not may[at] or left[at] < size[unit] - 1e-6:
+            return False
+        left[at] -= size[unit]
+    return True

@@ -1,0 +1,88 @@
+"""How much arrives: records per second of every partition in the last five minutes, minute by minute.
+
+Medians do not add up, so whoever asks for the inflow of a set of partitions (a member, a plan's new owner) gets the sums
+first and the estimate then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kagent.lag.log_ends import EndHistory
+from kagent.lag.measure import Floats, Lags, Longs
+
+MINUTE_MS = 60_000
+MINUTES = 5
+"""Five minutes are `hold`; a longer horizon doubles the time to detect (measured in the simulator)."""
+LEAST_SPAN_MS = 10_000
+"""A shorter history of log ends gives no rate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Estimates of one quantity per member: at least, likeliest, at most."""
+
+    low: Floats
+    mid: Floats
+    high: Floats
+
+
+def minutes(lags: Lags, ends: Mapping[str, EndHistory]) -> Floats:
+    """Records/s of every partition in each of the last minutes, the newest first: an array [minute, partition]. Fewer rows
+    while the history is short; a single row over what there is below a minute; zeros without any."""
+    spans = [e.last - e.first for name in lags.topics if (e := ends[name]).samples > 1]
+    span = min(spans, default=0)
+    count = min(MINUTES, span // MINUTE_MS)
+    length = MINUTE_MS if count else span
+    out = np.zeros((max(1, count), len(lags)))
+    if length < LEAST_SPAN_MS:
+        return out
+    for code, name in enumerate(lags.topics):
+        here = lags.topic == code
+        history = ends[name]
+        times = history.last - length * np.arange(max(1, count), -1, -1, dtype=np.float64)
+        grown = np.diff(history.interpolated(lags.partition[here], times), axis=0)[::-1]
+        out[:, here] = grown * (1000.0 / length)
+    return out
+
+
+def totals(codes: npt.NDArray[Any], weights: Floats, count: int) -> Floats:
+    """The sum of the weights per code, all of them 0 or above."""
+    return np.asarray(np.bincount(codes, weights, count), np.float64)
+
+
+def summed(rates: Floats, owner: npt.NDArray[np.int32], members: int, weight: Floats) -> Floats:
+    """Work/s per minute and member: [minute, member]. Partitions without an owner count nowhere."""
+    held = owner >= 0
+    weighted = rates[:, held] * weight[held]
+    return np.stack([totals(owner[held], row, members) for row in weighted])
+
+
+def estimate(by_minute: Floats) -> Interval:
+    """The inflow of sums [minute, member]: the last minute and the median of five bound it. So a burst that ended a minute ago
+    pulls ``low`` down at once, and one that began a minute ago does not pull it up."""
+    last, usual = by_minute[0], np.median(by_minute, axis=0)
+    return Interval(np.minimum(last, usual), usual, np.maximum(last, usual))
+
+
+def grown_since(
+    ends: Mapping[str, EndHistory], lags: Lags, rows: Longs, weight: Floats, since: int, until: int
+) -> float:
+    """Work that arrived at these partitions between two times (ms)."""
+    total = 0.0
+    for code in np.unique(lags.topic[rows]).tolist():
+        mine = rows[lags.topic[rows] == code]
+        times = np.array([since, until], np.float64)
+        grown = np.diff(ends[lags.topics[code]].interpolated(lags.partition[mine], times), axis=0)[0]
+        total += float((grown * weight[mine]).sum())
+    return total
+
+
+def names_of(lags: Lags, rows: Sequence[int]) -> list[str]:
+    """``<topic>/<partition>`` of each place: the key under which a partition is remembered."""
+    return [f"{lags.topics[lags.topic[at]]}/{int(lags.partition[at])}" for at in rows]

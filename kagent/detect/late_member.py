@@ -1,0 +1,107 @@
+"""One late member: the facts that the detectors of spread decide by. Intervals decide, not points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from kagent.detect.evidence import Limits
+from kagent.detect.group_model import GroupModel
+from kagent.lag.measure import Longs
+
+AS_MUCH = 1.15
+"""A peer's inflow within 15 % is "as much"."""
+PAUSE_SHARE = 0.5
+"""Less than half of its speed while it fell behind: a pause."""
+
+
+@dataclass(frozen=True)
+class LateMember:
+    """A member whose clocks run, in its group; ``at``: its code."""
+
+    model: GroupModel
+    at: int
+
+    @property
+    def name(self) -> str:
+        return self.model.names[self.at]
+
+    @property
+    def lateness(self) -> float:
+        """V, s."""
+        return float(self.model.lateness[self.at])
+
+    @cached_property
+    def rows(self) -> Longs:
+        """Places of its partitions, most work first."""
+        return self.model.rows_of(self.at)
+
+    @property
+    def speed(self) -> tuple[float, float, float]:
+        """Its capacity in work/s: at least, likeliest, at most."""
+        rate = self.model.capacity.rate
+        return float(rate.low[self.at]), float(rate.mid[self.at]), float(rate.high[self.at])
+
+    @property
+    def inflow(self) -> tuple[float, float, float]:
+        """What it gets in work/s: at least, likeliest, at most."""
+        flow = self.model.inflow
+        return float(flow.low[self.at]), float(flow.mid[self.at]), float(flow.high[self.at])
+
+    @property
+    def measured(self) -> bool:
+        """Whether it was ever certainly busy, so that its speed is known."""
+        return bool(self.model.capacity.measured[self.at])
+
+    @property
+    def paused(self) -> bool:
+        """Whether its lateness began with a gap in which it did less than half of its speed."""
+        backlog = self.model.member_state(self.at).backlog
+        if backlog is None or not backlog.ramp_s or not self.measured:
+            return False
+        return backlog.ramp_records < PAUSE_SHARE * self.speed[1] * backlog.ramp_s
+
+    @property
+    def drains(self) -> bool:
+        """Whether it can do more than arrives, at the optimist's inflow."""
+        return self.inflow[0] < self.speed[1]
+
+    @property
+    def never_drains(self) -> bool:
+        """Whether at the likeliest values more arrives at some member than it can do."""
+        return bool(np.isinf(self.model.longest_drain))
+
+    @cached_property
+    def keeping_up(self) -> list[int]:
+        """Codes of the peers that are on time and have partitions."""
+        model, limits = self.model, Limits.of(self.model.policy)
+        held = np.bincount(model.owner[model.counted], minlength=len(model.names))
+        on_time = (model.lateness < max(limits.on_time, 1e-9)) & (held > 0)
+        on_time[self.at] = False
+        return np.flatnonzero(on_time).tolist()
+
+    def gets_as_much(self, peer: int) -> float:
+        """The least ratio of a peer's inflow to this member's, over the topics that this member has."""
+        model = self.model
+        flow = np.median(model.columns.rates, axis=0)
+        mine = model.counted & (model.owner == self.at)
+        theirs = model.counted & (model.owner == peer)
+        ratios = []
+        for code in np.unique(model.lags.topic[mine]).tolist():
+            topic = model.lags.topic == code
+            arrives = float(flow[mine & topic].sum())
+            if arrives > 0:
+                ratios.append(float(flow[theirs & topic].sum()) / arrives)
+        return min(ratios, default=0.0)
+
+    @cached_property
+    def best(self) -> float:
+        """The least T that any assignment was found to have, s; inf above an hour."""
+        return self.model.best_drain()
+
+    @cached_property
+    def best_for_optimist(self) -> float:
+        """The same at the ends of the intervals that favour it."""
+        return min(self.best, self.model.best_drain(optimist=True))

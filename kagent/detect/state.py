@@ -1,0 +1,233 @@
+"""What the judgement remembers of a group between evaluations: the row of the verdicts table. Frozen and JSON-able.
+
+All times are ms and come from commits, log-end samples or the tick; nothing here reads a clock. An evaluation that is
+delivered twice changes nothing: the row remembers the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from typing import Any
+
+from pydantic import TypeAdapter
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """What is open. ``message``: the last one sent, without its long parts. Times in ms.
+
+    ``digest``: assignment it rests on; ``plan``: [topic, partition, member]; ``calm_since``: since when nothing has been the
+    matter, 0 if something is; ``other_since``: since when another verdict has led; ``drained_at``: since when no member has
+    been behind.
+    """
+
+    id: str
+    opened_at: int
+    verdict: str
+    member: str
+    message: Mapping[str, Any]
+    digest: str
+    sent_at: int
+    skew: float = 1.0
+    predicted_drain: float | None = None
+    predicted_skew: float | None = None
+    plan: tuple[tuple[str, int, str], ...] = ()
+    assignor: str | None = None
+    members: int | None = None
+    started_with: tuple[str, ...] = ()
+    calm_since: int = 0
+    other_since: int = 0
+    superseded: bool = False
+    stale: bool = False
+    blind_since: int = 0
+    fresh_since: int = 0
+    changed_at: int | None = None
+    followed_at: int | None = None
+    drained_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What a member did while it was certainly busy: until when (ms), for how many seconds, records by topic."""
+
+    until: int
+    seconds: float
+    records: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Where a capacity window began: time (ms) and committed offset of each partition, by ``<topic>/<partition>``."""
+
+    time: int
+    committed: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Spell:
+    """A stretch of commit time in which a member is late and getting later.
+
+    ``began``, ``last``: its first and its latest commit, ms; ``reference``: greatest lateness of its first minute, s;
+    ``grown_s``: how long it has been late and growing; ``grew_at``: the latest commit at which it was; ``commits`` and
+    ``records`` done since it began; ``votes``: verdict → looks.
+    """
+
+    began: int
+    last: int
+    reference: float
+    grown_s: float = 0.0
+    grew_at: int = 0
+    commits: int = 1
+    records: int = 0
+    votes: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """A stretch in which a member is late, growing or not. ``most``, ``most_at``: its greatest lateness (s) and when (ms);
+    ``late_s``: how long it has been late in commit time; ``ramp_s``, ``ramp_records``: how long the member fell behind before it was
+    late, and what it did meanwhile; ``votes``: verdict → looks."""
+
+    began: int
+    last: int
+    most: float
+    most_at: int
+    late_s: float = 0.0
+    commits: int = 1
+    records: int = 0
+    ramp_s: float = 0.0
+    ramp_records: int = 0
+    votes: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MemberState:
+    """What is remembered of a member that has, or lately had, something to do.
+
+    ``time``: its latest commit, ms; ``done``: <topic>/<partition> → committed offset then; ``gaps``: its latest gaps between
+    commits, ms; ``lateness``: (time, lateness in s) of the last two minutes; ``on_time_at``: when it was last not late;
+    ``ramp_s``, ``ramp_records``: how long it has fallen behind since then, before it was late, and what it did meanwhile;
+    ``longest_spell_s``: of the spells
+    since it was last not late; ``silent_s``: for how long none of its unread partitions has moved while others did.
+    """
+
+    time: int = 0
+    done: Mapping[str, int] = field(default_factory=dict)
+    gaps: tuple[int, ...] = ()
+    mark: Mark | None = None
+    windows: tuple[Window, ...] = ()
+    lateness: tuple[tuple[int, float], ...] = ()
+    on_time_at: int = 0
+    ramp_s: float = 0.0
+    ramp_records: int = 0
+    spell: Spell | None = None
+    backlog: Backlog | None = None
+    longest_spell_s: float = 0.0
+    silent_s: float = 0.0
+    silent_seen: int = 0
+    """The others' latest move when ``silent_s`` was last advanced, ms."""
+
+    @property
+    def running(self) -> bool:
+        """Whether a clock runs."""
+        return self.spell is not None or self.backlog is not None or self.silent_s > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Clocks of one partition that has unread records and stands. ``since``: later of its last move and the arrival of its
+    oldest unread record, ms; ``turn``: the first commit after that at which a sibling had moved, 0 before;
+    ``passed_over_s``, ``idle_s``: how long its siblings have been served, or have had nothing to do, beside it;
+    ``handed_over``: when another member got it since, ms."""
+
+    since: int
+    turn: int = 0
+    passed_over_s: float = 0.0
+    idle_s: float = 0.0
+    seen: int = 0
+    handed_over: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Habit:
+    """The longest thing of its kind that ended by itself: how long (s), and when it ended (ms)."""
+
+    longest_s: float
+    ended: int
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeState:
+    """One group's memory. ``generations``: (time, generation) of the changes within the storm window; ``comings``: member
+    name → times it came back after leaving; ``habits``: what kinds of pauses and spells ended by themselves;
+    ``outcome_counts``: how many incidents were opened, followed, drained."""
+
+    first_seen: int
+    last_tick: int = 0
+    generation: int | None = None
+    digest: str = ""
+    generation_at: int = 0
+    generations: tuple[tuple[int, int], ...] = ()
+    restless_since: int = 0
+    names: tuple[str, ...] = ()
+    comings: Mapping[str, int] = field(default_factory=dict)
+    assignment: str = ""
+    assigned_at: int = 0
+    """When who holds what was last seen to change."""
+    incident: Incident | None = None
+    cooldown_until: int = 0
+    empty_since: int = 0
+    members_at: int = 0
+    longest_absence: int = 0
+    members: Mapping[str, MemberState] = field(default_factory=dict)
+    standing: Mapping[str, Standing] = field(default_factory=dict)
+    """<topic>/<partition> → its clocks, where it has unread records and stands."""
+    at_rest_s: float = 0.0
+    """For how long the whole group has had unread records and none of its partitions has moved."""
+    going_since: int = 0
+    """Since when the group has gone on without a rest of a minute."""
+    committers: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    """<topic>/<partition> → (with whom it was seen to commit, how often), where the coordinator knows no members."""
+    habits: Mapping[str, Habit] = field(default_factory=dict)
+    trail: Mapping[str, int] = field(default_factory=dict)
+    """<topic>/<partition> → committed at the last evaluation, where there is a backlog and log starts move."""
+    lost: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """<topic>/<partition> → (time, records) that retention took before they were read."""
+    track: Mapping[str, int] = field(default_factory=dict)
+
+    def to_row(self) -> dict[str, Any]:
+        """As it is kept in a table: what JSON knows, defaults left out."""
+        row: dict[str, Any] = _codec().dump_python(self, mode="json", exclude_defaults=True)
+        return {"first_seen": self.first_seen, **row}
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> JudgeState:
+        """The state that :meth:`to_row` wrote, or an older version did: what it has under names that are no longer known, or
+        in a shape that is not, is left out, so that it is learned again. Raises ValueError without ``first_seen``."""
+        kept = dict(row)
+        while True:
+            try:
+                return _codec().validate_python(kept)
+            except ValueError as error:
+                wrong = (
+                    {e["loc"][0] for e in error.errors() if e["loc"]} if hasattr(error, "errors") else set()
+                )
+                if not wrong & kept.keys() or "first_seen" in wrong:
+                    raise
+                kept = {name: value for name, value in kept.items() if name not in wrong}
+
+    def lasting(self) -> JudgeState:
+        """The state without what need not outlive the process."""
+        return _without_tick(self)
+
+
+def _without_tick(state: JudgeState) -> JudgeState:
+    values = {f.name: getattr(state, f.name) for f in fields(JudgeState)}
+    return JudgeState(**{**values, "last_tick": 0})
+
+
+@cache
+def _codec() -> TypeAdapter[JudgeState]:
+    return TypeAdapter(JudgeState)

@@ -1,0 +1,274 @@
+"""Advancing what is remembered of a group: clocks of what stands, capacity windows, spells. Pure: state in, state out.
+
+Every clock advances only when a member has committed again, or when its peers have moved: nothing counts ticks, and the same
+events in one batch or in thirty give the same clocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kagent.detect import capacity as capacities
+from kagent.detect import evidence, standing
+from kagent.detect.inflow import names_of
+from kagent.detect.lateness import GAPS_KEPT
+from kagent.detect.standing import learned
+from kagent.detect.state import Habit, JudgeState, Mark, MemberState, Standing, Window
+from kagent.lag.log_ends import UNKNOWN, EndHistory
+from kagent.lag.measure import Flags, Longs
+from kagent.policy import Policy
+
+if TYPE_CHECKING:
+    from kagent.detect.group_model import Columns, GroupModel
+
+REST_S = 60.0
+"""A group none of whose partitions moves for a minute while records wait is at rest."""
+SILENT_S, SILENT_GAPS = 30.0, 2
+"""A member is looked at for silence from this time, or so many of its gaps, without a move."""
+FALLS_SHARE = 0.5
+"""A member whose lateness rises by half of the time that passes falls behind."""
+STOPPED = frozenset({"stalled", "stuck_member", "blocked_by_transaction"})
+
+
+def advance_standing(columns: Columns, state: JudgeState, as_of: int, first_commit: int) -> JudgeState:
+    """The state with the clocks of partitions, members and the group that stand. ``first_commit``: of the group, ms."""
+    group = standing.Group(
+        columns.lags, columns.owner, columns.committed_at, columns.waiting_since, columns.relevant
+    )
+    rows = standing.standing_rows(group).tolist()
+    names = dict(zip(rows, names_of(columns.lags, rows), strict=True))
+    clocks = standing.advance(group, state.standing, names)
+    habits = _ended_pauses(state, clocks, as_of)
+    new = replace(state, standing=clocks, habits=habits, committers=columns.units.committers)
+    return _advance_rest(columns, _advance_silence(columns, new), as_of, first_commit)
+
+
+def _ended_pauses(state: JudgeState, clocks: Mapping[str, Standing], now: int) -> Mapping[str, Habit]:
+    """What stood and moves again ended by itself, unless it had been reported: then somebody may have mended it."""
+    habits = state.habits
+    if state.incident is not None and state.incident.verdict in STOPPED:
+        return habits
+    for key, clock in state.standing.items():
+        if key in clocks and clocks[key].since == clock.since:
+            continue
+        habits = learned(habits, "passed_over", clock.passed_over_s, now)
+        habits = learned(habits, "idle", clock.idle_s, now)
+    return habits
+
+
+def moved_at(columns: Columns) -> Longs:
+    """When a partition of each member last made progress, ms."""
+    out = np.zeros(columns.members, np.int64)
+    held = columns.owner >= 0
+    np.maximum.at(out, columns.owner[held], columns.lags.moved[held])
+    return out
+
+
+def waits_since(columns: Columns) -> Longs:
+    """Since when each member has had something unread and not moved, ms; 0 where it has nothing unread."""
+    oldest = np.full(columns.members, np.iinfo(np.int64).max)
+    held = (columns.owner >= 0) & (columns.waiting_since > 0)
+    np.minimum.at(oldest, columns.owner[held], columns.waiting_since[held])
+    return np.where(oldest < np.iinfo(np.int64).max, np.maximum(oldest, moved_at(columns)), 0)
+
+
+def _advance_silence(columns: Columns, state: JudgeState) -> JudgeState:
+    moved, since = moved_at(columns), waits_since(columns)
+    if columns.members < 2:
+        return state
+    members = dict(state.members)
+    first, second = np.sort(moved)[-1], np.sort(moved)[-2]
+    for at, name in enumerate(columns.units.names):
+        others = int(second if moved[at] == first else first)
+        known = members.get(name, MemberState())
+        quiet_s = (others - int(since[at])) / 1000
+        if since[at] <= 0 or quiet_s < max(SILENT_S, SILENT_GAPS * columns.gap[at]):
+            if known.silent_s:
+                members[name] = replace(known, silent_s=0.0, silent_seen=0)
+            continue
+        cap = max(REST_S, 3 * float(columns.gap.max()))
+        length = standing.silence(known.silent_s, known.silent_seen, others, int(since[at]), cap)
+        members[name] = replace(known, silent_s=length, silent_seen=others)
+    habits = state.habits
+    for name, known in state.members.items():
+        again = members[name].silent_s < known.silent_s
+        if again and (state.incident is None or state.incident.verdict not in STOPPED):
+            habits = learned(habits, "silent", known.silent_s, int(moved.max()))
+    return replace(state, members=members, habits=habits)
+
+
+def _advance_rest(columns: Columns, state: JudgeState, as_of: int, first_commit: int) -> JudgeState:
+    """The whole group: how long it has been at rest, or since when it has gone on."""
+    waits = waits_since(columns)
+    began = int(waits[waits > 0].min(initial=np.iinfo(np.int64).max))
+    last = int(columns.lags.moved[columns.relevant].max(initial=0))
+    rest = (as_of - max(began, last)) / 1000 if (waits > 0).any() else 0.0
+    going = state.going_since or first_commit
+    if rest >= REST_S:
+        return replace(state, at_rest_s=rest, going_since=going)
+    if not state.at_rest_s:
+        return state if going == state.going_since else replace(state, going_since=going)
+    told = state.incident is not None and state.incident.verdict in STOPPED
+    habits = state.habits if told else learned(state.habits, "rest", state.at_rest_s, as_of)
+    return replace(state, at_rest_s=0.0, going_since=last, habits=habits)
+
+
+def tracked(columns: Columns, state: JudgeState, excluded: Flags, idle: float) -> list[int]:
+    """Codes of the members that have something to do, or whose clocks run."""
+    held = (columns.owner >= 0) & ~excluded
+    waits = np.bincount(columns.owner[held], columns.backlog[held], columns.members)
+    flow = np.median(columns.rates, axis=0)
+    comes = np.bincount(columns.owner[held], flow[held], columns.members)
+    busy = waits > idle * comes
+    for at, name in enumerate(columns.units.names):
+        known = state.members.get(name)
+        if known is not None and (known.running or known.mark is not None):
+            busy[at] = True
+    return np.flatnonzero(busy).tolist()
+
+
+def advance_windows(
+    columns: Columns, state: JudgeState, excluded: Flags, ends: Mapping[str, EndHistory], policy: Policy
+) -> JudgeState:
+    """The state with what each tracked member committed since the last look, and with the capacity windows that closed."""
+    members = dict(state.members)
+    for at in tracked(columns, state, excluded, evidence.idle_s(policy)):
+        name = columns.units.names[at]
+        known, now = members.get(name, MemberState()), int(columns.committed_at[at])
+        if now > known.time:
+            members[name] = _committed(columns, at, known, now, excluded, ends, policy.hold)
+    return replace(state, members=members)
+
+
+def _committed(
+    columns: Columns,
+    at: int,
+    known: MemberState,
+    now: int,
+    excluded: Flags,
+    ends: Mapping[str, EndHistory],
+    hold: float,
+) -> MemberState:
+    rows = np.flatnonzero(columns.owner == at)
+    keys = names_of(columns.lags, rows.tolist())
+    done = dict(zip(keys, columns.lags.committed[rows].tolist(), strict=True))
+    gaps = (*known.gaps, now - known.time)[-GAPS_KEPT:] if known.time else known.gaps
+    new = replace(known, time=now, done=done, gaps=gaps)
+    mark = known.mark
+    if mark is None or set(mark.committed) != set(done):
+        return replace(new, mark=Mark(now, done))
+    seconds = (now - mark.time) / 1000
+    if seconds < capacities.window_length_s(float(columns.gap[at]), hold):
+        return new
+    busy_s = _busy_s(columns, rows, keys, mark, now, excluded, ends, float(columns.gap[at]))
+    if busy_s > 0:
+        window = Window(now, round(busy_s, 3), _records(columns, rows, keys, mark))
+        new = replace(new, windows=capacities.kept((*known.windows, window), now))
+    return replace(new, mark=Mark(now, done))
+
+
+def _busy_s(
+    columns: Columns,
+    rows: Longs,
+    keys: list[str],
+    mark: Mark,
+    now: int,
+    excluded: Flags,
+    ends: Mapping[str, EndHistory],
+    gap: float,
+) -> float:
+    """For how long the member was certainly busy since the mark, 0 if that is not certain."""
+    length, best = (now - mark.time) / 1000, 0.0
+    for row, key in zip(rows.tolist(), keys, strict=True):
+        committed = int(columns.lags.committed[row])
+        if excluded[row] or committed <= mark.committed[key]:
+            continue
+        history = ends[columns.lags.topics[columns.lags.topic[row]]]
+        partition = columns.lags.partition[row : row + 1]
+        before, _ = history.bracket(partition, np.array([mark.time]))
+        if before[0] != UNKNOWN and before[0] > committed:
+            return length
+        oldest = int(columns.waiting_since[row])
+        if gap >= capacities.RARE_GAP_S and oldest and now - oldest >= length * 500:
+            best = max(best, (length + (now - oldest) / 1000) / 2)
+    return best
+
+
+def _records(columns: Columns, rows: Longs, keys: list[str], mark: Mark) -> dict[str, int]:
+    out: dict[str, int] = {}
+    for row, key in zip(rows.tolist(), keys, strict=True):
+        topic = columns.lags.topics[columns.lags.topic[row]]
+        out[topic] = out.get(topic, 0) + max(0, int(columns.lags.committed[row]) - mark.committed[key])
+    return {topic: count for topic, count in out.items() if count}
+
+
+def advance_clocks(model: GroupModel, before: JudgeState) -> JudgeState:
+    """The state with the spells of members that have committed since ``before``. No spell runs right after a rebalance: lags are
+    the pause's then, not the assignment's."""
+    state, limits = model.state, evidence.Limits.of(model.policy)
+    if model.as_of - state.assigned_at < model.policy.settle * 1000:
+        return state
+    members, habits = dict(state.members), state.habits
+    for at, name in enumerate(model.names):
+        known = members.get(name)
+        if known is None:
+            continue
+        earlier = before.members.get(name, MemberState())
+        if known.time > earlier.time:
+            known = _looked(model, at, known, earlier, limits)
+        if known.on_time_at == known.time and known.longest_spell_s:
+            habits = learned(habits, evidence.SPELL, known.longest_spell_s, known.time)
+            known = replace(known, longest_spell_s=0.0)
+        members[name] = _slim(known, model.work[at] <= evidence.idle_s(model.policy) * model.inflow.mid[at])
+    return replace(state, members={n: m for n, m in members.items() if m != MemberState()}, habits=habits)
+
+
+def _looked(
+    model: GroupModel, at: int, known: MemberState, earlier: MemberState, limits: evidence.Limits
+) -> MemberState:
+    look = _look(model, at, known, earlier, limits)
+    spell = evidence.next_spell(known, look, limits)
+    longest = max(known.longest_spell_s, known.spell.grown_s if known.spell else 0.0)
+    on_time = known.time if look.lateness < limits.on_time else known.on_time_at
+    ramp_s, ramp_records = _ramp(look, known, earlier, on_time == known.time)
+    known = replace(
+        known, ramp_s=ramp_s, ramp_records=ramp_records, on_time_at=on_time, longest_spell_s=longest
+    )
+    backlog = evidence.next_backlog(known, look, limits)
+    return replace(known, spell=spell, backlog=backlog, lateness=evidence.history(known, look, limits))
+
+
+def _look(
+    model: GroupModel, at: int, known: MemberState, earlier: MemberState, limits: evidence.Limits
+) -> evidence.Look:
+    lateness, drain = float(model.lateness[at]), float(model.drain_low[at])
+    records = sum(max(0, n - earlier.done.get(key, n)) for key, n in known.done.items())
+    late = lateness >= limits.late and drain > limits.drain
+    return evidence.Look(known.time, lateness, late, drain, float(model.columns.gap[at]), records)
+
+
+def _ramp(look: evidence.Look, known: MemberState, earlier: MemberState, on_time: bool) -> tuple[float, int]:
+    """How long the member has fallen behind since it was on time, s, and what it did meanwhile, until it was late."""
+    if known.backlog is not None or not earlier.time:
+        return known.ramp_s, known.ramp_records
+    seconds = (look.time - earlier.time) / 1000
+    fell = look.lateness - (earlier.lateness[-1][1] if earlier.lateness else 0.0)
+    before_s, before = (
+        (0.0, 0) if on_time and fell < FALLS_SHARE * seconds else (known.ramp_s, known.ramp_records)
+    )
+    if fell < FALLS_SHARE * seconds:
+        return before_s, before
+    return before_s + seconds, before + look.records
+
+
+def _slim(known: MemberState, idle: bool) -> MemberState:
+    """A member that is on time and idle is remembered by its speed and habits alone."""
+    if not idle or known.running:
+        return known
+    return MemberState(
+        gaps=known.gaps, windows=known.windows, on_time_at=known.on_time_at if known.windows else 0
+    )

@@ -1,0 +1,60 @@
+"""Durations as people write them: ``90s``, ``5m``, ``2h``, ``1d``, ``250ms``, or a plain number of seconds."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, WithJsonSchema
+
+UNITS_S = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
+PATTERN = r"^\s*\d+(\.\d+)?\s*(ms|s|m|min|h|d)?\s*$"
+EXPECTED = "a duration such as 250ms, 90s, 5m, 2h or 1d"
+
+
+def to_seconds(value: Any) -> float:
+    """Seconds. A number is seconds already. Raises ValueError for anything that is no duration, and for infinity."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if math.isfinite(value):
+            return float(value)
+        raise ValueError(f"must be {EXPECTED}, not {value}")
+    found = re.match(PATTERN, value) if isinstance(value, str) else None
+    if found is None:
+        try:
+            return float(value) if isinstance(value, str) else _refuse(value)  # "-5": the limits refuse it
+        except ValueError:
+            return _refuse(value)
+    unit = (found[2] or "").strip()
+    return float(value.strip().removesuffix(unit)) * UNITS_S[unit]
+
+
+def _refuse(value: Any) -> float:
+    raise ValueError(f"must be {EXPECTED}, not {value!r}")
+
+
+def to_hours(value: Any) -> float:
+    """Hours. A number is hours already, a text with a unit is converted. Raises ValueError as :func:`to_seconds`."""
+    plain = isinstance(value, int | float) or (isinstance(value, str) and value.strip()[-1:].isdigit())
+    return to_seconds(value) / (1 if plain else 3600)
+
+
+def to_text(seconds: float) -> str:
+    """The duration in the greatest unit that divides it: ``5m`` for 300.
+
+    >>> to_text(300.0), to_text(90.0), to_text(0.25), to_text(0.0)
+    ('5m', '90s', '250ms', '0s')
+    """
+    for unit in ("d", "h", "m", "s"):
+        if seconds and seconds % UNITS_S[unit] == 0:
+            return f"{seconds / UNITS_S[unit]:.0f}{unit}"
+    return "0s" if not seconds else f"{seconds * 1000:g}ms" if seconds < 1 else f"{seconds:g}s"
+
+
+def _schema(what: str) -> WithJsonSchema:
+    text = {"type": "string", "pattern": PATTERN}
+    return WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0, "description": what}, text]})
+
+
+Seconds = Annotated[float, BeforeValidator(to_seconds), _schema("seconds")]
+Hours = Annotated[float, BeforeValidator(to_hours), _schema("hours")]

@@ -1,0 +1,268 @@
+"""One evaluation of one group: an observation and what is remembered in, messages and what is to be remembered out. Pure.
+
+    judgement = judge(observation, state, policy)       at every tick
+    if judgement.candidate:                             ask the coordinator, then commits and log ends afresh
+        judgement = confirm(judgement.candidate, fresh, judgement.state, policy)
+    write judgement.state if it is not the same object; send judgement.messages
+
+Nothing opens before the coordinator confirmed it. While blind nothing opens, nothing resolves, and no clock advances.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from kagent.contract.recommendation import GroupKind, Recommendation, Verdict
+from kagent.detect.baselines import update_membership
+from kagent.detect.decision import decide
+from kagent.detect.detectors import OF
+from kagent.detect.evidence import idle_s
+from kagent.detect.finding import Finding
+from kagent.detect.group_model import GroupModel, observe
+from kagent.detect.state import JudgeState
+from kagent.incident import lifecycle
+from kagent.incident.suppression import suppression_reason
+from kagent.lag.commits import GONE, TopicCommits
+from kagent.lag.log_ends import UNKNOWN, EndHistory
+from kagent.lag.observation import Observation
+from kagent.policy import Policy
+from kagent.recommend.render import diagnose, incident_id
+
+IGNORED_TYPES = frozenset({None, "consumer", "streams", "share"})
+"""Protocol types of groups that consume; others (Connect's and Schema Registry's workers) only share a coordinator."""
+ABANDONED_MS = 86_400_000
+YOUNG_MS = 60_000
+"""Unread records this young are no standstill, nor within two of the group's usual gaps between commits."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What would open, once the coordinator and fresh numbers agree. ``assignment``: digest it rests on; ``since``: onset, ms;
+    ``first_sight``: whether the group was first seen like this; ``brokers``: leaders of the partitions concerned, of
+    ``broker_count`` brokers that lead any partition."""
+
+    cluster: str
+    group: str
+    id: str
+    verdict: str
+    since: int
+    assignment: str
+    kind: GroupKind = GroupKind.CLASSIC
+    topics: tuple[str, ...] = ()
+    brokers: tuple[int, ...] = ()
+    broker_count: int = 1
+    first_sight: bool = False
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What came of it. ``rejected_by``: why a candidate was not published, a counted reason; ``suppressed_by``: why what is the
+    matter is not (yet) published; ``verdict``: the leading one; ``skew`` and ``lag`` for metrics."""
+
+    state: JudgeState
+    messages: tuple[Recommendation, ...] = ()
+    candidate: Candidate | None = None
+    verdict: str = "balanced"
+    rejected_by: str | None = None
+    suppressed_by: str | None = None
+    skew: float | None = None
+    lag: int | None = None
+    model: GroupModel | None = field(default=None, repr=False)
+    findings: tuple[Finding, ...] = ()
+
+
+def judge(seen: Observation, state: JudgeState | None, policy: Policy) -> Judgement:
+    """One tick of one group. A tick at or before the last judged one changes nothing."""
+    known = state or JudgeState(first_seen=seen.now)
+    if state is not None and seen.now <= state.last_tick:
+        return Judgement(known)
+    if ignored(seen, policy):
+        return Judgement(known, suppressed_by="ignored")
+    if seen.blind is not None:
+        return _of_incident(lifecycle.blinded(seen, known, policy), suppressed_by="blind")
+    if seen.unwatched:
+        return Judgement(known, suppressed_by="unwatched")
+    known = update_membership(known, seen, policy)
+    if known.incident is None and healthy_at_a_glance(seen, known, policy):
+        return Judgement(known)
+    return _judged(model_of(seen, known, policy))
+
+
+def model_of(seen: Observation, state: JudgeState, policy: Policy) -> tuple[GroupModel, tuple[Finding, ...]]:
+    """The model of a group and what is the matter with it, the leading finding first."""
+    model = observe(seen, state, policy)
+    decision = decide(model)
+    return replace(model, state=replace(decision.state, last_tick=seen.now)), decision.findings
+
+
+def ignored(seen: Observation, policy: Policy) -> bool:
+    """Whether kagent does not judge the group."""
+    roster = seen.roster
+    return policy.ignore or bool(roster and roster.protocol_type not in IGNORED_TYPES)
+
+
+def healthy_at_a_glance(seen: Observation, state: JudgeState, policy: Policy) -> bool:
+    """Whether a cheap look finds nothing that could be the matter: most groups, most of the time, stop here."""
+    if _abandoned(seen):
+        return True
+    if has_open_questions(state, seen.now, policy):
+        return False
+    steady = seen.now - state.generation_at > policy.idle_after * 1000
+    if steady and seen.roster is not None and any(not m.assigned for m in seen.roster.members):
+        return False
+    now = seen.as_of or seen.now
+    return all(
+        _topic_healthy(commits, seen.ends[topic], policy, now - young_ms(commits.cadence or 0))
+        for topic, commits in seen.commits.items()
+        if topic in seen.ends and commits.partition
+    )
+
+
+def young_ms(cadence_ms: float) -> int:
+    """For how long unread records may wait without a second look, ms."""
+    return max(YOUNG_MS, int(2 * cadence_ms))
+
+
+def has_open_questions(state: JudgeState, now: int, policy: Policy) -> bool:
+    """Whether something is remembered of the group that asks for a close look, whatever its lag."""
+    turns = state.generations
+    restless = len(turns) >= 3 and turns[-3][0] >= now - policy.storm_window * 1000
+    clocks = state.standing or state.at_rest_s or any(m.running or m.mark for m in state.members.values())
+    return bool(restless or state.empty_since or clocks or state.trail or state.lost)
+
+
+def _abandoned(seen: Observation) -> bool:
+    """Whether the group has no members and has not committed for a day: a job that ended, not one that is late."""
+    members = seen.roster.members if seen.roster is not None else ()
+    return not members and all(seen.now - row.last > ABANDONED_MS for row in seen.commits.values())
+
+
+def _topic_healthy(commits: TopicCommits, ends: EndHistory, policy: Policy, floor: int) -> bool:
+    """No commit left more than a little unread when it was made, none is overtaken by retention, no unread record is old."""
+    listed, allowed = commits.partition, policy.allowed_lag
+    if not ends.samples:
+        return True
+    if listed[-1] >= ends.partitions:
+        return False
+    committed = np.array(commits.committed, np.int64)
+    whole = len(listed) == ends.partitions  # partitions are listed in order, so these are all of them
+    partition = slice(None) if whole else np.array(listed, np.int64)
+    unread = (ends.end[partition] - committed) > allowed
+    if not unread.any():
+        return True
+    if min(commits.committed) == GONE:
+        unread &= committed != GONE
+    if min(commits.moved) < floor and (unread & (np.array(commits.moved, np.int64) < floor)).any():
+        return False
+    if (unread & (ends.start[partition] > committed)).any():
+        return False
+    spare = np.maximum(idle_s(policy) * ends.rates()[partition], allowed)
+    late = unread & (ends.at(max(commits.time))[partition] - committed > spare)
+    if not late.any():
+        return True
+    before, _ = ends.bracket(np.array(listed, np.int64), np.array(commits.time, np.int64))
+    return not bool((late & (before != UNKNOWN) & (before - committed > spare)).any())
+
+
+def _judged(looked: tuple[GroupModel, tuple[Finding, ...]]) -> Judgement:
+    model, found = looked
+    if model.state.incident is not None:
+        return _of_incident(lifecycle.carried_on(model, found), model, found)
+    lead = found[0] if found else None
+    suppressed = suppression_reason(model, lead) if lead else None
+    return Judgement(
+        model.state,
+        candidate=_candidate(model, lead) if lead and suppressed is None else None,
+        verdict=str(lead.verdict) if lead and lead.ripe else "balanced",
+        suppressed_by=suppressed,
+        skew=model.skew if len(model.names) > 1 else None,
+        lag=int(model.lags.shown[model.lags.known & ~model.lags.orphaned].sum()),
+        model=model,
+        findings=found,
+    )
+
+
+def _of_incident(
+    change: lifecycle.Change,
+    model: GroupModel | None = None,
+    found: tuple[Finding, ...] = (),
+    suppressed_by: str | None = None,
+) -> Judgement:
+    incident = change.state.incident
+    return Judgement(
+        change.state,
+        change.messages,
+        verdict=incident.verdict if incident else "balanced",
+        suppressed_by=suppressed_by,
+        skew=model.skew if model is not None and len(model.names) > 1 else None,
+        lag=int(model.lags.shown[model.lags.known & ~model.lags.orphaned].sum()) if model else None,
+        model=model,
+        findings=found,
+    )
+
+
+def _candidate(model: GroupModel, lead: Finding) -> Candidate:
+    seen = model.seen
+    leaders = {leader for info in seen.topics.values() for leader in info.leaders}
+    return Candidate(
+        cluster=seen.cluster,
+        group=seen.group,
+        id=incident_id(seen.cluster, seen.group, lead.since),
+        verdict=str(lead.verdict),
+        since=lead.since,
+        assignment=model.roster.assignment if model.roster else "",
+        kind=model.kind,
+        topics=tuple(dict.fromkeys(model.lags.name(at)[0] for at in lead.rows)),
+        brokers=_leaders(model, lead),
+        broker_count=len(leaders),
+        first_sight=lead.since - model.state.first_seen < YOUNG_MS,
+    )
+
+
+def _leaders(model: GroupModel, lead: Finding) -> tuple[int, ...]:
+    found: dict[int, None] = {}
+    for at in lead.rows:
+        topic, partition = model.lags.name(at)
+        info = model.seen.topics.get(topic)
+        if info and partition < len(info.leaders):
+            found[info.leaders[partition]] = None
+    return tuple(found)
+
+
+def confirm(candidate: Candidate, fresh: Observation, state: JudgeState, policy: Policy) -> Judgement:
+    """The candidate seen afresh: published, or rejected with a reason that is counted; its evidence stands.
+
+    ``fresh``: roster as the coordinator describes it now, commits and log ends asked for just now (last stable offsets too, for
+    partitions with lag).
+    """
+    if state.incident is not None:
+        return Judgement(state, rejected_by="already_open")
+    model, found = model_of(fresh, state, policy)
+    reason = _refused(candidate, model)
+    if reason is None and not (found and found[0].ripe):
+        reason = "not_confirmed"
+    if reason is not None:
+        return rejected(state, reason)
+    model = replace(model, state=replace(state, last_tick=max(state.last_tick, fresh.now)))
+    return _of_incident(lifecycle.opened(diagnose(model, found[0]), candidate.id), model, found[:1])
+
+
+def _refused(candidate: Candidate, model: GroupModel) -> str | None:
+    """What the coordinator must confirm: a stable group, and for some verdicts the assignment that they rest on."""
+    roster = model.roster
+    if model.seen.blind is not None:
+        return "blind"
+    if candidate.verdict == Verdict.UNSTABLE or not model.by_member or roster is None:
+        return None  # that it is not stable is the finding; and who has no members has no state to ask for
+    if roster.state != "Stable":
+        return "not_stable"
+    if OF[Verdict(candidate.verdict)].ASKS_ASSIGNMENT and roster.assignment != candidate.assignment:
+        return "assignment_changed"
+    return None
+
+
+def rejected(state: JudgeState, reason: str) -> Judgement:
+    """A candidate that is not published, because of what the coordinator answered or because it could not be asked."""
+    return Judgement(state, rejected_by=reason)

@@ -1,0 +1,316 @@
+"""The story of one group as it stands: who is late, by what evidence, what to do, what it gains, and why it is not published
+when it is not. Pure: a model in, plain values out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kagent.contract.recommendation import Recommendation, Status
+from kagent.detect.capacity import kept
+from kagent.detect.finding import Finding
+from kagent.detect.group_model import GroupModel
+from kagent.detect.state import JudgeState
+from kagent.detect.units import co_partitioned
+from kagent.incident.evaluate import Judgement, model_of
+from kagent.incident.suppression import REASONS
+from kagent.lag.log_ends import UNKNOWN
+from kagent.lag.membership import NOBODY
+from kagent.lag.observation import Observation
+from kagent.policy import Policy
+from kagent.recommend.render import compose, diagnose
+from kagent.text import span
+
+Looked = tuple[GroupModel, tuple[Finding, ...]]
+
+
+def look_at(judged: Judgement, seen: Observation, state: JudgeState, policy: Policy) -> Looked:
+    """The model and findings of a judgement; built anew where it made none (a healthy group)."""
+    if judged.model is not None:
+        return judged.model, judged.findings
+    return model_of(seen, state, policy)
+
+
+def explain(judged: Judgement, looked: Looked | None = None) -> dict[str, Any]:
+    """Everything there is to say of a group, as plain values."""
+    if looked is None and judged.model is not None:
+        looked = judged.model, judged.findings
+    if looked is None:
+        why = judged.suppressed_by
+        return {"verdict": judged.verdict, "not_opened": REASONS.get(why or "", why)}
+    model, found = looked
+    lead = found[0] if found else None
+    diagnosis = diagnose(model, lead) if lead else None
+    message = compose(diagnosis, "", model.now, Status.OPEN) if diagnosis else None
+    roster, members = model.roster, judged.state.members
+    return {
+        "cluster": model.seen.cluster,
+        "group": model.seen.group,
+        "kind": str(model.kind),
+        "state": roster.state if roster else None,
+        "generation": roster.generation if roster else None,
+        "protocol": roster.protocol if roster else None,
+        "verdict": _verdict(judged, lead),
+        "open": judged.state.incident.id if judged.state.incident else None,
+        "not_opened": _not_opened(judged, lead),
+        "blind": model.seen.blind,
+        "skew": round(model.skew, 3) if len(model.names) > 1 else None,
+        "threshold": model.policy.threshold,
+        "reason": message.reason if message and lead and lead.ripe else _calm(model),
+        "since": lead.since if lead else None,
+        "evidence": _evidence(model, lead),
+        "members": _members(model),
+        "topics": _topics(model),
+        "costs": {t: [c, 0] for t, c in _costs(model).items()},
+        "speeds": {
+            n: [round(float(c), 3), len(kept(members[n].windows, model.now))]
+            for n, c, m in zip(
+                model.names, model.capacity.rate.mid.tolist(), model.capacity.measured.tolist(), strict=True
+            )
+            if m and n in members
+        },
+        "co_partitioned": co_partitioned(model.policy, model.kind),
+        "recommendation": message.model_dump(mode="json", by_alias=True) if message else None,
+        "others": [str(f.verdict) for f in found[1:]],
+        **_past(judged.state, model),
+    }
+
+
+def _verdict(judged: Judgement, lead: Finding | None) -> str:
+    if judged.state.incident is not None:
+        return judged.state.incident.verdict
+    return str(lead.verdict) if lead and lead.ripe else "balanced"
+
+
+def _calm(model: GroupModel) -> str:
+    """What is said where nothing is reported: how late the latest member is."""
+    at = model.worst
+    if at < 0 or model.lateness[at] < model.policy.min_behind:
+        return "No member is late."
+    return f"{model.names[at]} is {span(float(model.lateness[at]))} behind."
+
+
+def _evidence(model: GroupModel, lead: Finding | None) -> dict[str, Any] | None:
+    """How much evidence there is, how much is needed, and what would add to it."""
+    if lead is None:
+        return None
+    adds = {
+        "evidence": "commits in which the member is late and getting later, or, if it drains, visible progress",
+        "votes": "further looks that find the same",
+        "unsure": "busy windows of the members, from which their speed is measured",
+        "draining": "the member falling further behind",
+        "after_pause": "the member falling further behind",
+    }
+    return {
+        "verdict": str(lead.verdict),
+        "seconds": round(lead.evidence_s),
+        "needed_seconds": round(lead.needed_s),
+        "missing": lead.missing,
+        "adds": adds.get(lead.missing or ""),
+        "longest_that_ended_by_itself": {k: h.longest_s for k, h in model.state.habits.items()},
+    }
+
+
+def _costs(model: GroupModel) -> dict[str, float]:
+    """Relative cost of a record by topic."""
+    topics, cost = model.lags.topics, model.cost
+    return {
+        t: round(float(cost[model.lags.topic == code][0]), 3)
+        for code, t in enumerate(topics)
+        if (model.lags.topic == code).any()
+    }
+
+
+def _past(state: JudgeState, model: GroupModel) -> dict[str, Any]:
+    """What is remembered of the group; times in ms."""
+    incident, mute = state.incident, model.seen.mute
+    muted = mute is not None and model.seen.muted
+    return {
+        "as_of": model.now,
+        "known_since": state.first_seen,
+        "rebalanced_at": state.generation_at or None,
+        "cooldown_until": state.cooldown_until if state.cooldown_until > model.now else None,
+        "muted": {"until": mute.until, "why": mute.why, "by": mute.by} if mute and muted else None,
+        "incident": incident
+        and {
+            "id": incident.id,
+            "verdict": incident.verdict,
+            "member": incident.member,
+            "opened_at": incident.opened_at,
+            "sent_at": incident.sent_at,
+            "followed_at": incident.followed_at,
+            "superseded": incident.superseded,
+            "stale": incident.stale,
+        },
+        "track": dict(state.track),
+    }
+
+
+def _not_opened(judged: Judgement, lead: Finding | None) -> str | None:
+    if judged.state.incident or (lead is None and judged.suppressed_by is None):
+        return None
+    reason = judged.rejected_by or judged.suppressed_by
+    return REASONS.get(reason, reason) if reason else None
+
+
+def _members(model: GroupModel) -> list[dict[str, Any]]:
+    low, high = model.seconds_of_work
+    held = np.bincount(model.owner[model.owner >= 0], minlength=len(model.names))
+    waits = np.bincount(
+        model.owner[model.owner >= 0], model.columns.backlog[model.owner >= 0], len(model.names)
+    )
+    return [
+        {
+            "member": model.names[at],
+            "partitions": int(held[at]),
+            "lag_at_least": round(float(waits[at])),
+            "work_at_least": round(float(low[at]), 3),
+            "work_at_most": round(float(high[at]), 3),
+            "unit": "seconds" if model.works_in_seconds else "records",
+            "inflow_per_s": round(float(model.inflow.mid[at]), 2),
+            "capacity_per_s": round(float(model.capacity.rate.mid[at]), 2)
+            if model.capacity.measured[at]
+            else None,
+            "drain_s": round(float(model.drain[at])) if np.isfinite(model.drain[at]) else None,
+            "seconds_behind": round(float(model.lateness[at]), 1),
+            "known": bool(model.columns.committed_at[at] > 0),
+        }
+        for at in np.argsort(-high, kind="stable").tolist()
+    ]
+
+
+def _topics(model: GroupModel) -> list[dict[str, Any]]:
+    """Per topic: shown lag, and what is not counted and why."""
+    lags, out = model.lags, []
+    age, beyond = model.age
+    for code, topic in enumerate(lags.topics):
+        mine = lags.topic == code
+        known = mine & (lags.shown != UNKNOWN)
+        out.append(
+            {
+                "topic": topic,
+                "partitions": int(mine.sum()),
+                "lag": int(lags.shown[known].sum()),
+                "no_commit": int((mine & ~known).sum()),
+                "unassigned": int((mine & (lags.owner == NOBODY)).sum()) if model.by_member else 0,
+                "orphaned": bool(mine.any() and lags.orphaned[mine].all()),
+                "lost": int(lags.lost[mine].sum()),
+                "standing": int((mine & model.excluded).sum()),
+                "at_most": bool(lags.at_most[mine].any()),
+                "paced": False,
+                "oldest_unread_s": round(float(age[mine].max(initial=0.0)), 1),
+                "older_than_known": bool(beyond[mine].any()),
+                "cadence_s": round(float(lags.cadence[mine].max(initial=0.0)) / 1000, 1),
+            }
+        )
+    return out
+
+
+def lines(story: dict[str, Any]) -> list[str]:
+    """The story for a person; names in it are escaped by whoever prints them."""
+    if "group" not in story:
+        return [f"verdict {story['verdict']}" + (f": {story['not_opened']}" if story["not_opened"] else "")]
+    skew = "" if story["skew"] is None else f", skew {story['skew']:.2f} (threshold {story['threshold']:g})"
+    out = [f"{story['group']}: {story['verdict']} ({story['kind']}, {story['state']}{skew})", story["reason"]]
+    if story["blind"]:
+        out.append(f"Blind: {story['blind']}.")
+    if story["not_opened"]:
+        out.append(f"Not reported: {story['not_opened']}.")
+    out += _evidence_lines(story)
+    out += _past_lines(story)
+    for m in story["members"][:20]:
+        out.append(_member_line(m))
+    for t in story["topics"]:
+        out.append(_topic_line(t))
+    raw = story["recommendation"]
+    return out + (_advice_lines(Recommendation.model_validate(raw)) if raw else [])
+
+
+def _evidence_lines(story: dict[str, Any]) -> list[str]:
+    found = story.get("evidence")
+    if not found or not found["missing"]:
+        return []
+    adds = f"; what adds: {found['adds']}" if found["adds"] else ""
+    return [f"Evidence for {found['verdict']}: {found['seconds']} s of {found['needed_seconds']} s{adds}."]
+
+
+def _past_lines(story: dict[str, Any]) -> list[str]:
+    """Since when it has been so, and what came of it before."""
+    now, incident, out = story["as_of"], story["incident"], []
+
+    def ago(at: int) -> str:
+        return f"{span(max(0, now - at) / 1000)} ago"
+
+    if incident:
+        more = [f"followed {ago(incident['followed_at'])}"] if incident["followed_at"] else []
+        more += [name for name in ("superseded", "stale") if incident[name]]
+        out.append(
+            f"Open as {incident['id']} since {ago(incident['opened_at'])}{''.join(f', {m}' for m in more)}."
+        )
+    elif story["since"]:
+        out.append(f"Seen like this since {ago(story['since'])}.")
+    if story["muted"]:
+        left = span((story["muted"]["until"] - now) / 1000)
+        who = f" by {story['muted']['by']}" if story["muted"]["by"] else ""
+        out.append(f"Muted{who} for another {left}: {story['muted']['why']}.")
+    if story["cooldown_until"]:
+        out.append(
+            f"In cooldown for another {span((story['cooldown_until'] - now) / 1000)} after the last incident."
+        )
+    last = story.get("last")
+    if last and not incident:
+        how = f"resolved ({last['resolution']})" if last["resolution"] else last["status"]
+        out.append(f"Last incident {last['id']}: {last['verdict']}, opened {ago(last['opened_at'])}, {how}.")
+    if story["track"]:
+        counted = ", ".join(f"{what} {count}" for what, count in sorted(story["track"].items()))
+        out.append(f"So far: {counted}.")
+    return out
+
+
+def _member_line(m: dict[str, Any]) -> str:
+    late = f"{span(m['seconds_behind'])} behind" if m["known"] else "not known now"
+    unit = "s of work" if m["unit"] == "seconds" else "records"
+    speed = f" of {m['capacity_per_s']:g} it can do" if m.get("capacity_per_s") else ""
+    return (
+        f"  {m['member']}: {m['partitions']} partitions, {m['work_at_least']:g}–{m['work_at_most']:g} {unit}, "
+        f"{m['inflow_per_s']:g} records/s in{speed}, {late}"
+    )
+
+
+def _topic_line(t: dict[str, Any]) -> str:
+    parts = [f"lag {'≤ ' if t['at_most'] else ''}{t['lag']}"]
+    for name, words in (
+        ("no_commit", "without a commit"),
+        ("unassigned", "held by nobody"),
+        ("lost", "records lost"),
+        ("standing", "standing still"),
+    ):
+        if t[name]:
+            parts.append(f"{t[name]} {words}")
+    if t["orphaned"]:
+        parts.append("read by no member: not counted")
+    if t["oldest_unread_s"]:
+        parts.append(f"oldest unread {'≥ ' if t['older_than_known'] else ''}{span(t['oldest_unread_s'])}")
+    return f"  {t['topic']}: {', '.join(parts)}"
+
+
+def _advice_lines(message: Recommendation) -> list[str]:
+    marks = {"yes": "do", "unknown": "perhaps", "no": "not possible"}
+    out = []
+    for action in message.actions:
+        why = f" ({action.reason})" if action.reason else ""
+        out.append(f"  {marks[action.feasible]}: {action.how}{why}")
+    if message.skew.after is not None and message.moves:
+        bound = (
+            f", no assignment gets below {message.skew.lower_bound:.2f}" if message.skew.lower_bound else ""
+        )
+        out.append(
+            f"  ideal plan: {message.move_count} moves, skew {message.skew.now:.2f} → {message.skew.after:.2f}{bound}"
+        )
+    for other in message.alternatives:
+        note = f", unsafe: {other.unsafe}" if other.unsafe else ""
+        out.append(f"  under {other.strategy}: skew {other.skew:.2f}, {other.moves} moves{note}")
+    if message.frontier:
+        out.append("  frontier: " + ", ".join(f"{k} moves → {w:g}" for k, w in message.frontier))
+    return out

@@ -1,0 +1,335 @@
+"""The life of an incident: opened, updated, superseded, resolved; one id from first to last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kagent.contract.recommendation import ActionType, Outcome, Recommendation, Resolution, Status, Verdict
+from kagent.detect.detectors import SPREAD, skew
+from kagent.detect.evidence import Limits
+from kagent.detect.finding import Finding
+from kagent.detect.group_model import GroupModel
+from kagent.detect.state import Incident, JudgeState
+from kagent.lag.membership import Roster
+from kagent.lag.observation import Observation
+from kagent.policy import Policy
+from kagent.recommend.render import Diagnosis, compose, diagnose
+
+FOLLOWED = 0.8
+"""Share of the planned moves that must be in effect for the plan to count as followed."""
+CHANGED = 0.25
+"""A skew that changed by this share is worth an update."""
+CALM_S = 120.0
+"""Nothing must have been the matter for this long before an incident is resolved."""
+OTHER_S = 120.0
+"""Another verdict must have led for this long before it replaces the one that was published."""
+STALE_S, FRESH_S = 60.0, 60.0
+"""A group must be invisible, or visible again, for this long before its incident is called stale, or no longer: a pipeline that
+is a few seconds late now and then is no news."""
+KEPT_MEMBERS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a look did to a group's incident: the new state and what to publish."""
+
+    state: JudgeState
+    messages: tuple[Recommendation, ...] = ()
+
+
+def opened(diagnosis: Diagnosis, id_: str) -> Change:
+    """The incident opens."""
+    model, state = diagnosis.model, diagnosis.model.state
+    message = compose(diagnosis, id_, model.now, Status.OPEN)
+    incident = Incident(id=id_, opened_at=model.now, **_stated(diagnosis, message))
+    state = replace(state, incident=incident, track=_counted(state, "opened"))
+    return Change(state, (message,))
+
+
+def _stated(diagnosis: Diagnosis, message: Recommendation) -> dict[str, Any]:
+    """What is kept of what a message states."""
+    model, made, best = diagnosis.model, diagnosis.reassignment, diagnosis.best
+    spread = made is not None and diagnosis.verdict in SPREAD
+    promise = made.promise if made is not None and spread else None
+    counts = best.type in (ActionType.SET_MEMBER_COUNT, ActionType.RAISE_PARALLELISM)
+    return {
+        "verdict": str(diagnosis.verdict),
+        "member": diagnosis.member,
+        "message": _slim(message),
+        "digest": model.roster.assignment if model.roster else "",
+        "sent_at": model.now,
+        "skew": model.skew,
+        "plan": tuple((m.topic, m.partition, m.to) for m in made.plan.moves[:200]) if made else (),
+        "started_with": model.roster.ids if model.roster else (),
+        "assignor": best.params.get("strategy") if best.type is ActionType.SWITCH_ASSIGNOR else None,
+        "members": best.params.get("members") if counts else None,
+        "predicted_skew": round(made.plan.skew_after, 3) if made is not None and spread else None,
+        "predicted_drain": round(made.drain[1], 1)
+        if made and promise and made.drain[1] is not None
+        else None,
+    }
+
+
+def _counted(state: JudgeState, what: str) -> dict[str, int]:
+    return {**state.track, what: state.track.get(what, 0) + 1}
+
+
+def _slim(message: Recommendation) -> dict[str, Any]:
+    """What is kept of a message: enough to send it again as stale or resolved."""
+    raw = message.model_dump(mode="json", by_alias=True)
+    raw["assignment"], raw["alternatives"] = None, []
+    raw["members"] = raw["members"][:KEPT_MEMBERS]
+    raw["moves"] = raw["moves"][:KEPT_MEMBERS]
+    return raw
+
+
+def last_message(incident: Incident, **changes: Any) -> Recommendation:
+    """The last message of an incident once more, with changes."""
+    return Recommendation.model_validate({**incident.message, **changes})
+
+
+def blinded(seen: Observation, state: JudgeState, policy: Policy) -> Change:
+    """kagent cannot see the group: what is open stands; it is marked stale after a minute, and ends as expired in the end."""
+    incident = state.incident
+    if incident is None:
+        return Change(state)
+    since = incident.blind_since or seen.now
+    if seen.now - since >= policy.expire_after * 1000:
+        state, message = expired(state, seen.now)
+        return Change(state, (message,) if message else ())
+    if not incident.stale and seen.now - since >= STALE_S * 1000:
+        message = last_message(incident, status=Status.UPDATED, stale=True)
+        incident = replace(incident, stale=True, message=_slim(message), sent_at=seen.now)
+        return Change(_with(state, replace(incident, blind_since=since, fresh_since=0), seen.now), (message,))
+    if incident.blind_since and not incident.fresh_since:
+        return Change(state)
+    return Change(_with(state, replace(incident, blind_since=since, fresh_since=0), seen.now))
+
+
+def _with(state: JudgeState, incident: Incident, now: int) -> JudgeState:
+    return replace(state, incident=incident, last_tick=now)
+
+
+def carried_on(model: GroupModel, found: tuple[Finding, ...]) -> Change:
+    """One more look at a group with an open incident."""
+    before = model.state.incident
+    assert before is not None
+    messages: list[Recommendation] = []
+    incident = _drained_since(model, _noticed(model, _seen_again(model, before)))
+    if incident.superseded and not before.superseded:
+        messages.append(last_message(incident, status=Status.SUPERSEDED, as_of=model.as_of))
+        incident = replace(incident, sent_at=model.now, message=_slim(messages[-1]))
+    lead = found[0] if found and found[0].ripe else None
+    if lead is None and not _still_late(model, incident):
+        return _calm(model, incident, messages)
+    return _goes_on(model, replace(incident, calm_since=0), lead, messages)
+
+
+def _seen_again(model: GroupModel, incident: Incident) -> Incident:
+    if not incident.blind_since:
+        return incident
+    if not incident.stale:
+        return replace(incident, blind_since=0, fresh_since=0)
+    return incident if incident.fresh_since else replace(incident, fresh_since=model.now)
+
+
+def _drained_since(model: GroupModel, incident: Incident) -> Incident:
+    if not drained(model):
+        return replace(incident, drained_at=None) if incident.drained_at is not None else incident
+    return replace(incident, drained_at=model.as_of) if incident.drained_at is None else incident
+
+
+def drained(model: GroupModel) -> bool:
+    """Whether every member is on time."""
+    limits = Limits.of(model.policy)
+    return bool((model.lateness < max(limits.on_time, 1.0)).all())
+
+
+def _noticed(model: GroupModel, incident: Incident) -> Incident:
+    """Another assignment than the one it rests on: superseded, and followed if it is the one that was advised."""
+    roster = model.roster
+    if roster is None or not model.by_member:
+        return incident
+    if roster.assignment == incident.digest and not incident.superseded:
+        return incident
+    if incident.followed_at is None and followed(roster, incident):
+        return replace(incident, superseded=True, followed_at=model.now, changed_at=model.now)
+    return incident if incident.superseded else replace(incident, superseded=True, changed_at=model.now)
+
+
+def followed(roster: Roster, incident: Incident) -> bool:
+    """Whether what was advised is in effect."""
+    if incident.assignor and roster.protocol == incident.assignor.removeprefix("kip848-"):
+        return True
+    if incident.members and len(roster.members) == incident.members and roster.ids != incident.started_with:
+        return True
+    if incident.verdict in (Verdict.SLOW_MEMBER, Verdict.STUCK_MEMBER):
+        return incident.member not in roster.names or _another(roster, incident)
+    if not incident.plan:
+        return False
+    held = [(t, p, m) for t, p, m in incident.plan if _holds(roster, t, p, m)]
+    return len(held) >= FOLLOWED * len(incident.plan)
+
+
+def _another(roster: Roster, incident: Incident) -> bool:
+    """A member of that name under another id: it was restarted."""
+    at = roster.names.index(incident.member)
+    return roster.members[at].member_id not in incident.started_with
+
+
+def _holds(roster: Roster, topic: str, partition: int, member: str) -> bool:
+    owners = roster.owners.get(topic)
+    if owners is None or partition >= len(owners) or owners[partition] < 0:
+        return False
+    return bool(roster.names[owners[partition]] == member)
+
+
+def _still_late(model: GroupModel, incident: Incident) -> bool:
+    """Whether a member is still late, where the incident is about how work is spread."""
+    if Verdict(incident.verdict) not in SPREAD:
+        return False
+    if skew.is_literal(model.policy):
+        return model.skew >= model.policy.lower_threshold
+    limits = Limits.of(model.policy)
+    late = (model.lateness >= limits.over) & (model.drain_low > limits.drain_over)
+    return bool(late.any())
+
+
+def _calm(model: GroupModel, incident: Incident, messages: list[Recommendation]) -> Change:
+    """Nothing is the matter now; when that has lasted, the incident is over."""
+    since = incident.calm_since or model.now
+    incident = replace(incident, calm_since=since)
+    settling = (
+        incident.changed_at is not None and model.now - incident.changed_at < model.policy.settle * 1000
+    )
+    calm = model.now - since >= min(CALM_S, 0.4 * max(model.policy.hold, 25.0)) * 1000
+    if not calm or settling or _waits_for_drain(model, incident):
+        return _kept(model, incident, messages)
+    message = _resolved(model, incident)
+    cool = max(model.policy.cooldown, incident.predicted_drain or 0.0)
+    state = replace(
+        model.state,
+        incident=None,
+        cooldown_until=model.now + int(cool * 1000),
+        track=_tracked(model.state, message),
+    )
+    return Change(state, (*messages, message))
+
+
+def _waits_for_drain(model: GroupModel, incident: Incident) -> bool:
+    """Followed advice is kept open until its outcome can be measured, within reason."""
+    return incident.followed_at is not None and not drained(model) and _in_effect(model, incident)
+
+
+def _in_effect(model: GroupModel, incident: Incident) -> bool:
+    """Whether advice was followed so lately that its effect is still to come."""
+    if incident.followed_at is None:
+        return False
+    expected = model.policy.settle + 3 * (incident.predicted_drain or model.policy.await_drain)
+    return model.now - incident.followed_at < min(model.policy.await_drain, expected) * 1000
+
+
+def _tracked(state: JudgeState, message: Recommendation) -> dict[str, int]:
+    track = {**state.track, str(message.resolution): state.track.get(str(message.resolution), 0) + 1}
+    if message.resolution is Resolution.FOLLOWED and message.outcome is not None:
+        helped = message.outcome.measured_drain_s is not None or (message.outcome.measured_skew or 9) < 1.5
+        track["right"] = track.get("right", 0) + helped
+    return track
+
+
+def _resolved(model: GroupModel, incident: Incident) -> Recommendation:
+    if incident.followed_at is not None:
+        how = Resolution.FOLLOWED
+    elif model.roster is not None and model.by_member and model.roster.assignment != incident.digest:
+        how = Resolution.GROUP_CHANGED
+    else:
+        how = Resolution.DRAINED
+    since = incident.followed_at or incident.opened_at
+    until = incident.drained_at
+    outcome = Outcome(
+        predicted_drain_s=incident.predicted_drain,
+        measured_drain_s=round(max(0, until - since) / 1000, 1) if until is not None else None,
+        predicted_skew=incident.predicted_skew,
+        measured_skew=1.0 if drained(model) else round(model.skew, 3),
+    )
+    return last_message(
+        incident,
+        status=Status.RESOLVED,
+        resolution=how,
+        outcome=outcome.model_dump(mode="json"),
+        as_of=model.as_of,
+        stale=False,
+    )
+
+
+def _kept(model: GroupModel, incident: Incident, messages: list[Recommendation]) -> Change:
+    """Still open, nothing new to state; published again once a day, and when it is visible again."""
+    fresh = incident.stale and model.now - incident.fresh_since >= FRESH_S * 1000
+    if fresh:
+        messages = [*messages, last_message(incident, status=Status.UPDATED, stale=False, as_of=model.as_of)]
+        incident = replace(incident, stale=False, blind_since=0, fresh_since=0)
+    elif model.now - incident.sent_at >= model.policy.rewrite_every * 1000:
+        messages = [*messages, last_message(incident, as_of=model.as_of)]
+    if messages:
+        incident = replace(incident, sent_at=model.now, message=_slim(messages[-1]))
+    return Change(replace(model.state, incident=incident), tuple(messages))
+
+
+def _goes_on(
+    model: GroupModel, incident: Incident, lead: Finding | None, messages: list[Recommendation]
+) -> Change:
+    """Still the matter: published again when the verdict, the assignment or the measure of it changed."""
+    if lead is None:
+        return _kept(model, replace(incident, other_since=0), messages)
+    if lead.verdict in SPREAD and _in_effect(model, incident):
+        return _kept(model, incident, messages)
+    other = str(lead.verdict) != incident.verdict and not _same_standstill(model, incident, lead)
+    since = (incident.other_since or model.now) if other else 0
+    incident = replace(incident, other_since=since)
+    if other and (model.now - since < OTHER_S * 1000 or _catches_up(model, incident)):
+        return _kept(model, incident, messages)
+    settled = incident.changed_at is None or model.now - incident.changed_at >= model.policy.settle * 1000
+    due = model.now - incident.sent_at >= model.policy.update_every * 1000
+    moved = abs(model.skew - incident.skew) > CHANGED * incident.skew
+    if not (other or (incident.superseded and settled) or (due and moved)):
+        return _kept(model, incident, messages)
+    return _updated(model, incident, lead, messages)
+
+
+def _catches_up(model: GroupModel, incident: Incident) -> bool:
+    """Whether a late group drains: then what was published stands, whatever the rest of the backlog looks like."""
+    return Verdict(incident.verdict) in SPREAD and model.longest_drain < float("inf")
+
+
+def _updated(model: GroupModel, incident: Incident, lead: Finding, messages: list[Recommendation]) -> Change:
+    diagnosis = diagnose(model, lead)
+    message = compose(diagnosis, incident.id, incident.opened_at, Status.UPDATED)
+    incident = replace(
+        incident,
+        superseded=False,
+        followed_at=None,
+        stale=False,
+        blind_since=0,
+        fresh_since=0,
+        other_since=0,
+        **_stated(diagnosis, message),
+    )
+    return Change(replace(model.state, incident=incident), (*messages, message))
+
+
+def _same_standstill(model: GroupModel, incident: Incident, lead: Finding) -> bool:
+    """Whether it only looks otherwise because the last stable offset was not asked for this time."""
+    standing = lead.verdict in (Verdict.STALLED, Verdict.STUCK_MEMBER)
+    unasked = bool(lead.rows) and bool((model.lags.stable[list(lead.rows)] < 0).all())
+    return incident.verdict == Verdict.BLOCKED_BY_TRANSACTION and standing and unasked
+
+
+def expired(state: JudgeState, now: int) -> tuple[JudgeState, Recommendation | None]:
+    """A group that is gone, or was not seen for too long: its incident ends."""
+    if state.incident is None:
+        return state, None
+    message = last_message(
+        state.incident, status=Status.RESOLVED, resolution=Resolution.EXPIRED, as_of=now, stale=False
+    )
+    return replace(state, incident=None, last_tick=now, track=_counted(state, "expired")), message

@@ -1,0 +1,46 @@
+"""Why a finding is not published: every hard gate, each with its reason in words."""
+
+from __future__ import annotations
+
+from kagent.detect.detectors import SPREAD
+from kagent.detect.finding import Finding
+from kagent.detect.group_model import GroupModel
+
+READY = frozenset({"Stable", "Empty"})
+REASONS = {
+    "ignored": "the settings leave this group out (`ignore`, or one of the built-in patterns)",
+    "blind": "kagent cannot see the group now, so nothing opens and nothing resolves",
+    "unwatched": "log ends were not read when it last committed; it is judged again from its next commits on",
+    "muted": "the group is muted",
+    "cooldown": "an incident of it was resolved a short time ago",
+    "not_stable": "the group is rebalancing",
+    "settling": "the last reassignment is too recent: the lag is that of the pause, not of the assignment",
+    "evidence": "there is not enough evidence yet that the lateness does not end by itself",
+    "votes": "most looks so far found something else",
+    "unsure": "the measurements do not yet tell what is wrong",
+    "draining": "at the present speed the member catches up by itself",
+    "after_pause": "the lateness began with a pause of the member, which is over; it catches up by itself",
+    "set_aside": "the group could not be judged; it is tried again when its data changes",
+}
+
+
+def suppression_reason(model: GroupModel, lead: Finding) -> str | None:
+    """Why this finding is not published now; None if it may be."""
+    if model.seen.muted:
+        return "muted"
+    if model.now < model.state.cooldown_until:
+        return "cooldown"
+    if not lead.ripe:
+        return lead.missing or "evidence"
+    return _spread_only(model) if lead.verdict in SPREAD else None
+
+
+def _spread_only(model: GroupModel) -> str | None:
+    roster = model.roster
+    if not model.by_member:
+        return None
+    if roster is None or roster.state not in READY or roster.stale:
+        return "not_stable"
+    if model.as_of - model.state.assigned_at < model.policy.settle * 1000:
+        return "settling"
+    return None

@@ -1,0 +1,53 @@
+"""The mutes in effect: of one group, by name or by pattern. Pure; times in ms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kagent.contract.mute import MuteRecord, from_bytes, is_pattern
+from kagent.errors import SettingsError
+from kagent.group_key import group_key
+from kagent.policy import matches
+
+
+@dataclass(slots=True)
+class Mutes:
+    """What the mutes topic says. ``records``: key → record."""
+
+    records: dict[str, MuteRecord] = field(default_factory=dict)
+
+    def take(self, key: str, value: bytes | None) -> None:
+        """The next record; None lifts the mute. Raises ValueError for a record that cannot be read."""
+        if value is None:
+            self.records.pop(key, None)
+        else:
+            self.records[key] = from_bytes(value)
+
+    def of(self, cluster: str, group: str, now_ms: int) -> MuteRecord | None:
+        """The mute that holds for this group now: its own, else a pattern's."""
+        own = self.records.get(group_key(cluster, group))
+        if own is not None and now_ms < own.until:
+            return own
+        return by_pattern(self.records, cluster, group, now_ms)
+
+
+def by_pattern(records: Mapping[str, MuteRecord], cluster: str, group: str, now_ms: int) -> MuteRecord | None:
+    """The pattern's mute that holds for this group the longest."""
+    head = f"{cluster}/"
+    found = [
+        record
+        for key, record in records.items()
+        if record.until > now_ms
+        and key.startswith(head)
+        and is_pattern(key[len(head) :])
+        and _matches(key[len(head) :], group)
+    ]
+    return max(found, key=lambda record: record.until, default=None)
+
+
+def _matches(pattern: str, group: str) -> bool:
+    try:
+        return matches(pattern, group)
+    except SettingsError:
+        return False  # a group of that name was muted, which is no regular expression

@@ -1,0 +1,360 @@
+"""What can be done about a finding, for the kind of group it is: ranked, each with the exact setting or command.
+
+No broker can be asked to move a partition. What a group's clients can do decides what is feasible (see the table in
+``docs/judgement.md``); what cannot be done is shown with its reason, never first. Which actions a verdict has, and in which order,
+its detector says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from shlex import quote
+from typing import Any, Literal
+
+import numpy as np
+
+from kagent.contract.recommendation import Action, ActionType, GroupKind, Verdict
+from kagent.detect.detectors import OF
+from kagent.detect.finding import Finding
+from kagent.detect.group_model import GroupModel
+from kagent.planner.alternatives import Alternative
+from kagent.recommend.member_counts import Counts
+from kagent.recommend.reassignment import Reassignment
+from kagent.recommend.switching import how_to_switch
+from kagent.strategies.availability import shipped
+from kagent.text import shown, span
+
+Feasible = Literal["yes", "no", "unknown"]
+K = GroupKind
+CLIENTS = frozenset({K.CLASSIC, K.CLASSIC_JAVA, K.CLASSIC_LIBRDKAFKA, K.CLASSIC_PYTHON})
+RANK = {"yes": 0, "unknown": 1, "no": 2}
+MOST_SWITCHES = 2
+
+
+@dataclass(frozen=True)
+class Advice:
+    """All that the actions are made from."""
+
+    model: GroupModel
+    finding: Finding
+    reassignment: Reassignment | None
+    alternatives: tuple[Alternative, ...]
+    counts: Counts
+
+    @property
+    def kind(self) -> GroupKind:
+        return self.model.kind
+
+    @property
+    def member(self) -> str:
+        """The name of the member concerned, as data."""
+        return self.model.names[self.finding.members[0]] if self.finding.members else ""
+
+    @property
+    def place(self) -> tuple[str, int] | None:
+        """Topic and partition concerned."""
+        return self.model.lags.name(self.finding.rows[0]) if self.finding.rows else None
+
+    @property
+    def topic(self) -> str:
+        return shown(self.place[0]) if self.place else "<topic>"
+
+    @property
+    def partition(self) -> str:
+        """The partition concerned, as it is shown."""
+        return f"{shown(self.place[0])}-{self.place[1]}" if self.place else "its partition"
+
+
+def actions(advice: Advice) -> list[Action]:
+    """What can be done, best first: feasible before unknown before infeasible, then in the order of the detector."""
+    made = [a for kind in OF[advice.finding.verdict].ACTIONS for a in MAKERS[kind](advice)]
+    made.sort(key=lambda a: RANK[a.feasible])
+    if not any(a.feasible != "no" for a in made):
+        made.insert(
+            0, _action(ActionType.NONE, "Nothing can be done from outside the group's clients.", "yes")
+        )
+    return made
+
+
+def _action(kind: ActionType, how: str, feasible: Feasible, reason: str | None = None, **more: Any) -> Action:
+    return Action(type=kind, how=how, feasible=feasible, reason=reason, **more)
+
+
+def follows(model: GroupModel) -> bool:
+    """Whether the group's own protocol is an assignor that reads kagent's plans."""
+    return "kagent" in ((model.roster.protocol if model.roster else None) or "")
+
+
+def stateful(model: GroupModel) -> bool:
+    """Whether moving a partition means moving state."""
+    return model.policy.stateful or model.kind is K.STREAMS
+
+
+def _gain(advice: Advice, after: float | None = None) -> dict[str, float | None]:
+    """Time to catch up now and after, s; None: never, or unknown."""
+    if advice.reassignment is None or not advice.reassignment.seconds:
+        return {}
+    now, planned = advice.reassignment.drain
+    then = planned if after is None else after
+    return {"now": _seconds(now), "after": _seconds(then)}
+
+
+def _seconds(drain: float | None) -> float | None:
+    return round(drain, 1) if drain is not None and np.isfinite(drain) else None
+
+
+def _wait(advice: Advice) -> Iterator[Action]:
+    seconds = advice.finding.evidence.get("drains_in_s")
+    if seconds is not None:
+        how = f"Wait: at the present speed it catches up by itself in about {span(seconds)}."
+        yield _action(ActionType.WAIT, how, "yes", params={"seconds": seconds})
+
+
+def _follow(advice: Advice) -> Iterator[Action]:
+    made = advice.reassignment
+    if made is None or not made.helps or made.gain < advice.model.policy.min_gain:
+        return
+    feasible, reason = _can_follow(advice.model)
+    if feasible == "no" and advice.kind not in CLIENTS:
+        return
+    how = f"Let the group follow the plan: {_first_moves(made)} {_carried_out_by(advice, feasible)}".rstrip()
+    disruption = {"partitions": float(made.plan.move_count)}
+    yield _action(ActionType.FOLLOW_PLAN, how, feasible, reason, gain=_gain(advice), disruption=disruption)
+
+
+def _carried_out_by(advice: Advice, feasible: Feasible) -> str:
+    """What carries the plan out, or would."""
+    if advice.kind is K.CONSUMER:
+        run = f"Run `kagent apply {quote(shown(advice.model.seen.group))}`."
+        return (
+            run
+            if feasible == "yes"
+            else f"{run} It takes kagent's assignor on the brokers (`kagent assignor`)."
+        )
+    if feasible == "yes":
+        return ""
+    if advice.kind is K.CLASSIC_JAVA:
+        return "This takes kagent's assignor in every consumer (`kagent assignor --consumer`)."
+    return "This takes an assignor that follows kagent (aiokafka, kafka-python)."
+
+
+def _first_moves(made: Reassignment, limit: int = 3) -> str:
+    moves = made.plan.moves
+    listed = ", ".join(f"{shown(m.topic)}-{m.partition} to {shown(m.to)}" for m in moves[:limit])
+    return f"{listed} and {len(moves) - limit} more." if len(moves) > limit else f"{listed}."
+
+
+def _can_follow(model: GroupModel) -> tuple[Feasible, str | None]:
+    if stateful(model):
+        return "no", "its members keep state by partition"
+    if follows(model):
+        return "yes", "its assignor follows kagent"
+    if model.kind is K.CLASSIC_PYTHON:
+        return "unknown", "possible once its consumers run kagent's following assignor"
+    if model.kind is K.CONSUMER and not (model.roster and model.roster.protocol):
+        return "unknown", (
+            "its members name no assignor, so it has the brokers' default: feasible if that is kagent "
+            "(kafka-consumer-groups.sh --describe --state shows it)"
+        )
+    if model.kind is K.CLASSIC_JAVA:
+        return "no", "its assignor is not kagent's"
+    return "no", "no client of this kind can be told which partition to take"
+
+
+def _switch(advice: Advice) -> Iterator[Action]:
+    """The shipped strategies that would relieve the group for good."""
+    model, made = advice.model, advice.reassignment
+    order = shipped(str(model.kind))
+    if made is None or not order:
+        return
+    limit = (1 - model.policy.min_gain) * made.plan.now
+    better = [
+        a
+        for a in advice.alternatives
+        if a.strategy in order and a.strategy != _present(model) and a.greatest < limit
+    ]
+    better.sort(key=lambda a: (a.unsafe is not None, round(a.skew, 1), order.index(a.strategy)))
+    for option in better[:MOST_SWITCHES]:
+        yield _switch_to(advice, option)
+
+
+def _switch_to(advice: Advice, option: Alternative) -> Action:
+    keeps_state = stateful(advice.model)
+    reason = f"unsafe: {option.unsafe}" if option.unsafe else "stateful" if keeps_state else None
+    drains = advice.reassignment is not None and advice.reassignment.plan.objective == "drain"
+    return _action(
+        ActionType.SWITCH_ASSIGNOR,
+        how_to_switch(advice.kind, option.strategy, _present(advice.model)),
+        "no" if option.unsafe or keeps_state else "yes",
+        reason or f"skew {option.skew:.2f} with the lags of now",
+        params={"strategy": option.strategy},
+        gain=_gain(advice, option.greatest) if drains else {},
+        durable=True,
+        disruption={"partitions": float(option.moves)},
+    )
+
+
+def _present(model: GroupModel) -> str:
+    """The strategy that the group runs now, which nobody can switch to."""
+    protocol = (model.roster.protocol if model.roster else None) or ""
+    return f"kip848-{protocol}" if model.kind is K.CONSUMER else protocol
+
+
+def _count(advice: Advice) -> Iterator[Action]:
+    """Another number of members, where that helps."""
+    if advice.kind in (K.STREAMS, K.SIMPLE) or not advice.model.by_member:
+        return
+    if advice.finding.verdict is Verdict.NO_MEMBERS:
+        yield _action(ActionType.SET_MEMBER_COUNT, "Start the group's consumers, or delete the group.", "yes")
+    elif advice.finding.verdict is Verdict.IDLE_MEMBERS:
+        yield _fewer(advice)
+    else:
+        yield from _scaled(advice, ActionType.SET_MEMBER_COUNT)
+
+
+def _start(advice: Advice) -> Iterator[Action]:
+    if advice.finding.verdict is Verdict.NO_MEMBERS:
+        yield _action(ActionType.SET_MEMBER_COUNT, "Start the group's consumers, or delete the group.", "yes")
+    else:
+        yield from _count(advice)
+
+
+def _fewer(advice: Advice) -> Action:
+    count = len(advice.model.names) - len(advice.finding.members)
+    how = f"Run {count} members instead of {len(advice.model.names)}, or keep the others as stand-by."
+    return _action(ActionType.SET_MEMBER_COUNT, how, "yes", params={"members": count}, durable=True)
+
+
+def _scaled(advice: Advice, kind: ActionType) -> Iterator[Action]:
+    needed = int(advice.finding.evidence.get("needed", 0))
+    under = advice.finding.verdict is Verdict.UNDER_PROVISIONED
+    found = advice.counts.enough(needed) if under else advice.counts.relieving(advice.model.policy.min_gain)
+    if found is None or (under and advice.finding.evidence.get("partitions_first")):
+        return
+    share = f"the most loaded member would get {found.share_then:.0%} of the inflow instead of {found.share_now:.0%}"
+    yield _action(
+        kind,
+        _how_to_scale(advice, found.members),
+        "yes",
+        share,
+        params={"members": found.members, "fitting": list(found.fitting)},
+        durable=True,
+    )
+
+
+def _how_to_scale(advice: Advice, count: int) -> str:
+    have = len(advice.model.names)
+    return {
+        K.CONNECT: f"Set tasks.max={count} in the connector's configuration (now {have}).",
+        K.STREAMS: f"Run {count} stream threads in all: more instances, or num.stream.threads.",
+        K.SIMPLE: f"Raise the job's parallelism to {count}.",
+        K.FAUST: f"Run {count} workers instead of {have}.",
+    }.get(advice.kind, f"Run {count} members instead of {have}.")
+
+
+def _parallelism(advice: Advice) -> Iterator[Action]:
+    if advice.kind is K.STREAMS:
+        yield from _scaled(advice, ActionType.RAISE_PARALLELISM)
+    elif advice.kind is K.SIMPLE and advice.finding.verdict is Verdict.REBALANCE:
+        how = f"Give {advice.partition} to another process of the program: it assigns its partitions itself."
+        yield _action(
+            ActionType.RAISE_PARALLELISM, how, "unknown", "only the program knows how it assigns them"
+        )
+    elif advice.kind is K.SIMPLE:
+        yield _action(ActionType.RAISE_PARALLELISM, "Raise the job's parallelism.", "unknown", durable=True)
+
+
+def _restart(advice: Advice) -> Iterator[Action]:
+    if advice.finding.verdict is Verdict.UNSTABLE:
+        yield _steady(advice)
+        return
+    who = shown(advice.member) or "the group's members"
+    how = {
+        K.CONNECT: f"Restart the task of {who}: POST /connectors/<name>/tasks/<n>/restart.",
+        K.SIMPLE: "Restart the job.",
+        K.STREAMS: f"Restart or replace the instance {who}.",
+    }.get(advice.kind, f"Restart or replace {who}.")
+    params = {"member": advice.member} if advice.member else {}
+    yield _action(ActionType.RESTART_MEMBER, how, "yes", params=params)
+
+
+def _steady(advice: Advice) -> Action:
+    who = ", ".join(shown(n) for n in advice.finding.evidence["come_and_go"][:3]) or "its members"
+    how = (
+        f"Look at {who}: members that leave at their poll timeout need a larger max.poll.interval.ms or a smaller "
+        "max.poll.records; members that crash need their logs read; static membership (group.instance.id) avoids a rebalance "
+        "at a restart."
+    )
+    return _action(ActionType.RESTART_MEMBER, how, "yes")
+
+
+def _record(advice: Advice) -> Iterator[Action]:
+    if advice.place is None:
+        return
+    (topic, partition), group = advice.place, shown(advice.model.seen.group)
+    offset = int(advice.model.lags.committed[advice.finding.rows[0]])
+    if advice.finding.verdict is not Verdict.STALLED:
+        how = f"If a restart does not help, look at the record at {advice.partition} offset {offset}: it may hang its consumer."
+        yield _action(
+            ActionType.SKIP_OR_FIX_RECORD, how, "unknown", "whether a record hangs it, only its log can tell"
+        )
+        return
+    how = (
+        f"Look at the record at {advice.partition} offset {offset}; make the consumer handle it, or stop the group and skip "
+        f"it: kafka-consumer-groups.sh --group '{group}' --topic {shown(topic)}:{partition} --reset-offsets "
+        f"--to-offset {offset + 1} --execute."
+    )
+    params = {"topic": topic, "partition": partition, "offset": offset}
+    yield _action(ActionType.SKIP_OR_FIX_RECORD, how, "yes", params=params)
+
+
+def _repartition(advice: Advice) -> Iterator[Action]:
+    hot = advice.finding.verdict is Verdict.HOT_PARTITION
+    if advice.finding.verdict is Verdict.REBALANCE and not advice.finding.evidence.get("may_not_be_enough"):
+        return
+    how = (
+        f"{advice.partition} alone gets more than a member can do: spread its keys (a finer key, or salt the hottest), or add "
+        f"partitions to {advice.topic}; more members do not help."
+        if hot
+        else f"Add partitions to {advice.topic}: kafka-topics.sh --alter --topic {advice.topic} --partitions <n>. "
+        "Keys move to other partitions."
+    )
+    params = {"topic": advice.place[0]} if advice.place else {}
+    reason = "only the owner of the topic knows whether order by key allows it"
+    yield _action(ActionType.ADD_PARTITIONS_OR_REKEY, how, "unknown", reason, params=params, durable=True)
+
+
+def _abort(advice: Advice) -> Iterator[Action]:
+    if advice.place is None:
+        return
+    topic, partition = advice.place
+    how = (
+        f"An open transaction holds {advice.partition}. If its producer is gone: kafka-transactions.sh --bootstrap-server … "
+        f"find-hanging --broker-id <leader>, then abort --topic {advice.topic} --partition {partition} "
+        f"--start-offset {advice.finding.evidence['last_stable_offset']}."
+    )
+    yield _action(ActionType.ABORT_TRANSACTION, how, "yes", params={"topic": topic})
+
+
+def _loss(advice: Advice) -> Iterator[Action]:
+    lost = advice.finding.evidence["lost"]
+    how = (
+        f"{lost} records were deleted before they were read. Raise retention.ms of {advice.topic} until the group has caught "
+        "up, and read the lost records from another source if they matter."
+    )
+    yield _action(ActionType.RESET_OR_ACCEPT_LOSS, how, "yes", params={"lost": lost})
+
+
+MAKERS: dict[ActionType, Callable[[Advice], Iterator[Action]]] = {
+    ActionType.WAIT: _wait,
+    ActionType.FOLLOW_PLAN: _follow,
+    ActionType.SWITCH_ASSIGNOR: _switch,
+    ActionType.SET_MEMBER_COUNT: _start,
+    ActionType.RAISE_PARALLELISM: _parallelism,
+    ActionType.RESTART_MEMBER: _restart,
+    ActionType.SKIP_OR_FIX_RECORD: _record,
+    ActionType.ADD_PARTITIONS_OR_REKEY: _repartition,
+    ActionType.ABORT_TRANSACTION: _abort,
+    ActionType.RESET_OR_ACCEPT_LOSS: _loss,
+}

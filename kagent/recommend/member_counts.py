@@ -1,0 +1,66 @@
+"""How many members would help: counts that divide the partitions, and what the most loaded member would then get."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kagent.detect.group_model import GroupModel
+
+MOST_COUNTS = 400
+FITTING = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A number of members, further numbers that fit, and the greatest share of the inflow that one member gets now and then."""
+
+    members: int
+    fitting: tuple[int, ...]
+    share_now: float
+    share_then: float
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """For member counts that divide the partitions, rising: (members, greatest share of the inflow), sorted; partitions dealt out
+    in turn, as every shipped strategy does in some order. ``bound``: the share under the worst dealing, by count."""
+
+    have: int
+    share_now: float
+    shares: tuple[tuple[int, float], ...]
+    bound: dict[int, float]
+
+    def enough(self, needed: int) -> Count | None:
+        """The least count of at least ``needed`` members."""
+        return self._first([n for n, _ in self.shares if n >= needed and n > self.have])
+
+    def relieving(self, gain: float) -> Count | None:
+        """The least count, up to twice the present one, that relieves the most loaded member by ``gain`` whoever gets which."""
+        limit = (1 - gain) * self.share_now
+        return self._first(
+            [n for n, _ in self.shares if self.have < n <= 2 * self.have and self.bound[n] <= limit]
+        )
+
+    def _first(self, fitting: list[int]) -> Count | None:
+        if not fitting:
+            return None
+        return Count(fitting[0], tuple(fitting[:FITTING]), self.share_now, dict(self.shares)[fitting[0]])
+
+
+def counts(model: GroupModel) -> Counts:
+    """The counts for a group as it stands; without any where nothing flows in."""
+    held = model.lags.owner >= 0
+    flow = (np.median(model.columns.rates, axis=0) * model.cost)[held]
+    total, have, partitions = float(flow.sum()), len(model.names), int(held.sum())
+    if total <= 0 or not have:
+        return Counts(have, 0.0, (), {})
+    now = float(np.bincount(model.lags.owner[held], flow, have).max()) / total
+    ordered = np.sort(flow)[::-1]
+    fitting = [n for n in range(1, partitions + 1) if partitions % n == 0][-MOST_COUNTS:]
+    shares = tuple(
+        (n, float(np.bincount(np.arange(partitions) % n, ordered, n).max()) / total) for n in fitting
+    )
+    bound = {n: float(ordered[: -(-partitions // n)].sum()) / total for n in fitting}
+    return Counts(have, now, shares, bound)

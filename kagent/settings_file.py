@@ -1,0 +1,82 @@
+"""The settings file: its values, and at which line each stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kagent.errors import SettingsError
+
+Where = tuple[str | int, ...]
+"""The way to a value: names, and places in lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsFile:
+    """What a file says. ``lines``: way to a value → line, from 1; ``twice``: names given twice in one mapping."""
+
+    path: Path | None = None
+    values: dict[str, Any] = field(default_factory=dict)
+    lines: dict[Where, int] = field(default_factory=dict)
+    twice: tuple[tuple[Where, int], ...] = ()
+
+    def line(self, where: Where) -> int | None:
+        """The line of this value, else of the nearest thing around it; None if the file says nothing near it."""
+        for end in range(len(where), 0, -1):
+            if where[:end] in self.lines:
+                return self.lines[where[:end]]
+        return None
+
+    def place(self, where: Where) -> str:
+        """``kagent.yaml:7``, or the file's name where no line is known."""
+        line = self.line(where)
+        return str(self.path) if line is None else f"{self.path}:{line}"
+
+
+def read(path: Path) -> SettingsFile:
+    """The file's values with their lines. Raises SettingsError if it cannot be read or is no YAML mapping."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        values = yaml.safe_load(text)
+    except OSError as error:
+        raise SettingsError(f"The settings file {path} cannot be read ({error.strerror}).") from error
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"The settings file {path} is not UTF-8 text.") from error
+    except yaml.YAMLError as error:
+        raise SettingsError(_not_yaml(path, error)) from error
+    if values is None:
+        return SettingsFile(path)
+    if not isinstance(values, dict):
+        raise SettingsError(f"The settings file {path} must hold names and values, such as `clusters:`.")
+    lines: dict[Where, int] = {}
+    twice = []
+    for where, line in _walk(node, ()):
+        if where in lines:
+            twice.append((where, line))
+        lines.setdefault(where, line)
+    return SettingsFile(path, values, lines, tuple(twice))
+
+
+def _not_yaml(path: Path, error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None)
+    where = f" at line {mark.line + 1}" if mark else ""
+    return f"The settings file {path} is not YAML{where}" + (f" ({problem})." if problem else ".")
+
+
+def _walk(node: yaml.Node | None, where: Where) -> Iterator[tuple[Where, int]]:
+    """Every value's way and line; of a mapping's entry, the line of its name."""
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            inner = (*where, str(key.value))
+            yield inner, key.start_mark.line + 1
+            yield from _walk(value, inner)
+    elif isinstance(node, yaml.SequenceNode):
+        for at, value in enumerate(node.value):
+            yield (*where, at), value.start_mark.line + 1
+            yield from _walk(value, (*where, at))

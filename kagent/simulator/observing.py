@@ -1,0 +1,127 @@
+"""What kagent gets to see of the world, and when: late commits, irregular samples of log ends, a pipeline that pauses.
+
+When samples are taken and how late commits are seen is the same for a hundred seeds at a time (see :data:`TOGETHER`), so that
+their log ends can stand side by side in one history.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from kagent.lag.log_ends import UNKNOWN, EndHistory
+from kagent.simulator.scenario import Scenario
+from kagent.simulator.table import EPOCH, Table
+from kagent.simulator.world import NEVER, World, shown_end
+
+TOGETHER = 100
+"""Seeds of one hundred (0 to 99, 100 to 199, …) are seen at the same times."""
+
+
+@dataclass(slots=True)
+class Sight:
+    """kagent's tables, and when they are filled next. Times in seconds."""
+
+    table: Table
+    random: np.random.Generator
+    ends: dict[str, EndHistory] = field(default_factory=dict)
+    as_of: float = 0.0
+    """Up to when the pipeline has read."""
+    next_sample: float = 0.0
+    next_trigger: float = 0.0
+    next_hole: float = NEVER
+    next_pause: float = NEVER
+    paused_until: float = 0.0
+
+    def blind(self, now: float, fresh_s: float) -> str | None:
+        """Why the group may not be judged now."""
+        age = now - self.as_of
+        return f"the pipeline's last progress is {age:.0f} s old" if age > fresh_s else None
+
+
+def begin(world: World, seeds: tuple[int, ...]) -> Sight:
+    """kagent's tables when the scenario begins."""
+    made = world.scenario.world
+    name = f"{world.scenario.name} {seeds[0] // TOGETHER}"
+    sight = Sight(Table.begin(world), np.random.default_rng(zlib.crc32(name.encode())))
+    if made.clock_offset_s:
+        offsets = [np.random.default_rng([seed, 77]).uniform(-1, 1) * made.clock_offset_s for seed in seeds]
+        sight.table.clock = np.round(np.array(offsets) * 1000).astype(np.int64)
+    if made.sample_hole_every_s:
+        sight.next_hole = sight.random.exponential(made.sample_hole_every_s)
+    if made.pipeline_pause_every_s:
+        sight.next_pause = made.pipeline_pause_every_s * sight.random.uniform(0.5, 1.0)
+    deliver(world, sight)
+    sample(world, sight)
+    sight.next_trigger = world.scenario.trigger
+    return sight
+
+
+def look(world: World, sight: Sight) -> None:
+    """What becomes visible by now."""
+    scenario, now = world.scenario, world.time
+    if now >= sight.next_trigger:
+        deliver(world, sight)
+        missed = max(1, np.ceil((now - sight.next_trigger) / scenario.trigger))
+        sight.next_trigger += scenario.trigger * missed
+    if now >= sight.next_sample:
+        if not scenario.world.samples_missing or sight.random.random() >= scenario.world.samples_missing:
+            sample(world, sight)
+        sight.next_sample = _next_sample(scenario, sight, now)
+
+
+def _next_sample(scenario: Scenario, sight: Sight, now: float) -> float:
+    made = scenario.world
+    least, greatest = made.samples_every_s
+    if not greatest:
+        return sight.next_sample + scenario.sample
+    following = now + sight.random.uniform(least, greatest) * scenario.sample / 5.0
+    if now >= sight.next_hole:
+        sight.next_hole = now + sight.random.exponential(made.sample_hole_every_s)
+        following += made.sample_hole_s
+    return following
+
+
+def deliver(world: World, sight: Sight) -> None:
+    """The pipeline's trigger: the latest commit of each partition, as far as it has been read."""
+    made, now = world.scenario.world, world.time
+    if now >= sight.next_pause:
+        sight.paused_until = now + made.pipeline_pause_s
+        sight.next_pause = now + made.pipeline_pause_every_s
+    if now < sight.paused_until:
+        return
+    least, greatest = made.commits_seen_after_s
+    late = sight.random.uniform(least, greatest) if greatest else 0.0
+    sight.as_of = max(sight.as_of, now - late)
+    sight.table.take(world, sight.as_of if greatest else now)
+
+
+def sample(world: World, sight: Sight) -> None:
+    """Log ends are polled; of all groups as if they were one topic's partitions, one group after the other."""
+    end, now = shown_end(world), ms(world.time)
+    down = world.down_until > world.time
+    for topic in world.topics:
+        here = slice(*world.span(topic.name))
+        open_ = (world.lso[:, here] < end[:, here]).any()
+        told = np.where(down[here], UNKNOWN, end[:, here]) if down[here].any() else end[:, here]
+        sight.ends.setdefault(topic.name, EndHistory(topic.partitions * world.seeds)).add(
+            now,
+            now + 20,
+            world.start[:, here].astype(np.int64).ravel(),
+            told.ravel(),
+            stable(world, here).ravel() if open_ else None,
+            world.ids[topic.name],
+        )
+
+
+def stable(world: World, here: slice) -> npt.NDArray[np.int64]:
+    """Last stable offsets."""
+    return np.minimum(world.lso[:, here], np.floor(world.end[:, here])).astype(np.int64)
+
+
+def ms(time: float) -> int:
+    """The simulated clock in ms since the epoch."""
+    return EPOCH + round(time * 1000)

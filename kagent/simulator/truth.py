@@ -1,0 +1,86 @@
+"""What an onlooker who sees all would say: since when somebody is behind, and whether it has drained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kagent.simulator.world import Flags, World, ended
+
+LATE_S = 60.0
+CAUGHT_UP = 30.0
+
+
+@dataclass(slots=True)
+class Truth:
+    """One entry a seed, seconds after the onset. ``behind``: when a member was LATE_S behind for the first time;
+    ``drained``: since when nobody has been CAUGHT_UP behind."""
+
+    behind: list[float | None]
+    drained: list[float | None]
+    acted: list[float | None]
+    """When the first action was carried out, s, ``predicted``: what was promised, and ``calm``: since when nobody is late."""
+    predicted: list[float | None]
+    calm: list[float | None]
+    worst: list[float]
+
+    @classmethod
+    def begin(cls, seeds: int) -> Truth:
+        """Of groups that nothing is known of."""
+
+        def nothing() -> list[float | None]:
+            return [None] * seeds
+
+        return cls(nothing(), nothing(), nothing(), nothing(), nothing(), [0.0] * seeds)
+
+    def took(self, at: int) -> float | None:
+        """Seconds from the action until nobody was late any more."""
+        acted, calm = self.acted[at], self.calm[at]
+        return max(0.0, calm - acted) if acted is not None and calm is not None else None
+
+    def look(self, world: World) -> None:
+        """Note what is true now; only of sick groups, after the onset."""
+        scenario = world.scenario
+        if scenario.healthy or world.time < scenario.onset:
+            return
+        since = world.time - scenario.onset
+        for at in np.flatnonzero(late(world, LATE_S)).tolist():
+            self.behind[at] = since if self.behind[at] is None else self.behind[at]
+        if any(acted is not None for acted in self.acted):
+            for at, is_late in enumerate(late(world, CAUGHT_UP).tolist()):
+                calm = self.calm[at]
+                self.calm[at] = None if is_late else world.time if calm is None else calm
+        behind = ((world.end - world.position) / np.maximum(world.usual, 1.0)).max(axis=1)
+        for at, is_late in enumerate((behind > CAUGHT_UP).tolist()):
+            if is_late:
+                self.drained[at] = None
+            elif self.drained[at] is None:
+                self.drained[at] = since
+
+
+def late(world: World, seconds: float) -> Flags:
+    """Which groups have a member that has not done the work that was in its logs so long ago; or a partition that nobody
+    can read and that stands for so long."""
+    ends = ended(world, seconds)
+    for topic in world.topics:
+        if topic.delay:
+            here = slice(*world.span(topic.name))
+            ends = ends.copy()
+            ends[:, here] = ended(world, seconds + topic.delay)[:, here]
+    undone = (ends - world.position) * np.where(world.cost > 0, world.cost, 1e-9)
+    count = len(world.slots) + 1
+    place = np.arange(world.seeds)[:, None] * count + world.owner + 1
+    work = np.bincount(place.ravel(), undone.ravel(), world.seeds * count).reshape(world.seeds, count)
+    stands = (ends > world.position + 1) & (world.held | np.isfinite(world.lso))
+    return np.asarray((work > 1e-6).any(axis=1) | stands.any(axis=1))
+
+
+def lateness(world: World) -> list[float]:
+    """How late the latest member of each group is, in seconds; as far back as the world remembers."""
+    low, high = np.zeros(world.seeds), np.full(world.seeds, world.memory_s)
+    for _ in range(14):
+        middle = (low + high) / 2
+        is_late = np.array([late(world, float(m))[at] for at, m in enumerate(middle)])
+        low, high = np.where(is_late, middle, low), np.where(is_late, high, middle)
+    return [float(v) for v in low]

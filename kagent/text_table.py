@@ -1,0 +1,111 @@
+"""Tables that fit: columns are shortened, then left out, the least important first. Pure; no terminal is asked.
+
+A table without a width keeps everything, as pipes and ``--wide`` want it. Widths are terminal cells, not characters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rich.cells import cell_len, set_cell_size
+
+GAP = "  "
+ELLIPSIS = "…"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column. ``rank``: 0 stays whatever the width, others go the greatest first. ``least``: cells it may be shortened to;
+    None: never shortened. ``keep``: which end of a shortened text stays (names differ at both ends)."""
+
+    key: str
+    title: str
+    rank: int = 0
+    least: int | None = None
+    right: bool = False
+    keep: Literal["both", "start"] = "both"
+
+
+def shortened(text: str, width: int, keep: Literal["both", "start"] = "both") -> str:
+    """The text in at most ``width`` cells, with an ellipsis in the middle or at the end.
+
+    >>> shortened("orders-processor-eu-west-1", 12), shortened("Restart the consumer", 12, "start")
+    ('orders-…st-1', 'Restart the…')
+    """
+    if cell_len(text) <= width:
+        return text
+    if width <= 1:
+        return ELLIPSIS[:width]
+    if keep == "start" or width < 5:
+        return set_cell_size(text, width - 1).rstrip() + ELLIPSIS
+    tail = (width - 1) * 2 // 5
+    return set_cell_size(text, width - 1 - tail).rstrip() + ELLIPSIS + _last_cells(text, tail)
+
+
+def _last_cells(text: str, width: int) -> str:
+    end = ""
+    for char in reversed(text):
+        if cell_len(char + end) > width:
+            break
+        end = char + end
+    return end
+
+
+def fitted(
+    columns: Sequence[Column], rows: Sequence[Mapping[str, str]], width: int | None
+) -> list[tuple[Column, int]]:
+    """The columns that are shown, each with its width. Columns without any content are left out unless their rank is 0."""
+    natural = {c.key: max([cell_len(c.title), *(cell_len(r.get(c.key, "")) for r in rows)]) for c in columns}
+    shown = [c for c in columns if c.rank == 0 or any(r.get(c.key) for r in rows)]
+    if width is None:
+        return [(c, natural[c.key]) for c in shown]
+    least = {c.key: _least(c, natural[c.key]) for c in shown}
+    while _total(least, shown) > width and any(c.rank for c in shown):
+        shown.remove(max(shown, key=lambda c: c.rank))
+    widths = _given(shown, natural, least, width)
+    return [(c, widths[c.key]) for c in shown]
+
+
+def _least(column: Column, natural: int) -> int:
+    return natural if column.least is None else min(natural, max(column.least, cell_len(column.title)))
+
+
+def _total(widths: Mapping[str, int], columns: Sequence[Column]) -> int:
+    return sum(widths[c.key] for c in columns) + len(GAP) * (len(columns) - 1)
+
+
+def _given(
+    columns: Sequence[Column], natural: Mapping[str, int], least: Mapping[str, int], width: int
+) -> dict[str, int]:
+    """What is left of the width goes to the columns in order of rank; a lack is taken from the widest of them."""
+    widths = {c.key: least[c.key] for c in columns}
+    left = width - _total(widths, columns)
+    for column in sorted(columns, key=lambda c: c.rank):
+        more = max(0, min(left, natural[column.key] - widths[column.key]))
+        widths[column.key] += more
+        left -= more
+    while left < 0 and max(widths.values()) > 1:
+        widths[max(widths, key=lambda key: widths[key])] -= 1
+        left += 1
+    return widths
+
+
+def lines(
+    columns: Sequence[Column], rows: Sequence[Mapping[str, str]], width: int | None = None
+) -> Iterator[str]:
+    """Header and rows, each at most ``width`` cells and without spaces at the end."""
+    layout = fitted(columns, rows, width)
+    yield _line(layout, {c.key: c.title for c in columns})
+    for row in rows:
+        yield _line(layout, row)
+
+
+def _line(layout: Sequence[tuple[Column, int]], row: Mapping[str, str]) -> str:
+    cells = []
+    for column, width in layout:
+        text = shortened(row.get(column.key, "-"), width, column.keep)
+        space = " " * (width - cell_len(text))
+        cells.append(space + text if column.right else text + space)
+    return GAP.join(cells).rstrip()

@@ -1,0 +1,264 @@
+"""``/api/v1``: what all workers know, as one answer. Read-only: a what-if only computes.
+
+Every answer to a GET has an ETag that changes when any worker's part does; whoever sends it back gets an empty 304.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import orjson
+from aiohttp import web
+
+from kagent import __version__
+from kagent.contract.redaction import Redaction
+from kagent.errors import InputError, KafkaError
+from kagent.kafka.admin import Admin
+from kagent.kafka.live_scenario import scenario_line
+from kagent.worker.engine import in_thread
+from kagent.worker.http import group_list, models, what_if
+from kagent.worker.http.group_list import GroupQuery
+from kagent.worker.http.openapi import document
+from kagent.worker.http.workers import Answers, Workers
+from kagent.worker.status import Summary, state_message
+
+PACKED_FROM = 1400
+"""Bytes; a smaller answer fits one packet as it is."""
+WHAT_IF_LIMIT_S = 60.0
+
+
+@dataclass(slots=True)
+class Api:
+    """The handlers. ``admins``: by the name of a cluster."""
+
+    workers: Workers
+    admins: Callable[[str], Admin | None]
+    clusters: Iterable[str]
+    partitions: int
+    tick_s: float
+    redaction: Redaction
+    _one: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
+    """One what-if at a time: it takes a whole core."""
+
+    async def status(self, request: web.Request) -> web.Response:
+        """How kagent itself is, and every open incident."""
+        answers = await self.workers.ask("status", {})
+        return reply(request, answers.tag, lambda: self._status(answers))
+
+    def _status(self, answers: Answers) -> models.Status:
+        parts = answers.parts
+        rows = [_plain(row) for part in parts for row in part["open"]]
+        return models.Status(
+            time_ms=_oldest(parts),
+            tick_s=self.tick_s,
+            version=__version__,
+            workers=sorted(part["worker"] for part in parts),
+            clusters=[self._cluster(name, parts) for name in self.clusters],
+            open=group_list.page(rows, 0, 200),  # type: ignore[arg-type]
+            **self._whole(answers),
+        )
+
+    def _cluster(self, name: str, parts: list[dict[str, Any]]) -> models.ClusterStatus:
+        summaries = [Summary.from_json(raw) for part in parts for raw in part["summaries"]]
+        newest = max((s.time for s in summaries if s.cluster == name), default=0)
+        state = state_message(name, summaries, self.partitions, newest, self.tick_s)
+        return models.ClusterStatus(
+            cluster=name,
+            status=state.status,
+            reason=state.reason,
+            advice=advice(state.status, state.reason),
+            progress_ms=state.oldest_progress,
+            judged=state.judged,
+            blind=state.blind,
+            ignored=state.ignored,
+            open=state.open,
+        )
+
+    def _whole(self, answers: Answers) -> dict[str, Any]:
+        held = {p for part in answers.parts for p in part["partitions"]}
+        missing = sorted(set(range(self.partitions)) - held)
+        silent = [models.Silence(url, why) for url, why in sorted(answers.silent.items())]
+        return {"complete": not missing, "missing_partitions": missing, "unanswered": silent}
+
+    async def groups(self, request: web.Request) -> web.Response:
+        """One page of the groups that match, the most urgent first."""
+        query = GroupQuery.from_params(request.query)
+        answers = await self.workers.ask("groups", query.to_params())
+
+        def made() -> models.GroupList:
+            rows = (_plain(row) for part in answers.parts for row in part["rows"])
+            return models.GroupList(
+                time_ms=_oldest(answers.parts),
+                total=sum(part["total"] for part in answers.parts),
+                offset=query.offset,
+                groups=group_list.page(rows, query.offset, query.limit),  # type: ignore[arg-type]
+                facets=group_list.added(part["facets"] for part in answers.parts),
+                **self._whole(answers),
+            )
+
+        return reply(request, f"{answers.tag} {query}", made)
+
+    async def group(self, request: web.Request) -> web.Response:
+        """One group in full."""
+        answers, found = await self._asked(request, "group", "details")
+        return reply(request, answers.tag, lambda: found[0]) if found else self._none(answers)
+
+    async def series(self, request: web.Request) -> web.Response:
+        """The last hour of one group and its members."""
+        answers, found = await self._asked(request, "series", "series")
+        return reply(request, answers.tag, lambda: found[0]) if found else self._none(answers)
+
+    async def _asked(self, request: web.Request, question: str, field: str) -> tuple[Answers, list[Any]]:
+        answers = await self.workers.ask(question, _names(request.query))
+        return answers, [found for part in answers.parts for found in part[field]]
+
+    def _none(self, answers: Answers) -> web.Response:
+        if self._whole(answers)["complete"]:
+            return problem(404, "There is no such group, or it is left out by the settings.")
+        return problem(503, "No worker that answers knows this group, and not all workers answer.")
+
+    async def scenario(self, request: web.Request) -> web.Response:
+        """The group as it runs now, as the line that a what-if begins with."""
+        names = _names(request.query)
+        answers, found = await self._asked(request, "group", "names")
+        admin = self.admins(names.get("cluster") or next(iter(self.clusters)))
+        if not found or admin is None:
+            return self._none(answers)
+        line = await in_thread(scenario_line, admin, found[0])
+        return reply(request, "", lambda: models.Scenario(what_if.redacted(line, self.redaction)))
+
+    async def what_if(self, request: web.Request) -> web.Response:
+        """The plan with other members, fewer moves or another strategy. Nothing is changed anywhere."""
+        question = what_if.question_of(_json(await request.read()))
+        async with self._one:
+            found = await in_thread(what_if.answer, question, limit=WHAT_IF_LIMIT_S)
+        return reply(request, "", lambda: found)
+
+    async def openapi(self, request: web.Request) -> web.Response:
+        """This document."""
+        return reply(request, __version__, lambda: document(ROUTES, __version__))
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of an address."""
+
+    name: str
+    about: str
+    required: bool = False
+    kind: Literal["string", "integer"] = "string"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One address. ``answer`` and ``body``: the models; None: any JSON object."""
+
+    method: Literal["GET", "POST"]
+    path: str
+    handler: Callable[[Api, web.Request], Awaitable[web.Response]]
+    answer: type[Any] | None
+    parameters: tuple[Parameter, ...] = ()
+    body: type[Any] | None = None
+
+
+ONE_GROUP = (
+    Parameter("group", "The group, as it is named or as it is shown.", required=True),
+    Parameter("cluster", "Its cluster; may be left out if there is one."),
+)
+FILTER = (
+    Parameter("search", "Part of the name, in any case."),
+    Parameter("verdict", "Only this verdict."),
+    Parameter("condition", "Only open, suspect, blind or healthy ones."),
+    Parameter("owner", "Only this owner's."),
+    Parameter("state", "Only groups that the coordinator has in this state, such as stable or empty."),
+    Parameter("cluster", "Only this cluster's."),
+    Parameter("offset", "How many to pass over.", kind="integer"),
+    Parameter("limit", f"How many at most, up to {group_list.MOST_ROWS}; 100 by default.", kind="integer"),
+)
+ROUTES = (
+    Route("GET", "/api/v1/status", Api.status, models.Status),
+    Route("GET", "/api/v1/groups", Api.groups, models.GroupList, FILTER),
+    Route("GET", "/api/v1/group", Api.group, models.GroupDetail, ONE_GROUP),
+    Route("GET", "/api/v1/group/series", Api.series, models.Recent, ONE_GROUP),
+    Route("GET", "/api/v1/group/scenario", Api.scenario, models.Scenario, ONE_GROUP),
+    Route("POST", "/api/v1/what-if", Api.what_if, models.WhatIf, body=models.WhatIfQuestion),
+    Route("GET", "/api/v1/openapi.json", Api.openapi, None),
+)
+
+
+async def answered(api: Api, route: Route, request: web.Request) -> web.Response:
+    """The route's answer, or what is wrong as a sentence."""
+    try:
+        return await route.handler(api, request)
+    except InputError as error:
+        return problem(404 if route.path.endswith("scenario") else 400, str(error))
+    except KafkaError as error:
+        return problem(503, str(error))
+    except TimeoutError:
+        return problem(504, "It took too long; try again, or ask `kagent plan --group`.")
+
+
+def reply(request: web.Request, tag: str, make: Callable[[], Any]) -> web.Response:
+    """The JSON of what ``make`` gives, or 304 if the asker has it already; without a ``tag`` it is always new."""
+    headers = {"Cache-Control": "no-cache"}
+    if tag:
+        headers["ETag"] = f'"{_short(tag)}"'
+        if headers["ETag"] in request.headers.get("If-None-Match", ""):
+            return web.Response(status=304, headers=headers)
+    body = orjson.dumps(make(), option=orjson.OPT_NON_STR_KEYS)
+    answer = web.Response(body=body, content_type="application/json", charset="utf-8", headers=headers)
+    if len(body) > PACKED_FROM:
+        answer.enable_compression()
+    return answer
+
+
+def _short(tag: str) -> str:
+    return hashlib.sha256(tag.encode()).hexdigest()[:20]
+
+
+def problem(status: int, sentence: str) -> web.Response:
+    """What is wrong, as the body of ``models.Problem``."""
+    body = orjson.dumps(models.Problem(sentence))
+    return web.Response(body=body, status=status, content_type="application/json", charset="utf-8")
+
+
+def advice(status: str, reason: str | None) -> str | None:
+    """What to do about a cluster that is not watched."""
+    if status == "watching":
+        return None
+    text = reason or ""
+    if "no worker" in text:
+        return "Start a worker: kagent worker"
+    if "log ends" in text:
+        return "See whether the brokers answer, and whether the worker may describe topics: kagent lag"
+    if "--replay" in text:
+        return "Fill the gap: kagent pipeline --replay"
+    if status == "catching_up":
+        return "Wait: the pipeline is reading what it missed."
+    return "Start the pipeline, or see its log: kagent pipeline"
+
+
+def _oldest(parts: Iterable[Mapping[str, Any]]) -> int:
+    return min((part["time_ms"] for part in parts), default=0)
+
+
+def _names(query: Mapping[str, str]) -> dict[str, str]:
+    if not query.get("group"):
+        raise InputError("group: the name of a group is expected")
+    return {name: query[name] for name in ("cluster", "group") if query.get(name)}
+
+
+def _plain(row: Any) -> dict[str, Any]:
+    """A row of this worker, or of another's JSON, as a mapping."""
+    return row if isinstance(row, dict) else orjson.loads(orjson.dumps(row))
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise InputError(f"the body is not JSON: {error}") from None

@@ -1,0 +1,123 @@
+"""One group in full, from plain values: its columns, the last message and what happened. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kagent.contract.recommendation import Recommendation, Verdict
+from kagent.text import shown
+from kagent.worker.http.group_columns import GroupColumns
+from kagent.worker.http.models import GroupDetail, GroupRow, Member, PartitionMap, TimelineEvent
+from kagent.worker.http.timeline import Event
+
+LONGEST = 2000
+"""Longest text shown, in characters."""
+SLOW_SPEED = 0.85
+SLOW_INTERVALS = 3
+"""A speed below SLOW_SPEED over so many intervals is remarked on."""
+
+
+def detail(
+    columns: GroupColumns,
+    row: GroupRow,
+    message: Recommendation | None,
+    events: Iterable[Event],
+    time_ms: int,
+) -> GroupDetail:
+    """The body of ``/api/v1/group``. ``message``: the last one published; the map shows the moves of the one that is open,
+    else of what would be published now."""
+    published = message.model_dump(mode="json", by_alias=True) if message else None
+    advice = published if row.incident else columns.draft
+    return GroupDetail(
+        time_ms=time_ms,
+        row=row,
+        protocol=columns.protocol,
+        generation=columns.generation,
+        by_member=columns.by_member,
+        threshold=columns.threshold,
+        work_unit=columns.work_unit,
+        members=_members(columns, advice or {}),
+        map=_map(columns, advice or {}),
+        timeline=[TimelineEvent(e.time_ms, e.what, shown(e.text, LONGEST), e.incident) for e in events],  # type: ignore[arg-type]
+        recommendation=harmless(published),
+        draft=harmless(columns.draft),
+        story=[shown(line, LONGEST) for line in columns.lines],
+    )
+
+
+def harmless(value: Any) -> Any:
+    """The value with every text in it as it may be shown."""
+    if isinstance(value, str):
+        return shown(value, LONGEST)
+    if isinstance(value, dict):
+        return {shown(str(name)): harmless(inner) for name, inner in value.items()}
+    return [harmless(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def _members(columns: GroupColumns, advice: Mapping[str, Any]) -> list[Member]:
+    held = [0] * len(columns.members.name)
+    for code in columns.partitions.member:
+        if code >= 0:
+            held[code] += 1
+    after = {m["member"]: m.get("work_after") for m in advice.get("members", ())}
+    return [_member(columns, at, held[at], after, advice) for at in range(len(held))]
+
+
+def _member(
+    columns: GroupColumns, at: int, held: int, after: Mapping[str, float | None], advice: Mapping[str, Any]
+) -> Member:
+    m = columns.members
+    return Member(
+        name=shown(m.name[at]),
+        member_id=shown(m.member_id[at]),
+        client_id=shown(m.client_id[at]),
+        host=shown(m.host[at]),
+        partitions=held,
+        lag_records=m.lag_records[at],
+        seconds_behind=m.seconds_behind[at],
+        inflow_per_s=m.inflow_per_s[at],
+        work=m.work[at],
+        work_after=after.get(m.name[at]),
+        speed=m.speed[at],
+        known=m.known[at],
+        evidence=_evidence(columns, at, advice),
+    )
+
+
+def _evidence(columns: GroupColumns, at: int, advice: Mapping[str, Any]) -> str | None:
+    """Why this member is remarked on, as a sentence."""
+    m, verdict = columns.members, advice.get("verdict")
+    worst = next((w["member"] for w in advice.get("members", ())), None)
+    speed, intervals = m.speed[at], m.speed_intervals[at]
+    if speed is not None and speed < SLOW_SPEED and intervals >= SLOW_INTERVALS:
+        return f"It works at {speed:.2f} of the usual speed, measured over {intervals} busy intervals."
+    if verdict in (Verdict.SLOW_MEMBER, Verdict.STUCK_MEMBER) and m.name[at] == worst:
+        return (
+            "It makes less progress than the others."
+            if verdict == Verdict.SLOW_MEMBER
+            else "It makes no progress."
+        )
+    return None if m.known[at] else "Its last commit is too old to tell of now."
+
+
+def _map(columns: GroupColumns, advice: Mapping[str, Any]) -> PartitionMap:
+    p = columns.partitions
+    place = {name: at for at, name in enumerate(columns.members.name)}
+    goal = {(m["topic"], m["partition"]): place.get(m["to"], -1) for m in advice.get("moves", ())}
+    moves = [goal.get((p.topics[t], n), -1) for t, n in zip(p.topic, p.partition, strict=True)]
+    return PartitionMap(
+        topics=[shown(name) for name in p.topics],
+        topic=p.topic,
+        partition=p.partition,
+        member=p.member,
+        lag_records=p.lag_records,
+        seconds_late=p.seconds_late,
+        inflow_per_s=p.inflow_per_s,
+        work=p.work,
+        stalled=p.stalled,
+        open_transaction=p.open_transaction,
+        hot=p.hot,
+        lost_records=p.lost_records,
+        moves_to=[to if to != at else -1 for to, at in zip(moves, p.member, strict=True)],
+    )

@@ -1,0 +1,115 @@
+"""The list of groups: filtered, ranked and cut to a page by every worker, then merged by the one that was asked. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kagent.errors import InputError
+from kagent.worker.http.models import GroupRow
+
+MOST_ROWS = 500
+"""Most groups on one page."""
+SEVERITY = {"page": 0, "ticket": 1, "info": 2}
+CONDITION = {"open": 0, "suspect": 1, "blind": 2, "healthy": 3}
+FACETS = ("verdict", "condition", "owner", "state", "cluster")
+Rank = tuple[int, int, float, int, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupQuery:
+    """Which groups, and which page of them. An empty text asks for nothing; ``search`` is part of a name, in any case."""
+
+    search: str = ""
+    verdict: str = ""
+    condition: str = ""
+    owner: str = ""
+    state: str = ""
+    cluster: str = ""
+    offset: int = 0
+    limit: int = 100
+
+    @classmethod
+    def from_params(cls, params: Mapping[str, str]) -> GroupQuery:
+        """From the parameters of an address; unknown names are passed over. Raises InputError."""
+        texts = {name: params[name] for name in ("search", *FACETS) if name in params}
+        return cls(
+            **texts,
+            offset=_number(params, "offset", 0, 0, 10_000_000),
+            limit=_number(params, "limit", 100, 1, MOST_ROWS),
+        )
+
+    def to_params(self) -> dict[str, str]:
+        """As :meth:`from_params` reads it, for every worker's first rows up to the end of this page."""
+        texts = {name: getattr(self, name) for name in ("search", *FACETS) if getattr(self, name)}
+        return {**texts, "first": str(self.offset + self.limit)}
+
+    def matches(self, row: GroupRow) -> bool:
+        """Whether the group is asked for."""
+        if any(wanted and wanted != (getattr(row, name) or "") for name, wanted in self._wanted()):
+            return False
+        return not self.search or self.search.casefold() in row.group.casefold()
+
+    def _wanted(self) -> list[tuple[str, str]]:
+        return [(name, getattr(self, name)) for name in FACETS]
+
+
+def _number(params: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
+    text = params.get(name, str(default))
+    if not text.isascii() or not text.isdigit() or not least <= int(text[:9]) <= most:
+        raise InputError(f"{name}: a whole number from {least} to {most} is expected")
+    return int(text)
+
+
+def urgency(row: GroupRow) -> Rank:
+    """The most urgent sort first: open by severity, then suspects, blind, and by how far behind."""
+    severity = SEVERITY.get(row.incident.severity, 3) if row.incident else 3
+    return (
+        CONDITION[row.condition],
+        severity,
+        -row.seconds_behind,
+        -(row.lag_records or 0),
+        row.cluster,
+        row.group,
+    )
+
+
+def first_rows(rows: Iterable[GroupRow], query: GroupQuery, first: int) -> tuple[int, list[GroupRow]]:
+    """How many groups match, and the ``first`` most urgent of them."""
+    found = [row for row in rows if query.matches(row)]
+    return len(found), sorted(found, key=urgency)[:first]
+
+
+def facets(rows: Iterable[GroupRow]) -> dict[str, dict[str, int]]:
+    """How many groups have each value of each facet."""
+    counts: dict[str, Counter[str]] = {name: Counter() for name in FACETS}
+    for row in rows:
+        for name, counter in counts.items():
+            counter[getattr(row, name) or ""] += 1
+    return {name: dict(counter) for name, counter in counts.items()}
+
+
+def added(parts: Iterable[Mapping[str, Mapping[str, int]]]) -> dict[str, dict[str, int]]:
+    """The facets of all workers."""
+    counts: dict[str, Counter[str]] = {name: Counter() for name in FACETS}
+    for part in parts:
+        for name, counter in counts.items():
+            counter.update(part.get(name, {}))
+    return {name: dict(counter) for name, counter in counts.items()}
+
+
+def page(rows: Iterable[Mapping[str, Any]], offset: int, limit: int) -> list[dict[str, Any]]:
+    """The page out of every worker's first rows. A group told by two, as while it changes hands, is shown once."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in rows:
+        found.setdefault((row["cluster"], row["group"]), dict(row))
+    return sorted(found.values(), key=_rank)[offset : offset + limit]
+
+
+def _rank(row: Mapping[str, Any]) -> Rank:
+    severity = SEVERITY.get((row["incident"] or {}).get("severity", ""), 3)
+    lag = row["lag_records"] or 0
+    condition = CONDITION.get(row["condition"], 3)
+    return condition, severity, -row["seconds_behind"], -lag, row["cluster"], row["group"]

@@ -1,0 +1,155 @@
+"""What one worker shows of its groups: a row each, kept up to date by the ticks, and the last hour.
+
+Rows are made when a group is judged, never when somebody looks: a page that is open costs the worker almost nothing.
+``version`` rises with every change, so that whoever has seen it already gets an empty answer (HTTP 304).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field, replace
+
+from kagent.contract.recommendation import Recommendation, Status
+from kagent.text import shown
+from kagent.worker.http.group_columns import Glance
+from kagent.worker.http.group_detail import LONGEST
+from kagent.worker.http.models import Condition, GroupRow, OpenIncident
+from kagent.worker.http.series import SeriesStore
+from kagent.worker.http.timeline import Event, Milestones, events_between, events_of, merged
+from kagent.worker.status import Summary
+
+
+@dataclass(slots=True)
+class LiveView:
+    """The rows of one worker's groups by partition of the events topic and key; times in ms."""
+
+    rows: dict[int, dict[str, GroupRow]] = field(default_factory=dict)
+    series: SeriesStore = field(default_factory=SeriesStore)
+    milestones: dict[str, Milestones] = field(default_factory=dict)
+    events: dict[str, list[Event]] = field(default_factory=dict)
+    summaries: dict[tuple[str, int], Summary] = field(default_factory=dict)
+    keys: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Cluster and name as it is shown → key."""
+    version: int = 0
+
+    def judged(
+        self,
+        partition: int,
+        key: str,
+        now_ms: int,
+        quiet: bool,
+        make: Callable[[], Glance],
+        message: Recommendation | None,
+    ) -> None:
+        """A group was judged. A quiet one is added up once a minute only, as often as its series has a point."""
+        rows, time_s = self.rows.setdefault(partition, {}), now_ms // 1000
+        known = rows.get(key)
+        if quiet and known and known.condition == "healthy" and not self.series.due(key, time_s):
+            return
+        found = make()
+        self._note(key, time_s, found)
+        row = rows[key] = row_of(found, message)
+        self.keys[row.cluster, row.group] = key
+        self._happened(key, found.milestones)
+
+    def _note(self, key: str, time_s: int, found: Glance) -> None:
+        lag = math.nan if found.lag_records is None or found.blind else float(found.lag_records)
+        skew = math.nan if found.skew is None else found.skew
+        self.series.note(key, time_s, (lag, found.seconds_behind, skew), found.late)
+        if found.members:
+            self.series.note_members(key, time_s, found.members)
+        else:
+            self.series.quiet(key, time_s)
+
+    def _happened(self, key: str, after: Milestones) -> None:
+        before = self.milestones.get(key)
+        if before == after:
+            return
+        self.milestones[key] = after
+        new = events_between(before or Milestones(generation=after.generation), after)
+        if new:
+            self.events[key] = merged(self.events.get(key, ()), new)
+
+    def said(self, partition: int, key: str, message: Recommendation) -> None:
+        """A message about the group was published: it is seen at once, not at the next tick."""
+        self.events[key] = merged(self.events.get(key, ()), events_of(message))
+        rows = self.rows.setdefault(partition, {})
+        if key in rows:
+            incident = open_incident(message)
+            condition = _condition(rows[key].blind, incident, rows[key].verdict)
+            rows[key] = replace(rows[key], incident=incident, condition=condition)
+        self.version += 1
+
+    def ticked(self, partition: int, summaries: Iterable[Summary], known: Collection[str]) -> None:
+        """A partition was judged whole; what is not ``known`` any more is forgotten."""
+        self.summaries |= {(s.cluster, partition): s for s in summaries}
+        rows = self.rows.setdefault(partition, {})
+        for key in [key for key in rows if key not in known]:
+            self._forget(rows, key)
+        self.version += 1
+
+    def keep(self, partitions: Collection[int]) -> None:
+        """Drop what belongs to partitions that are not ours any more."""
+        for partition in [p for p in self.rows if p not in partitions]:
+            rows = self.rows.pop(partition)
+            for key in list(rows):
+                self._forget(rows, key)
+        self.summaries = {(c, p): s for (c, p), s in self.summaries.items() if p in partitions}
+        self.version += 1
+
+    def spark(self, row: GroupRow, now_s: int) -> list[float | None]:
+        """The lag of a row's group over the last hour."""
+        series = self.series.groups.get(self.keys.get((row.cluster, row.group), ""))
+        return series.spark(now_s) if series is not None else []
+
+    def _forget(self, rows: dict[str, GroupRow], key: str) -> None:
+        row = rows.pop(key)
+        self.keys.pop((row.cluster, row.group), None)
+        self.series.forget(key)
+        self.milestones.pop(key, None)
+        self.events.pop(key, None)
+
+
+def row_of(found: Glance, message: Recommendation | None) -> GroupRow:
+    incident = open_incident(message)
+    return GroupRow(
+        cluster=found.cluster,
+        group=shown(found.group),
+        condition=_condition(found.blind, incident, found.verdict),
+        verdict=incident.verdict if incident else found.verdict,
+        kind=found.kind,
+        state=found.state.lower(),
+        owner=shown(found.owner) if found.owner else None,
+        member_count=found.member_count,
+        lag_records=found.lag_records,
+        seconds_behind=round(found.seconds_behind, 1),
+        skew=None if found.skew is None else round(found.skew, 2),
+        blind=found.blind,
+        not_opened=found.not_opened,
+        muted_until_ms=found.muted_until_ms,
+        incident=incident,
+    )
+
+
+def _condition(blind: str | None, incident: OpenIncident | None, verdict: str) -> Condition:
+    if blind is not None:
+        return "blind"
+    if incident is not None:
+        return "open"
+    return "healthy" if verdict == "balanced" else "suspect"
+
+
+def open_incident(message: Recommendation | None) -> OpenIncident | None:
+    """The incident of the last message, None if it is resolved."""
+    if message is None or message.status is Status.RESOLVED:
+        return None
+    return OpenIncident(
+        id=message.id,
+        verdict=message.verdict.value,
+        severity=message.severity.value,
+        status=message.status.value,
+        opened_at_ms=message.opened_at,
+        reason=shown(message.reason, LONGEST),
+        stale=message.stale,
+    )

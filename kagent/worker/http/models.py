@@ -1,0 +1,237 @@
+"""What ``/api/v1`` answers: frozen dataclasses, from which the OpenAPI document is made.
+
+Times end in ``_ms`` (since the epoch) or ``_s``. Names from Kafka are shown as :func:`kagent.text.shown` has them.
+A field may be added within v1; none is taken away and none changes its meaning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Condition = Literal["open", "suspect", "blind", "healthy"]
+"""open: an incident is open; suspect: something is the matter, not published (yet); blind: not judged now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """A worker that did not answer, and why."""
+
+    worker: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """One watched cluster. ``advice``: what to do where ``status`` is not watching."""
+
+    cluster: str
+    status: Literal["watching", "catching_up", "blind"]
+    reason: str | None
+    advice: str | None
+    progress_ms: int | None
+    judged: int
+    blind: int
+    ignored: int
+    open: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenIncident:
+    """The published incident of a group, in short."""
+
+    id: str
+    verdict: str
+    severity: str
+    status: str
+    opened_at_ms: int
+    reason: str
+    stale: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """One group of the list. ``seconds_behind``: of its latest member, at least; ``spark``: greatest lag in each thirtieth of
+    the last hour, oldest first, null where nothing was noted."""
+
+    cluster: str
+    group: str
+    condition: Condition
+    verdict: str
+    kind: str
+    state: str
+    owner: str | None
+    member_count: int
+    lag_records: int | None
+    seconds_behind: float
+    skew: float | None
+    blind: str | None
+    not_opened: str | None
+    muted_until_ms: int | None
+    incident: OpenIncident | None
+    spark: list[float | None] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """``GET /api/v1/status``. ``complete`` is false where a partition of the events topic has no worker that answers."""
+
+    time_ms: int
+    tick_s: float
+    version: str
+    complete: bool
+    workers: list[str]
+    unanswered: list[Silence]
+    missing_partitions: list[int]
+    clusters: list[ClusterStatus]
+    open: list[GroupRow]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupList:
+    """``GET /api/v1/groups``: one page of the groups that match, the most urgent first; ``facets``: how many groups have
+    each verdict, condition and owner, whatever the filter."""
+
+    time_ms: int
+    complete: bool
+    unanswered: list[Silence]
+    missing_partitions: list[int]
+    total: int
+    offset: int
+    groups: list[GroupRow]
+    facets: dict[str, dict[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One member of a group. ``evidence``: why it counts as slow, or None."""
+
+    name: str
+    member_id: str
+    client_id: str
+    host: str
+    partitions: int
+    lag_records: int
+    seconds_behind: float
+    inflow_per_s: float
+    work: float
+    work_after: float | None
+    speed: float | None
+    known: bool
+    evidence: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionMap:
+    """Columns, one entry per partition. ``topic`` and ``member`` are codes in ``topics`` and in the members of the group; member
+    -1: held by nobody. ``moves_to``: member code by the recommended plan, -1 where it stays."""
+
+    topics: list[str]
+    topic: list[int]
+    partition: list[int]
+    member: list[int]
+    lag_records: list[int | None]
+    seconds_late: list[float]
+    inflow_per_s: list[float]
+    work: list[float]
+    stalled: list[bool]
+    open_transaction: list[bool]
+    hot: list[bool]
+    lost_records: list[int]
+    moves_to: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineEvent:
+    """One thing that happened to a group."""
+
+    time_ms: int
+    what: Literal[
+        "first_seen", "confirmed", "opened", "updated", "superseded", "followed", "resolved", "rebalanced"
+    ]
+    text: str
+    incident: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDetail:
+    """``GET /api/v1/group``. ``recommendation``: the last one published (contract of the recommendations topic); ``draft``: what
+    would be published now; ``story``: what ``kagent explain`` prints."""
+
+    time_ms: int
+    row: GroupRow
+    protocol: str | None
+    generation: int | None
+    by_member: bool
+    threshold: float
+    work_unit: str
+    members: list[Member]
+    map: PartitionMap
+    timeline: list[TimelineEvent]
+    recommendation: dict[str, Any] | None
+    draft: dict[str, Any] | None
+    story: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSeries:
+    """Columns over the last hour, oldest first: ``time_s`` and lag, seconds_behind, skew; null where not known."""
+
+    time_s: list[int]
+    lag: list[float | None]
+    seconds_behind: list[float | None]
+    skew: list[float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class MemberSeries:
+    """Columns over the last hour of one member, kept while its group is late."""
+
+    time_s: list[int]
+    lag: list[float | None]
+    seconds_behind: list[float | None]
+    inflow_per_s: list[float | None]
+    drain_per_s: list[float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """``GET /api/v1/group/series``."""
+
+    group: GroupSeries
+    members: dict[str, MemberSeries]
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """``GET /api/v1/group/scenario``: the live group as the line that ``kagent plan`` and ``kagent assign`` read."""
+
+    line: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIfQuestion:
+    """Body of ``POST /api/v1/what-if``. ``members``: how many more, or fewer; ``strategy``: None for the plan alone."""
+
+    line: dict[str, Any]
+    members: int = 0
+    max_moves: int | None = None
+    tolerance: float = 0.05
+    strategy: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """``line``: the scenario with the members changed; ``plan``: what ``kagent plan --json`` prints for it; ``assign``: what
+    ``kagent assign --strategy NAME --json`` prints for it."""
+
+    line: dict[str, Any]
+    plan: dict[str, Any]
+    assign: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Every answer that is not 200."""
+
+    error: str

@@ -1,0 +1,80 @@
+"""The OpenAPI document of ``/api/v1``, made from the routes and the models that answer them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
+
+from kagent.worker.http import models
+
+if TYPE_CHECKING:
+    from kagent.worker.http.api import Route
+
+REF = "#/components/schemas/{model}"
+ABOUT = (
+    "What kagent's workers know of consumer groups. Any worker answers for all. Names from Kafka are shown with control "
+    "characters as \\x.., cut at 255 characters. Answers to GET have an ETag; send it back as If-None-Match."
+)
+PROBLEMS = {
+    400: "A parameter is wrong",
+    401: "A login is needed",
+    404: "No such group",
+    503: "Cannot be told now",
+}
+
+
+def document(routes: Iterable[Route], version: str) -> dict[str, Any]:
+    """The document, for these routes."""
+    known = list(routes)
+    named = {m for route in known for m in (route.answer, route.body) if m is not None} | {models.Problem}
+    inputs = [(m.__name__, "validation", TypeAdapter(m)) for m in sorted(named, key=lambda m: m.__name__)]
+    _, schemas = TypeAdapter.json_schemas(inputs, ref_template=REF)  # type: ignore[arg-type]
+    paths: dict[str, Any] = {}
+    for route in known:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "kagent worker", "version": version, "description": ABOUT},
+        "paths": paths,
+        "components": {
+            "schemas": schemas.get("$defs", {}),
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{}, {"token": []}],
+    }
+
+
+def _operation(route: Route) -> dict[str, Any]:
+    about = (route.handler.__doc__ or "").strip()
+    made: dict[str, Any] = {
+        "summary": about.splitlines()[0],
+        "operationId": route.handler.__name__,
+        "responses": {"200": _content("The answer", route.answer), **_problems()},
+    }
+    if route.method == "GET":
+        made["responses"]["304"] = {"description": "Nothing changed since the ETag that was sent"}
+    if route.parameters:
+        made["parameters"] = [
+            {
+                "name": p.name,
+                "in": "query",
+                "required": p.required,
+                "description": p.about,
+                "schema": {"type": p.kind},
+            }
+            for p in route.parameters
+        ]
+    if route.body is not None:
+        made["requestBody"] = {"required": True, **_content("The question", route.body)}
+    return made
+
+
+def _problems() -> dict[str, Any]:
+    return {str(status): _content(about, models.Problem) for status, about in PROBLEMS.items()}
+
+
+def _content(about: str, model: type[Any] | None) -> dict[str, Any]:
+    schema = {"$ref": REF.format(model=model.__name__)} if model is not None else {"type": "object"}
+    return {"description": about, "content": {"application/json": {"schema": schema}}}

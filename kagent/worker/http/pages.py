@@ -1,0 +1,110 @@
+"""The page and ``/api/v1`` on the worker's web port: addresses, and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import faust
+import orjson
+from aiohttp import web
+
+from kagent.settings import HttpSettings
+from kagent.worker.http import assets, security
+from kagent.worker.http.api import ROUTES, Api, Route, answered, problem
+from kagent.worker.http.own import Own
+from kagent.worker.http.workers import OWN, Workers
+
+if TYPE_CHECKING:
+    from kagent.app import Worker
+
+MOST_BODY = 32 * 1024 * 1024
+"""Bytes of a question: the line of a group with 100,000 partitions has a few MB."""
+
+
+def application_options(settings: HttpSettings) -> dict[str, Any]:
+    """How aiohttp's application is made."""
+    return {"middlewares": [front, security.guard(settings)], "client_max_size": MOST_BODY}
+
+
+@web.middleware
+async def front(request: web.Request, handler: security.Handler) -> web.StreamResponse:
+    """The page at ``/`` for browsers; who does not ask for HTML gets the status that was there before."""
+    if request.path == "/" and "text/html" in request.headers.get("Accept", ""):
+        return show(request, assets.page(0))
+    return await handler(request)
+
+
+def show(request: web.Request, asset: assets.Asset | None) -> web.Response:
+    """One file of the page."""
+    if asset is None:
+        return problem(404, "There is no such page; begin at /ui/.")
+    headers = {**security.HEADERS, "ETag": asset.tag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+    if asset.tag in request.headers.get("If-None-Match", ""):
+        return web.Response(status=304, headers=headers)
+    packed = "gzip" in request.headers.get("Accept-Encoding", "")
+    if packed:
+        headers["Content-Encoding"] = "gzip"
+    body = asset.packed if packed else asset.body
+    return web.Response(body=body, content_type=asset.kind, charset="utf-8", headers=headers)
+
+
+def wire(worker: Worker, app: faust.App) -> None:
+    """Attach the page, its API, and what the workers ask each other."""
+    http = worker.settings.worker.http
+    own = Own(worker.desk, lambda: worker.loaded)
+    workers = Workers(
+        lambda: worker.app.http_client,
+        own.answer,
+        worker.peers,
+        http.login_headers(),
+        http.client_tls(),
+    )
+    api = Api(
+        workers,
+        lambda name: worker.samplers[name].admin if name in worker.samplers else None,
+        tuple(worker.settings.clusters),
+        worker.settings.topics.partitions,
+        worker.settings.worker.tick,
+        worker.desk.redaction,
+    )
+    router = application(app).router
+    for route in ROUTES:
+        router.add_route(route.method, route.path, _handler(api, route))
+    router.add_get("/ui", _shown)
+    router.add_get("/ui/{path:.*}", _shown)
+    router.add_get(OWN + "{question}", _own_handler(own))
+
+
+def application(app: faust.App) -> web.Application:
+    """The aiohttp application behind Faust's web port."""
+    found: Any = app.web
+    made: web.Application = found.web_app
+    return made
+
+
+def _handler(api: Api, route: Route) -> security.Handler:
+    async def handle(request: web.Request) -> web.StreamResponse:
+        return await answered(api, route, request)
+
+    return handle
+
+
+async def _shown(request: web.Request) -> web.StreamResponse:
+    path = request.match_info.get("path")
+    return show(request, assets.page(0) if path is None else assets.found(path))
+
+
+def _own_handler(own: Own) -> security.Handler:
+    """What another worker asks: this one's part alone."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        if f'"{own.version()}"' in request.headers.get("If-None-Match", ""):
+            return web.Response(status=304)
+        try:
+            part = await own.answer(request.match_info["question"], request.query)
+        except KeyError:
+            return problem(404, "There is no such question.")
+        body = orjson.dumps(part, option=orjson.OPT_NON_STR_KEYS)
+        return web.Response(body=body, content_type="application/json", charset="utf-8")
+
+    return handle

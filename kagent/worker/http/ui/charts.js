@@ -1,0 +1,61 @@
+// Lines over time by uPlot: members told apart by colour and by dashes, with a legend that shows the values under the cursor.
+import uPlot from "./vendor/uPlot.js";
+import { html, useEffect, useLayoutEffect, useRef, useState, Name, short, span, useWidth } from "./lib.js";
+
+const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3], [14, 5], [5, 2, 2, 2, 2, 2]];
+export const MOST_LINES = DASHES.length;
+const ink = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+export function useDark() {
+  const query = matchMedia("(prefers-color-scheme: dark)");
+  const [dark, setDark] = useState(query.matches);
+  useEffect(() => { const changed = () => setDark(query.matches); query.addEventListener("change", changed); return () => query.removeEventListener("change", changed); }, []);
+  return dark;
+}
+
+// lines: [{name, time_s, values}]; steps: x is a number of moves
+export function Chart({ title, lines, format = short, height = 160, steps = false, at = null, sync = null }) {
+  const place = useRef(null), plot = useRef(null), width = useWidth(place), dark = useDark();
+  const [cursor, setCursor] = useState(null);
+  const data = lines.length ? uPlot.join(lines.map((line) => [line.time_s, line.values.map((v) => (v === null ? undefined : v))])) : null;
+  const names = lines.map((line) => line.name).join("\n");
+  useLayoutEffect(() => {
+    if (!width || !data) return undefined;
+    const grid = { stroke: ink("--line"), width: 1 };
+    const axis = { stroke: ink("--dim"), grid, ticks: grid, font: "12px system-ui, sans-serif" };
+    plot.current = new uPlot({
+      width, height,
+      legend: { show: false },
+      cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 }, ...(sync ? { sync: { key: sync } } : {}) },
+      scales: { x: { time: !steps }, y: { range: (_, low, high) => [0, Math.max(high * 1.08, 1)] } },
+      axes: [{ ...axis, space: 70, ...(steps ? { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] } : { values: (_, ticks) => ticks.map((t) => new Date(t * 1000).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" })) }) }, { ...axis, size: 64, values: (_, ticks) => ticks.map(format) }],
+      series: [{}, ...lines.map((line, n) => ({ stroke: ink(`--line${n % MOST_LINES}`), width: 2, dash: line.dash || DASHES[n % MOST_LINES], spanGaps: true, points: { show: steps && n === 0, size: 5 }, ...(steps && n === 0 ? { paths: uPlot.paths.stepped({ align: 1 }) } : {}) }))],
+      hooks: { setCursor: [(u) => setCursor(u.cursor.idx ?? null)] },
+    }, data, place.current);
+    return () => { plot.current?.destroy(); plot.current = null; };
+  }, [width, dark, names, steps, Boolean(data)]);
+  useEffect(() => { if (plot.current && data) plot.current.setData(data); });
+  const shown = cursor ?? (at === null ? (data ? data[0].length - 1 : 0) : at);
+  const text = lines.map((line) => `${line.name}: ${format(line.values.findLast((v) => v !== null) ?? null)}`).slice(0, 8).join("; ");
+  return html`<figure class="chart"><figcaption>${title}</figcaption>
+    <div ref=${place} role="img" aria-label=${`${title}. Last values: ${text}`}></div>
+    <ul class="legend lines">${lines.map((line, n) => html`<li key=${line.name}><svg width="28" height="8" aria-hidden="true"><line x1="0" y1="4" x2="28" y2="4" class=${`ink${n % MOST_LINES}`} stroke-dasharray=${(line.dash || DASHES[n % MOST_LINES]).join(" ")} /></svg><${Name} of=${line.name} limit=${60} /> <b>${format(data?.[n + 1]?.[shown] ?? null)}</b></li>`)}</ul></figure>`;
+}
+
+export function GroupCharts({ series, members }) {
+  const names = [...members].sort((a, b) => b.lag_records - a.lag_records).map((m) => m.name).filter((name) => series.members[name]?.time_s.length > 1);
+  const chosen = names.slice(0, MOST_LINES);
+  const lines = (field) => chosen.map((name) => ({ name, time_s: series.members[name].time_s, values: series.members[name][field] }));
+  const group = (field) => [{ name: "group", time_s: series.group.time_s, values: series.group[field] }];
+  const rate = (value) => (value === null ? "–" : `${short(value)}/s`);
+  if (!chosen.length) {
+    if (series.group.time_s.length < 2) return html`<p class="dim">The worker has just begun to watch this group.</p>`;
+    return html`<${Chart} title="Lag of the group, in records" lines=${group("lag")} />
+      <p class="dim">Members are drawn one by one while the group is late; it is not.</p>`;
+  }
+  return html`<div class="charts"><${Chart} title="Lag per member, in records" lines=${lines("lag")} sync="group" />
+    <${Chart} title="Seconds behind, per member" lines=${lines("seconds_behind")} format=${span} sync="group" />
+    <${Chart} title="Inflow per member" lines=${lines("inflow_per_s")} format=${rate} sync="group" />
+    <${Chart} title="Drain per member: what it works off" lines=${lines("drain_per_s")} format=${rate} sync="group" /></div>
+    ${names.length > chosen.length && html`<p class="dim">The ${chosen.length} members with the most lag of ${names.length}.</p>`}`;
+}

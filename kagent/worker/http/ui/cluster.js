@@ -1,0 +1,52 @@
+// The first page: is anything the matter, what was looked at, and is kagent itself well.
+import { html, href, groupHref, Ago, Condition, Loading, Name, Spark, Verdict, count, plural, span, words, clock, now } from "./lib.js";
+
+export function Cluster({ status }) {
+  const { data } = status;
+  if (!data) return status.error ? null : html`<${Loading} />`;
+  return html`<h1 class="offscreen">Cluster</h1>${data.clusters.map((c) => html`<${One} key=${c.cluster} cluster=${c} data=${data} />`)}
+    <${Workers} data=${data} />`;
+}
+
+function One({ cluster, data }) {
+  const open = data.open.filter((row) => row.cluster === cluster.cluster);
+  const seeing = cluster.status === "watching" && data.complete;
+  const calm = seeing && !open.length;
+  const headline = open.length ? `${plural(open.length, "incident")} open`
+    : calm ? "Nothing is open" : cluster.status === "catching_up" ? "Catching up" : cluster.status === "blind" ? "Blind" : "Not all groups can be seen";
+  return html`<section class=${`cluster ${calm ? "calm" : open.length ? "busy" : "blindbox"}`} aria-labelledby=${`c-${cluster.cluster}`}>
+    <header><h2 id=${`c-${cluster.cluster}`}><${Name} of=${cluster.cluster} /></h2><p class="headline"><span aria-hidden="true">${calm ? "✓" : open.length ? "▲" : "⊘"}</span> ${headline}</p>
+    <p>${looked(cluster, calm)}</p></header>
+    <dl class="tiles">
+      ${tile("judged", cluster.judged, href("groups", { cluster: cluster.cluster }))}
+      ${tile("open", open.length, href("groups", { cluster: cluster.cluster, condition: "open" }), open.length ? "warn" : "")}
+      ${tile("blind", cluster.blind, href("groups", { cluster: cluster.cluster, condition: "blind" }), cluster.blind ? "hazard" : "")}
+      ${tile("ignored", cluster.ignored)}
+      <div><dt>pipeline's progress</dt><dd>${cluster.progress_ms ? html`<${Ago} ms=${cluster.progress_ms} />` : "none yet"}</dd></div>
+    </dl>
+    ${open.length > 0 && html`<ol class="incidents">${open.map((row) => html`<${Incident} key=${row.incident.id} row=${row} />`)}</ol>`}
+  </section>`;
+}
+
+function looked(c, calm) {
+  const said = `${plural(c.judged, "group")} judged${c.blind ? `, ${count(c.blind)} blind` : ""}${c.ignored ? `, ${count(c.ignored)} left out by the settings` : ""}.`;
+  if (calm) return `${said} No member is behind in a way that needs somebody.`;
+  return c.status === "watching" ? said : `${said} ${c.status === "blind" ? "What is open stays open and nothing new is found until kagent sees again." : ""}`;
+}
+
+const tile = (name, value, link, kind = "") => html`<div class=${kind}><dt>${name}</dt><dd>${link ? html`<a href=${link} aria-label=${`${count(value)} ${name}`}>${count(value)}</a>` : count(value)}</dd></div>`;
+
+function Incident({ row }) {
+  const special = row.group.startsWith("<");
+  return html`<li class=${`incident ${row.incident.severity}`}>
+    <div class="incident-head"><${Condition} row=${row} /> ${special ? html`<${Name} of=${row.group} />` : html`<a class="big" href=${groupHref(row)}><${Name} of=${row.group} /></a>`} <${Verdict} of=${row.incident.verdict} /></div>
+    <p class="reason">${row.incident.reason}</p>
+    <div class="incident-foot dim"><span>opened <${Ago} ms=${row.incident.opened_at_ms} /></span><span>${span(row.seconds_behind)} behind</span>${row.owner && html`<span>owner <${Name} of=${row.owner} /></span>`}<${Spark} values=${row.spark} label="Lag in the last hour" /></div></li>`;
+}
+
+function Workers({ data }) {
+  return html`<section aria-labelledby="workers"><h2 id="workers">Workers</h2>
+    <ul class="plain">${data.workers.map((w) => html`<li key=${w}><span class="badge healthy"><span aria-hidden="true">●</span> answers</span> <${Name} of=${w} /></li>`)}
+    ${data.unanswered.map((u) => html`<li key=${u.worker}><span class="badge blind"><span aria-hidden="true">⊘</span> silent</span> <${Name} of=${u.worker} />: ${u.why}</li>`)}</ul>
+    <p class="dim">Judged every ${data.tick_s} s, the last time at ${clock(data.time_ms)}.</p></section>`;
+}

@@ -1,0 +1,95 @@
+// One group: what to do, where its work lies, how it came to be, and what could be.
+import { html, useState, useLive, href, Ago, Condition, CopyButton, Loading, Name, Verdict, clock, count, inert, plural, short, span, words } from "./lib.js";
+import { GroupCharts } from "./charts.js";
+import { Legend, Map, Table, amount, partitionsOf } from "./map.js";
+import { WhatIf } from "./whatif.js";
+
+export function Group({ params, status }) {
+  const names = { group: params.get("group") || "", ...(params.get("cluster") ? { cluster: params.get("cluster") } : {}) };
+  const query = new URLSearchParams(names).toString();
+  const { data, error, status: code } = useLive(`api/v1/group?${query}`);
+  const { data: series } = useLive(`api/v1/group/series?${query}`);
+  if (!data) return error ? html`<h1><${Name} of=${names.group} /></h1><p class="notice" role="alert">${error} ${code === 404 && html`<a href=${href("groups", { search: names.group })}>Search for it</a>`}</p>` : html`<${Loading} />`;
+  const { row } = data;
+  const partitions = partitionsOf(data.map, data.work_unit);
+  return html`<p class="crumbs"><a href=${href("groups")}>Groups</a> / <${Name} of=${row.cluster} /></p>
+    <h1><${Name} of=${row.group} /></h1>
+    <${Head} data=${data} />
+    <${Recommendation} data=${data} />
+    <section aria-labelledby="map"><h2 id="map">Where the work lies</h2><${Work} data=${data} partitions=${partitions} /></section>
+    <section aria-labelledby="time"><h2 id="time">The last hour</h2>${series ? html`<${GroupCharts} series=${series} members=${data.members} />` : html`<${Loading} />`}</section>
+    <section aria-labelledby="members"><h2 id="members">Members</h2><${Members} data=${data} /></section>
+    <section aria-labelledby="past"><h2 id="past">What happened</h2><${Timeline} events=${data.timeline} /></section>
+    <section aria-labelledby="whatif"><h2 id="whatif">What if</h2><${WhatIf} key=${`${row.cluster}/${row.group}`} row=${row} /></section>
+    <section aria-labelledby="story"><h2 id="story">The whole story</h2><details><summary>As <code>kagent explain</code> tells it</summary><pre class="story" tabindex="0">${data.story.join("\n")}</pre></details></section>`;
+}
+
+function Head({ data }) {
+  const { row } = data;
+  const facts = [words(row.kind), row.state, data.protocol && inert(data.protocol), data.generation !== null && `generation ${data.generation}`, plural(row.member_count, "member"), row.owner && `owner ${inert(row.owner)}`];
+  return html`<div class="head"><${Condition} row=${row} /> <${Verdict} of=${row.verdict} /> <span class="dim">${facts.filter(Boolean).join(" · ")}</span></div>
+    <dl class="tiles"><div><dt>behind</dt><dd>${span(row.seconds_behind)}</dd></div><div><dt>lag</dt><dd title=${count(row.lag_records)}>${short(row.lag_records)}</dd></div><div><dt>skew</dt><dd>${row.skew === null ? "–" : row.skew.toFixed(2)} <small class="dim">threshold ${data.threshold}</small></dd></div></dl>
+    ${row.blind && html`<div class="trouble" role="alert"><span class="trouble-sign" aria-hidden="true">⊘</span><p><strong>Blind for this group: ${row.blind}.</strong><br />The numbers below may be old. Nothing opens and nothing resolves until kagent sees it again.</p></div>`}
+    ${row.muted_until_ms && html`<p class="notice">Muted until ${clock(row.muted_until_ms)}.</p>`}`;
+}
+
+function Recommendation({ data }) {
+  const { row } = data, open = Boolean(row.incident);
+  const r = open ? data.recommendation : data.draft;
+  if (!r) return row.blind ? null : html`<section class="calmbox" aria-label="Recommendation"><p class="headline"><span aria-hidden="true">✓</span> Nothing is the matter</p><p>No member is behind for certain. ${plural(data.map.partition.length, "partition")} on ${plural(data.members.length, "member")} were looked at <${Ago} ms=${data.time_ms} />.</p>${data.recommendation && html`<${Last} r=${data.recommendation} />`}</section>`;
+  const plan = r.skew.after !== null && r.skew.after !== undefined;
+  return html`<section class=${`recommendation ${open ? r.severity : "draft"}`} aria-labelledby="rec"><h2 id="rec">${open ? "Recommendation" : "Not published (yet)"}</h2>
+    ${!open && row.not_opened && html`<p class="notice">Why not: ${inert(row.not_opened, 500)}.</p>`}
+    <p class="reason big">${inert(r.reason, 2000)}</p>
+    <p class="dim">${open && html`opened <${Ago} ms=${r.opened_at} /> · `}confidence ${r.confidence}${plan ? ` · skew ${r.skew.now?.toFixed(2)} → ${r.skew.after.toFixed(2)}` : ""}${r.move_count ? ` · ${plural(r.move_count, "move")}` : ""}${r.runbook_url && /^https?:\/\//.test(r.runbook_url) ? html` · <a href=${r.runbook_url} rel="noreferrer noopener">runbook</a>` : ""}</p>
+    ${r.actions.length > 0 && html`<ol class="actions">${r.actions.map((a, at) => html`<${Action} key=${at} a=${a} />`)}</ol>`}
+    ${r.moves.length > 0 && html`<details><summary>${plural(r.move_count || r.moves.length, "move")}</summary><ul class="plain">${r.moves.map((m) => html`<li><${Name} of=${`${m.topic}-${m.partition}`} />: <${Name} of=${m.from ?? "nobody"} /> → <${Name} of=${m.to} />${m.lag ? ` (${count(m.lag)} records)` : ""}</li>`)}</ul></details>`}
+    ${r.alternatives.length > 0 && html`<details><summary>What every strategy would give</summary><table><thead><tr><th scope="col">Strategy</th><th scope="col" class="number">Skew</th><th scope="col" class="number">Moves</th><th scope="col">Feasible</th></tr></thead><tbody>${r.alternatives.map((a) => html`<tr><th scope="row">${inert(a.strategy)}</th><td class="number">${a.skew === null ? "–" : a.skew.toFixed(2)}</td><td class="number">${count(a.moves)}</td><td>${a.unsafe ? `must not be used: ${inert(a.unsafe)}` : a.feasible}</td></tr>`)}</tbody></table></details>`}
+    <p><${CopyButton} text=${`kagent explain ${quoted(row.group)}`} label="Copy: kagent explain" /></p></section>`;
+}
+
+const quoted = (name) => (/^[\w.:-]+$/.test(name) ? name : `'${inert(name).replaceAll("'", "'\\''")}'`);
+
+// The command or setting in the sentence, if there is one; else the sentence.
+function command(how) {
+  const found = /kafka-[\w-]+\.sh .*?(?=\.(?:\s|$)|, then|$)/.exec(how) || /`([^`]+)`/.exec(how) || /[\w.]+=[^\s,;]+/.exec(how);
+  return found ? { text: (found[1] || found[0]).replace(/[.)]+$/, ""), label: found[0].includes("=") && !found[0].includes(" ") ? "Copy the setting" : "Copy the command" } : { text: how, label: "Copy" };
+}
+
+const FEASIBLE = { yes: ["✓", "can be done"], no: ["✗", "cannot be done here"], unknown: ["?", "not known whether it can be done"] };
+function Action({ a }) {
+  const { text, label } = command(a.how), [sign, about] = FEASIBLE[a.feasible];
+  const gain = a.gain.now && a.gain.after !== null && a.gain.after !== undefined ? `drained in ${span(a.gain.after)} instead of ${span(a.gain.now)}` : null;
+  const price = [a.disruption.partitions && plural(a.disruption.partitions, "partition move"), a.disruption.pause_s && `pause ${span(a.disruption.pause_s)}`];
+  const facts = [gain, a.durable ? "lasts" : null, ...price].filter(Boolean);
+  return html`<li class=${`action ${a.feasible}`}><div><strong>${words(a.type)}</strong> <span class=${`badge ${a.feasible}`}><span aria-hidden="true">${sign}</span> ${about}</span></div>
+    <p>${inert(a.how, 2000)}</p>${a.reason && html`<p class="dim">${inert(a.reason, 1000)}</p>`}${facts.length > 0 && html`<p class="dim">${facts.join(" · ")}</p>`}<${CopyButton} text=${text} label=${label} /></li>`;
+}
+
+function Last({ r }) {
+  const o = r.outcome || {};
+  const drain = o.predicted_drain_s !== null && o.predicted_drain_s !== undefined ? ` Drained in ${span(o.measured_drain_s)}, predicted ${span(o.predicted_drain_s)}.` : "";
+  return html`<p class="dim">Last incident: ${words(r.verdict)}, ${r.resolution ? words(r.resolution) : r.status} <${Ago} ms=${r.as_of} />.${drain}</p>`;
+}
+
+function Work({ data, partitions }) {
+  const [after, setAfter] = useState(false);
+  const moves = partitions.some((p) => p.to >= 0);
+  const members = data.members.map((m) => ({ name: m.name, note: m.evidence }));
+  if (!partitions.length) return html`<p class="dim">No partition of this group is known.</p>`;
+  return html`${moves && html`<fieldset class="switch"><legend class="offscreen">Show the assignment</legend>${[[false, "now"], [true, "after the moves"]].map(([value, text]) => html`<label><input type="radio" name="after" checked=${after === value} onChange=${() => setAfter(value)} /> ${text}</label>`)}</fieldset>`}
+    <${Map} members=${members} partitions=${partitions} after=${moves && after} unit=${data.work_unit} /><${Legend} /><${Table} members=${members} partitions=${partitions} />`;
+}
+
+function Members({ data }) {
+  if (!data.members.length) return html`<p class="dim">Nobody is in the group now.</p>`;
+  const rows = [...data.members].sort((a, b) => b.work - a.work || b.lag_records - a.lag_records);
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Table of the members"><table><thead><tr><th scope="col">Member</th><th scope="col" class="number">Partitions</th><th scope="col" class="number">Lag</th><th scope="col" class="number">Behind</th><th scope="col" class="number">Inflow /s</th><th scope="col" class="number">Work → after</th><th scope="col" class="number">Speed</th><th scope="col">Remarks</th><th scope="col">Client and host</th></tr></thead>
+    <tbody>${rows.map((m) => html`<tr key=${m.member_id}><th scope="row"><${Name} of=${m.name} /></th><td class="number">${m.partitions}</td><td class="number">${count(m.lag_records)}</td><td class="number">${m.known ? span(m.seconds_behind) : "not known"}</td><td class="number">${short(m.inflow_per_s)}</td><td class="number">${amount(m.work, data.work_unit).replace(" of work", "")}${m.work_after !== null ? ` → ${amount(m.work_after, data.work_unit).replace(" of work", "")}` : ""}</td><td class="number">${m.speed === null ? "–" : m.speed.toFixed(2)}</td><td>${m.evidence && inert(m.evidence)}</td><td class="dim"><${Name} of=${m.client_id} /> <${Name} of=${m.host} /></td></tr>`)}</tbody></table></div>`;
+}
+
+const SIGN = { first_seen: "◇", confirmed: "◈", opened: "▲", updated: "↻", superseded: "↷", followed: "➤", resolved: "✓", rebalanced: "⇄" };
+function Timeline({ events }) {
+  if (!events.length) return html`<p class="dim">Nothing that this worker remembers.</p>`;
+  return html`<ol class="timeline">${[...events].reverse().map((e) => html`<li key=${`${e.time_ms}${e.what}`} class=${e.what}><time datetime=${new Date(e.time_ms).toISOString()}>${clock(e.time_ms)}</time> <span class="what"><span aria-hidden="true">${SIGN[e.what] || "·"}</span> ${words(e.what)}</span> <span>${e.text}</span></li>`)}</ol>`;
+}

@@ -1,0 +1,125 @@
+"""One grammar: global options anywhere, old spellings with a note, suggestions, help that is quick and in sections."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from kagent.cli import COMMANDS, RENAMED, root
+from kagent.commands import common
+
+
+def invoke(*arguments: str) -> tuple[int, str]:
+    answer = CliRunner().invoke(root, list(arguments))
+    return answer.exit_code, answer.output
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("-b", "a:1", "settings", "--json"),
+        ("settings", "-b", "a:1", "--json"),
+        ("settings", "--json", "--bootstrap-server", "a:1"),
+        ("settings", "--bootstrap", "a:1", "--json"),
+        ("-b", "x:1", "settings", "-b", "a:1", "--json"),
+    ],
+)
+def test_the_address_may_stand_anywhere_and_the_last_one_wins(arguments: tuple[str, ...]) -> None:
+    code, output = invoke(*arguments)
+
+    assert code == 0
+    assert json.loads(output)["clusters"]["main"]["bootstrap"] == "a:1"
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("lagg", "lag"), ("wach", "watch"), ("setings", "settings"), ("mut", "mute")]
+)
+def test_a_mistyped_command_is_answered_with_the_right_one(typed: str, meant: str) -> None:
+    code, output = invoke(typed)
+
+    assert code == 2
+    assert f"Did you mean {meant}" in output
+
+
+def test_a_command_like_no_other_is_answered_with_where_to_look() -> None:
+    assert "`kagent --help` lists them" in invoke("xyzzy")[1]
+
+
+def test_help_lists_every_command_once_under_a_section() -> None:
+    lines = invoke("--help")[1].splitlines()
+
+    assert [sum(line.startswith(f"  {name} ") for line in lines) for name in COMMANDS] == [1] * len(COMMANDS)
+    assert {"Look:", "Act:", "Run:", "Set up:"} <= set(lines)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_takes_the_global_options_and_says_so(name: str) -> None:
+    with click.Context(root) as ctx:
+        command = root.get_command(ctx, name)
+        assert command is not None
+        assert {"bootstrap", "config", "cluster", "verbose"} <= {param.name for param in command.params}
+        assert "Global options" in command.get_help(click.Context(command, parent=ctx))
+
+
+def test_help_loads_no_command_and_no_client() -> None:
+    program = (
+        "import sys; import kagent.cli; print(sorted(m for m in sys.modules if m.split('.')[0] in {names}))"
+    )
+    names = {"aiokafka", "confluent_kafka", "pyspark", "faust", "pydantic", "yaml", "rich", "numpy"}
+    found = subprocess.run(
+        [sys.executable, "-c", program.format(names=names)], capture_output=True, text=True, check=True
+    )
+
+    assert found.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(("name", "old"), [(name, old) for name, olds in RENAMED.items() for old in olds])
+def test_an_old_spelling_still_works(name: str, old: str) -> None:
+    with click.Context(root) as ctx:
+        command = root.get_command(ctx, name)
+        assert command is not None
+        assert any(old in param.opts for param in command.params)
+
+
+def test_an_old_spelling_is_noted_on_standard_error() -> None:
+    answer = CliRunner().invoke(root, ["backtest", "--from", "sometime"])
+
+    assert "note: --from is now --since; the old spelling still works." in answer.stderr
+    assert "note" not in answer.stdout
+
+
+def test_a_name_is_a_file_if_there_is_one_else_a_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("orders").write_text("")
+
+    assert [common.is_group(name, None) for name in ("orders", "payments", "-", "a/b", "x.jsonl")] == [
+        False, True, False, False, False
+    ]  # fmt: skip
+    assert not common.is_group("payments", "other")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("lag",), ("watch",), ("watch", "--open"), ("check", "--for", "1s"), ("explain", "g", "--live"), ("plan", "g"),
+        ("assign", "g"), ("mute", "g"), ("mutes",), ("topics",), ("keys", "t"), ("decode", "--follow"), ("status",),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_cluster_that_is_away_is_one_sentence_in_every_command(arguments: tuple[str, ...]) -> None:
+    command = [sys.executable, "-m", "kagent", *arguments, "-b", "127.0.0.1:1"]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+    assert answer.returncode == 2, answer.stderr
+    assert "Traceback" not in answer.stderr
+    assert [line for line in answer.stderr.splitlines() if "127.0.0.1:1 cannot be reached" in line]
+    assert len(answer.stderr.strip().splitlines()) == 1, answer.stderr

@@ -1,0 +1,59 @@
+"""`kagent status`: five lines, and an exit code that scripts can rely on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kagent.commands.status import facts
+from kagent.contract.recommendation import State
+
+NOW = 1_760_000_000_000
+
+
+def state(**said: Any) -> State:
+    usual = {
+        "cluster": "main", "version": "1", "time": NOW - 5_000, "status": "watching", "judged": 7,
+        "oldest_progress": NOW - 2_000, "workers": 2,
+    }  # fmt: skip
+    return State.model_validate(usual | said)
+
+
+def test_all_well_is_five_lines_and_0() -> None:
+    told = facts("main", state(), [], NOW)
+
+    assert told["exit_code"] == 0
+    assert list(told["lines"]) == ["kagent", "pipeline", "workers", "groups", "incidents"]
+    assert told["lines"]["kagent"] == "works: main is watched"
+    assert told["lines"]["pipeline"] == "2 s behind the cluster"
+
+
+def test_open_incidents_are_1_and_the_worst_comes_first(rec: Any) -> None:
+    told = facts("main", state(), [rec("a"), rec("b", severity="page")], NOW)
+
+    assert told["exit_code"] == 1
+    assert told["lines"]["incidents"].startswith("2 open: b (rebalance), a (rebalance)")
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (None, "no worker has ever reported: run `kagent up`"),
+        ({"time": NOW - 600_000}, "no worker has reported for 10 min"),
+        ({"status": "blind", "reason": "the pipeline stopped"}, "is blind: the pipeline stopped"),
+        ({"status": "catching_up", "reason": "5 records behind"}, "is catching up: 5 records behind"),
+    ],
+)
+def test_trouble_is_2_and_says_what_to_do_even_if_incidents_are_open(said: Any, words: str, rec: Any) -> None:
+    told = facts("main", None if said is None else state(**said), [rec("a")], NOW)
+
+    assert told["exit_code"] == 2
+    assert words in told["lines"]["kagent"]
+
+
+def test_learning_is_not_taken_for_health() -> None:
+    told = facts("main", state(learning=7, learning_until=None), [], NOW)
+
+    assert "7 groups are still being learned" in told["lines"]["kagent"]
+    assert told["lines"]["groups"] == "0 groups judged, 7 learning, 0 blind"

@@ -1,0 +1,58 @@
+"""lost_data: retention was faster; told for what is certain, and not for what was fetched before it was deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kagent.detect.detectors import data_loss
+from tests.fixtures.findings import FINE, FOUR, LATE, leading
+
+Make = Callable[..., Any]
+BEHIND = {**LATE, "lag": 400_000}
+
+
+def test_commits_below_the_log_start_that_come_again_lost_what_lies_between(group: Make) -> None:
+    taken = {**BEHIND, "start": 9_800_000, "moved": 60}
+    made = group({"t": [taken, *7 * [FINE]]}, FOUR)
+    before = made.look().state
+    model, found = made.looked(trail=before.trail)
+
+    assert leading(found) == "lost_data"
+    assert found[0].evidence["partitions"] == [["t", 0]]
+    assert found[0].evidence["lost"] == 200_250
+    assert found[0].evidence["lost_by_partition"] == [200_250]
+    assert data_loss.reason(model, found[0]).startswith("Retention deleted 200250 records of t-0")
+
+
+def test_each_partition_is_told_with_its_own_loss(group: Make) -> None:
+    one, two = ({**BEHIND, "start": start, "moved": 60} for start in (9_800_000, 9_700_000))
+    made = group({"t": [one, *6 * [FINE], two]}, FOUR)
+    _, found = made.looked(trail=made.look().state.trail)
+
+    assert found[0].evidence["partitions"] == [["t", 0], ["t", 7]]
+    assert found[0].evidence["lost_by_partition"] == [200_250, 100_250]
+
+
+def test_a_client_that_had_fetched_the_records_already_lost_nothing(group: Make) -> None:
+    """It commits beyond the log start, by no more than it can have read since."""
+    made = group({"t": [{**FINE, "start": 9_999_000}, *7 * [FINE]]}, FOUR)
+    _, found = made.looked(trail={"t/0": 9_998_500})
+
+    assert leading(found) == "balanced"
+
+
+def test_a_reset_to_the_end_leaps_over_what_is_lost(group: Make) -> None:
+    made = group({"t": [{**FINE, "start": 9_900_000}, *7 * [FINE]]}, FOUR)
+    _, found = made.looked(trail={"t/0": 9_500_000})
+
+    assert leading(found) == "lost_data"
+    assert found[0].evidence["lost"] == 400_000
+
+
+def test_a_loss_is_told_for_an_hour(group: Make) -> None:
+    made = group({"t": 8 * [FINE]}, FOUR)
+    now = made.observe().now
+
+    assert leading(made.looked(lost={"t/0": (now - 3_000_000, 500)})[1]) == "lost_data"
+    assert leading(made.looked(lost={"t/0": (now - 3_700_000, 500)})[1]) == "balanced"

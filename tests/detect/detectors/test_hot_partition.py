@@ -1,0 +1,36 @@
+"""hot_partition: by its inflow, never by its share of the lag."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kagent.detect.detectors import hot_partition
+from tests.fixtures.findings import CALM, FOUR, HOT, leading
+
+Make = Callable[..., Any]
+
+
+def test_a_partition_that_gets_more_than_any_member_does_is_hot(group: Make) -> None:
+    made = group({"t": [HOT, *7 * [CALM]]}, FOUR)
+    model, found = made.looked(members=made.at_work({"m0": 250}, ["m0"], "hot_partition"))
+
+    assert leading(found) == "hot_partition"
+    assert model.lags.name(found[0].rows[0]) == ("t", 0)
+    assert "no assignment helps" in hot_partition.reason(model, found[0])
+
+
+def test_most_of_the_lag_without_the_inflow_makes_no_partition_hot(group: Make) -> None:
+    most = {"end": 10_000_000, "rate": 120, "lag": 500_000}
+    made = group({"t": [most, {**most, "lag": 10_000, "rate": 150}, *6 * [CALM]]}, FOUR)
+    _, found = made.looked(members=made.at_work({"m0": 250}, ["m0"], "hot_partition"))
+
+    assert "hot_partition" not in {str(f.verdict) for f in found}
+
+
+def test_where_most_members_would_be_needed_for_hot_partitions_there_are_too_few_of_them(group: Make) -> None:
+    made = group({"t": [HOT, CALM, HOT, CALM, HOT, CALM, CALM, CALM]}, FOUR)
+    work = made.at_work({"m0": 250, "m1": 250, "m2": 250}, ["m0"], "under_provisioned")
+    _, found = made.looked(members=work)
+
+    assert "hot_partition" not in {str(f.verdict) for f in found}

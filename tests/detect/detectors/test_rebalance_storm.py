@@ -1,0 +1,57 @@
+"""unstable: members that come back again and again; everybody in turn is a deployment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kagent.detect.detectors import rebalance_storm
+from tests.fixtures.findings import FINE, FOUR, STANDS, leading
+
+Make = Callable[..., Any]
+
+
+def restless(now: int, turns: int = 9) -> dict[str, Any]:
+    return {
+        "generations": tuple((now - 500_000 + n * 60_000 // max(1, turns // 9), n) for n in range(turns)),
+        "restless_since": now - 500_000,
+        "names": tuple(FOUR),
+    }
+
+
+def test_members_that_come_back_again_and_again_are_a_storm_and_everybody_in_turn_a_deployment(
+    group: Make,
+) -> None:
+    made = group({"t": 8 * [FINE]}, FOUR)
+    now = made.observe().now
+    model, found = made.looked(**restless(now), comings={"m1": 4})
+
+    assert leading(found) == "unstable"
+    assert (
+        rebalance_storm.reason(model, found[0])
+        == "The group rebalanced 8 times in 10 min; m1 leaves and rejoins."
+    )
+    assert leading(made.looked(**restless(now), comings=dict.fromkeys(FOUR, 1))[1]) == "balanced"
+
+
+def test_a_deployment_that_does_not_end_is_a_storm_after_two_minutes_a_member(group: Make) -> None:
+    made = group({"t": 8 * [FINE]}, FOUR)
+    now = made.observe().now
+    long = {**restless(now), "restless_since": now - 1_000_000}
+
+    assert leading(made.looked(**long, comings=dict.fromkeys(FOUR, 1))[1]) == "unstable"
+
+
+def test_where_a_partition_stands_through_it_its_record_is_awaited(group: Make) -> None:
+    made = group({"t": [STANDS, *7 * [FINE]]}, FOUR)
+    stands = made.look().state.standing
+    _, found = made.looked(**restless(made.observe().now), comings={"m1": 4}, standing=stands)
+
+    assert leading(found) == "stalled"
+    assert "unstable" not in {str(f.verdict) for f in found}
+
+
+def test_four_generations_are_no_storm(group: Make) -> None:
+    made = group({"t": 8 * [FINE]}, FOUR)
+
+    assert leading(made.looked(**restless(made.observe().now, 4), comings={"m1": 2})[1]) == "balanced"

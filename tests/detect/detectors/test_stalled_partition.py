@@ -1,0 +1,119 @@
+"""stalled: passed over by a member that had time for it; waiting one's turn, priorities and sleep are no evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kagent.detect.detectors import stalled_partition
+from kagent.detect.state import Habit
+from kagent.policy import Policy
+from tests.fixtures.findings import FINE, FOUR, STANDS, leading
+from tests.fixtures.group_builder import NOW
+from tests.fixtures.timeline import Timeline, judged
+
+Make = Callable[..., Any]
+TOPIC = {"t": [STANDS, *7 * [FINE]]}
+
+
+def test_a_partition_that_is_passed_over_for_longer_than_hold_has_a_bad_record(group: Make) -> None:
+    made = group(TOPIC, FOUR)
+    model, found = made.looked(standing=made.stood())
+
+    assert leading(found) == "stalled"
+    assert found[0].evidence["partitions"] == [["t", 0]]
+    assert found[0].evidence["offset"] == int(model.lags.committed[0])
+    assert "most likely a record that cannot be processed" in stalled_partition.reason(model, found[0])
+
+
+def test_that_the_siblings_moved_once_is_no_evidence(group: Make) -> None:
+    assert leading(group(TOPIC, FOUR).looked()[1]) == "balanced"
+
+
+def test_a_longer_pause_that_ended_by_itself_lifts_the_threshold(group: Make) -> None:
+    made = group(TOPIC, FOUR)
+    habits = {"passed_over": Habit(800.0, NOW - 3_600_000)}
+    _, found = made.looked(standing=made.stood(), habits=habits)
+    _, forgotten = made.looked(
+        standing=made.stood(), habits={"passed_over": Habit(800.0, NOW - 8 * 86_400_000)}
+    )
+
+    assert leading(found) == "balanced"
+    assert leading(forgotten) == "stalled"
+
+
+def test_the_only_partition_of_its_topic_beside_other_topics_waits_three_times_as_long(group: Make) -> None:
+    topics = {"t": [STANDS, FINE], "u": [FINE, FINE]}
+    members = {"m0": {"t": [0], "u": [0]}, "m1": {"t": [1], "u": [1]}}
+    made = group(topics, members)
+    stands = {key: replace(c, idle_s=880.0) for key, c in made.look().state.standing.items()}
+
+    assert leading(made.looked(standing=stands)[1]) == "balanced"
+    assert leading(made.looked(Policy(hold=250), standing=stands)[1]) == "stalled"
+
+
+def test_a_group_whose_cadence_nobody_knows_waits_an_hour(group: Make) -> None:
+    made = group(TOPIC, FOUR)
+    model = made.look(standing=made.stood())
+    commits = {"t": replace(model.seen.commits["t"], commits=2)}
+    unknown = replace(model, seen=replace(model.seen, commits=commits))
+
+    assert stalled_partition.limit_s(model, 0) == 300
+    assert stalled_partition.limit_s(unknown, 0) == 3600
+
+
+def test_a_record_at_which_a_second_member_fails_is_to_blame_whatever_the_siblings_do(group: Make) -> None:
+    silent = {**FINE, "lag": 80_000, "moved": 900}
+    made = group({"t": [STANDS, silent, *6 * [FINE]]}, FOUR)
+    clocks = made.look().state.standing
+    moved = {"t/0": replace(clocks["t/0"], handed_over=NOW - 400_000)}
+
+    assert leading(made.looked(standing=moved)[1]) == "stalled"
+    assert leading(made.looked(standing=clocks)[1]) == "balanced"
+
+
+def test_a_record_that_stands_through_three_generations_crashes_its_consumers(group: Make) -> None:
+    made = group(TOPIC, FOUR)
+    clocks = made.look().state.standing
+
+    def after(count: int) -> str:
+        turns = tuple((NOW - 100_000 * n, 9 - n) for n in range(count, 0, -1))
+        return leading(made.looked(standing=clocks, generations=turns)[1])
+
+    assert [after(2), after(3)] == ["balanced", "stalled"]
+
+
+def test_a_partition_that_is_never_served_while_the_others_are_is_told_in_minutes() -> None:
+    held = {"m0": (0, 1, 2), "m1": (3, 4, 5)}
+    world = Timeline([30.0] * 6, held, dict.fromkeys(held, 200.0), stands=frozenset({1}), stands_from=600)
+    found = judged(world, 1200)
+    first = next(at for at, one in enumerate(found) if one.candidate)
+
+    assert {one.verdict for one in found if one.candidate} == {"stalled"}
+    assert 600 + 300 <= first * 10 <= 600 + 420
+
+
+@pytest.mark.parametrize("block", [3000, 15_000])
+def test_a_partition_that_waits_its_turn_behind_a_great_fetch_is_never_blamed(block: int) -> None:
+    """Its member is busy elsewhere: 15,000 records of another partition take 75 s, and it is behind besides."""
+    held = {"m0": (0, 1, 2), "m1": (3, 4, 5)}
+    world = Timeline([80.0, 80, 80, 30, 30, 30], held, dict.fromkeys(held, 200.0), block=block)
+    found = judged(world, 3600)
+
+    assert "stalled" not in {str(f.verdict) for one in found for f in one.findings}
+
+
+def test_after_half_an_hour_of_sleep_whoever_is_served_last_is_not_blamed() -> None:
+    """The siblings are up to date before its turn comes; that alone would have blamed it."""
+
+    def works(second: int) -> float:
+        return 0.0 if second % 3600 < 1800 else 400.0
+
+    held = {"m0": (0, 1, 2), "m1": (3, 4, 5)}
+    world = Timeline([40.0] * 6, held, dict.fromkeys(held, works), block=100_000)
+    found = judged(world, 3 * 3600, tick=30)
+
+    assert {str(f.verdict) for one in found for f in one.findings if f.ripe} <= {"balanced"}

@@ -1,0 +1,101 @@
+"""stuck_member: silent while others go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from kagent.detect.detectors import stuck_member
+from kagent.detect.state import Habit, MemberState
+from tests.fixtures.findings import FINE, FOUR, SILENT, leading
+from tests.fixtures.group_builder import NOW
+from tests.fixtures.timeline import Timeline, judged
+
+Make = Callable[..., Any]
+TOPIC = {"t": [SILENT, SILENT, *6 * [FINE]]}
+
+
+def silent(made: Any, seconds: float, **more: Any) -> dict[str, MemberState]:
+    return {made.roster().names[0]: MemberState(silent_s=seconds, silent_seen=NOW - 2500, **more)}
+
+
+def test_a_member_that_is_silent_for_longer_than_hold_while_others_go_on_is_stuck(group: Make) -> None:
+    made = group(TOPIC, FOUR)
+    model, found = made.looked(members=silent(made, 400.0))
+
+    assert leading(found) == "stuck_member"
+    assert found[0].members == (0,)
+    assert "made no progress" in stuck_member.reason(model, found[0])
+    assert leading(made.looked(members=silent(made, 200.0))[1]) == "balanced"
+
+
+def test_a_longer_silence_that_ended_by_itself_lifts_the_threshold(group: Make) -> None:
+    made = group(TOPIC, FOUR)
+    habits = {"silent": Habit(300.0, NOW - 3_600_000)}
+
+    assert leading(made.looked(members=silent(made, 400.0), habits=habits)[1]) == "balanced"
+    assert leading(made.looked(members=silent(made, 500.0), habits=habits)[1]) == "stuck_member"
+
+
+def test_a_client_without_a_bound_on_its_poll_may_be_silent_for_what_its_backlog_takes(group: Make) -> None:
+    deep = {**SILENT, "lag": 50_000}
+    made = group({"t": [deep, deep, *6 * [FINE]]}, FOUR)
+    model = made.look(members=silent(made, 400.0))
+
+    # 100,000 records at 200 a second, half as much again.
+    assert 700 <= stuck_member.limit_s(model, 0) <= 800
+
+
+def test_a_single_member_is_silent_for_an_hour_before_anything_is_said(group: Make) -> None:
+    made = group({"t": [SILENT]}, {"m0": {"t": [0]}})
+
+    assert stuck_member.limit_s(made.look(), 0) == 3600
+
+
+def test_a_whole_group_at_rest_is_stuck_only_if_it_went_on_for_three_times_as_long(group: Make) -> None:
+    made = group({"t": 8 * [SILENT]}, FOUR)
+
+    def after(seconds: int) -> str:
+        going = NOW - 900_000 - seconds * 1000
+        return leading(made.looked(at_rest_s=890.0, going_since=going)[1])
+
+    assert [after(3600), after(600)] == ["stuck_member", "balanced"]
+
+
+def test_a_rest_that_is_the_groups_habit_is_none(group: Make) -> None:
+    made = group({"t": 8 * [SILENT]}, FOUR)
+    habits = {"rest": Habit(700.0, NOW - 3_600_000)}
+    _, found = made.looked(at_rest_s=890.0, going_since=NOW - 90_000_000, habits=habits)
+
+    assert leading(found) == "balanced"
+
+
+def test_while_the_whole_group_sleeps_nobody_is_silent_and_the_first_to_wake_makes_nobody_stuck() -> None:
+    def sleeps(until: int) -> Callable[[int], float]:
+        return lambda second: 0.0 if 600 < second < until else 400.0
+
+    held = {"m0": (0, 1), "m1": (2, 3)}
+    world = Timeline([40.0] * 4, held, {"m0": sleeps(1800), "m1": sleeps(1900)})
+    found = judged(world, 3000)
+
+    assert {str(f.verdict) for one in found for f in one.findings if f.ripe} <= {"balanced"}
+
+
+def test_a_member_that_hangs_is_told_in_minutes() -> None:
+    held = {"m0": (0, 1), "m1": (2, 3), "m2": (4, 5)}
+    speed: dict[str, Any] = {"m0": lambda second: 0.0 if second > 600 else 200.0, "m1": 200.0, "m2": 200.0}
+    found = judged(Timeline([40.0] * 6, held, speed), 1500)
+    first = next(at for at, one in enumerate(found) if one.candidate)
+
+    assert {one.verdict for one in found if one.candidate} == {"stuck_member"}
+    assert 600 + 300 <= first * 10 <= 600 + 420
+
+
+def test_how_long_it_may_be_silent_hangs_on_how_seldom_it_commits(group: Make) -> None:
+    made = group(TOPIC, FOUR)
+    seldom = silent(made, 400.0, gaps=9 * (300_000,))
+    model = made.look(members=seldom)
+
+    assert stuck_member.limit_s(model, 0) == 900
+    assert stuck_member.limit_s(replace(model, state=replace(model.state, habits={})), 1) == 300

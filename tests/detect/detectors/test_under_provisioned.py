@@ -1,0 +1,62 @@
+"""under_provisioned: no assignment catches up, even for an optimist."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from kagent.detect.detectors import under_provisioned
+from tests.fixtures.findings import CALM, FINE, FOUR, LATE, leading
+
+Make = Callable[..., Any]
+ALL = ("m0", "m1", "m2", "m3")
+
+
+def test_more_inflow_than_all_members_can_do_takes_more_of_them(group: Make) -> None:
+    made = group({"t": 8 * [LATE]}, FOUR)
+    work = made.at_work(dict.fromkeys(ALL, 150), ALL, "under_provisioned")
+    model, found = made.looked(members=work)
+
+    assert leading(found) == "under_provisioned"
+    assert (found[0].evidence["needed"], found[0].evidence["members"]) == (6, 4)
+    assert "It takes 6 members" in under_provisioned.reason(model, found[0])
+
+
+def test_five_equal_partitions_on_four_members_that_do_one_and_a_half_are_too_many(group: Make) -> None:
+    """The inflow is less than the members can do together, but one of them must hold two partitions."""
+    members = {"m0": {"t": [0, 1]}, "m1": {"t": [2]}, "m2": {"t": [3]}, "m3": {"t": [4]}}
+    made = group({"t": [LATE, LATE, *3 * [FINE]]}, members)
+    work = made.at_work({"m0": 150, "m1": 150}, ["m0"], "under_provisioned")
+    _, found = made.looked(members=work)
+
+    assert leading(found) == "under_provisioned"
+
+
+def test_with_as_many_members_as_partitions_partitions_come_first(group: Make) -> None:
+    members = {name: {"t": [at]} for at, name in enumerate(ALL)}
+    made = group({"t": 4 * [LATE]}, members)
+    model, found = made.looked(members=made.at_work(dict.fromkeys(ALL, 75), ALL, "under_provisioned"))
+
+    assert leading(found) == "under_provisioned"
+    assert found[0].evidence["partitions_first"]
+    assert "more partitions, then more members" in under_provisioned.reason(model, found[0])
+
+
+def test_idle_members_beside_one_that_is_saturated_do_not_call_for_more(group: Make) -> None:
+    made = group({"t": [LATE, LATE, *6 * [CALM]]}, FOUR)
+    _, found = made.looked(members=made.at_work({"m0": 190}, ["m0"], "under_provisioned"))
+
+    assert leading(found) != "under_provisioned"
+
+
+def test_three_slow_polls_are_not_enough_to_be_certain(group: Make) -> None:
+    """Few windows give a wide interval; the optimist's end passes."""
+    made = group({"t": 8 * [{**LATE, "lag": 20_000}]}, FOUR)
+    work = made.at_work(dict.fromkeys(ALL, 190), ALL, "under_provisioned")
+    assert leading(made.looked(members=work)[1]) == "under_provisioned"
+    few = {name: replace(m, windows=m.windows[-2:]) for name, m in work.items()}
+    _, found = made.looked(members=few)
+
+    assert leading(found) == "balanced"
+    assert found[0].missing == "unsure"

@@ -1,0 +1,77 @@
+"""What a member can do is measured only where it was certainly busy, and few windows are not certain."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kagent.detect import capacity
+from kagent.detect.state import Window
+
+NOW = 1_700_000_000_000
+
+
+def windows(*rates: float, topic: str = "t") -> list[Window]:
+    return [Window(NOW - 30_000 * at, 30.0, {topic: round(30 * r)}) for at, r in enumerate(reversed(rates))][
+        ::-1
+    ]
+
+
+def test_a_pause_is_one_window_and_no_slow_machine() -> None:
+    found = capacity.estimate(capacity.samples(windows(100, 100, 5, 100, 100), {}, NOW))
+
+    assert found is not None
+    assert found[1] == 100
+
+
+def test_two_windows_that_agree_are_less_certain_than_twelve() -> None:
+    two, twelve = capacity.estimate([100, 100]), capacity.estimate([100] * 12)
+
+    assert two is not None
+    assert twelve is not None
+    assert two[2] - two[0] > 2 * (twelve[2] - twelve[0]) > 0
+
+
+def test_nothing_measured_is_nothing_known() -> None:
+    assert capacity.estimate([]) is None
+
+
+def test_windows_of_the_last_ten_minutes_are_preferred_and_two_hours_are_the_limit() -> None:
+    old = [Window(NOW - 3_600_000 - at, 30.0, {"t": 300}) for at in range(4)]
+    young = windows(100, 100, 100)
+
+    assert capacity.samples([*old, *young], {}, NOW) == [100.0] * 3
+    assert len(capacity.samples([*old, *young[:2]], {}, NOW)) == 3
+    assert capacity.kept([Window(NOW - 7_300_000, 30.0, {})], NOW) == ()
+
+
+def test_costs_of_topics_are_told_apart_with_a_mean_of_one() -> None:
+    rng = np.random.default_rng(1)
+    every = []
+    for _ in range(40):
+        share = rng.uniform(0.1, 0.9)
+        every.append(Window(NOW, 30.0, {"cheap": round(30_000 * share), "dear": round(3000 * (1 - share))}))
+    cost = capacity.costs(every)
+
+    assert sum(cost.values()) / len(cost) == pytest.approx(1.0)
+    assert (
+        cost["dear"] > 2 * cost["cheap"]
+    )  # ten times in truth: the prior of equal costs draws them together
+
+
+def test_with_one_topic_costs_say_nothing() -> None:
+    assert capacity.costs(windows(100, 50)) == {"t": 1.0}
+
+
+def test_who_was_never_busy_is_taken_for_a_usual_one_and_can_do_what_it_keeps_up_with() -> None:
+    found = capacity.of_members([(90.0, 100.0, 110.0), None, None], np.array([50.0, 30.0, 140.0]))
+
+    assert found.measured.tolist() == [True, False, False]
+    assert found.rate.mid.tolist() == [100.0, 100.0, 140.0]
+    assert found.rate.low.tolist() == [90.0, 30.0, 140.0]
+    assert (found.rate.high >= found.rate.mid).all()
+
+
+@pytest.mark.parametrize(("gap", "length"), [(1, 30), (5, 30), (20, 60), (300, 90)])
+def test_a_window_lasts_three_gaps_within_half_a_minute_and_one_and_a_half(gap: float, length: float) -> None:
+    assert capacity.window_length_s(gap, 300) == pytest.approx(length)

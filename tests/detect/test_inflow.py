@@ -1,0 +1,50 @@
+"""The inflow of five minutes: a burst that is over pulls it down at once, one that has just begun does not pull it up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from kagent.detect import inflow
+from kagent.detect.group_model import columns_of
+from kagent.detect.state import JudgeState
+from kagent.policy import Policy
+from tests.fixtures.timeline import Timeline
+
+
+def rates(rate: Callable[[int], float]) -> inflow.Interval:
+    world = Timeline([rate, 10.0], {"m0": (0, 1)}, {"m0": 1000.0})
+    world.run(900)
+    columns = columns_of(world.observe(), JudgeState(first_seen=0), Policy())
+    summed = inflow.summed(columns.rates, columns.owner, 1, np.ones(2))
+    return inflow.estimate(summed)
+
+
+def test_the_inflow_of_a_member_is_that_of_its_partitions_together() -> None:
+    found = rates(lambda second: 100.0)
+
+    assert [float(c[0]) for c in (found.low, found.mid, found.high)] == pytest.approx(
+        [110, 110, 110], rel=0.02
+    )
+
+
+def test_a_burst_that_ended_a_minute_ago_pulls_the_low_end_down() -> None:
+    found = rates(lambda second: 500.0 if 500 < second <= 830 else 50.0)
+
+    assert found.low[0] == pytest.approx(60, rel=0.15)
+    assert found.mid[0] == pytest.approx(510, rel=0.15)
+
+
+def test_a_burst_that_has_just_begun_does_not_raise_the_likeliest_value() -> None:
+    found = rates(lambda second: 500.0 if second > 840 else 50.0)
+
+    assert found.mid[0] == pytest.approx(60, rel=0.15)
+    assert found.high[0] > 300
+
+
+def test_a_short_history_gives_no_rate() -> None:
+    world = Timeline([100.0], {"m0": (0,)}, {"m0": 1000.0})
+    world.run(5)
+    assert columns_of(world.observe(), JudgeState(first_seen=0), Policy()).rates.max() == 0

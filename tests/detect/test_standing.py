@@ -1,0 +1,82 @@
+"""Passed over, idle beside, silent: three clocks that run on commits alone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kagent.detect import standing
+from kagent.detect.state import Habit, Standing
+from tests.fixtures.timeline import Timeline, judged
+
+NOW = 1_700_000_000_000
+HELD = {"m0": (0, 1, 2), "m1": (3, 4, 5)}
+
+
+def clocks(world: Timeline, seconds: int) -> dict[str, Standing]:
+    return dict(judged(world, seconds)[-1].state.standing)
+
+
+def test_a_partition_that_is_never_served_is_passed_over_for_about_as_long_as_it_stands() -> None:
+    world = Timeline([30.0] * 6, HELD, dict.fromkeys(HELD, 200.0), stands=frozenset({1}), stands_from=300)
+    found = clocks(world, 600)
+
+    assert set(found) == {"t/1"}
+    assert 270 <= found["t/1"].passed_over_s <= 300
+
+
+def test_the_only_one_with_records_is_idle_beside_its_siblings() -> None:
+    rates = [0.0, 30.0, 0.0, 30.0, 30.0, 30.0]
+    world = Timeline(rates, HELD, dict.fromkeys(HELD, 200.0), stands=frozenset({1}), stands_from=300)
+    found = clocks(world, 600)
+
+    assert found["t/1"].idle_s == pytest.approx(295, abs=15)
+
+
+def test_a_partition_that_waits_its_turn_is_passed_over_for_no_longer_than_a_turn() -> None:
+    """Every fetch of 8,000 records takes 40 s; whoever waits for two of them was never skipped."""
+    world = Timeline([80.0, 80, 80, 20, 20, 20], HELD, dict.fromkeys(HELD, 200.0), block=8000)
+    longest = max(
+        (c.passed_over_s for one in judged(world, 1800) for c in one.state.standing.values()), default=0.0
+    )
+
+    assert longest < 60
+
+
+def test_progress_is_a_rise_of_the_least_of_the_last_three_offsets() -> None:
+    """A client that retries a bad record commits one ahead and back for ever."""
+    world = Timeline([30.0] * 6, HELD, dict.fromkeys(HELD, 200.0), stands=frozenset({1}), stands_from=300)
+    state = None
+    for turn in range(120):
+        if world.second > 300:
+            world.position[1] += 1 if turn % 2 else -1
+        state = judged(world, 10, state)[-1].state
+
+    assert state is not None
+    assert state.standing["t/1"].passed_over_s > 600
+
+
+@given(st.floats(0, 1000), st.integers(0, 10**6), st.floats(1, 600))
+def test_silence_grows_by_no_more_than_one_gap_at_a_time(before: float, moved: int, cap: float) -> None:
+    after = standing.silence(before, NOW, NOW + moved, NOW - 5000, cap)
+
+    assert before <= after <= before + cap
+
+
+def test_a_pause_is_learned_when_it_is_the_longest_and_forgotten_after_a_week() -> None:
+    habits = standing.learned({}, "silent", 90.0, NOW)
+
+    assert standing.habit(habits, "silent", NOW) == 90
+    assert standing.learned(habits, "silent", 80.0, NOW) is habits
+    assert standing.learned({}, "silent", 59.0, NOW) == {}
+    assert standing.habit(habits, "silent", NOW + 8 * 86_400_000) == 0
+    assert standing.habit({"silent": Habit(90.0, NOW)}, "idle", NOW) == 0
+
+
+def test_another_holder_ends_what_the_siblings_of_the_first_have_shown() -> None:
+    clock = Standing(5, 6, 300.0, 100.0, 9)
+
+    handed = standing.handed_over(clock, 10)
+    assert (handed.since, handed.turn, handed.passed_over_s, handed.idle_s) == (5, 0, 0.0, 0.0)
+    assert handed.handed_over == 10

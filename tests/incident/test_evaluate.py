@@ -1,0 +1,160 @@
+"""From a look at a group to a message: what opens, what the coordinator may contradict, and what stays as it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kagent.contract.recommendation import ActionType, Status
+from kagent.incident.evaluate import Judgement, confirm, judge
+from kagent.incident.suppression import REASONS
+from kagent.lag.observation import Mute
+from kagent.policy import Policy
+from tests.fixtures.timeline import Timeline, judged
+
+HELD = {"m0": (0, 1), "m1": (2, 3), "m2": (4, 5)}
+
+
+def skewed() -> Timeline:
+    """m0 gets 300 records/s of the 220 that it can do; the others have room."""
+    return Timeline([150.0, 150, 50, 50, 50, 50], HELD, dict.fromkeys(HELD, 220.0))
+
+
+def ripe() -> tuple[Timeline, Judgement]:
+    world = skewed()
+    found = judged(world, 600)[-1]
+    assert found.candidate is not None
+    return world, found
+
+
+def test_the_same_candidate_stays_until_somebody_answers() -> None:
+    candidates = [one.candidate for one in judged(skewed(), 900) if one.candidate]
+
+    assert len(candidates) > 20
+    assert len({c.id for c in candidates}) == 1
+
+
+@pytest.mark.parametrize(
+    ("policy", "reason"),
+    [
+        (Policy(min_behind=10**6), None),
+        (Policy(evidence=100), "evidence"),
+        (Policy(settle=10**9), None),
+        (Policy(ignore=True), "ignored"),
+    ],
+)
+def test_each_setting_alone_keeps_it_silent(policy: Policy, reason: str | None) -> None:
+    found = judged(skewed(), 900, policy=policy)
+
+    assert not any(one.candidate for one in found)
+    assert found[-1].suppressed_by == reason
+
+
+def test_a_hold_of_days_keeps_it_silent() -> None:
+    assert not any(one.candidate for one in judged(skewed(), 900, policy=Policy(hold=10**6)))
+
+
+def test_a_cooldown_and_a_mute_keep_it_silent_and_say_so() -> None:
+    world, found = ripe()
+    seen = replace(world.observe(), now=world.now + 1)
+
+    cooling = judge(seen, replace(found.state, cooldown_until=world.now + 10**6), Policy())
+    muted = judge(replace(seen, mute=Mute(world.now + 10**6)), found.state, Policy())
+    over = judge(replace(seen, mute=Mute(world.now)), found.state, Policy())
+
+    assert [one.suppressed_by for one in (cooling, muted, over)] == ["cooldown", "muted", None]
+    assert over.candidate is not None
+
+
+def test_a_group_that_rebalances_is_not_judged_by_its_spread() -> None:
+    world, found = ripe()
+    seen = world.observe()
+    assert seen.roster is not None
+    moving = replace(seen, now=seen.now + 1, roster=replace(seen.roster, state="PreparingRebalance"))
+
+    assert judge(moving, found.state, Policy()).suppressed_by == "not_stable"
+
+
+def test_every_reason_is_told_in_words() -> None:
+    said = {one.suppressed_by for one in judged(skewed(), 600) if one.suppressed_by}
+
+    assert said
+    assert said <= REASONS.keys()
+
+
+def test_one_answer_of_the_coordinator_opens_it_under_the_candidates_id() -> None:
+    world, found = ripe()
+    assert found.candidate is not None
+
+    opened = confirm(found.candidate, world.observe(), found.state, Policy())
+
+    assert [m.status for m in opened.messages] == [Status.OPEN]
+    assert opened.messages[0].id == found.candidate.id
+    assert opened.state.incident is not None
+    assert opened.messages[0].moves
+    again = confirm(found.candidate, world.observe(), opened.state, Policy())
+    assert (again.rejected_by, again.messages) == ("already_open", ())
+
+
+def test_what_the_coordinator_contradicts_is_not_published_and_its_evidence_stands() -> None:
+    world, found = ripe()
+    candidate, seen = found.candidate, world.observe()
+    assert candidate is not None
+    assert seen.roster is not None
+    other = replace(skewed(), held={"m0": (0, 2), "m1": (1, 3), "m2": (4, 5)}).observe().roster
+    even = Timeline([50.0] * 6, HELD, dict.fromkeys(HELD, 220.0))
+    even.run(600)
+    answers: dict[str, Any] = {
+        "not_stable": replace(seen, roster=replace(seen.roster, state="PreparingRebalance")),
+        "assignment_changed": replace(seen, roster=other),
+        "not_confirmed": even.observe(),
+        "blind": replace(seen, blind="no progress"),
+    }
+
+    for reason, answer in answers.items():
+        rejected = confirm(candidate, answer, found.state, Policy())
+        assert (rejected.rejected_by, rejected.messages) == (reason, ())
+        assert rejected.state is found.state
+
+
+def test_a_healthy_group_leaves_its_row_alone() -> None:
+    found = judged(Timeline([50.0] * 6, HELD, dict.fromkeys(HELD, 220.0)), 900)
+
+    assert found[-1].state is found[-2].state
+
+
+def test_a_tick_that_comes_twice_changes_nothing() -> None:
+    world, found = ripe()
+
+    assert judge(world.observe(), found.state, Policy()).state is found.state
+
+
+LITERAL = Policy(min_behind=0, hold=0, settle=0, cooldown=0)
+
+
+def test_the_literal_policy_reports_every_crossing_of_the_threshold_once() -> None:
+    """A burst of two minutes on one partition, three times: it drains by itself each time."""
+
+    def bursts(second: int) -> float:
+        return 500.0 if second > 600 and second % 900 < 120 else 50.0
+
+    world = Timeline([bursts, 50, 50, 50, 50, 50], HELD, dict.fromkeys(HELD, 220.0))
+    state, messages = None, []
+    for _ in range(330):
+        found = judged(world, 10, state, LITERAL)[-1]
+        messages += found.messages
+        if found.candidate is not None:
+            found = confirm(found.candidate, world.observe(), found.state, LITERAL)
+            messages += found.messages
+        state = found.state
+
+    opened = [m for m in messages if m.status is Status.OPEN]
+    assert len(opened) == 3
+    assert len([m for m in messages if m.status is Status.RESOLVED]) == 3
+    assert {str(m.verdict) for m in opened} == {"rebalance"}
+    waits = [
+        m for m in messages if m.evidence.get("drains_in_s") is not None and m.status is not Status.RESOLVED
+    ]
+    assert all(m.actions[0].type is ActionType.WAIT for m in waits)

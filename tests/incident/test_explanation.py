@@ -1,0 +1,49 @@
+"""kagent explain: how much evidence there is, how much is needed, what would add, and why nothing is said."""
+
+from __future__ import annotations
+
+import orjson
+
+from kagent.incident.explanation import explain, lines, look_at
+from kagent.policy import Policy
+from tests.fixtures.timeline import Timeline, judged
+
+HELD = {"m0": (0, 1), "m1": (2, 3), "m2": (4, 5)}
+
+
+def story_after(seconds: int, hot: float = 150.0, policy: Policy | None = None) -> dict[str, object]:
+    world = Timeline([hot, hot, 50, 50, 50, 50], HELD, dict.fromkeys(HELD, 220.0))
+    found = judged(world, seconds, policy=policy)[-1]
+    return explain(found, look_at(found, world.observe(), found.state, policy or Policy()))
+
+
+def test_before_it_is_ripe_it_tells_what_is_missing_and_what_adds() -> None:
+    story = story_after(320, policy=Policy(evidence=4))
+    said = "\n".join(lines(story))
+
+    assert story["verdict"] == "balanced"
+    assert "Not reported: there is not enough evidence yet" in said
+    assert "s of 240 s; what adds: commits in which the member is late and getting later" in said
+    assert "m0/h: 2 partitions" in said
+
+
+def test_when_it_is_ripe_it_says_what_to_do() -> None:
+    story = story_after(700)
+
+    assert story["verdict"] == "rebalance"
+    assert "never catches up as it is" in str(story["reason"])
+    assert any(line.startswith("  ideal plan: ") for line in lines(story))
+
+
+def test_of_a_healthy_group_it_says_so() -> None:
+    story = story_after(600, hot=50.0)
+
+    assert (story["verdict"], story["reason"], story["not_opened"]) == (
+        "balanced",
+        "No member is late.",
+        None,
+    )
+
+
+def test_the_story_is_plain_json() -> None:
+    assert orjson.loads(orjson.dumps(story_after(700)))["group"] == "g"

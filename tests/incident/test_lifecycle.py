@@ -1,0 +1,101 @@
+"""One id from first to last: stale, told again, followed, resolved."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from kagent.contract.recommendation import Recommendation, Status
+from kagent.detect.state import JudgeState
+from kagent.incident.evaluate import confirm, judge
+from kagent.incident.lifecycle import expired
+from kagent.policy import Policy
+from tests.fixtures.timeline import Timeline, judged
+
+HELD = {"m0": (0, 1), "m1": (2, 3), "m2": (4, 5)}
+
+
+def opened(**more: Any) -> tuple[Timeline, JudgeState, Recommendation]:
+    """A group whose first member gets too much, with its incident open after ten minutes."""
+    world = Timeline([150.0, 150, 50, 50, 50, 50], HELD, {**dict.fromkeys(HELD, 220.0), **more})
+    found = judged(world, 600)[-1]
+    assert found.candidate is not None
+    now_open = confirm(found.candidate, world.observe(), found.state, Policy())
+    return world, now_open.state, now_open.messages[0]
+
+
+def test_blindness_marks_it_stale_once_after_a_minute_and_sight_for_a_minute_takes_it_back() -> None:
+    world, state, first = opened()
+    blind = judged(world, 120, state, blind=lambda second: True)
+    said = [m for one in blind for m in one.messages]
+    back = judged(world, 120, blind[-1].state)
+    again = [m for one in back for m in one.messages]
+
+    assert [(m.id, m.status, m.stale) for m in said] == [(first.id, Status.UPDATED, True)]
+    assert [(m.id, m.stale) for m in again][:1] == [(first.id, False)]
+
+
+def test_a_pipeline_that_is_late_now_and_then_is_no_news() -> None:
+    world, state, _ = opened()
+    found = judged(world, 600, state, blind=lambda second: second % 60 < 20)
+
+    assert [m for one in found for m in one.messages if m.stale] == []
+
+
+def test_a_backlog_that_is_gone_resolves_it_once_and_begins_a_cooldown() -> None:
+    world, state, first = opened(m0=lambda second: 220.0 if second < 700 else 2000.0)
+    found = judged(world, 900, state)
+    said = [m for one in found for m in one.messages]
+
+    assert [(m.id, m.status, str(m.resolution)) for m in said if m.status is Status.RESOLVED] == [
+        (first.id, Status.RESOLVED, "drained")
+    ]
+    last = found[-1].state
+    assert last.incident is None
+    assert last.cooldown_until > world.now
+    assert last.track["opened"] == last.track["drained"] == 1
+
+
+def test_the_plan_in_effect_is_followed_and_the_drain_is_measured() -> None:
+    world, state, first = opened()
+    held: dict[str, list[int]] = {name: list(ps) for name, ps in HELD.items()}
+    for move in first.moves:
+        name = next(n for n in held if move.partition in held[n])
+        held[name].remove(move.partition)
+        held[move.to.split("/")[0]].append(move.partition)
+    world.held = {name: tuple(ps) for name, ps in held.items()}
+    world.at = dict.fromkeys(held, 0)
+    said = [m for one in judged(world, 2400, state) for m in one.messages]
+
+    assert said[0].status is Status.SUPERSEDED
+    assert (said[-1].status, str(said[-1].resolution)) == (Status.RESOLVED, "followed")
+    assert {m.id for m in said} == {first.id}
+    assert said[-1].outcome is not None
+    assert said[-1].outcome.measured_drain_s is not None
+
+
+def test_an_unchanged_incident_is_told_again_once_a_day() -> None:
+    world, state, _ = opened()
+    seen = world.observe()
+    day = judge(replace(seen, now=seen.now + 86_400_001, as_of=seen.as_of), state, Policy())
+
+    assert [m.status for m in day.messages] in ([Status.OPEN], [Status.UPDATED])
+
+
+def test_a_group_that_is_gone_expires_with_its_last_message() -> None:
+    _, state, first = opened()
+    after, message = expired(state, 1_800_000_000_000)
+
+    assert message is not None
+    assert (message.id, str(message.resolution)) == (first.id, "expired")
+    assert after.incident is None
+    assert expired(after, 1) == (after, None)
+
+
+def test_a_group_that_nobody_sees_for_a_day_expires() -> None:
+    world, state, _ = opened()
+    seen = world.observe("no progress")
+    once = judge(replace(seen, now=seen.now + 1000), state, Policy())
+    later = judge(replace(seen, now=seen.now + 86_402_000), once.state, Policy())
+
+    assert [str(m.resolution) for m in later.messages] == ["expired"]

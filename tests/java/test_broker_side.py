@@ -1,0 +1,115 @@
+"""On a real broker, groups of the new protocol take kagent's plan and keep it; `kagent apply` makes them take it now."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import orjson
+import pytest
+from click.testing import CliRunner
+
+from kagent.apply.attempts import Attempts
+from kagent.apply.checks import CannotApply
+from kagent.apply.run import Applier
+from kagent.cli import root
+from kagent.follow.asking import Asking, May
+from kagent.group_key import group_key
+from kagent.settings import Topics
+
+pytestmark = pytest.mark.kafka
+PARTITIONS = 6
+
+
+@contextmanager
+def polling(stage: Any) -> Iterator[None]:
+    """The members poll while the block runs."""
+    done = threading.Event()
+
+    def poll() -> None:
+        while not done.is_set():
+            stage.poll()
+
+    thread = threading.Thread(target=poll)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join(10)
+
+
+def skewed(stage: Any) -> tuple[Any, Any]:
+    """What the members hold, and a plan that uniform would never give: one member has nothing."""
+    stage.topic(PARTITIONS)
+    stage.join(3)
+    before = stage.settled(3, PARTITIONS)
+    first, second, third = sorted(before)
+    return before, {first: before[first] | before[second], second: frozenset(), third: before[third]}
+
+
+def apply(stage: Any, *options: str) -> Any:
+    return CliRunner().invoke(root, ["--bootstrap", stage.bootstrap, "apply", stage.name, *options])
+
+
+def test_a_group_takes_its_plan_to_the_letter_keeps_it_and_is_not_moved_twice(stage: Any) -> None:
+    before, after = skewed(stage)
+    stage.advise(before, after)
+    with polling(stage):
+        done = apply(stage, "--yes", "--json")
+        assert done.exit_code == 0, done.output
+        report = json.loads(done.output)
+        again = apply(stage, "--yes")
+    assert report["applied"] is True
+    assert all(row["after_s"] < 15 for row in report["members"])
+    assert stage.settled(3, PARTITIONS) == after
+    assert again.exit_code != 0
+
+
+def test_a_muted_group_and_one_with_other_counts_are_refused_with_the_reason(stage: Any) -> None:
+    before, after = skewed(stage)
+    applier = Applier(stage.cluster, stage.cluster, "main", stage.name, Topics())
+    with pytest.raises(CannotApply) as nothing:
+        applier.check()
+    assert nothing.value.reason == "nothing_open"
+    stage.advise(before, after)
+    assert applier.check().wanted == after
+    stage.write("kagent-mutes", orjson.dumps({"until": 2**53}))
+    with pytest.raises(CannotApply) as muted:
+        applier.check()
+    assert muted.value.reason == "muted"
+    stage.write("kagent-mutes", None)
+    stage.advise(before, after, topic_ids={stage.name: "AAAAAAAAAAAAAAAAAAAAAQ"})
+    with pytest.raises(CannotApply) as other:
+        applier.check()
+    assert other.value.reason == "other_topic"
+
+
+def test_a_group_without_the_assignor_is_told_how_to_get_it(stage: Any) -> None:
+    stage.topic(PARTITIONS)
+    stage.join(1, **{"group.remote.assignor": "uniform"})
+    stage.settled(1, PARTITIONS)
+    done = apply(stage, "--yes")
+    assert "kagent assignor" in str(done.exception or done.output)
+
+
+def test_the_limit_holds_across_processes_and_latches_until_it_is_reset(stage: Any) -> None:
+    key, now = group_key("main", stage.name), [1_000_000.0]
+
+    def attempts() -> Attempts:
+        return Attempts(stage.cluster, Topics(), key, "somebody", clock=lambda: now[0])
+
+    asking = Asking()
+    taken = []
+    for _ in range(3):
+        taken.append((attempts().claim(asking), attempts().claim(asking)))
+        now[0] += asking.cooldown + 1
+    assert taken == [(May.ASK, May.WAIT)] * 3
+    assert attempts().claim(asking) is May.LATCH
+    now[0] += 3 * 24 * 3600
+    assert attempts().claim(asking) is May.LATCH
+    attempts().reset()
+    assert attempts().claim(asking) is May.ASK

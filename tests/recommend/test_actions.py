@@ -1,0 +1,141 @@
+"""For each kind of group the right action leads, and nothing infeasible is put first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kagent.contract.recommendation import Status
+from kagent.policy import Policy
+from kagent.recommend.render import Diagnosis, compose, diagnose, severity
+from tests.fixtures.findings import CALM, FINE, HOT, LATE, SILENT, STANDS
+
+Make = Callable[..., Any]
+HALVES = {"m0": {"t": [0, 1, 2, 3]}, "m1": {"t": [4, 5, 6, 7]}}
+UNEVEN = {"t": [HOT, HOT, CALM, CALM, *4 * [CALM]]}
+KINDS: dict[str, tuple[dict[str, Any], set[str]]] = {
+    "classic_java": ({}, {"follow_plan"}),
+    "classic_librdkafka": ({"library": "librdkafka"}, {"follow_plan"}),
+    "classic_python": ({"library": "python"}, set()),
+    "consumer": ({"type": "consumer", "protocol": "uniform"}, {"follow_plan"}),
+    "connect": ({"name": "connect-sink", "client": "connector-consumer-sink"}, {"follow_plan"}),
+    "faust": ({"protocol": "faust", "library": "faust"}, {"switch_assignor", "follow_plan"}),
+    "streams": ({"protocol": "stream"}, {"switch_assignor", "follow_plan"}),
+}
+
+
+def told(made: Any, policy: Policy | None = None, **state: Any) -> Diagnosis:
+    """What is said of the leading finding; m0 does 500 records/s and gets 700."""
+    known = {"members": made.at_work({"m0": 500, "m1": 500}, ["m0"]), **state}
+    model, found = made.looked(policy, **known)
+    return diagnose(model, found[0])
+
+
+def said(made: Diagnosis) -> list[tuple[str, str]]:
+    return [(str(a.type), a.feasible) for a in made.actions]
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_what_can_be_done_about_the_spread_hangs_on_the_kind(group: Make, kind: str) -> None:
+    more, never = KINDS[kind]
+    made = told(group(UNEVEN, HALVES, **more))
+
+    assert str(made.model.kind) == kind
+    if made.model.by_member:
+        assert str(made.verdict) == "rebalance"
+    assert said(made)[0][1] != "no"
+    assert not never & {name for name, feasible in said(made) if feasible == "yes"}
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("trouble", ["record", "member", "transaction", "loss"])
+def test_whatever_is_the_matter_with_whatever_kind_its_own_remedy_leads(
+    group: Make, kind: str, trouble: str
+) -> None:
+    more, _ = KINDS[kind]
+    held = {**STANDS, "committed": 9_909_750, "stable": 9_909_750}
+    held.pop("lag")
+    parts, leading = {
+        "record": ([STANDS, *7 * [FINE]], "skip_or_fix_record"),
+        "member": ([*4 * [SILENT], *4 * [FINE]], "restart_member"),
+        "transaction": ([held, *7 * [FINE]], "abort_transaction"),
+        "loss": ([{**LATE, "start": 9_950_000, "moved": 60}, *7 * [FINE]], "reset_or_accept_loss"),
+    }[trouble]
+    made = group({"t": parts}, HALVES, **more)
+    name = made.roster().names[0]
+    state = made.look().state
+    silent = {name: state.members[name]} if name in state.members else {}
+    if trouble == "member":
+        silent = {n: type(m)(silent_s=800.0, silent_seen=m.silent_seen) for n, m in silent.items()}
+    stands = made.stood() if trouble == "record" else {}
+    model, found = made.looked(members=silent, standing=stands, trail=state.trail)
+
+    diagnosis = diagnose(model, found[0])
+
+    assert found[0].ripe
+    assert said(diagnosis)[0] == (leading, "yes")
+
+
+@pytest.mark.parametrize(
+    ("more", "missing"),
+    [
+        ({"library": "librdkafka"}, {"sticky", "lag", "lag-global", "fair"}),
+        ({"library": "python"}, {"cooperative-sticky"}),
+        ({"type": "consumer"}, {"range", "sticky", "cooperative-sticky"}),
+    ],
+)
+def test_a_strategy_that_the_library_lacks_is_never_called_feasible(
+    group: Make, more: dict[str, Any], missing: set[str]
+) -> None:
+    message = compose(told(group(UNEVEN, HALVES, **more)), "i", 0, Status.OPEN)
+
+    assert not missing & {a.strategy for a in message.alternatives if a.feasible == "yes"}
+    assert not missing & {a.params.get("strategy") for a in message.actions}
+
+
+def test_what_the_group_uses_already_is_never_advised(group: Make) -> None:
+    for protocol in ("range", "roundrobin", "sticky"):
+        made = told(group(UNEVEN, HALVES, protocol=protocol))
+        assert protocol not in {a.params.get("strategy") for a in made.actions}
+
+
+def test_a_group_that_follows_kagent_is_told_to_follow(group: Make) -> None:
+    made = told(group(UNEVEN, HALVES, library="python", protocol="kagent-follow"))
+
+    assert said(made)[0] == ("follow_plan", "yes")
+    assert made.actions[0].gain["now"] is None
+    assert (made.actions[0].gain["after"] or 0) > 0
+
+
+def test_groups_that_keep_state_get_no_moves(group: Make) -> None:
+    made = told(group(UNEVEN, HALVES, library="python", protocol="kagent-follow"), Policy(stateful=True))
+
+    assert not {("follow_plan", "yes"), ("switch_assignor", "yes")} & set(said(made))
+
+
+def test_where_nothing_feasible_helps_the_severity_is_info(group: Make) -> None:
+    made = group({"t": [HOT, CALM]}, {"m0": {"t": [0]}, "m1": {"t": [1]}})
+    hot = told(made, members=made.at_work({"m0": 250}, ["m0"], "hot_partition"))
+
+    assert str(hot.verdict) == "hot_partition"
+    assert severity(hot) == "info"
+    assert said(hot)[0] == ("add_partitions_or_rekey", "unknown")
+
+
+def test_the_settings_severity_wins_and_a_standstill_pages_only_when_it_is_late(group: Make) -> None:
+    assert severity(told(group(UNEVEN, HALVES), Policy(severity={"rebalance": "page"}))) == "page"
+    made = group({"t": [STANDS, *7 * [FINE]]}, HALVES)
+    state: dict[str, Any] = {"members": {}, "standing": made.stood()}
+
+    assert severity(told(made, **state)) == "page"
+    assert severity(told(made, Policy(page_behind=5000), **state)) == "ticket"
+
+
+def test_the_whole_group_at_rest_names_nobody_to_restart_first(group: Make) -> None:
+    made = group({"t": 8 * [SILENT]}, HALVES)
+    whole = told(made, members={}, at_rest_s=890.0, going_since=0)
+
+    assert str(whole.verdict) == "stuck_member"
+    assert whole.finding.evidence["whole_group"]

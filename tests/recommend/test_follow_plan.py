@@ -1,0 +1,48 @@
+"""`follow_plan` is feasible where kagent's assignor runs, says how it is carried out, and names topics as a broker does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kagent.contract.recommendation import Action, ActionType, Recommendation, Status
+from kagent.recommend.render import compose, diagnose
+
+LATE = {"end": 10_000_000, "rate": 100.0, "lag": 400_000, "age": 1, "moved": 1}
+FINE = {"end": 10_000_000, "rate": 100.0, "lag": 0, "age": 1, "moved": 1}
+SKEWED = {"t": [LATE] * 4 + [FINE] * 4}
+HALVES = {"m0": {"t": [0, 1, 2, 3]}, "m1": {"t": [4, 5, 6, 7]}}
+ID = "srXqDBVKTVGu5o8K6EONgg"
+
+
+def message(group: Any, **more: Any) -> Recommendation:
+    model, found = group(SKEWED, HALVES, ids={"t": (ID, ID)}, **more).looked()
+    return compose(diagnose(model, found[0]), "i", 0, Status.OPEN)
+
+
+def follow(made: Recommendation) -> Action:
+    return next(action for action in made.actions if action.type is ActionType.FOLLOW_PLAN)
+
+
+def test_a_kip_848_group_on_kagents_assignor_is_told_to_apply(group: Any) -> None:
+    made = message(group, type="consumer", protocol="kagent")
+    assert made.actions[0].type is ActionType.FOLLOW_PLAN
+    assert made.actions[0].feasible == "yes"
+    assert "kagent apply orders" in made.actions[0].how
+
+
+def test_one_on_the_brokers_default_is_told_how_to_find_out(group: Any) -> None:
+    action = follow(message(group, type="consumer", protocol=None))
+    assert action.feasible == "unknown"
+    assert "kagent assignor" in action.how
+    assert "--describe --state" in (action.reason or "")
+
+
+def test_a_java_group_on_kagents_assignor_is_told_to_follow(group: Any) -> None:
+    assert follow(message(group, protocol="kagent")).feasible == "yes"
+    assert follow(message(group, protocol="range")).feasible == "no"
+
+
+def test_only_recommendations_about_kip_848_groups_have_topic_ids(group: Any) -> None:
+    """A broker's assignor knows topics by their ids alone; other messages stay as short as they were."""
+    assert message(group, type="consumer", protocol="kagent").topic_ids == {"t": ID}
+    assert message(group).topic_ids == {}

@@ -1,0 +1,108 @@
+"""A group that carries out what it is told: each kind of action changes the world as it should."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kagent.contract.recommendation import Action, ActionType, Basis, Move, Recommendation
+from kagent.simulator.events import happen
+from kagent.simulator.following import carry_out, predicted_s
+from kagent.simulator.scenario import parse
+from kagent.simulator.truth import late, lateness
+from kagent.simulator.world import World, begin, step
+
+HANG = {"at": 0, "do": "hang", "member": "m0"}
+SLOW = {"at": 0, "do": "speed", "member": "m0", "value": 0.2}
+HOT = {"at": 0, "do": "inflow", "topic": "t", "partition": 0, "factor": 12}
+TWO_HOT = {"at": 0, "do": "inflow", "topic": "t", "partition": [0, 1], "factor": 6}
+FEW = {"at": 0, "do": "inflow", "topic": "t", "factor": 6}
+POISON = {"at": 0, "do": "poison", "topic": "t", "partition": 0}
+OPEN = {"at": 0, "do": "transaction", "topic": "t", "partition": 0}
+
+
+def group(event: dict[str, Any]) -> World:
+    """Two groups of two members, in trouble for five minutes."""
+    topics = {"t": {"partitions": 4, "inflow": 16, "cost": 0.03}}
+    world = begin(
+        parse({"name": "g", "topics": topics, "members": 2, "clients": {"family": "java"}, "hours": 1}),
+        (1, 2),
+    )
+    happen(world, event)
+    run(world, 300)
+    return world
+
+
+def run(world: World, seconds: int) -> None:
+    for _ in range(seconds):
+        step(world, 1.0)
+
+
+def message(kind: ActionType, moves: tuple[Move, ...] = (), **params: Any) -> Recommendation:
+    """A message whose first action cannot be done; the second is this one."""
+    no = Action(type=ActionType.NONE, how="-", feasible="no")
+    action = Action(type=kind, how="-", feasible="yes", params=params, gain={"after": 120.0})
+    return Recommendation.model_construct(
+        actions=[no, action], moves=list(moves), basis=Basis.model_construct()
+    )
+
+
+PLAN = (Move.model_validate({"topic": "t", "partition": 1, "from": "g-m0/10.0.0.1", "to": "g-m1/10.0.0.1"}),)
+
+
+@pytest.mark.parametrize(
+    ("event", "told"),
+    [
+        (HANG, message(ActionType.RESTART_MEMBER, member="g-m0/10.0.0.1")),
+        (SLOW, message(ActionType.RESTART_MEMBER, member="g-m0/10.0.0.1")),
+        (TWO_HOT, message(ActionType.FOLLOW_PLAN, PLAN)),
+        (TWO_HOT, message(ActionType.SWITCH_ASSIGNOR, strategy="roundrobin")),
+        (HOT, message(ActionType.ADD_PARTITIONS_OR_REKEY, topic="t")),
+        (FEW, message(ActionType.SET_MEMBER_COUNT, members=4)),
+        (POISON, message(ActionType.SKIP_OR_FIX_RECORD, topic="t", partition=0)),
+        (OPEN, message(ActionType.ABORT_TRANSACTION, topic="t")),
+    ],
+    ids=["restart", "replace", "plan", "switch", "rekey", "members", "skip", "abort"],
+)
+def test_the_right_action_lets_a_group_catch_up_that_would_not_by_itself(
+    event: dict[str, Any], told: Recommendation
+) -> None:
+    world = group(event)
+    assert late(world, 30.0).all()
+
+    carry_out(world, 0, told)
+    run(world, 1200)
+
+    assert predicted_s(told) == 120.0
+    assert late(world, 30.0).tolist() == [False, True]
+
+
+def test_to_wait_changes_nothing() -> None:
+    world = group(HANG)
+    before = world.owner.copy()
+
+    carry_out(world, 0, message(ActionType.WAIT))
+
+    assert (world.owner == before).all()
+    assert world.hung.any()
+
+
+def test_lateness_is_the_time_since_the_logs_ended_where_the_latest_member_is() -> None:
+    topics = {"t": {"partitions": 4, "inflow": 16, "cost": 0.03, "noise": 0}}
+    hung = parse(
+        {
+            "topics": topics,
+            "members": 2,
+            "clients": {"family": "java"},
+            "world": {"remember_all": True},
+            "hours": 1,
+        }
+    )
+    world = begin(hung, (1, 2))
+    run(world, 100)
+    happen(world, HANG)
+    run(world, 700)
+
+    assert np.allclose(lateness(world), 700, atol=12)

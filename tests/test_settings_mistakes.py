@@ -1,0 +1,229 @@
+"""Every mistake in the settings is named at once, with its line or variable and a suggestion where one is near."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from kagent import policy
+from kagent.cli import root
+from kagent.commands.reference import DOCS, PAGES
+from kagent.commands.settings import json_schema
+from kagent.errors import SettingsError
+from kagent.settings import load, loaded_from
+
+MISTAKES = [
+    ("clusters: {main: {bootstrap: 5}}", "clusters.main.bootstrap: must be a text"),
+    ("clusters: {main: {bootstrap: 'a:1', securty: {}}}", "did you mean security?"),
+    ("clusters: {'b d': {bootstrap: 'a:1'}}", "no name for a cluster"),
+    ("clusters: {main: {}}", "clusters.main.bootstrap: is missing"),
+    ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SASL-SSL}}}", "did you mean SASL_SSL?"),
+    ("clusters: {main: {bootstrap: 'a:1', security: {mechanism: SCRAM-SHA-521}}}", "did you mean SCRAM-SHA-512?"),
+    ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SASL_SSL}}}", "needs username"),
+    ("clusters: [a]", "clusters: must hold names and values"),
+    ("hom: main", "did you mean home?"),
+    ("{clusters: {main: {bootstrap: 'a:1'}}, home: mian}", "did you mean main?"),
+    ("topics: {prefx: a}", "did you mean prefix?"),
+    ("topics: {partitions: 0}", "topics.partitions: must be at least 1, not 0"),
+    ("topics: {partitions: 51}", "must be at most 50"),
+    ("topics: {replication: three}", "must be a whole number, not 'three'"),
+    ("pipeline: {triger: 5}", "did you mean trigger?"),
+    ("pipeline: {trigger: soon}", "must be a duration such as"),
+    ("pipeline: {trigger: 0s}", "must be above 0"),
+    ("pipeline: {master: locl}", "must be local[n], spark://"),
+    ("pipeline: {driver_memory: 1 gig}", "such as 512m or 2g"),
+    ("pipeline: {metrics_port: 99999}", "must be at most 65535"),
+    ("pipeline: 5", "pipeline: must hold names and values"),
+    ("worker: {tick: -5}", "worker.tick: must be above 0"),
+    ("worker: {web_port: http}", "worker.web_port: must be a whole number"),
+    ("worker: {store: rocksdb}", "must begin with memory:// or rocksdb://"),
+    ("worker: {max_groups: 1.5}", "must be a whole number, not 1.5"),
+    ("policy: {treshold: 2}", "policy.treshold: there is no setting treshold; did you mean threshold?"),
+    ("policy: {threshold: 1}", "policy.threshold: must be above 1"),
+    ("policy: {lower_threshold: 2}", "must not be above threshold (1.5)"),
+    ("policy: {min_gain: 1.5}", "must be below 1"),
+    ("policy: {max_moves: 0}", "must be at least 1"),
+    ("policy: {cooldown: 5x}", "policy.cooldown: must be a duration"),
+    ("policy: {kind: kafka_stream}", "policy.kind: must be classic_java"),
+    ("policy: {severity: {rebalanse: page}}", "did you mean rebalance?"),
+    ("policy: {severity: {stalled: pager}}", "did you mean page?"),
+    ("policy: {runbook_url: wiki}", "must be an http:// or https:// URL"),
+    ("policy: {stateful: maybe}", "must be true or false, not 'maybe'"),
+    ("policy: {reset_policy: latst}", "did you mean latest?"),
+    ("policy: {labels: [a]}", "policy.labels: must hold names and values"),
+    ("groups: [{match: '/(/'}]", "groups[0].match: '/(/' is no regular expression"),
+    ("groups: [{owner: b}]", "groups[0].match: is missing"),
+    ("groups: [{match: 'a*', min_behnd: 5}]", "did you mean min_behind?"),
+    ("groups: [{match: 'a*', threshold: 1.1}]", "lower_threshold: must not be above threshold (1.1)"),
+    ("groups: {match: a}", "groups: must be a list"),
+    ("ignore: ['a', '/[/']", "ignore[1]: '/[/' is no regular expression"),
+    ("redact: [hosts]", "did you mean host?"),
+    ("alert: {destinations: {pd: {type: pagerdty}}}", "did you mean pagerduty?"),
+    ("alert: {destinations: {am: {type: alertmanager, url: 'http://far.example'}}}", "plain http"),
+    ("alert: {destinations: {wh: {type: webhook}}}", "needs either url or url_file"),
+    ("alert: {destinations: {x: {url: a}}}", "type is missing"),
+    ("alert: {destinations: {a/b: {type: apprise, url: x}}}", "must not hold a slash"),
+    ("alert: {destinations: {x: {type: apprise, url: x, only: {verdicts: [stald]}}}}", "did you mean stalled?"),
+    ("alert: {destinations: {x: {type: apprise, url: x, only: {groups: ['/*/']}}}}", "no regular expression"),
+    ("home: a\nhome: b", "home: is given twice (first at line"),
+]  # fmt: skip
+
+
+def settings(*arguments: str, file: Path | None = None) -> Result:
+    config = ["--config", str(file)] if file else []
+    return CliRunner().invoke(root, [*config, "settings", *arguments])
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Any:
+    def write(text: str) -> Path:
+        file = tmp_path / "kagent.yaml"
+        file.write_text(text)
+        return file
+
+    return write
+
+
+@pytest.mark.parametrize(("text", "said"), MISTAKES, ids=[text[:60] for text, _ in MISTAKES])
+def test_a_mistake_is_named_with_its_line_and_what_was_meant(text: str, said: str, written: Any) -> None:
+    file = written(f"# a comment\n\n{text}\n")
+
+    with pytest.raises(SettingsError) as error:
+        load(file)
+
+    line = 4 if "\n" in text else 3
+    assert str(error.value).startswith(f"The settings are wrong: {file}:{line}: ")
+    assert said in str(error.value)
+
+
+def test_forty_mistakes_in_one_file_are_forty_lines(written: Any) -> None:
+    entries = "".join(f"  - {{match: 'a{n}', treshold: {n}}}\n" for n in range(40))
+
+    with pytest.raises(SettingsError) as error:
+        load(written(f"groups:\n{entries}"))
+
+    first, *lines = str(error.value).splitlines()
+    assert first == "The settings have 40 mistakes:"
+    assert [f"kagent.yaml:{n}: groups[{n - 2}].treshold:" in lines[n - 2] for n in range(2, 42)] == [
+        True
+    ] * 40
+    assert all("did you mean threshold?" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        (
+            "KAGENT_BOTSTRAP",
+            "a:1",
+            "KAGENT_BOTSTRAP: there is no such variable; did you mean KAGENT_BOOTSTRAP?",
+        ),
+        ("KAGENT_POLICY__THRESHHOLD", "2", "did you mean threshold?"),
+        (
+            "KAGENT_PIPELINE__TRIGGER",
+            "soon",
+            "KAGENT_PIPELINE__TRIGGER: pipeline.trigger: must be a duration",
+        ),
+        ("KAGENT_WORKR__TICK", "2", "did you mean KAGENT_WORKER__TICK?"),
+        ("KAGENT_GROUPS", "orders", "KAGENT_GROUPS: must hold JSON"),
+    ],
+)
+def test_a_mistake_in_a_variable_is_named_by_the_variable(
+    variable: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+
+    with pytest.raises(SettingsError) as error:
+        load()
+
+    assert said in str(error.value)
+
+
+def test_what_kubernetes_sets_for_a_service_named_kagent_is_no_mistake(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in (
+        "KAGENT_SERVICE_HOST",
+        "KAGENT_PORT",
+        "KAGENT_PORT_6066_TCP_ADDR",
+        "KAGENT_WORKER_SERVICE_PORT_HTTP",
+    ):
+        monkeypatch.setenv(name, "10.0.0.1")
+
+    assert load().clusters == {}
+
+
+def test_durations_have_units_in_the_file_and_in_variables(
+    written: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAGENT_POLICY__COOLDOWN", "2h")
+    found = load(written("policy: {min_behind: 5m, settle: 30}\nworker: {keep_resolved_hours: 7d}\n"))
+
+    policy = found.policy.model_dump()
+    assert (policy["min_behind"], policy["settle"], policy["cooldown"]) == (300, 30, 7200)
+    assert found.worker.keep_resolved_hours == 168
+
+
+def test_a_setting_of_an_older_kagent_is_read_with_a_note(
+    written: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(policy.RETIRED, "patience", "kagent no longer waits; remove it")
+    loaded = loaded_from(written("policy:\n  patience: 3\ngroups:\n  - {match: a, patience: 4}\n"))
+
+    assert [note.split(": ", 1)[1] for note in loaded.notes] == [
+        "the setting patience has no effect: kagent no longer waits; remove it."
+    ] * 2
+    assert [note.split(": ")[0].rsplit(":")[-1] for note in loaded.notes] == ["2", "4"]
+
+
+def test_what_is_in_effect_is_printed_with_its_source(written: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAGENT_WORKER__TICK", "5s")
+    file = written("policy:\n  threshold: 2\ngroups:\n  - {match: 'a*', owner: me}\n")
+    answer = settings(file=file)
+
+    assert f"  threshold: 2.0  # {file}:2\n" in answer.output
+    assert "  tick: 5.0  # KAGENT_WORKER__TICK\n" in answer.output
+    assert "  lower_threshold: 1.25  # default\n" in answer.output
+    assert f"- {{owner: me, match: a*}}  # {file}:4\n" in answer.output
+    shown = yaml.safe_load(answer.output)
+    assert (shown["policy"]["threshold"], shown["groups"]) == (2.0, [{"match": "a*", "owner": "me"}])
+
+
+def test_check_says_in_one_line_that_all_is_right(written: Any) -> None:
+    file = written("policy: {threshold: 2}\n")
+
+    assert settings("--check", file=file).output == f"The settings are right ({file}).\n"
+
+
+def test_the_schema_takes_the_guides_and_refuses_typos() -> None:
+    schema = json.loads(settings("--schema").output)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    good = {"policy": {"min_behind": "5m"}, "groups": [{"match": "a", "threshold": 2}]}
+    jsonschema.validate(good, schema)
+
+    for bad in (
+        {"polcy": {}},
+        {"policy": {"treshold": 2}},
+        {"groups": [{}]},
+        {"policy": {"min_behind": "5x"}},
+    ):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(bad, schema)
+
+
+def test_the_schema_needs_nothing_but_itself() -> None:
+    refs = [part.split('"')[0] for part in json.dumps(json_schema()).split('"$ref": "')[1:]]
+
+    assert refs
+    assert all(ref.removeprefix("#/$defs/") in json_schema()["$defs"] for ref in refs)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_made_from_the_code_is_current(page: str) -> None:
+    assert (DOCS / page).read_text(encoding="utf-8") == PAGES[page](), "run `make docs`"

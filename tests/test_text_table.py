@@ -1,0 +1,52 @@
+"""Tables fit: what is important stays, what is not goes first, and nothing is wider than asked."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from kagent.text_table import Column, fitted, lines, shortened
+
+COLUMNS = (
+    Column("group", "GROUP", least=10),
+    Column("lag", "LAG", right=True),
+    Column("owner", "OWNER", rank=2, least=6),
+    Column("note", "NOTE", rank=1, least=8, keep="start"),
+)
+ROW = {"group": "g" * 60, "lag": "1,234", "owner": "team-payments", "note": "muted until 21:40"}
+
+
+@pytest.mark.parametrize(
+    ("width", "kept"),
+    [(None, ["group", "lag", "owner", "note"]), (40, ["group", "lag", "owner", "note"]), (30, ["group", "lag", "note"]), (18, ["group", "lag"])],
+)  # fmt: skip
+def test_the_least_important_column_goes_first(width: int | None, kept: list[str]) -> None:
+    assert [column.key for column, _ in fitted(COLUMNS, [ROW], width)] == kept
+
+
+def test_a_column_without_content_is_left_out_unless_it_always_stays() -> None:
+    assert [c.key for c, _ in fitted(COLUMNS, [{"group": "a", "owner": ""}], None)] == ["group", "lag"]
+
+
+def test_a_name_is_shortened_in_its_middle_and_a_sentence_at_its_end() -> None:
+    assert shortened("orders-processor-eu-west-1", 12) == "orders-…st-1"
+    assert shortened("Restart the consumer", 12, "start") == "Restart the…"
+    assert shortened("short", 12) == "short"
+
+
+@given(
+    st.lists(st.text(st.characters(exclude_categories=("Cc", "Cs", "Cf", "Mn", "Me", "Zl", "Zp")), max_size=80), min_size=4, max_size=4),
+    st.integers(12, 200),
+)  # fmt: skip
+def test_no_line_is_wider_than_asked(texts: list[str], width: int) -> None:
+    row = dict(zip(("group", "lag", "owner", "note"), texts, strict=True))
+
+    assert all(cell_len(line) <= width for line in lines(COLUMNS, [row], width))
+
+
+def test_numbers_stand_at_the_right() -> None:
+    rows = [{"group": "a", "lag": "5"}, {"group": "b", "lag": "1000"}]
+
+    assert list(lines(COLUMNS[:2], rows)) == ["GROUP   LAG", "a         5", "b      1000"]

@@ -1,0 +1,368 @@
+"""The page in a real Chromium, shown by a real worker's web application (``make browser`` installs what this needs)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shutil
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import ClientSession, web
+from aiohttp.test_utils import TestServer
+from click.testing import CliRunner
+from playwright.async_api import Browser, Page, async_playwright, expect
+
+from kagent.cli import root
+from tests.worker.http.scene import Load, Scene, made
+
+pytestmark = [pytest.mark.slow]
+
+ROOT = Path(__file__).parents[3]
+AXE = ROOT / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PATIENCE_MS = 30_000
+EVIL = '<img src="http://evil.example/x" onerror="alert(1)">\u202egro\x1b[2J'
+LONG = "l" * 10_000
+
+
+@pytest.fixture(autouse=True)
+def address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """kagent.app makes its app when it is imported, as Faust wants it, and that needs a cluster."""
+    monkeypatch.setenv("KAGENT_BOOTSTRAP", "unused:1")
+    expect.set_options(timeout=PATIENCE_MS)
+
+
+def loads() -> list[Load]:
+    """A skewed group, one with a partition that stands still, healthy ones, and names that nobody would wish for."""
+    skewed = [270.0 if p < 6 else 40.0 for p in range(24)]
+    return [
+        Load("orders", 4, [*skewed[:2], 560.0, *skewed[3:]]),
+        Load("payments", 3, [30.0] * 9, stuck=4),
+        Load("reports", 2, [5.0, 3.0]),
+        Load(EVIL, 2, [1.0, 2.0]),
+        Load(LONG, 1, [1.0]),
+    ]
+
+
+async def watched(groups: list[Load], minutes: float = 20, **more: Any) -> Scene:
+    scene = made(groups, minutes, **more)
+    for _ in range(int(minutes * 6)):
+        await scene.step()
+    return scene
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Browser]:
+    chromium = shutil.which("chromium")
+    assert chromium, "there is no chromium: run make browser"
+    async with async_playwright() as playwright:
+        yield await playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+
+
+@pytest.fixture
+async def serve() -> AsyncIterator[Callable[..., Any]]:
+    """Serves a scene's worker; the answer is its address."""
+    async with AsyncExitStack() as stack:
+
+        async def open_(scene: Scene) -> TestServer:
+            from kagent.app import wire
+
+            app = wire(scene.worker)
+            app.finalize()
+            app.web.init_server()
+            stack.push_async_callback(app.http_client.close)
+            return await stack.enter_async_context(TestServer(app.web.web_app))
+
+        yield open_
+
+
+@pytest.fixture
+async def look(browser: Browser) -> Callable[..., Any]:
+    """Opens a page; what it says on the console, and whom else it asks, ends up in ``page.strange``."""
+
+    async def open_(url: Any, width: int = 1280, height: int = 900, **options: Any) -> Page:
+        context = await browser.new_context(viewport={"width": width, "height": height}, **options)
+        page = await context.new_page()
+        strange: list[str] = []
+        page.strange = strange  # type: ignore[attr-defined]
+        page.on("pageerror", lambda error: strange.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: strange.append(f"dialog: {dialog.message}"))
+        page.on("console", lambda m: strange.append(m.text) if "Content Security Policy" in m.text else None)
+        host = str(url).split("/")[2]
+        page.on("request", lambda r: strange.append(f"asked {r.url}") if host not in r.url else None)
+        await page.goto(str(url))
+        return page
+
+    return open_
+
+
+async def test_from_the_first_page_to_what_to_do(serve: Any, look: Any) -> None:
+    server = await serve(await watched(loads()))
+    page = await look(server.make_url("/"))
+
+    await expect(page.get_by_text("2 incidents open")).to_be_visible()
+    await expect(page.get_by_text("5 groups judged")).to_be_visible()
+    await page.get_by_role("link", name="orders", exact=True).click()
+    await expect(page.get_by_role("heading", name="Recommendation")).to_be_visible()
+    await expect(page.locator(".recommendation .reason")).to_contain_text("orders-1 holds")
+    await expect(page.locator(".action").first).to_contain_text("can be done")
+    await expect(page.locator(".map-row")).to_have_count(4)
+    await expect(page.locator(".map-row").first).to_contain_text("orders-1")
+    await expect(page.locator(".arrows path.tip").first).to_be_visible()
+    await expect(page.locator(".chart canvas")).to_have_count(4)
+    await expect(page.locator(".timeline")).to_contain_text("opened")
+    widths = await page.locator(".fill").evaluate_all("all => all.map(e => parseFloat(e.style.width))")
+    await page.get_by_label("after the moves").check()
+    await page.wait_for_function(
+        "n => parseFloat(document.querySelector('.fill').style.width) < n", arg=widths[0]
+    )
+    assert page.strange == []
+
+
+async def test_the_groups_are_searched_and_filtered_and_the_view_is_an_address(serve: Any, look: Any) -> None:
+    server = await serve(await watched(loads()))
+    page = await look(server.make_url("/ui/groups"))
+
+    rows = page.locator("table.groups tbody tr")
+    await expect(rows).to_have_count(5)
+    await expect(rows.nth(0)).to_contain_text("payments")  # its oldest record has waited longest
+    await expect(rows.nth(1)).to_contain_text("orders")
+    await page.get_by_label("Search").fill("REP")
+    await expect(rows).to_have_count(1)
+    await page.get_by_label("Search").fill("")
+    await page.get_by_label("Verdict").select_option("stalled")
+    await expect(rows).to_have_count(1)
+    await expect(rows).to_contain_text("payments")
+    again = await look(page.url)
+    await expect(again.locator("table.groups tbody tr")).to_have_count(1)
+
+
+async def test_a_stalled_partition_is_marked_where_it_is(serve: Any, look: Any) -> None:
+    server = await serve(await watched(loads()))
+    page = await look(server.make_url("/ui/group?cluster=main&group=payments"))
+
+    await expect(page.locator(".map-row").first).to_contain_text("payments-2")
+    await expect(page.locator(".piece", has_text="■").first).to_have_attribute(
+        "title", re.compile("payments-topic-4.*no progress")
+    )
+    await page.get_by_role("button", name="Copy the command").click()
+    await expect(page.get_by_role("button", name="Copied")).to_be_visible()
+
+
+async def test_hostile_names_are_text_and_nothing_else(serve: Any, look: Any) -> None:
+    server = await serve(await watched(loads(), 3))
+    page = await look(server.make_url("/ui/groups"))
+
+    link = page.get_by_role("link", name='<img src="http://evil.example/x"')
+    await expect(link).to_contain_text("\\u202egro\\x1b[2J")
+    await link.click()
+    await expect(page.locator("h1")).to_contain_text("onerror")
+    await expect(page.locator(".map-row")).to_have_count(2)
+    assert await page.locator("main img").count() == 0
+    await page.goto(str(server.make_url("/ui/groups")))
+    shown = await page.get_by_role("link", name="lllll").inner_text()
+    assert len(shown) == 255
+    assert page.strange == []
+
+
+async def test_calm_and_blind_cannot_be_mistaken_for_each_other(serve: Any, look: Any) -> None:
+    scene = await watched([Load("reports", 2, [5.0, 3.0])], 5)
+    server = await serve(scene)
+    page = await look(server.make_url("/"))
+    await expect(page.get_by_text("Nothing is open")).to_be_visible()
+    await expect(page.get_by_text("1 group judged. No member is behind")).to_be_visible()
+    assert await page.get_by_role("alert").count() == 0
+
+    scene.heard = False
+    for _ in range(30):
+        await scene.step()
+
+    await expect(page.get_by_role("alert")).to_contain_text("Blind on main")
+    await expect(page.get_by_role("alert")).to_contain_text("kagent pipeline")
+    await expect(page.get_by_text("Nothing is open")).to_have_count(0)
+    await page.get_by_role("link", name="Groups").click()
+    await expect(page.locator("table.groups tbody tr")).to_contain_text("blind")
+    await expect(page.get_by_role("alert")).to_contain_text("Blind on main")
+
+
+async def test_a_finding_comes_to_the_screen_by_itself(serve: Any, look: Any) -> None:
+    scene = await watched(loads()[:1], 2.5)
+    server = await serve(scene)
+    page = await look(server.make_url("/"))
+    await expect(page.get_by_text("1 group judged")).to_be_visible()
+
+    while not scene.sent:
+        await scene.step()
+
+    await expect(page.get_by_text("1 incident open")).to_be_visible()
+
+
+async def test_a_worker_that_dies_is_seen_and_the_last_answer_is_dated(serve: Any, look: Any) -> None:
+    server = await serve(await watched(loads(), 3))
+    page = await look(server.make_url("/"))
+    await expect(page.get_by_text("5 groups judged")).to_be_visible()
+
+    await server.close()
+
+    await expect(page.get_by_role("alert")).to_contain_text("does not answer")
+    await expect(page.get_by_role("alert")).to_contain_text("as of")
+    await expect(page.get_by_text("5 groups judged")).to_be_visible()
+
+
+async def test_behind_a_proxy_with_a_path_prefix_everything_is_found(serve: Any, look: Any) -> None:
+    server = await serve(await watched(loads()))
+    async with ClientSession() as session, AsyncExitStack() as stack:
+
+        async def passed(request: web.Request) -> web.Response:
+            url = server.make_url("/" + request.raw_path.removeprefix("/ops/kagent/"))
+            async with session.get(url, headers={"Accept": request.headers.get("Accept", "")}) as answer:
+                kept = ("Content-Type", "Content-Security-Policy", "ETag")
+                headers = {name: answer.headers[name] for name in kept if name in answer.headers}
+                return web.Response(status=answer.status, body=await answer.read(), headers=headers)
+
+        application = web.Application()
+        application.router.add_get("/ops/kagent/{rest:.*}", passed)
+        proxy = await stack.enter_async_context(TestServer(application))
+        for path in ("/ops/kagent/", "/ops/kagent/ui/groups"):
+            page = await look(proxy.make_url(path))
+            await page.get_by_role("link", name="orders", exact=True).click()
+            await expect(page.locator(".map-row")).to_have_count(4)
+            assert "/ops/kagent/ui/group?" in page.url
+            await page.reload()
+            await expect(page.locator(".map-row")).to_have_count(4)
+            await page.go_back()
+            await expect(page.get_by_role("link", name="orders", exact=True)).to_be_visible()
+            assert page.strange == []
+
+
+async def test_with_a_token_the_page_asks_for_it(serve: Any, look: Any) -> None:
+    server = await serve(await watched(loads(), 3, worker={"http": {"login": "token", "token": "s3cret"}}))
+    page = await look(server.make_url("/"))
+
+    await page.get_by_label("Token").fill("s3cret")
+    await page.keyboard.press("Enter")
+
+    await expect(page.get_by_text("5 groups judged")).to_be_visible()
+    await page.reload()
+    await expect(page.get_by_text("5 groups judged")).to_be_visible()
+
+
+async def test_the_keyboard_alone_leads_everywhere(serve: Any, look: Any) -> None:
+    server = await serve(await watched(loads()))
+    page = await look(server.make_url("/"))
+    await expect(page.get_by_text("2 incidents open")).to_be_visible()
+
+    await page.keyboard.press("Tab")
+    await expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    focused = "document.activeElement.textContent.trim()"
+    for _ in range(20):
+        await page.keyboard.press("Tab")
+        if await page.evaluate(focused) == "orders":
+            break
+    await page.keyboard.press("Enter")
+
+    await expect(page.locator("h1")).to_have_text("orders")
+    assert await page.evaluate("document.activeElement.id") == "main"
+
+
+VIEWS = ("/", "/ui/groups", "/ui/group?cluster=main&group=orders", "/ui/group?cluster=main&group=payments")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_nobody_is_kept_out(serve: Any, look: Any, scheme: str) -> None:
+    """axe-core finds nothing, at 380 px, on a desk and at 200 %, and nothing has to be scrolled sideways."""
+    assert AXE.exists(), "axe-core is not there: run make browser"
+    server = await serve(await watched(loads()))
+    for width in (380, 640, 1280):  # 640 is a screen of 1280 at 200 %
+        page = await look(server.make_url("/"), width, color_scheme=scheme)
+        for view in VIEWS:
+            await page.goto(str(server.make_url(view)))
+            await page.locator("main section, main table").first.wait_for()
+            await page.evaluate(
+                "() => { for (const d of document.querySelectorAll('details')) d.open = true; }"
+            )
+            await page.evaluate(AXE.read_text())
+            found = await page.evaluate("axe.run()")
+            broken = [(v["id"], [n["html"][:200] for n in v["nodes"][:3]]) for v in found["violations"]]
+            assert broken == [], (view, width)
+            assert await page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, (
+                view,
+                width,
+            )
+        await page.context.close()
+
+
+def skewed(cast: Any) -> None:
+    """A running group, one of whose members holds most of the lag."""
+    cast.topic("whatif", 6)
+    cast.produce("whatif", {0: 300, 1: 280, 2: 200, 3: 10, 4: 10, 5: 10})
+    members = [cast.join("whatif-group", ["whatif"], **{"client.id": name}) for name in ("one", "two")]
+    cast.settle("whatif-group", *members)
+    for consumer in members:
+        held = consumer.assignment()
+        for part in held:
+            part.offset = 0
+        consumer.commit(offsets=held, asynchronous=False)
+
+
+@pytest.mark.kafka
+async def test_the_slider_answers_as_kagent_plan_does(serve: Any, look: Any, cast: Any) -> None:
+    await asyncio.to_thread(skewed, cast)
+    scene = made([Load("whatif-group", 2, [1.0] * 6)], 3, bootstrap=cast.bootstrap)
+    for _ in range(18):
+        await scene.step()
+    server = await serve(scene)
+    page = await look(server.make_url("/ui/group?cluster=main&group=whatif-group"))
+
+    async with page.expect_response(re.compile("what-if")) as first:
+        await page.get_by_role("button", name="Try moves").click()
+    whole = await (await first.value).json()
+    arguments = ["--bootstrap", cast.bootstrap, "plan", "--group", "whatif-group", "--json"]
+    live = await asyncio.to_thread(CliRunner().invoke, root, arguments)
+    assert whole["plan"] == json.loads(live.stdout)
+    assert len(whole["plan"]["frontier"]) > 1
+
+    slider = page.get_by_role("slider", name="Moves")
+    for moves, _ in whole["plan"]["frontier"]:
+        if moves == len(whole["plan"]["moves"]):
+            continue
+        async with page.expect_response(re.compile("what-if")) as asked:
+            await slider.fill(str(moves))
+        said = await (await asked.value).json()
+        line, bound = json.dumps(said["line"]), ["--max-moves", str(moves)]
+        planned = await asyncio.to_thread(CliRunner().invoke, root, ["plan", "--json", *bound], input=line)
+        assert said["plan"] == json.loads(planned.stdout)
+        await expect(page.locator(".verdict")).to_contain_text(f"{len(said['plan']['moves'])} move")
+    async with page.expect_response(re.compile("what-if")):
+        await page.get_by_role("button", name="One member more").click()
+    await expect(page.locator(".bench .map-row")).to_have_count(3)
+    await page.get_by_label("Assignment by").select_option("roundrobin")
+    await expect(page.locator(".verdict")).to_be_visible()
+    assert page.strange == []
+
+
+async def test_the_picture_in_the_readme_can_be_taken(serve: Any, look: Any, tmp_path: Path) -> None:
+    scene = await watched([*loads()[:3], *(Load(f"service-{n}", 2, [n + 1.0] * 4) for n in range(20))])
+    server = await serve(scene)
+    page = await look(server.make_url("/ui/group?cluster=main&group=orders"), 1280, 1500)
+    await expect(page.locator(".chart canvas")).to_have_count(4)
+    await expect(page.locator(".map-row")).to_have_count(4)
+    target = Path(os.environ.get("KAGENT_SCREENSHOT", tmp_path / "page.png"))
+
+    await page.screenshot(path=target)
+
+    assert await asyncio.to_thread(os.path.getsize, target) > 20_000

@@ -46,7 +46,7 @@ def tables() -> Any:
 
 
 def desk(rows: Any = None, sent: list[tuple[str, bytes | None]] | None = None) -> Desk:
-    async def publish(key: str, value: bytes | None) -> None:
+    def publish(partition: int, key: str, value: bytes | None, on_delivery: Any) -> None:
         if sent is not None:
             sent.append((key, value))
 
@@ -148,7 +148,7 @@ async def test_what_many_groups_of_one_topic_have_in_common_is_published_once_an
             (entry, Candidate("main", f"g{n}", f"id{n}", "rebalance", NOW, "digest", topics=("orders",)))
         )
 
-    await worker._correlate(0, found, NOW)
+    worker._correlate(0, found, NOW)
 
     assert [key for key, _ in sent] == ["main/<topic orders>"]
     assert desk(rows).recent["main"].open == worker.recent["main"].open
@@ -168,16 +168,16 @@ async def test_a_common_incident_that_could_not_be_published_is_published_at_the
         )
     publish = worker.publish
 
-    async def broken(key: str, value: bytes | None) -> None:
+    def broken(*_: Any) -> None:
         raise KafkaError("the broker is away")
 
     worker.publish = broken
     with pytest.raises(KafkaError):
-        await worker._correlate(0, found, NOW)
+        worker._correlate(0, found, NOW)
     assert worker.recent.get("main", Recent()) == Recent()
 
     worker.publish = publish
-    await worker._correlate(0, found, NOW)
+    worker._correlate(0, found, NOW)
     assert [key for key, _ in sent] == ["main/<topic orders>"]
 
 

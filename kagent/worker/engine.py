@@ -85,6 +85,8 @@ class Desk:
     mutes: dict[str, Mute] = field(default_factory=dict)
     mute_patterns: dict[str, MuteRecord] = field(default_factory=dict)
     published: dict[str, Recommendation] = field(default_factory=dict)
+    revisions: dict[str, int] = field(default_factory=dict)
+    """Key → revision of the latest message under it."""
     summaries: dict[tuple[str, int], Summary] = field(default_factory=dict)
     refused: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(what, reason) → records that were not let in."""
@@ -312,6 +314,9 @@ class Desk:
 
     def adopt(self, partition: int, published: Mapping[str, Any]) -> None:
         """What the recommendations topic says of this partition's groups, where the rows know less."""
+        for key, message in published.items():
+            if isinstance(message, Recommendation):
+                self.revisions[key] = max(message.revision, self.revisions.get(key, 0))
         for key, entry in self.index.entries(partition).items():
             message = published.get(key)
             if not isinstance(message, Recommendation):
@@ -422,7 +427,8 @@ class Desk:
             found = self.session.correlate(cluster, mine, self._population(cluster), at)
             try:
                 for message in found.messages:
-                    self.publish(partition, group_key(cluster, message.group), to_bytes(message), None)
+                    key = group_key(cluster, message.group)
+                    self.publish(partition, key, to_bytes(self._numbered(key, message)), None)
             except BaseException:  # not published, so not to be remembered as published
                 self.session.recent[cluster] = before
                 raise
@@ -605,13 +611,17 @@ class Desk:
 
     def _say(self, partition: int, entry: Entry, messages: Iterable[Recommendation]) -> None:
         for made in messages:
-            message, began = self.redaction.checked(made), self.now
+            message, began = self._numbered(entry.key, self.redaction.checked(made)), self.now
             delivered = partial(self._delivered, began, message.as_of)
             self.publish(partition, entry.key, to_bytes(message), delivered)
             self.published[entry.key] = message
             self.live.said(partition, entry.key, message)
             self.counts[f"said_{message.status.value}"] += 1
             log.info("%s %s: %s", message.status.value, entry.key, message.reason)
+
+    def _numbered(self, key: str, message: Recommendation) -> Recommendation:
+        self.revisions[key] = self.revisions.get(key, 0) + 1
+        return message.model_copy(update={"revision": self.revisions[key]})
 
     def _delivered(self, began: int, as_of: int) -> None:
         self.delays.add("publish", self.now - began)
@@ -650,6 +660,7 @@ class Desk:
             if message is not None and message.status is Status.RESOLVED and message.as_of < limit:
                 self.publish(partition, key, None, None)
                 del self.published[key]
+                self.revisions.pop(key, None)
 
     def summarised(self, summary: Summary) -> None:
         """A summary of a worker, ours or another's; only the owner of partition 0 hears them."""

@@ -181,6 +181,29 @@ async def test_a_common_incident_that_could_not_be_published_is_published_at_the
     assert [key for key, _ in sent] == ["main/<topic orders>"]
 
 
+def test_revisions_increase_under_a_key_and_go_on_after_a_restart() -> None:
+    sent: list[tuple[str, bytes | None]] = []
+    worker = desk(None, sent)
+    worker.take(0, 0, event("g", [commit(1, 5, 1)]))
+    worker.adopt(0, {"main/g": recommendation("g", revision=7)})
+    entry = worker.index.entries(0)["main/g"]
+
+    worker._say(0, entry, [recommendation("g"), recommendation("g")])
+
+    assert [from_bytes(value or b"").revision for _, value in sent] == [8, 9]  # type: ignore[union-attr]
+
+
+def test_what_was_put_and_not_committed_counts_as_not_published() -> None:
+    worker = desk()
+    worker.take(0, 0, event("g", [commit(1, 5, 1)]))
+    worker._say(0, worker.index.entries(0)["main/g"], [recommendation("g")])
+    assert set(worker.published) == {"main/g"}
+
+    worker.load([0], {0: 1})  # a rebalance: what waited is dropped, the tables hold what was committed
+
+    assert worker.published == {}
+
+
 def test_a_state_is_in_no_row_before_its_message_is_published() -> None:
     worker = desk()
     worker.take(0, 0, event("g", [commit(0, 1, 1)]))
@@ -316,7 +339,7 @@ def test_a_resolved_message_closes_the_row_that_did_not_hear_of_it() -> None:
     assert state.incident is None
 
 
-def recommendation(group: str) -> Recommendation:
+def recommendation(group: str, revision: int = 0) -> Recommendation:
     return Recommendation(
         id="i1",
         cluster="main",
@@ -332,6 +355,7 @@ def recommendation(group: str) -> Recommendation:
         valid_until=NOW,
         skew=Skew(now=2.0),
         basis=Basis(generation=1, digest="d"),
+        revision=revision,
     )
 
 

@@ -1,4 +1,4 @@
-"""A worker that stood still while another took its partitions over leaves no row that a reader can see."""
+"""A worker that stood still while another took its partitions over leaves nothing that a reader can see."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from confluent_kafka import Producer
 from kagent.contract.events import Beat, GroupEvent, TopicOffsets, encode
 from kagent.embedded.broker import free_port
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.flaky(reruns=0)]
-GROUPS = 40
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+GROUPS = 20
+LONGER_THAN_THE_SESSION_S = 18.0
 
 
 class Load:
-    """Commits of all groups, as fast as they are taken, each newer than the one before."""
+    """Commits of all groups, twice a second, each newer than the one before."""
 
     def __init__(self, running: Any) -> None:
         config = {"bootstrap.servers": running.broker.bootstrap, "linger.ms": 5}
@@ -64,7 +65,7 @@ def running(kagent: Callable[..., Any]) -> Any:
 def load(running: Any) -> Iterator[Load]:
     made = Load(running)
     try:
-        running.eventually("both workers watch", lambda: both_watch(running, 0.0), 180)
+        running.eventually("both workers watch", lambda: both_watch(running, 0.0), 240)
         yield made
     finally:
         made.stop()
@@ -85,24 +86,22 @@ def committed_rows(running: Any) -> dict[str, list[int]]:
     return found
 
 
-def pid(running: Any, name: str) -> int:
-    return int(running.processes[name].pid)
-
-
-@pytest.mark.parametrize("seconds", [20])
-def test_a_worker_that_stood_still_overwrites_nothing(running: Any, load: Load, seconds: float) -> None:
-    os.kill(pid(running, "worker"), signal.SIGSTOP)
-    time.sleep(seconds)  # the length of the standstill is what is tested
+def test_a_worker_that_stood_still_longer_than_its_session_overwrites_nothing(
+    running: Any, load: Load
+) -> None:
+    stopped = int(running.processes["worker"].pid)
+    os.kill(stopped, signal.SIGSTOP)
+    time.sleep(LONGER_THAN_THE_SESSION_S)  # the length of the standstill is what is tested
     taken_over = load.round
-    os.kill(pid(running, "worker"), signal.SIGCONT)
+    os.kill(stopped, signal.SIGCONT)
     resumed = time.time()
 
     def caught_up() -> bool:
         rows = committed_rows(running)
         newer = len(rows) == GROUPS and all(offsets[-1] > taken_over for offsets in rows.values())
-        return newer and both_watch(running, resumed + 5)
+        return newer and both_watch(running, resumed)
 
-    running.eventually("both workers watch again and all rows are newer", caught_up, 180)
+    running.eventually("both workers watch again and all rows are newer", caught_up, 240)
 
     for group, offsets in committed_rows(running).items():
         assert offsets == sorted(offsets), f"{group}: an older row over a newer one"

@@ -34,7 +34,7 @@ from kagent.contract.events import Beat, GroupEvent, MembershipRecord, TopicOffs
 from kagent.embedded.broker import Broker, free_port
 from kagent.kafka.admin import Admin
 from kagent.kafka.topics import ensure
-from kagent.offsets.reader import Record
+from kagent.offsets import Record
 from kagent.settings import load
 
 GROUPS, PARTITIONS, SESSION_S = 12, 2, 15

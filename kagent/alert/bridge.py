@@ -21,7 +21,7 @@ from kagent.alert.delivery_log import Delivered, DeliveryLog, Event, of_destinat
 from kagent.alert.senders import DeliveryFailed, DeliveryRefused, Sender, sender
 from kagent.client.client import Message, parsed
 from kagent.client.incident_text import is_old
-from kagent.contract.recommendation import Recommendation, Resolution, State, Status
+from kagent.contract.recommendation import Recommendation, Resolution, State, Status, is_newer
 from kagent.destination_settings import Alertmanager, Destination, Wants
 from kagent.errors import KafkaError, SettingsError
 from kagent.kafka.topic_reader import Mark, read_forever
@@ -45,6 +45,8 @@ class DestinationState:
         if rec is None:
             return [("close", _ended(standing))] if standing else []
         if before and (rec.as_of < before.rec.as_of or (before.closed and rec.id == before.rec.id)):
+            return []
+        if before and not is_newer(rec, before.rec):
             return []
         found: list[tuple[Event, Recommendation]] = []
         if standing and standing.id != rec.id:

@@ -18,7 +18,7 @@ from aiokafka.errors import KafkaError as ClientError
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_exponential
 
 from kagent.contract.admission import published
-from kagent.contract.recommendation import SCHEMA, Recommendation, State, Status
+from kagent.contract.recommendation import SCHEMA, Recommendation, State, Status, is_newer
 from kagent.kafka.consumer import consumer
 from kagent.kafka.topic_reader import Mark, read_forever, standing, unreadable
 from kagent.settings import Cluster
@@ -78,13 +78,23 @@ async def _read_all(cluster: Cluster, topic: str) -> dict[str, Message]:
     return found
 
 
-def _keep(found: dict[str, Message], record: Any) -> None:
+def _keep(found: dict[str, Message], record: Any) -> Message | None:
+    """Take a record in; its message, if it says more than the one before it under its key."""
     key = (record.key or b"").decode(errors="replace")
     message = parsed(record.key, record.value)
-    if message is not None:
-        found[key] = message
-    elif record.value is None:
-        found.pop(key, None)
+    if message is None:
+        if record.value is None:
+            found.pop(key, None)
+        return None
+    before = found.get(key)
+    if isinstance(message, Recommendation) and _outdated(message, before):
+        return None
+    found[key] = message
+    return message
+
+
+def _outdated(message: Recommendation, before: Message | None) -> bool:
+    return isinstance(before, Recommendation) and not is_newer(message, before)
 
 
 async def recommendations(
@@ -98,15 +108,17 @@ async def recommendations(
     """Recommendations as they come, typed and validated.
 
     Without ``group_id`` it begins with the messages on the compacted topic (open and recently resolved incidents) and goes
-    on from there; with one it resumes where that group committed. ``only`` filters; ``states`` passes state messages too.
+    on from there; with one it resumes where that group committed. Messages that are older than
+    the last one under their key (by ``revision``) are skipped. ``only`` filters; ``states`` passes state messages too.
     A broker that restarts is waited for. Raises KafkaError if the cluster cannot be reached at the start, or refuses the topic or group.
     """
     cluster = bootstrap if isinstance(bootstrap, Cluster) else Cluster(bootstrap=bootstrap)
+    latest: dict[str, Message] = {}
     async with aclosing(read_forever(cluster, topic, group_id=group_id)) as records:
         async for record in records:
             if isinstance(record, Mark):
                 continue
-            message = parsed(record.key, record.value)
+            message = _keep(latest, record)
             if isinstance(message, State):
                 if states:
                     yield message

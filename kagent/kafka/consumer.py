@@ -16,13 +16,15 @@ from kagent.settings import Cluster
 
 log = logging.getLogger("kagent.kafka")
 STOP_WITHIN = 10.0
+DEFAULTS = {"enable_auto_commit": False, "isolation_level": "read_committed"}
+"""The worker writes in transactions: records of an aborted one come from a worker that was fenced."""
 
 
 @asynccontextmanager
 async def consumer(cluster: Cluster, *topics: str, **options: Any) -> AsyncIterator[AIOKafkaConsumer]:
     """A consumer with these options of aiokafka's, to be started within the block, and stopped at its end. Offsets are
     committed only by an explicit commit, unless the options enable auto-commit."""
-    made = AIOKafkaConsumer(*topics, **aiokafka(cluster, **{"enable_auto_commit": False, **options}))
+    made = AIOKafkaConsumer(*topics, **aiokafka(cluster, **{**DEFAULTS, **options}))
     try:
         yield made
     finally:

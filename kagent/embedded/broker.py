@@ -101,7 +101,7 @@ class Broker:
     def pid(self) -> int | None:
         return self._process.pid if self._process and self._process.poll() is None else None
 
-    def start(self, deadline: float = 60.0) -> Broker:
+    def start(self, deadline: float = 180.0) -> Broker:
         """Start and wait until it answers, at most ``deadline`` seconds. Raises SetupError with the log's place."""
         if _taken(self.port):
             raise SetupError(f"Port {self.port} is in use: stop what listens there or choose another port.")

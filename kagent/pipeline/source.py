@@ -14,8 +14,8 @@ from typing import TypeVar
 
 from kagent.errors import KafkaError, SettingsError
 from kagent.kafka.admin import Admin
+from kagent.kafka.descriptions import Topic
 from kagent.kafka.reach import Misconfigured
-from kagent.kafka.values import Topic
 from kagent.pipeline.progress import Ends
 from kagent.pipeline.stream import SOURCE
 from kagent.process_tree import backoff

@@ -17,8 +17,8 @@ from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixe
 
 from kagent.alert.delivery_log import Positions
 from kagent.capture.folder import read_folder
+from kagent.capture.folder_writer import FolderWriter
 from kagent.capture.recorder import CapturedGroups, Recorder
-from kagent.capture.writer import FolderWriter
 from kagent.client.client import current
 from kagent.embedded.broker import free_port
 from kagent.errors import KafkaError

@@ -65,7 +65,8 @@ def _topics(admin: Admin, rules: list[Rule], examples: Collection[str]) -> Itera
     for rule in general:
         for name in examples:
             operations = allowed.get(name, UNKNOWN)
-            if operations is not UNKNOWN and not _holds(rule.operation, operations):
+            unseen = not operations and rule.operation != "describe"  # nothing else is told of such a topic
+            if operations is not UNKNOWN and not unseen and not _holds(rule.operation, operations):
                 yield rule, name
                 break
 

@@ -393,6 +393,8 @@ class Desk:
                 learning=counts[cluster, "learning"],
                 learning_until=counts[cluster, "learning_until"] or None,
                 muted=counts[cluster, "muted"],
+                muted_until=counts[cluster, "muted_until"] or None,
+                blind_reason=self.live.blind_reason(partition, cluster) if counts[cluster, "blind"] else None,
                 set_aside=counts[cluster, "set_aside"],
                 set_aside_reason=self._why_aside(partition, cluster),
                 open=opened[cluster],
@@ -543,7 +545,9 @@ class Desk:
 
     def _count_state(self, entry: Entry, seen: Observation, counts: Counter[tuple[str, str]]) -> None:
         """Count the group as muted or still being learned, for the state message."""
-        counts[entry.cluster, "muted"] += seen.muted
+        if seen.muted and seen.mute is not None:
+            counts[entry.cluster, "muted"] += 1
+            counts[entry.cluster, "muted_until"] = max(seen.mute.until, counts[entry.cluster, "muted_until"])
         first_seen = entry.judged.first_seen if entry.judged else seen.now
         if is_learning(first_seen, seen.now):
             until = learned_by_ms(first_seen)

@@ -19,6 +19,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
 from kagent.contract.events import GroupEvent, TopicOffsets, encode
+from kagent.contract.mute import MuteRecord
 from kagent.embedded.broker import Broker, die_with_parent, free_port
 from kagent.embedded.jars import cache
 from kagent.kafka.admin import Admin
@@ -51,11 +52,12 @@ def test_the_rules_fire_and_stay_quiet_as_their_tests_say() -> None:
 def test_a_real_prometheus_answers_every_query_of_the_dashboard_from_a_real_worker(
     own_broker: Callable[..., Broker], tmp_path: Path, eventually: Any
 ) -> None:
-    broker, port, scraped = own_broker(), free_port(), free_port()
+    broker, port, scraped, streamed = own_broker(), free_port(), free_port(), free_port()
     config = tmp_path / "kagent.yaml"
     values = {
         "clusters": {"main": {"bootstrap": broker.bootstrap}},
         "topics": {"partitions": 1},
+        "pipeline": {"checkpoint": str(tmp_path / "checkpoint"), "master": "local[1]", "metrics_port": streamed},
         "worker": {"tick": 1, "sample": 1, "web_port": port, "web_host": "127.0.0.1", "data": str(tmp_path / "data")},
     }  # fmt: skip
     config.write_text(yaml.safe_dump(values))
@@ -71,12 +73,15 @@ def test_a_real_prometheus_answers_every_query_of_the_dashboard_from_a_real_work
         event = GroupEvent("main", name, 0, now, [commit])
         producer.produce("kagent-group-events", encode(event), f"main/{name}", partition=0)
     producer.produce("kagent-group-events", b"not json", b"main/x", partition=0)
+    mute = MuteRecord(until=now + 3_600_000, by="ada").to_bytes()
+    producer.produce("kagent-mutes", mute, b"main/plain", partition=0)
     assert producer.flush(20) == 0
     prometheus = tmp_path / "prometheus.yml"
-    jobs = [{"job_name": "kagent", "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}]
+    jobs = [{"job_name": "kagent", "static_configs": [{"targets": [f"127.0.0.1:{port}", f"127.0.0.1:{streamed}"]}]}]
     prometheus.write_text(yaml.safe_dump({"global": {"scrape_interval": "1s"}, "scrape_configs": jobs}))
     commands = [
         [sys.executable, "-m", "kagent", "--config", str(config), "worker"],
+        [sys.executable, "-m", "kagent", "--config", str(config), "pipeline"],
         [
             binary("prometheus"),
             f"--config.file={prometheus}",
@@ -111,13 +116,13 @@ def test_a_real_prometheus_answers_every_query_of_the_dashboard_from_a_real_work
         assert ask(f'kafka_consumergroup_lag_sum{{consumergroup="{EVIL}"}}')
         assert ask("kagent_dead_letters_total")[0]["value"][1] == "1"
         panels = json.loads((ROOT / "deploy" / "grafana" / "kagent.json").read_text())["panels"]
-        # nothing is open, no member is in the groups, no finding was dropped and no pipeline runs
+        # nothing is open, no member is in the groups and no finding was dropped
         silent = {
+            "Open incidents",
             "Open incidents by severity",
             "Skew of the ten worst groups",
             "Lag by member of $group",
             "Findings not published, by reason",
-            "Age of the pipeline's progress",
         }
 
         def answered() -> bool:
@@ -125,7 +130,17 @@ def test_a_real_prometheus_answers_every_query_of_the_dashboard_from_a_real_work
             empty = [p["title"] for p in panels for t in p["targets"] if not ask(_filled(t["expr"]))]
             return set(empty) <= silent
 
-        eventually("every query of the dashboard has an answer", answered, 60)
+        eventually("every query of the dashboard has an answer", answered, 90)
+        (muted,) = ask(f'kagent_group_muted_until_seconds{{group="plain"}}')
+        assert float(muted["value"][1]) == (now + 3_600_000) / 1000
+        state = next(p["targets"][0]["expr"] for p in panels if p["type"] == "state-timeline")
+        eventually(
+            "the muted group is shown as muted",
+            lambda: {s["metric"]["group"]: s["value"][1] for s in ask(_filled(state))}.get("plain") == "1",
+        )
+        for name, label in (("cluster", "kagent_groups"), ("group", "kagent_group_blind")):
+            found = httpx.get(f"http://127.0.0.1:{scraped}/api/v1/label/{name}/values", params={"match[]": label})
+            assert found.json()["data"], name
     finally:
         for process in running:
             process.terminate()
@@ -134,7 +149,7 @@ def test_a_real_prometheus_answers_every_query_of_the_dashboard_from_a_real_work
 
 
 def _filled(query: str) -> str:
-    return query.replace("$group", ".*")
+    return query.replace("$group", ".*").replace("$cluster", ".*")
 
 
 def _status(url: str) -> int:

@@ -98,6 +98,11 @@ class LiveView:
         self.summaries = {(c, p): s for (c, p), s in self.summaries.items() if p in partitions}
         self.version += 1
 
+    def blind_reason(self, partition: int, cluster: str) -> str | None:
+        """Why one of the partition's groups of this cluster is blind, with its name; None if none is."""
+        rows = self.rows.get(partition, {}).values()
+        return next((f"{row.group}: {row.blind}" for row in rows if row.cluster == cluster and row.blind), None)
+
     def spark(self, row: GroupRow, now_s: int) -> list[float | None]:
         """The lag of a row's group over the last hour."""
         series = self.series.groups.get(self.keys.get((row.cluster, row.group), ""))

@@ -314,7 +314,10 @@ def _route(route: Route) -> Iterator[str]:
     about = " ".join((route.handler.__doc__ or "").split())
     yield f"### `{route.method} {route.path}`\n\n{about}\n"
     if route.parameters:
-        rows = [_row(f"`{p.name}`", p.kind, ("Required. " if p.required else "") + p.about) for p in route.parameters]
+        rows = [
+            _row(f"`{p.name}`", p.kind, ("Required. " if p.required else "") + p.about)
+            for p in route.parameters
+        ]
         yield "\n".join(["| parameter | type | |", "|---|---|---|", *rows]) + "\n"
     if route.body is not None:
         yield f"Body: [{route.body.__name__}](#{route.body.__name__.lower()}).\n"

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-
-def slowness() -> float:
-    """How many times longer than on a quiet machine work takes now: processes that want a core, per core; at least 1."""
-    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+from kagent.embedded.machine import slowness
 
 
 @dataclass(slots=True)
@@ -38,4 +34,6 @@ class Patience:
     def left_s(self) -> float:
         """Seconds until it gives up if nothing moves; never below 0."""
         now, times = self.clock(), self.slowness()
-        return max(0.0, min(self.limit_s * times - (now - self._since), self.most_s * times - (now - self._began)))
+        return max(
+            0.0, min(self.limit_s * times - (now - self._since), self.most_s * times - (now - self._began))
+        )

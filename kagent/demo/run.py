@@ -149,9 +149,7 @@ class Demo:
             if all(name in found and _joined(found[name], count) for name, count in wanted.items()):
                 return
             await asyncio.sleep(0.5)
-        raise SetupError(
-            f"The consumers did not all join, and nothing moves any more (logs: {self.folder})."
-        )
+        raise SetupError(f"The consumers did not all join, and nothing moves any more (logs: {self.folder}).")
 
     def _member(self, group: Group, place: int, cluster: Cluster) -> dict[str, Any]:
         return {

@@ -77,7 +77,12 @@ def test_a_real_prometheus_answers_every_query_of_the_dashboard_from_a_real_work
     producer.produce("kagent-mutes", mute, b"main/plain", partition=0)
     assert producer.flush(20) == 0
     prometheus = tmp_path / "prometheus.yml"
-    jobs = [{"job_name": "kagent", "static_configs": [{"targets": [f"127.0.0.1:{port}", f"127.0.0.1:{streamed}"]}]}]
+    jobs = [
+        {
+            "job_name": "kagent",
+            "static_configs": [{"targets": [f"127.0.0.1:{port}", f"127.0.0.1:{streamed}"]}],
+        }
+    ]
     prometheus.write_text(yaml.safe_dump({"global": {"scrape_interval": "1s"}, "scrape_configs": jobs}))
     commands = [
         [sys.executable, "-m", "kagent", "--config", str(config), "worker"],
@@ -131,7 +136,7 @@ def test_a_real_prometheus_answers_every_query_of_the_dashboard_from_a_real_work
             return set(empty) <= silent
 
         eventually("every query of the dashboard has an answer", answered, 90)
-        (muted,) = ask(f'kagent_group_muted_until_seconds{{group="plain"}}')
+        (muted,) = ask('kagent_group_muted_until_seconds{group="plain"}')
         assert float(muted["value"][1]) == (now + 3_600_000) / 1000
         state = next(p["targets"][0]["expr"] for p in panels if p["type"] == "state-timeline")
         eventually(
@@ -139,7 +144,9 @@ def test_a_real_prometheus_answers_every_query_of_the_dashboard_from_a_real_work
             lambda: {s["metric"]["group"]: s["value"][1] for s in ask(_filled(state))}.get("plain") == "1",
         )
         for name, label in (("cluster", "kagent_groups"), ("group", "kagent_group_blind")):
-            found = httpx.get(f"http://127.0.0.1:{scraped}/api/v1/label/{name}/values", params={"match[]": label})
+            found = httpx.get(
+                f"http://127.0.0.1:{scraped}/api/v1/label/{name}/values", params={"match[]": label}
+            )
             assert found.json()["data"], name
     finally:
         for process in running:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kagent.demo.patience import Patience, slowness
+from kagent.demo.patience import Patience
+from kagent.embedded.machine import slowness
 
 
 def test_progress_begins_the_waiting_anew_and_repetition_does_not() -> None:

@@ -23,6 +23,7 @@ from kagent.text import shown
 from kagent.worker.engine import Desk
 from kagent.worker.groups import Entry
 from kagent.worker.http.cluster_view import Part
+from kagent.worker.http.group_columns import judged_skew
 from kagent.worker.http.metrics import (
     STATES,
     GroupSample,
@@ -128,7 +129,7 @@ def _group(desk: Desk, partition: int, entry: Entry, now: int) -> GroupSample:
             MemberSample(name, told.member_id(m.member_id), told.client_id(m.client_id), told.host(m.host), waits.get(name, 0.0))
             for m, name in zip(members, seen.roster.names if seen.roster else (), strict=True)
         ],
-        skew=model.skew if model is not None and waits else 1.0 if members else None,
+        skew=judged_skew(model, judged, bool(members)) if judged else None,
         verdict=judged.verdict if known and judged else "balanced",
         blind=seen.blind is not None or seen.unwatched,
         incident=(standing.verdict.value, standing.severity.value) if standing else None,

@@ -13,12 +13,13 @@ import click
 import numpy as np
 from click.core import ParameterSource
 
-from kagent.commands import common, completion, explain, judged_plan, lines, output
+from kagent.commands import common, completion, explain, judged_plan, output
+from kagent.commands import input_lines as lines
 from kagent.commands.output import Format
 from kagent.errors import InputError, KagentError
 from kagent.planner import Plan
-from kagent.planner.alternatives import Alternative
-from kagent.planner.answer import plain, planned
+from kagent.planner.comparison import Alternative
+from kagent.planner.plan_answer import plain, planned
 from kagent.text import shown
 from kagent.text_table import Column
 

@@ -29,7 +29,7 @@ from kagent.contract.recommendation import (
     Status,
     Verdict,
 )
-from kagent.pipeline.metrics import Metrics as PipelineMetrics
+from kagent.pipeline.stream_metrics import Metrics as PipelineMetrics
 from kagent.policy import RETIRED, retired
 from kagent.worker.http.api import ROUTES, Route
 from kagent.worker.http.metrics import METRICS
@@ -247,7 +247,7 @@ def json_page() -> str:
 METRICS_HEAD = """\
 # Metrics
 
-<!-- Made from the code by `make docs`; the meanings stand in kagent/worker/http/metrics.py and kagent/pipeline/metrics.py. -->
+<!-- Made from the code by `make docs`; the meanings stand in kagent/worker/http/metrics.py and kagent/pipeline/stream_metrics.py. -->
 
 ## Worker
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families as parsed
 
-from kagent.pipeline.metrics import Metrics as PipelineMetrics
+from kagent.pipeline.stream_metrics import Metrics as PipelineMetrics
 from kagent.worker.http.metrics import (
     METRICS,
     GroupSample,

@@ -138,11 +138,7 @@ def test_a_real_prometheus_answers_every_query_of_the_dashboard_from_a_real_work
             empty.update(p["title"] for p in panels for t in p["targets"] if not ask(_filled(t["expr"])))
             return empty <= silent
 
-        try:
-            eventually("every query of the dashboard has an answer", answered, 240)
-        except BaseException:
-            print("without an answer:", sorted(empty - silent))
-            raise
+        eventually("every query of the dashboard has an answer", answered, 240)
         (muted,) = ask('kagent_group_muted_until_seconds{group="plain"}')
         assert float(muted["value"][1]) == (now + 3_600_000) / 1000
         state = next(p["targets"][0]["expr"] for p in panels if p["type"] == "state-timeline")

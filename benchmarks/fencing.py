@@ -34,7 +34,7 @@ from kagent.contract.events import Beat, GroupEvent, MembershipRecord, TopicOffs
 from kagent.embedded.broker import Broker, free_port
 from kagent.kafka.admin import Admin
 from kagent.kafka.topics import ensure
-from kagent.offsets.reader import Record
+from kagent.offsets import Record
 from kagent.settings import load
 
 GROUPS, PARTITIONS, SESSION_S = 12, 2, 15
@@ -193,7 +193,7 @@ class Workers:
         settings = {
             "clusters": {"main": {"bootstrap": bootstrap}},
             "topics": {"partitions": PARTITIONS},
-            "worker": {"tick": 1, "sample": 0.5, "state_interval": 1, "data": str(folder / "data")},
+            "worker": {"tick": 2, "sample": 2, "state_interval": 3, "data": str(folder / "data")},
             "policy": POLICY,
         }
         self.config = folder / "kagent.yaml"
@@ -298,7 +298,7 @@ def both_watch(bootstrap: str) -> bool:
         if v and k == b"main"
     ]
     said = states[-1] if states else {}
-    young = said.get("time", 0) > (time.time() - 8) * 1000
+    young = said.get("time", 0) > (time.time() - 20) * 1000
     return bool(young and said["status"] == "watching" and said["workers"] == 2)
 
 
@@ -344,7 +344,7 @@ def cell(bootstrap: str, moment: str, seconds: float, times: int) -> dict[str, A
             wait(f"a worker stands still in the middle of: {moment}", workers.stopped, 300)
             time.sleep(seconds)
             workers.resume()
-            time.sleep(5)
+            time.sleep(25)  # a state message from before would be believed
         wait("both workers watch again", lambda: both_watch(bootstrap), 400)
         time.sleep(AWAY_S)
     finally:

@@ -19,6 +19,7 @@ import faust
 import msgspec
 import orjson
 from aiokafka.errors import KafkaError as ClientError
+from faust.types import TP
 
 from kagent.client.client import Message, current
 from kagent.contract import admission
@@ -32,7 +33,7 @@ from kagent.process_tree import backoff
 from kagent.settings import Cluster, Settings, load
 from kagent.tables import coverage, ends, lag, members, verdicts
 from kagent.tables.declare import declare
-from kagent.worker.backfill import stretch
+from kagent.worker.backfill import Reread, stretch
 from kagent.worker.coordinator_check import Answer, ask
 from kagent.worker.engine import Desk, in_thread
 from kagent.worker.fence import PartitionProducers
@@ -218,6 +219,7 @@ class Worker:
             ) as missed:
                 async for message in missed:
                     await self._take(message)
+                    self.outbox.hold(partition, Reread(TP(message.topic, partition), message.offset))
         except (TimeoutError, ClientError, KagentError) as error:
             log.warning(
                 "events of partition %d before offset %d cannot be read again: %s", partition, end, error

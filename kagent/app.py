@@ -51,8 +51,6 @@ log = logging.getLogger("kagent.app")
 
 LOG_APPEND_TIME = 1
 """``timestamp_type`` of a record whose time is the broker's (KIP-32)."""
-FLUSH_EVERY_S = 1.0
-"""How long the rows of events wait for their transaction; those that go with a message do not wait."""
 READY_POLL_S = 0.1
 SESSION_TIMEOUT = 15.0
 """Seconds after which a dead worker's partitions go to another, or to itself restarted."""
@@ -183,6 +181,8 @@ class Worker:
             await self._catch_up(message.partition, message.offset)
         await self._take(message)
         self.outbox.hold(message.partition, message)
+        if self.outbox.urgent(message.partition):
+            await self.outbox.flush(message.partition)
 
     def _built(self, partition: int) -> bool:
         return partition in self._loaded and self._loaded_at == self._recoveries
@@ -521,7 +521,7 @@ def wire(worker: Worker) -> faust.App:
     @app.task
     async def flush() -> None:
         while not app.should_stop:
-            await asyncio.sleep(FLUSH_EVERY_S)
+            await asyncio.sleep(settings.worker.flush)
             await worker.outbox.flush_all()
 
     @app.timer(interval=settings.worker.sample, name="sample")

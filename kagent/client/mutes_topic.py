@@ -9,7 +9,7 @@ from contextlib import aclosing
 from aiokafka.errors import KafkaError as ClientError
 
 from kagent.active_mutes import Mutes
-from kagent.kafka.consumer import consumer
+from kagent.kafka.consumer import consumer, start
 from kagent.kafka.topic_reader import Mark, read_forever, standing, unreadable
 from kagent.settings import Cluster
 
@@ -22,7 +22,7 @@ async def current_mutes(cluster: Cluster, topic: str) -> Mutes:
     found = Mutes()
     try:
         async with consumer(cluster) as reader:
-            await reader.start()
+            await start(reader, cluster)
             async for record in standing(reader, topic):
                 _take(found.take, record.key, record.value)
     except ClientError as error:

@@ -19,7 +19,7 @@ from aiokafka.errors import KafkaError as ClientError
 
 from kagent.errors import KafkaError
 from kagent.kafka.aiokafka_internals import partitions_of
-from kagent.kafka.consumer import consumer
+from kagent.kafka.consumer import consumer, start
 from kagent.process_tree import backoff
 from kagent.settings import Cluster
 
@@ -123,7 +123,7 @@ async def read_forever(
                 enable_auto_commit=group_id is not None,
                 auto_offset_reset="earliest",
             ) as reader:
-                await reader.start()
+                await start(reader, cluster)
                 if group_id is not None:
                     await wait_until_visible(reader, topic)
                     reader.subscribe([topic])

@@ -34,7 +34,7 @@ from kagent.incident.lifecycle import expired
 from kagent.incident.session import EvaluationSession
 from kagent.lag.log_end_coverage import unread
 from kagent.lag.log_ends import PAUSE, EndHistory
-from kagent.lag.observation import Mute, Observation, TopicInfo
+from kagent.lag.observation import UNKNOWN_CLUSTER, Mute, Observation, TopicInfo
 from kagent.policy import Policies
 from kagent.settings import Settings
 from kagent.tables import coverage as coverage_table
@@ -100,6 +100,8 @@ class Desk:
     """Without a sample of the log ends for so long, what a group committed then waits for its next commit."""
     _blind_after: int = field(init=False)
     """Without one for so long, kagent is blind."""
+    _tool_options: dict[str, str] = field(init=False)
+    """Cluster → how Kafka's own tools reach it, for commands in advice."""
     _sampled_at: dict[str, int] = field(default_factory=dict)
     """Cluster → when its log ends were last read, or when we began."""
     _recent_at: dict[str, int] = field(default_factory=dict)
@@ -112,6 +114,7 @@ class Desk:
         self.index = Index(self.tables, self.redaction)
         self.states = IndexStates(self.index)
         self.session = EvaluationSession(self.policies, self.states)
+        self._tool_options = {name: cluster.tool_options() for name, cluster in s.clusters.items()}
         interval = s.worker.sample * 1000
         self._patience, self._blind_after = max(PAUSE, int(3 * interval)), max(BLIND_AFTER, int(6 * interval))
 
@@ -192,9 +195,9 @@ class Desk:
         return sum(len(entries) for entries in self.index.partitions.values())
 
     def take(self, partition: int, offset: int, value: bytes | None, arrived: int | None = None) -> None:
-        """One message of the events topic, which its broker got at ``arrived`` (ms) if that is known.
+        """One message of the events topic, which its broker got at ``arrived`` (ms) if that is known; it may hold many events.
 
-        Raises Refused for what is not let in, wholly or in part: it goes to the dead letters.
+        Raises Refused, once the rest is applied, for what is not let in, wholly or in part: it goes to the dead letters.
         """
         coverage = self.coverage.setdefault(partition, Coverage())
         if self.arrival.lost(partition, offset):
@@ -203,21 +206,37 @@ class Desk:
             )
             coverage.lose()
             self._keep_coverage(partition)
+        now = self.now if arrived is None else arrived
+        refused = [
+            error
+            for message in admission.decode_all(value or b"")
+            if (error := self._taken(partition, coverage, message, now)) is not None
+        ]
+        if refused:
+            raise refused[0]
+
+    def _taken(
+        self, partition: int, coverage: Coverage, message: GroupEvent | Beat | Refused | None, now: int
+    ) -> Refused | None:
+        """Apply one event or progress record; the reason if it is not let in, wholly or in part."""
         self.counts["events"] += 1
-        message = admission.decode(value or b"")
-        if message is None:
-            return
+        if message is None or isinstance(message, Refused):
+            return message
         if message.cluster not in self.settings.clusters:
-            raise Refused("unknown_cluster", f"the settings have no cluster {message.cluster!r}")
-        mended = _mended(message, self.now if arrived is None else arrived)
-        if isinstance(mended, Beat):
-            self._beat(partition, coverage, mended)
-        elif self._wanted(partition, mended):
-            self._event(partition, mended)
-        if mended is not message:
-            raise Refused(
-                "time_ahead", "a time lies ahead of the broker's clock: it was taken as of its arrival"
-            )
+            return Refused("unknown_cluster", f"the settings have no cluster {message.cluster!r}")
+        mended = _mended(message, now)
+        try:
+            if isinstance(mended, Beat):
+                self._beat(partition, coverage, mended)
+            elif self._wanted(partition, mended):
+                self._event(partition, mended)
+        except Refused as error:
+            return error
+        if mended is message:
+            return None
+        return Refused(
+            "time_ahead", "a time lies ahead of the broker's clock: it was taken as of its arrival"
+        )
 
     def _event(self, partition: int, event: GroupEvent) -> None:
         self.set_aside.pop(group_key(event.cluster, event.group), None)
@@ -408,6 +427,8 @@ class Desk:
                 learning=counts[cluster, "learning"],
                 learning_until=counts[cluster, "learning_until"] or None,
                 muted=counts[cluster, "muted"],
+                muted_until=counts[cluster, "muted_until"] or None,
+                blind_reason=self.live.blind_reason(partition, cluster) if counts[cluster, "blind"] else None,
                 set_aside=counts[cluster, "set_aside"],
                 set_aside_reason=self._why_aside(partition, cluster),
                 open=opened[cluster],
@@ -559,7 +580,9 @@ class Desk:
 
     def _count_state(self, entry: Entry, seen: Observation, counts: Counter[tuple[str, str]]) -> None:
         """Count the group as muted or still being learned, for the state message."""
-        counts[entry.cluster, "muted"] += seen.muted
+        if seen.muted and seen.mute is not None:
+            counts[entry.cluster, "muted"] += 1
+            counts[entry.cluster, "muted_until"] = max(seen.mute.until, counts[entry.cluster, "muted_until"])
         first_seen = entry.judged.first_seen if entry.judged else seen.now
         if is_learning(first_seen, seen.now):
             until = learned_by_ms(first_seen)
@@ -585,6 +608,7 @@ class Desk:
             blind=blind or unread(entry.commits, ends, self._blind_after, now),
             mute=self.mute_of(entry, at),
             patience=self._patience,
+            tool_options=self._tool_options.get(entry.cluster, UNKNOWN_CLUSTER),
         )
 
     async def _confirm(self, partition: int, entry: Entry, candidate: Candidate, at: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -44,6 +44,23 @@ class Assignment:
         return cls(
             tuple(lists), tuple(topics), columns[0].copy(), columns[1].copy(), columns[2].copy(), notes
         )
+
+    @classmethod
+    def from_holdings(
+        cls, members: Sequence[str], holdings: Iterable[Mapping[str, Sequence[int]]], topics: Sequence[str]
+    ) -> Assignment:
+        """Columns out of each member's ``{topic: [partition, …]}``; what is held of other topics is left out."""
+        code_of = {name: code for code, name in enumerate(topics)}
+        runs: list[tuple[int, int, int]] = []
+        partitions: list[int] = []
+        for at, held in enumerate(holdings):
+            for topic, some in held.items():
+                if topic in code_of:
+                    runs.append((code_of[topic], at, len(some)))
+                    partitions.extend(some)
+        code, member, size = np.array(runs, np.int32).reshape(-1, 3).T
+        columns = np.repeat(code, size), np.array(partitions, np.int32), np.repeat(member, size)
+        return cls(tuple(members), tuple(topics), *columns)
 
     def to_dict(self) -> dict[str, list[tuple[str, int]]]:
         """``{member: [(topic, partition), …]}``, every member present; one object a partition, so only when asked."""

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 import socket
+import time
 from contextlib import aclosing
 from typing import Any
 
@@ -275,6 +276,7 @@ class Worker:
         """Ask every cluster for the log ends of the topics that its groups read."""
         for cluster, sampler in self.samplers.items():
             topics, unresolved = self.desk.topics(cluster)
+            began = time.monotonic()
             try:
                 await in_thread(sampler.describe, topics, unresolved)
                 samples = await in_thread(sampler.sample, topics)
@@ -283,6 +285,7 @@ class Worker:
                 log.warning("log ends of %s are not known: %s", cluster, error)
                 continue
             self.desk.sampled(cluster, samples, sampler.names(), sampler.infos())
+            self.desk.sampling_took(cluster, time.monotonic() - began)
 
     @property
     def loaded(self) -> set[int]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import repeat
+from operator import attrgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +15,7 @@ from kagent.planner.alternatives import Alternative, alternatives
 from kagent.recommend.reassignment import Reassignment
 from kagent.strategies import Assignment, Member, Scenario
 
+COLUMNS = attrgetter("member_id"), attrgetter("instance_id"), attrgetter("rack"), attrgetter("assigned")
 MOST = 20_000
 """Above this many partitions the other strategies are left to `kagent plan`."""
 
@@ -45,13 +48,10 @@ def scenario_from(
 ) -> Scenario:
     """The scenario of a group's membership, of these topics with so many partitions each."""
     generation = roster.generation
-    members = [
-        Member(m.member_id, topics, m.instance_id, m.rack, generation, generation)
-        for m, topics in zip(roster.members, _eligible(roster, tuple(counts)), strict=True)
-    ]
-    owned = Assignment.from_holdings(
-        [m.id for m in members], [m.assigned for m in roster.members], tuple(counts)
-    )
+    ids, instances, racks, held = (list(map(column, roster.members)) for column in COLUMNS)
+    topics = _eligible(roster, tuple(counts))
+    members = list(map(Member, ids, topics, instances, racks, repeat(generation), repeat(generation)))
+    owned = Assignment.from_holdings(ids, held, tuple(counts))
     return Scenario.of(members, counts, owned=owned, lags=lags, topic_ids=topic_ids)
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, repeat
+from operator import methodcaller
 
 import numpy as np
 import numpy.typing as npt
 
 Codes = npt.NDArray[np.int32]
+_VALUES = methodcaller("values")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,15 +54,18 @@ class Assignment:
     ) -> Assignment:
         """Columns out of each member's ``{topic: [partition, …]}``; what is held of other topics is left out."""
         code_of = {name: code for code, name in enumerate(topics)}
-        runs: list[tuple[int, int, int]] = []
-        partitions: list[int] = []
-        for at, held in enumerate(holdings):
-            for topic, some in held.items():
-                if topic in code_of:
-                    runs.append((code_of[topic], at, len(some)))
-                    partitions.extend(some)
-        code, member, size = np.array(runs, np.int32).reshape(-1, 3).T
-        columns = np.repeat(code, size), np.array(partitions, np.int32), np.repeat(member, size)
+        listed = list(holdings)
+        lists = list(chain.from_iterable(map(_VALUES, listed)))
+        size = np.fromiter(map(len, lists), np.int64, len(lists))
+        codes = np.fromiter(
+            map(code_of.get, chain.from_iterable(listed), repeat(-1)), np.int32, len(lists)
+        ).repeat(size)
+        owner = np.arange(len(listed), dtype=np.int32).repeat(
+            np.fromiter(map(len, listed), np.int64, len(listed))
+        )
+        partition = np.fromiter(chain.from_iterable(lists), np.int32, int(size.sum()))
+        known = codes >= 0
+        columns = codes[known], partition[known], owner.repeat(size)[known]
         return cls(tuple(members), tuple(topics), *columns)
 
     def to_dict(self) -> dict[str, list[tuple[str, int]]]:

@@ -63,6 +63,8 @@ async def view(desk: Desk, ready: bool, only: str | None = None) -> WorkerView:
         refused=dict(desk.refused),
         refused_rows=refused_rows(desk),
         over_limit=desk.counts["groups_over_limit"],
+        sampling=dict(desk.sampling_s),
+        samples_failed=desk.counts["samples_failed"],
         delays=desk.delays.stages,
         track=track,
     )

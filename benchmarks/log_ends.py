@@ -55,6 +55,10 @@ def measured(admin: Admin, partitions: int) -> None:
         for future in admin.create([NewTopic(name, PER_TOPIC, 1) for name in names[at : at + 10]]).values():
             future.result(120)
     sampler = Sampler(admin)
+    until = time.monotonic() + 600
+    while sum(-1 not in topic.leaders for topic in admin.topics(names).values()) < len(names):
+        assert time.monotonic() < until, "not all partitions have a leader"
+        time.sleep(2)
     report("topics described", partitions, lambda: sampler.describe(names), 1)
     report("one request per leader", partitions, lambda: sampler.sample(names))
     log_end_sampler.AT_ONCE_FROM = partitions + 1

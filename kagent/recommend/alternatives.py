@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from kagent.detect.group_model import GroupModel
 from kagent.lag.membership import Roster
-from kagent.planner.alternatives import Alternative, alternatives
+from kagent.planner.comparison import Alternative, alternatives
 from kagent.recommend.reassignment import Reassignment
 from kagent.strategies import Assignment, Member, Scenario
 

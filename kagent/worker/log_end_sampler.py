@@ -10,8 +10,8 @@ import numpy as np
 
 from kagent.contract.admission import is_topic_name
 from kagent.kafka.admin import Admin
+from kagent.kafka.descriptions import Topic
 from kagent.kafka.log_offsets import END, START, Columns, Longs, Wanted, now_ms
-from kagent.kafka.values import Topic
 from kagent.lag.log_ends import UNKNOWN
 from kagent.lag.observation import TopicInfo
 

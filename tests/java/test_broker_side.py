@@ -12,11 +12,11 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
+from kagent.apply.apply_plan import Applier
 from kagent.apply.attempts import Attempts
-from kagent.apply.checks import CannotApply
-from kagent.apply.run import Applier
+from kagent.apply.preconditions import CannotApply
 from kagent.cli import root
-from kagent.follow.asking import Asking, May
+from kagent.follow.rejoin_budget import Asking, May
 from kagent.group_key import group_key
 from kagent.settings import Topics
 

@@ -35,7 +35,7 @@ import numpy as np
 
 from kagent.embedded.jars import resolve
 from kagent.embedded.java import java
-from kagent.groups.view import GroupView, MemberView
+from kagent.groups.group import GroupView, MemberView
 from kagent.lag.membership import Roster
 from kagent.recommend.alternatives import scenario_from
 from kagent.strategies import Assignment, Scenario, assign

@@ -22,7 +22,7 @@ from kagent.alert.destinations import Alertmanager, Destination, Wants
 from kagent.alert.senders import Failed, Refused, Sender, sender
 from kagent.client.client import Message, parsed, standing
 from kagent.client.incident_text import is_old
-from kagent.contract.recommendation import Recommendation, Resolution, State, Status
+from kagent.contract.recommendation import Recommendation, Resolution, State, Status, is_newer
 from kagent.errors import KafkaError, SettingsError
 from kagent.kafka.consumer import consumer
 from kagent.process_tree import backoff
@@ -46,6 +46,8 @@ class Desk:
         if rec is None:
             return [("close", _ended(standing))] if standing else []
         if before and (rec.as_of < before.rec.as_of or (before.closed and rec.id == before.rec.id)):
+            return []
+        if before and not is_newer(rec, before.rec):
             return []
         found: list[tuple[Event, Recommendation]] = []
         if standing and standing.id != rec.id:
@@ -80,10 +82,11 @@ class Line:
         positions: Positions,
         told: dict[str, Told],
         clock: Callable[[], float] = time.time,
+        public_url: str | None = None,
     ) -> None:
         self.name, self.about, self.positions, self.clock = name, about, positions, clock
         self.desk = Desk(about.only, told)
-        self.sender: Sender = sender(about)
+        self.sender: Sender = sender(about, public_url)
         self.waiting: dict[str, deque[Recommendation | None]] = {}
         self.news = asyncio.Event()
         self.counts: Counter[str] = Counter()
@@ -190,7 +193,8 @@ class Bridge:
             async with asyncio.TaskGroup() as tasks:
                 for name, about in self.settings.alert.destinations.items():
                     since, told = of_destination(records, name)
-                    line = Line(name, about, self.positions, told, self.clock)
+                    page = self.settings.worker.http.public_url
+                    line = Line(name, about, self.positions, told, self.clock, page)
                     line.silent = self._silent
                     self.lines.append(line)
                     line.since = since if since is not None else int(self.clock() * 1000)

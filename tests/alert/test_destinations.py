@@ -103,6 +103,16 @@ def test_a_desk_opens_changes_and_closes_once(rec: Any) -> None:
     assert told(None) == ["close"]
 
 
+def test_a_desk_ignores_what_a_worker_wrote_after_it_had_lost_the_group(rec: Any) -> None:
+    desk = Desk(Wants())
+    owner = rec(at=2, status="updated", revision=3)
+    desk.told["k"] = Told.of(owner, None)
+
+    assert desk.events("k", rec(at=5, status="resolved", revision=2)) == []
+    assert desk.events("k", rec(at=5, id="second", opened_at=owner.opened_at - 1, revision=9)) == []
+    assert [event for event, _ in desk.events("k", rec(at=5, status="resolved", revision=4))] == ["close"]
+
+
 def test_an_incident_opens_when_it_becomes_worth_it_and_closes_whatever_it_has_become(rec: Any) -> None:
     desk = Desk(Wants())
     assert desk.events("k", rec(severity="info")) == []
@@ -168,6 +178,27 @@ def test_a_name_is_data_wherever_it_is_sent(receiver: Any, rec: Any, kind: str, 
     assert all(text.isprintable() for text in found)
     assert max(map(len, found)) <= 2_300
     assert "49" not in {text.strip() for text in found}
+
+
+@pytest.mark.parametrize(
+    ("kind", "field"),
+    [("alertmanager", "generatorURL"), ("pagerduty", "client_url"), ("webhook", "page_url")],
+)
+def test_an_alert_links_to_its_group_on_the_page(receiver: Any, rec: Any, kind: str, field: str) -> None:
+    more = {"pagerduty": {"routing_key": "R"}}.get(kind, {})
+    about = destination(type=kind, url=receiver.url, **more)
+    evil = Told.of(rec('a&b="<x>\x1b[2J', id="1"), None)
+
+    asyncio.run(sender(about, "https://ops.example/kagent/").send("open", evil))
+    asyncio.run(sender(about).send("open", evil))
+
+    (_, linked), (_, plain) = receiver.received
+    alert, without = (
+        body[0] if isinstance(body, list) else body for body in map(orjson.loads, (linked, plain))
+    )
+    address = "https://ops.example/kagent/ui/group?cluster=main&group=a%26b%3D%22%3Cx%3E%5Cx1b%5B2J"
+    assert alert[field] == address
+    assert without.get(field) is None
 
 
 def test_html_templates_escape_names(rec: Any) -> None:

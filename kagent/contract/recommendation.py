@@ -257,6 +257,12 @@ class State(Contract):
         None, description="When the last of them is judged at the latest, ms since the epoch."
     )
     muted: int = Field(0, description="Groups that somebody silenced; they are part of `judged`.")
+    muted_until: int | None = Field(
+        None, description="When the last of these mutes ends, ms since the epoch."
+    )
+    blind_reason: str | None = Field(
+        None, description="Why one of the blind groups is blind; `reason` has it where the whole cluster is."
+    )
     set_aside: int = Field(
         0,
         description="Of the blind ones, groups whose judgement failed: tried again when their data changes.",

@@ -34,7 +34,7 @@ from kagent.incident.lifecycle import expired
 from kagent.incident.session import EvaluationSession
 from kagent.lag.log_end_coverage import unread
 from kagent.lag.log_ends import PAUSE, EndHistory
-from kagent.lag.observation import Mute, Observation, TopicInfo
+from kagent.lag.observation import UNKNOWN_CLUSTER, Mute, Observation, TopicInfo
 from kagent.policy import Policies
 from kagent.settings import Settings
 from kagent.tables import coverage as coverage_table
@@ -100,6 +100,8 @@ class Desk:
     """Without a sample of the log ends for so long, what a group committed then waits for its next commit."""
     _blind_after: int = field(init=False)
     """Without one for so long, kagent is blind."""
+    _tool_options: dict[str, str] = field(init=False)
+    """Cluster → how Kafka's own tools reach it, for commands in advice."""
     _sampled_at: dict[str, int] = field(default_factory=dict)
     """Cluster → when its log ends were last read, or when we began."""
     sampling_s: dict[str, float] = field(default_factory=dict)
@@ -114,6 +116,7 @@ class Desk:
         self.index = Index(self.tables, self.redaction)
         self.states = IndexStates(self.index)
         self.session = EvaluationSession(self.policies, self.states)
+        self._tool_options = {name: cluster.tool_options() for name, cluster in s.clusters.items()}
         interval = s.worker.sample * 1000
         self._patience, self._blind_after = max(PAUSE, int(3 * interval)), max(BLIND_AFTER, int(6 * interval))
 
@@ -429,6 +432,8 @@ class Desk:
                 learning=counts[cluster, "learning"],
                 learning_until=counts[cluster, "learning_until"] or None,
                 muted=counts[cluster, "muted"],
+                muted_until=counts[cluster, "muted_until"] or None,
+                blind_reason=self.live.blind_reason(partition, cluster) if counts[cluster, "blind"] else None,
                 set_aside=counts[cluster, "set_aside"],
                 set_aside_reason=self._why_aside(partition, cluster),
                 open=opened[cluster],
@@ -581,7 +586,9 @@ class Desk:
 
     def _count_state(self, entry: Entry, seen: Observation, counts: Counter[tuple[str, str]]) -> None:
         """Count the group as muted or still being learned, for the state message."""
-        counts[entry.cluster, "muted"] += seen.muted
+        if seen.muted and seen.mute is not None:
+            counts[entry.cluster, "muted"] += 1
+            counts[entry.cluster, "muted_until"] = max(seen.mute.until, counts[entry.cluster, "muted_until"])
         first_seen = entry.judged.first_seen if entry.judged else seen.now
         if is_learning(first_seen, seen.now):
             until = learned_by_ms(first_seen)
@@ -607,6 +614,7 @@ class Desk:
             blind=blind or unread(entry.commits, ends, self._blind_after, now),
             mute=self.mute_of(entry, at),
             patience=self._patience,
+            tool_options=self._tool_options.get(entry.cluster, UNKNOWN_CLUSTER),
         )
 
     async def _confirm(self, partition: int, entry: Entry, candidate: Candidate, at: int) -> None:

@@ -104,6 +104,8 @@ class Desk:
     """Cluster → how Kafka's own tools reach it, for commands in advice."""
     _sampled_at: dict[str, int] = field(default_factory=dict)
     """Cluster → when its log ends were last read, or when we began."""
+    sampling_s: dict[str, float] = field(default_factory=dict)
+    """Cluster → how long its last sample of the log ends took, in seconds."""
     _recent_at: dict[str, int] = field(default_factory=dict)
     _ends_kept: dict[int, int] = field(default_factory=dict)
 
@@ -195,9 +197,9 @@ class Desk:
         return sum(len(entries) for entries in self.index.partitions.values())
 
     def take(self, partition: int, offset: int, value: bytes | None, arrived: int | None = None) -> None:
-        """One message of the events topic, which its broker got at ``arrived`` (ms) if that is known.
+        """One message of the events topic, which its broker got at ``arrived`` (ms) if that is known; it may hold many events.
 
-        Raises Refused for what is not let in, wholly or in part: it goes to the dead letters.
+        Raises Refused, once the rest is applied, for what is not let in, wholly or in part: it goes to the dead letters.
         """
         coverage = self.coverage.setdefault(partition, Coverage())
         if self.arrival.lost(partition, offset):
@@ -206,21 +208,37 @@ class Desk:
             )
             coverage.lose()
             self._keep_coverage(partition)
+        now = self.now if arrived is None else arrived
+        refused = [
+            error
+            for message in admission.decode_all(value or b"")
+            if (error := self._taken(partition, coverage, message, now)) is not None
+        ]
+        if refused:
+            raise refused[0]
+
+    def _taken(
+        self, partition: int, coverage: Coverage, message: GroupEvent | Beat | Refused | None, now: int
+    ) -> Refused | None:
+        """Apply one event or progress record; the reason if it is not let in, wholly or in part."""
         self.counts["events"] += 1
-        message = admission.decode(value or b"")
-        if message is None:
-            return
+        if message is None or isinstance(message, Refused):
+            return message
         if message.cluster not in self.settings.clusters:
-            raise Refused("unknown_cluster", f"the settings have no cluster {message.cluster!r}")
-        mended = _mended(message, self.now if arrived is None else arrived)
-        if isinstance(mended, Beat):
-            self._beat(partition, coverage, mended)
-        elif self._wanted(partition, mended):
-            self._event(partition, mended)
-        if mended is not message:
-            raise Refused(
-                "time_ahead", "a time lies ahead of the broker's clock: it was taken as of its arrival"
-            )
+            return Refused("unknown_cluster", f"the settings have no cluster {message.cluster!r}")
+        mended = _mended(message, now)
+        try:
+            if isinstance(mended, Beat):
+                self._beat(partition, coverage, mended)
+            elif self._wanted(partition, mended):
+                self._event(partition, mended)
+        except Refused as error:
+            return error
+        if mended is message:
+            return None
+        return Refused(
+            "time_ahead", "a time lies ahead of the broker's clock: it was taken as of its arrival"
+        )
 
     def _event(self, partition: int, event: GroupEvent) -> None:
         self.set_aside.pop(group_key(event.cluster, event.group), None)
@@ -374,6 +392,25 @@ class Desk:
             return None
         return f"the log ends of the cluster were last read {age / 1000:.0f} s ago"
 
+    def sampling_took(self, cluster: str, took_s: float) -> None:
+        """Note how long a sample of the cluster's log ends took; say when that becomes too long, and when no longer."""
+        was, self.sampling_s[cluster] = self._slow_sampling(cluster), took_s
+        now = self._slow_sampling(cluster)
+        if now and not was:
+            log.warning("%s: %s.", cluster, now)
+        if was and not now:
+            log.info("%s: the log ends are sampled in time again.", cluster)
+
+    def _slow_sampling(self, cluster: str) -> str | None:
+        """Why lags are older than they should be, if sampling takes longer than its interval."""
+        took_s, interval_s = self.sampling_s.get(cluster, 0.0), self.settings.worker.sample
+        if took_s <= interval_s:
+            return None
+        return (
+            f"a sample of the log ends takes {took_s:.0f} s, worker.sample is {interval_s:g} s: lags are that much older; "
+            "raise worker.sample, or give the worker and the brokers more processor time"
+        )
+
     async def tick(self, partition: int, at: int) -> list[Summary]:
         """Judge this partition's groups as of the tick's time; publish what is to be said. Writes rows."""
         summaries = {c: self._summary(partition, c) for c in self._clusters(partition)}
@@ -470,6 +507,7 @@ class Desk:
         unsampled = self._unsampled(cluster)
         if unsampled is not None and status != "blind":
             status, reason = "blind", unsampled
+        reason = reason or self._slow_sampling(cluster)
         return Summary(cluster, partition, self.worker, now, status, reason, coverage.oldest(cluster))
 
     async def _judge(

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 import socket
+import time
 from collections.abc import Callable
 from contextlib import aclosing
 from typing import Any
@@ -293,6 +294,7 @@ class Worker:
         """Ask every cluster for the log ends of the topics that its groups read."""
         for cluster, sampler in self.samplers.items():
             topics, unresolved = self.desk.topics(cluster)
+            began = time.monotonic()
             try:
                 await in_thread(sampler.describe, topics, unresolved)
                 samples = await in_thread(sampler.sample, topics)
@@ -301,6 +303,7 @@ class Worker:
                 log.warning("log ends of %s are not known: %s", cluster, error)
                 continue
             self.desk.sampled(cluster, samples, sampler.names(), sampler.infos())
+            self.desk.sampling_took(cluster, time.monotonic() - began)
 
     async def look_at_rights(self) -> None:
         """Ask what our user may do; begin anew, and wait, without a right that no work can be done without."""

@@ -21,8 +21,15 @@ final class FairPeer extends Harness {
             for (int m = 0; m < peer.members; m++)
                 if (phase.equals("first") || m != peer.members / 2)
                     group.put(member(m), new Subscription(peer.subscription(m)));
+            Map<String, List<String>> named = new HashMap<>();
+            group.forEach((m, subscription) -> named.put(m, subscription.topics()));
             Map<String, Integer> counts = peer.counts();
-            peer.measure("fair", phase, () -> new FairAssignor().assign(counts, group), rows);
+            Run build = () -> {
+                Map<String, Subscription> made = new HashMap<>();
+                named.forEach((m, topics) -> made.put(m, new Subscription(topics)));
+                return made;
+            };
+            peer.measure("fair", phase, build, () -> new FairAssignor().assign(counts, group), rows);
         }
     }
 }

@@ -5,6 +5,7 @@ import java.util.Collections;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.IdentityHashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
@@ -40,14 +41,48 @@ final class KafkaPeer extends Harness {
 
     KafkaPeer(String[] args) {
         super(args);
-        Node[] none = {};
         for (int t = 0; t < topics; t++) {
-            List<PartitionInfo> list = new ArrayList<>();
-            for (int p = 0; p < partitions; p++) list.add(new PartitionInfo(topic(t), p, Node.noNode(), none, none));
-            infos.put(topic(t), list);
             names.put(id(t), topic(t));
             byName.put(topic(t), id(t));
         }
+        infos.putAll(infos());
+    }
+
+    private Map<String, List<PartitionInfo>> infos() {
+        Node[] none = {};
+        Map<String, List<PartitionInfo>> made = new HashMap<>();
+        for (String topic : byName.keySet()) {
+            List<PartitionInfo> list = new ArrayList<>();
+            for (int p = 0; p < partitions; p++) list.add(new PartitionInfo(topic, p, Node.noNode(), none, none));
+            made.put(topic, list);
+        }
+        return made;
+    }
+
+    /** What a leader makes of its group's rows before it can assign: subscriptions with owned partitions, and metadata. */
+    private Object built(Map<String, List<String>> named, Map<String, Map<String, int[]>> held) {
+        Map<String, Subscription> made = new HashMap<>();
+        named.forEach((m, topics) -> {
+            List<TopicPartition> owned = new ArrayList<>();
+            held.getOrDefault(m, Map.of()).forEach((t, ps) -> { for (int p : ps) owned.add(new TopicPartition(t, p)); });
+            made.put(m, new Subscription(topics, null, owned, 1, Optional.empty()));
+        });
+        return List.of(made, infos());
+    }
+
+    private Map<String, List<String>> named(int gone) {
+        List<String> everything = subscription(0);
+        Map<String, List<String>> named = new HashMap<>();
+        for (int m = 0; m < members; m++)
+            if (m != gone) named.put(member(m), kind.equals("same") ? everything : subscription(m));
+        return named;
+    }
+
+    private static Map<String, Map<String, int[]>> plainRows(Map<String, List<TopicPartition>> owned) {
+        Map<String, Map<String, int[]>> rows = new HashMap<>();
+        owned.forEach((m, list) -> rows.put(m, plain(list.stream().collect(Collectors.groupingBy(
+            TopicPartition::topic, Collectors.mapping(TopicPartition::partition, Collectors.toList()))))));
+        return rows;
     }
 
     public static void main(String[] args) throws Exception {
@@ -75,12 +110,14 @@ final class KafkaPeer extends Harness {
             .forEach((m, list) -> list.forEach(tp -> digest.row(m, tp.topic(), tp.partition())));
         Map<String, Subscription> first = new HashMap<>();
         for (int m = 0; m < members; m++) first.put(member(m), new Subscription(subscription(m)));
-        Object before = measure(name, "first", () -> assignor(name).assignPartitions(infos, first), rows);
+        Map<String, List<String>> all = named(-1), left = named(members / 2);
+        Object before = measure(name, "first", () -> built(all, Map.of()), () -> assignor(name).assignPartitions(infos, first), rows);
         Map<String, List<TopicPartition>> owned = (Map<String, List<TopicPartition>>) before;
         Map<String, Subscription> second = new HashMap<>();
         for (int m = 0; m < members; m++)
             if (m != members / 2) second.put(member(m), rejoining(name, subscription(m), owned.get(member(m))));
-        measure(name, "leave", () -> {
+        Map<String, Map<String, int[]>> held = plainRows(owned);
+        measure(name, "leave", () -> built(left, held), () -> {
             second.values().forEach(s -> { if (s.userData() != null) s.userData().rewind(); });
             return assignor(name).assignPartitions(infos, second);
         }, rows);
@@ -120,18 +157,36 @@ final class KafkaPeer extends Harness {
         };
         Rows rows = (result, digest) -> ((GroupAssignment) result).members().forEach((m, a) ->
             a.partitions().forEach((t, ps) -> ps.forEach(p -> digest.row(m, names.get(t), p))));
-        GroupSpec empty = spec(new HashMap<>(), -1);
-        GroupAssignment before =
-            (GroupAssignment) measure(name, "first", () -> assignor.assign(empty, describer), rows);
+        Map<String, List<String>> all = named(-1), some = named(members / 2);
+        GroupSpec empty = spec(all, new HashMap<>());
+        GroupAssignment before = (GroupAssignment) measure(
+            name, "first", () -> spec(all, new HashMap<>()), () -> assignor.assign(empty, describer), rows);
         Map<String, Map<Uuid, Set<Integer>>> held = new HashMap<>();
         before.members().forEach((m, a) -> held.put(m, copy(a.partitions())));
-        GroupSpec left = spec(held, members / 2);
-        measure(name, "leave", () -> assignor.assign(left, describer), rows);
+        GroupSpec left = spec(some, held);
+        Map<String, Map<String, int[]>> plain = new HashMap<>();
+        held.forEach((m, ts) -> plain.put(m, plain(ts.entrySet().stream()
+            .collect(Collectors.toMap(e -> names.get(e.getKey()), Map.Entry::getValue)))));
+        measure(name, "leave", () -> spec(some, sets(plain)), () -> assignor.assign(left, describer), rows);
     }
 
     private static Map<Uuid, Set<Integer>> copy(Map<Uuid, Set<Integer>> held) {
         return Collections.unmodifiableMap(held.entrySet().stream()
             .collect(Collectors.toMap(Map.Entry::getKey, e -> new HashSet<>(e.getValue()))));
+    }
+
+    private Map<String, Map<Uuid, Set<Integer>>> sets(Map<String, Map<String, int[]>> plain) {
+        Map<String, Map<Uuid, Set<Integer>>> held = new HashMap<>();
+        plain.forEach((m, ts) -> {
+            Map<Uuid, Set<Integer>> mine = new HashMap<>();
+            ts.forEach((t, ps) -> {
+                Set<Integer> set = new HashSet<>(ps.length * 4 / 3 + 1);
+                for (int p : ps) set.add(p);
+                mine.put(byName.get(t), set);
+            });
+            held.put(m, mine);
+        });
+        return held;
     }
 
     /** What the broker's TopicIds is: a view of a set of names. */
@@ -143,21 +198,20 @@ final class KafkaPeer extends Harness {
         };
     }
 
-    private GroupSpec spec(Map<String, Map<Uuid, Set<Integer>>> held, int gone) {
+    private GroupSpec spec(Map<String, List<String>> named, Map<String, Map<Uuid, Set<Integer>>> held) {
         Map<String, MemberSubscription> subscriptions = new HashMap<>();
         Map<Uuid, Map<Integer, String>> inverted = new HashMap<>();
-        for (int m = 0; m < members; m++) {
-            if (m == gone) continue;
-            Set<Uuid> ids = ids(new HashSet<>(subscription(m)));
-            subscriptions.put(member(m), new MemberSubscription() {
+        Map<List<String>, Set<Uuid>> shared = new IdentityHashMap<>();
+        named.forEach((name, topics) -> {
+            Set<Uuid> ids = shared.computeIfAbsent(topics, t -> ids(new HashSet<>(t)));
+            subscriptions.put(name, new MemberSubscription() {
                 public Optional<String> rackId() { return Optional.empty(); }
                 public Optional<String> instanceId() { return Optional.empty(); }
                 public Set<Uuid> subscribedTopicIds() { return ids; }
             });
-            String name = member(m);
             held.getOrDefault(name, Map.of()).forEach((t, ps) ->
                 ps.forEach(p -> inverted.computeIfAbsent(t, k -> new HashMap<>()).put(p, name)));
-        }
+        });
         boolean same = kind.equals("same");
         return new GroupSpec() {
             public Collection<String> memberIds() { return subscriptions.keySet(); }
@@ -187,8 +241,9 @@ final class KafkaPeer extends Harness {
     private void lag() throws Exception {
         Rows rows = (result, digest) -> ((Map<String, List<TopicPartition>>) result)
             .forEach((m, list) -> list.forEach(tp -> digest.row(m, tp.topic(), tp.partition())));
-        measure("lag", "first", () -> lagBased(-1), rows);
-        if (seconds > 0) measure("lag", "leave", () -> lagBased(members / 2), rows);
+        Map<String, List<String>> all = named(-1), left = named(members / 2);
+        measure("lag", "first", () -> built(all, Map.of()), () -> lagBased(-1), rows);
+        if (seconds > 0) measure("lag", "leave", () -> built(left, Map.of()), () -> lagBased(members / 2), rows);
     }
 
     /** KAFKA-5337's rule as a plain loop: most lag first, to the fewest partitions, then least lag, then least id. */

@@ -196,9 +196,9 @@ def _ends(samples: list[Sample]) -> EndsSample:
     return EndsSample(
         min(sample.asked for sample in samples),
         max(sample.seen for sample in samples),
-        {sample.topic: sample.start for sample in samples},
-        {sample.topic: sample.end for sample in samples},
-        {sample.topic: sample.stable for sample in samples},
+        {sample.topic: sample.start.tolist() for sample in samples},
+        {sample.topic: sample.end.tolist() for sample in samples},
+        {sample.topic: sample.stable.tolist() for sample in samples},
     )
 
 

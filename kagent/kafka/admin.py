@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, TypeVar
@@ -23,9 +23,10 @@ from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_expo
 
 from kagent.contract.admission import is_topic_name
 from kagent.errors import KafkaError
-from kagent.kafka import group_admin, reach
+from kagent.kafka import group_admin, log_offsets, reach
 from kagent.kafka.clients import confluent
 from kagent.kafka.descriptions import Described, Group, Key, Offsets, Topic
+from kagent.kafka.log_offsets import Columns, Wanted
 from kagent.kafka.reach import LoginRefused
 from kagent.settings import Cluster
 
@@ -274,6 +275,13 @@ class Admin:
     def offset_at(self, keys: Iterable[Key], time_ms: int) -> Offsets:
         """The first offset at or after this time in each partition; not found where there is none."""
         return self._offsets(keys, OffsetSpec.for_timestamp(time_ms), committed_only=False)
+
+    def columns(self, leaders: Mapping[str, Sequence[int]], wanted: Sequence[Wanted]) -> list[Columns]:
+        """Offsets of any number of partitions, one answer for each that is wanted.
+
+        ``leaders``: the node that leads each partition, as ``topics`` says. Raises KafkaError if no broker answers at all.
+        """
+        return self._coordinators("asked for log offsets", log_offsets.listed, leaders, wanted)
 
     @patiently
     def _offsets(self, keys: Iterable[Key], spec: Any, committed_only: bool) -> Offsets:

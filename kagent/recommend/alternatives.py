@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from itertools import repeat
+from operator import attrgetter
+
 import numpy as np
+import numpy.typing as npt
 
 from kagent.detect.group_model import GroupModel
+from kagent.lag.membership import Roster
 from kagent.planner.comparison import Alternative, alternatives
 from kagent.recommend.reassignment import Reassignment
-from kagent.strategies import Member, Scenario
+from kagent.strategies import Assignment, Member, Scenario
 
+COLUMNS = attrgetter("member_id"), attrgetter("instance_id"), attrgetter("rack"), attrgetter("assigned")
 MOST = 20_000
 """Above this many partitions the other strategies are left to `kagent plan`."""
 
@@ -30,19 +37,32 @@ def scenario_of(model: GroupModel, reassignment: Reassignment) -> Scenario:
     for at, lag in zip(reassignment.rows.tolist(), reassignment.plan.problem.lag.tolist(), strict=True):
         topic, partition = lags.name(at)
         column[topic][partition] = int(lag)
-    members = [
-        Member(
-            m.member_id,
-            tuple(t for t in counts if roster.eligible(at, t)),
-            m.instance_id,
-            m.rack,
-            generation=roster.generation,
-            remembered_generation=roster.generation,
-        )
-        for at, m in enumerate(roster.members)
-    ]
-    owned = {
-        m.member_id: [(t, p) for t, ps in m.assigned.items() if t in counts for p in ps]
-        for m in roster.members
-    }
-    return Scenario.of(members, counts, owned=owned, lags=column)
+    return scenario_from(roster, counts, column)
+
+
+def scenario_from(
+    roster: Roster,
+    counts: Mapping[str, int],
+    lags: Mapping[str, npt.ArrayLike] | None = None,
+    topic_ids: Mapping[str, str] | None = None,
+) -> Scenario:
+    """The scenario of a group's membership, of these topics with so many partitions each."""
+    generation = roster.generation
+    ids, instances, racks, held = (list(map(column, roster.members)) for column in COLUMNS)
+    topics = _eligible(roster, tuple(counts))
+    members = list(map(Member, ids, topics, instances, racks, repeat(generation), repeat(generation)))
+    owned = Assignment.from_holdings(ids, held, tuple(counts))
+    return Scenario.of(members, counts, owned=owned, lags=lags, topic_ids=topic_ids)
+
+
+def _eligible(roster: Roster, topics: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """The topics that each member may hold, see ``Roster.eligible``; worked out once for members that are alike."""
+    alike: dict[tuple[str, ...], tuple[frozenset[str], tuple[str, ...]]] = {}
+    for at, m in enumerate(roster.members):
+        key = () if m.regex else tuple(m.subscriptions)
+        if key not in alike:
+            named = frozenset(key or topics)
+            alike[key] = named, tuple(t for t in topics if t in named)
+        named, told = alike[key]
+        # What it holds beyond its subscription is being taken from it, and is its own until then.
+        yield told if named.issuperset(m.assigned) else tuple(t for t in topics if roster.eligible(at, t))

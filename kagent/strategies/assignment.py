@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, repeat
+from operator import methodcaller
 
 import numpy as np
 import numpy.typing as npt
 
 Codes = npt.NDArray[np.int32]
+_VALUES = methodcaller("values")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +47,26 @@ class Assignment:
         return cls(
             tuple(lists), tuple(topics), columns[0].copy(), columns[1].copy(), columns[2].copy(), notes
         )
+
+    @classmethod
+    def from_holdings(
+        cls, members: Sequence[str], holdings: Iterable[Mapping[str, Sequence[int]]], topics: Sequence[str]
+    ) -> Assignment:
+        """Columns out of each member's ``{topic: [partition, …]}``; what is held of other topics is left out."""
+        code_of = {name: code for code, name in enumerate(topics)}
+        listed = list(holdings)
+        lists = list(chain.from_iterable(map(_VALUES, listed)))
+        size = np.fromiter(map(len, lists), np.int64, len(lists))
+        codes = np.fromiter(
+            map(code_of.get, chain.from_iterable(listed), repeat(-1)), np.int32, len(lists)
+        ).repeat(size)
+        owner = np.arange(len(listed), dtype=np.int32).repeat(
+            np.fromiter(map(len, listed), np.int64, len(listed))
+        )
+        partition = np.fromiter(chain.from_iterable(lists), np.int32, int(size.sum()))
+        known = codes >= 0
+        columns = codes[known], partition[known], owner.repeat(size)[known]
+        return cls(tuple(members), tuple(topics), *columns)
 
     def to_dict(self) -> dict[str, list[tuple[str, int]]]:
         """``{member: [(topic, partition), …]}``, every member present; one object a partition, so only when asked."""

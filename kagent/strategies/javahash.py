@@ -42,13 +42,15 @@ def string_sorted(names: Iterable[str]) -> list[str]:
 
 def string_ranks(names: Sequence[str]) -> Ints:
     """For each name its place in the order of ``String.compareTo`` (the names are distinct)."""
-    if all(map(str.isascii, names)):
-        order = sorted(range(len(names)), key=names.__getitem__)
-    else:
-        order = sorted(range(len(names)), key=[string_key(name) for name in names].__getitem__)
     ranks = np.empty(len(names), np.int64)
-    ranks[order] = np.arange(len(names))
+    ranks[string_order(names)] = np.arange(len(names))
     return ranks
+
+
+def string_order(names: Sequence[str]) -> Ints:
+    """The places of the names in the order of ``String.compareTo``."""
+    keys = names if all(map(str.isascii, names)) else [string_key(name) for name in names]
+    return np.array(sorted(range(len(names)), key=keys.__getitem__), np.int64)
 
 
 def string_hashes(names: Sequence[str]) -> Hashes:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from kagent.errors import InputError
 from kagent.strategies.assignment import Assignment
-from kagent.strategies.ranges import in_member_order, shares
+from kagent.strategies.ranges import in_blocks
 from kagent.strategies.scenario import Scenario
 from kagent.text import shown
 
@@ -73,11 +73,6 @@ def assign_range(scenario: Scenario) -> Assignment:
     """What the server's ``RangeAssignor`` gives: per topic, contiguous blocks to the members in order."""
     layout = scenario.layout
     held_rows(scenario)  # it plays no part, but two holders of one partition are no group that can be
-    ordered = in_member_order(scenario)
     topic, partition = layout.partitions()
-    blocks = [np.zeros(0, np.int64)]
-    for code in layout.considered_topics.tolist():
-        takers = ordered if layout.same_effective else ordered[layout.subscribed[ordered, code]]
-        blocks.append(np.repeat(takers, shares(int(layout.count[code]), len(takers))))
-    member = np.concatenate(blocks).astype(np.int32)
+    member = in_blocks(scenario, layout.considered_topics)
     return Assignment(scenario.member_ids, layout.topics, topic, partition, member)

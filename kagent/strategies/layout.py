@@ -143,14 +143,10 @@ class Layout:
 
 
 def _distinct(subscribed: Sequence[tuple[str, ...]]) -> tuple[list[tuple[str, ...]], Ints]:
-    by_identity: dict[
-        int, int
-    ] = {}  # equal tuples are mostly the same object, and hashing a long one takes time
+    """The distinct subscriptions in the order of their first member, and per member which of them it has."""
+    # Equal tuples are mostly the same object, and hashing a long one takes time.
+    by_identity = dict(zip(map(id, subscribed), subscribed, strict=True))
     by_value: dict[tuple[str, ...], int] = {}
-    which = np.empty(len(subscribed), np.int64)
-    for at, topics in enumerate(subscribed):
-        kind = by_identity.get(id(topics))
-        if kind is None:
-            kind = by_identity[id(topics)] = by_value.setdefault(topics, len(by_value))
-        which[at] = kind
+    kinds = {key: by_value.setdefault(topics, len(by_value)) for key, topics in by_identity.items()}
+    which = np.fromiter(map(kinds.__getitem__, map(id, subscribed)), np.int64, len(subscribed))
     return list(by_value), which

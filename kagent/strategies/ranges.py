@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy.typing as npt
 
 from kagent.strategies.assignment import Assignment
 from kagent.strategies.claims import member_order
-from kagent.strategies.javahash import order_of_puts, string_hashes, string_key
+from kagent.strategies.javahash import order_of_puts, string_hashes, string_key, string_order
 from kagent.strategies.racks import Racks
 from kagent.strategies.scenario import Scenario
 
@@ -23,13 +24,17 @@ def assign(scenario: Scenario) -> Assignment:
         states = _states(scenario, racks)
         if any(state.aware for state in states.values()):
             return _rack_aware(scenario, racks, states)
-    ordered = in_member_order(scenario)
-    blocks = [_block(scenario, topic, ordered) for topic in topic_order(scenario).tolist()]
-    return _columns(scenario, blocks)
+    topics = topic_order(scenario)
+    topic, partition = scenario.layout.partitions(topics)
+    return Assignment(
+        scenario.member_ids, scenario.layout.topics, topic, partition, in_blocks(scenario, topics)
+    )
 
 
 def in_member_order(scenario: Scenario) -> Ints:
     """Static members by instance id, then dynamic ones by member id."""
+    if not scenario.has_static_members:
+        return string_order(scenario.member_ids)
 
     def key(at: int) -> tuple[bool, bytes]:
         member = scenario.members[at]
@@ -44,8 +49,7 @@ def topic_order(scenario: Scenario) -> Ints:
     """Codes of the considered topics in the order in which Kafka's map of them is walked."""
     layout = scenario.layout
     met: dict[int, None] = {}
-    kinds = dict.fromkeys(layout.subscription[member_order(scenario)].tolist())
-    for kind in kinds:
+    for kind in _kinds_met(scenario):
         met.update(dict.fromkeys(layout.subscriptions[kind].tolist()))
     codes = np.array(list(met), np.int64)
     hashes = string_hashes([layout.topics[code] for code in codes.tolist()])
@@ -57,10 +61,38 @@ def topic_order(scenario: Scenario) -> Ints:
     return ordered
 
 
-def _block(scenario: Scenario, topic: int, ordered: Ints) -> tuple[int, Ints]:
+def _kinds_met(scenario: Scenario) -> Iterable[int]:
+    """The distinct subscriptions in the order in which Kafka meets them."""
     layout = scenario.layout
-    takers = ordered if layout.same_effective else ordered[layout.subscribed[ordered, topic]]
-    return topic, np.repeat(takers, shares(int(layout.count[topic]), len(takers)))
+    if len(layout.subscriptions) == 1:
+        return (0,)
+    return dict.fromkeys(layout.subscription[member_order(scenario)].tolist())
+
+
+def in_blocks(scenario: Scenario, topics: Ints) -> npt.NDArray[np.int32]:
+    """The taker of every partition of these topics, in their order: contiguous blocks to each topic's subscribers."""
+    layout = scenario.layout
+    ordered = in_member_order(scenario)
+    if layout.same_effective:
+        return _alike(ordered, layout.count[topics])
+    kinds = layout.subscribed_by_kind[:, topics]
+    blocks: dict[tuple[bytes, int], npt.NDArray[np.int32]] = {}
+    given = [np.zeros(0, np.int32)]
+    # Topics with the same subscribers and as many partitions fall out alike.
+    for count, column in zip(layout.count[topics].tolist(), kinds.T, strict=True):
+        key = column.tobytes(), count
+        if key not in blocks:
+            takers = ordered[column[layout.subscription[ordered]]]
+            blocks[key] = np.repeat(takers, shares(count, len(takers))).astype(np.int32)
+        given.append(blocks[key])
+    return np.concatenate(given)
+
+
+def _alike(takers: Ints, counts: Ints) -> npt.NDArray[np.int32]:
+    """Blocks of topics that all have these takers."""
+    distinct = dict.fromkeys(counts.tolist())
+    blocks = {n: np.repeat(takers, shares(n, len(takers))).astype(np.int32) for n in distinct}
+    return np.concatenate([np.zeros(0, np.int32), *map(blocks.__getitem__, counts.tolist())])
 
 
 def shares(count: int, takers: int) -> Ints:
@@ -69,12 +101,6 @@ def shares(count: int, takers: int) -> Ints:
     share = np.full(takers, quota, np.int64)
     share[:extra] += 1
     return share
-
-
-def _columns(scenario: Scenario, blocks: list[tuple[int, Ints]]) -> Assignment:
-    topic, partition = scenario.layout.partitions(np.array([t for t, _ in blocks], np.int64))
-    member = np.concatenate([m for _, m in blocks]) if blocks else np.zeros(0, np.int64)
-    return Assignment(scenario.member_ids, scenario.layout.topics, topic, partition, member.astype(np.int32))
 
 
 @dataclass(slots=True)

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+import msgspec
 
 from kagent.errors import InputError
 from kagent.strategies.scenario import Member, Scenario
@@ -41,7 +42,9 @@ def scenario_of(line: Mapping[str, Any]) -> Scenario:
     remembered: dict[str, Pairs] = {}
     for at, raw in enumerate(listed):
         member, has, knew = _member(raw, f"members[{at}]")
-        members.append(member if told else replace(member, remembered_generation=member.generation))
+        members.append(
+            member if told else msgspec.structs.replace(member, remembered_generation=member.generation)
+        )
         owned.setdefault(member.id, has)
         remembered.setdefault(member.id, knew)
     return Scenario.of(

@@ -104,6 +104,8 @@ class Desk:
     """Cluster → how Kafka's own tools reach it, for commands in advice."""
     _sampled_at: dict[str, int] = field(default_factory=dict)
     """Cluster → when its log ends were last read, or when we began."""
+    sampling_s: dict[str, float] = field(default_factory=dict)
+    """Cluster → how long its last sample of the log ends took, in seconds."""
     _recent_at: dict[str, int] = field(default_factory=dict)
     _ends_kept: dict[int, int] = field(default_factory=dict)
 
@@ -390,6 +392,25 @@ class Desk:
             return None
         return f"the log ends of the cluster were last read {age / 1000:.0f} s ago"
 
+    def sampling_took(self, cluster: str, took_s: float) -> None:
+        """Note how long a sample of the cluster's log ends took; say when that becomes too long, and when no longer."""
+        was, self.sampling_s[cluster] = self._slow_sampling(cluster), took_s
+        now = self._slow_sampling(cluster)
+        if now and not was:
+            log.warning("%s: %s.", cluster, now)
+        if was and not now:
+            log.info("%s: the log ends are sampled in time again.", cluster)
+
+    def _slow_sampling(self, cluster: str) -> str | None:
+        """Why lags are older than they should be, if sampling takes longer than its interval."""
+        took_s, interval_s = self.sampling_s.get(cluster, 0.0), self.settings.worker.sample
+        if took_s <= interval_s:
+            return None
+        return (
+            f"a sample of the log ends takes {took_s:.0f} s, worker.sample is {interval_s:g} s: lags are that much older; "
+            "raise worker.sample, or give the worker and the brokers more processor time"
+        )
+
     async def tick(self, partition: int, at: int) -> list[Summary]:
         """Judge this partition's groups as of the tick's time; publish what is to be said. Writes rows."""
         summaries = {c: self._summary(partition, c) for c in self._clusters(partition)}
@@ -486,6 +507,7 @@ class Desk:
         unsampled = self._unsampled(cluster)
         if unsampled is not None and status != "blind":
             status, reason = "blind", unsampled
+        reason = reason or self._slow_sampling(cluster)
         return Summary(cluster, partition, self.worker, now, status, reason, coverage.oldest(cluster))
 
     async def _judge(

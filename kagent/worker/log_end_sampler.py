@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from kagent.contract.admission import is_topic_name
 from kagent.kafka.admin import Admin
 from kagent.kafka.descriptions import Topic
+from kagent.kafka.log_offsets import END, START, Columns, Longs, Wanted, now_ms
 from kagent.lag.log_ends import UNKNOWN
 from kagent.lag.observation import TopicInfo
 
 DESCRIBE_EVERY = 30.0
 CONFIGS_EVERY = 3600.0
-STABLE_UP_TO = 5000
-"""Last stable offsets are asked for all partitions up to so many: a second request as large as the first."""
+AT_ONCE_FROM = 2000
+"""From so many partitions on a whole leader is asked at once, over connections of its own."""
+WANTED = Wanted(END), Wanted(START), Wanted(END, committed_only=True)
+"""Log ends first: when they were asked and answered counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +31,9 @@ class Sample:
     topic_id: str
     asked: int
     seen: int
-    start: list[int]
-    end: list[int]
-    stable: list[int] | None
+    start: Longs
+    end: Longs
+    stable: Longs
 
 
 @dataclass(slots=True)
@@ -77,28 +82,35 @@ class Sampler:
 
     def sample(self, wanted: Iterable[str]) -> list[Sample]:
         """The log offsets of those of these topics that exist. Raises KafkaError."""
-        names = sorted(set(wanted) & set(self.topics))
-        keys = [(name, p) for name in names for p in range(self.topics[name].partitions)]
-        if not keys:
+        topics = [self.topics[name] for name in sorted(set(wanted) & set(self.topics))]
+        if not topics:
             return []
-        asked = int(time.time() * 1000)
-        end = self.admin.log_end(keys).found
-        seen = int(time.time() * 1000)
-        start = self.admin.log_start(keys).found
-        stable = self.admin.log_end(keys, committed_only=True).found if len(keys) <= STABLE_UP_TO else None
-        return [
-            Sample(
-                topic=name,
-                topic_id=self.topics[name].id,
-                asked=asked,
-                seen=seen,
-                start=_column(start, name, self.topics[name].partitions),
-                end=_column(end, name, self.topics[name].partitions),
-                stable=None if stable is None else _column(stable, name, self.topics[name].partitions),
-            )
-            for name in names
-        ]
+        end, start, stable = self._columns(topics)
+        asked, seen = end.asked_ms, end.answered_ms
+        columns = start.offsets, end.offsets, stable.offsets
+        return [Sample(t.name, t.id, asked, seen, *(column[t.name] for column in columns)) for t in topics]
 
+    def _columns(self, topics: Sequence[Topic]) -> list[Columns]:
+        if sum(t.partitions for t in topics) < AT_ONCE_FROM:
+            return [self._filled({t.name: np.full(t.partitions, UNKNOWN) for t in topics}, w) for w in WANTED]
+        columns = self.admin.columns({t.name: t.leaders for t in topics}, WANTED)
+        for wanted, one in zip(WANTED, columns, strict=True):
+            self._fill(one.offsets, wanted)
+        return columns
 
-def _column(found: Mapping[tuple[str, int], int], topic: str, partitions: int) -> list[int]:
-    return [found.get((topic, p), UNKNOWN) for p in range(partitions)]
+    def _filled(self, empty: dict[str, Longs], wanted: Wanted) -> Columns:
+        asked_ms = now_ms()
+        self._fill(empty, wanted)
+        return Columns(asked_ms, now_ms(), empty)
+
+    def _fill(self, found: dict[str, Longs], wanted: Wanted) -> None:
+        """Ask librdkafka for what is missing: it looks for a leader that has moved, and says why it has no answer."""
+        missing = [(t, p) for t, column in found.items() for p in np.flatnonzero(column == UNKNOWN).tolist()]
+        if not missing:
+            return
+        if wanted.time == START:
+            answer = self.admin.log_start(missing)
+        else:
+            answer = self.admin.log_end(missing, wanted.committed_only)
+        for (topic, partition), offset in answer.found.items():
+            found[topic][partition] = offset

@@ -235,6 +235,24 @@ async def test_groups_over_the_limit_are_counted_not_kept() -> None:
     assert (worker.group_count, worker.counts["groups_over_limit"]) == (1, 1)
 
 
+async def test_sampling_that_takes_longer_than_its_interval_is_said_once_and_in_the_state(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    worker = desk()
+    beat(worker, 0)
+    for took_s in (1.0, 12.0, 13.0):
+        worker.sampling_took("main", took_s)
+    (slow,) = await worker.tick(0, NOW)
+    worker.sampling_took("main", 4.0)
+    (quick,) = await worker.tick(0, NOW)
+
+    said = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
+    assert [text for text in said if "takes 12 s, worker.sample is 5 s" in text] == said
+    assert slow.reason is not None
+    assert "takes 13 s" in slow.reason
+    assert (slow.status, quick.reason) == (quick.status, None)
+
+
 @pytest.mark.parametrize("name", ["<script>alert(1)</script>", "bad\x1b[2J", "x" * 32_000, "a/b", ""])
 async def test_any_name_is_data(name: str) -> None:
     worker = desk()

@@ -9,8 +9,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from kagent.errors import InputError
 from kagent.strategies import STRATEGIES, Member, Scenario, assign
@@ -106,7 +108,8 @@ class Engine:
                 generation,
             )
             if one.owned is None:  # an eager client: all that is known is in the user data
-                member = replace(member, generation=None if generation in (None, -1) else generation)
+                known = None if generation in (None, -1) else generation
+                member = msgspec.structs.replace(member, generation=known)
             members.append(member)
             remembered[one.member_id] = _once(said)
             owned[one.member_id] = _once(said if one.owned is None else one.owned)

@@ -275,7 +275,7 @@ def _partitions(model: GroupModel, findings: tuple[Finding, ...]) -> PartitionCo
     unread = lags.known & (lags.shown > model.policy.allowed_lag)
     waits = unread & (lags.stable != UNKNOWN) & (lags.stable < lags.end) & (lags.committed >= lags.stable)
     stalled = _marked(model, findings, STALLED)
-    hot = _marked(model, findings, frozenset({Verdict.HOT_PARTITION}))
+    hot = _hot(model, findings)
     return PartitionColumns(
         topics=list(lags.topics),
         topic=lags.topic.tolist(),
@@ -307,6 +307,13 @@ def _marked(model: GroupModel, findings: tuple[Finding, ...], verdicts: frozense
         if finding.verdict in verdicts:
             marked[list(finding.rows)] = True
     return marked
+
+
+def _hot(model: GroupModel, findings: tuple[Finding, ...]) -> Any:
+    """Partitions that a finding calls hot; its rows are all those of the member concerned."""
+    found = [f for f in findings if f.verdict is Verdict.HOT_PARTITION]
+    names = {tuple(name) for finding in found for name in finding.evidence.get("partitions", ())}
+    return np.array([bool(names) and model.lags.name(at) in names for at in range(len(model.lags))], bool)
 
 
 def _outweighs(model: GroupModel) -> Any:

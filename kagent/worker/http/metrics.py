@@ -74,6 +74,8 @@ METRICS: Mapping[str, About] = {
         About("kagent_candidates_dropped_total", "counter", ("reason",), "Findings that were not published, by reason."),
         About("kagent_series_left_out", "gauge", (), "Series of partitions and members not shown: worker.max_series."),
         About("kagent_groups_left_out", "gauge", (), "Groups not shown here: worker.max_metric_groups."),
+        About("kagent_log_end_sample_seconds", "gauge", ("cluster",), "How long the last sample of the log ends took: above worker.sample, lags are older than they should be."),
+        About("kagent_log_end_samples_failed_total", "counter", (), "Samples of the log ends that failed."),
         About("kagent_events_over_limit_total", "counter", (), "Events of groups beyond worker.max_groups, left aside."),
     )
 }  # fmt: skip
@@ -149,6 +151,9 @@ class WorkerView:
     """(cluster, one of ``STATES``) → groups at the last tick."""
     learning_until_ms: Mapping[str, int] = field(default_factory=dict)
     """Cluster → when the last of its groups is known."""
+    sampling: Mapping[str, float] = field(default_factory=dict)
+    """Cluster → how long the last sample of its log ends took, in seconds."""
+    samples_failed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +216,9 @@ def collect(view: WorkerView, limits: Limits) -> Iterator[Metric]:
     families.add("kagent_series_left_out", [], left)
     families.add("kagent_groups_left_out", [], max(0, len(ranked) - limits.groups))
     families.add("kagent_events_over_limit_total", [], view.over_limit)
+    families.add("kagent_log_end_samples_failed_total", [], view.samples_failed)
+    for cluster, took_s in sorted(view.sampling.items()):
+        families.add("kagent_log_end_sample_seconds", [shown(cluster)], took_s)
     for (cluster, what), count in sorted(view.track.items()):
         families.add("kagent_incidents", [shown(cluster), what], count)
     for name, counted in (("records", view.refused), ("rows", view.refused_rows)):

@@ -200,6 +200,7 @@ async def test_hot_partitions_and_open_transactions_are_marked_where_they_are(se
     await expect(page.locator(".piece", has_text="▲").first).to_have_attribute(
         "title", re.compile(r"hot-topic-0:.*hot: more work than a member's share")
     )
+    await expect(page.locator(".piece", has_text="▲")).to_have_count(1)
     await page.goto(str(server.make_url("/ui/group?cluster=main&group=waiting")))
     await expect(page.locator(".piece", has_text="‖").first).to_have_attribute(
         "title", re.compile(r"waiting-topic-1:.*waits for an open transaction")

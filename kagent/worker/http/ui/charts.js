@@ -29,7 +29,7 @@ export function Chart({ title, lines, format = short, height = 160, steps = fals
       legend: { show: false },
       cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 }, ...(sync ? { sync: { key: sync } } : {}) },
       scales: { x: { time: !steps }, y: { range: (_, low, high) => [0, Math.max(high * 1.08, format === span ? 10 : 1)] } },
-      axes: [{ ...axis, space: 70, ...(steps ? { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] } : { values: (_, ticks) => ticks.map((t) => new Date(t * 1000).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" })) }) }, { ...axis, size: 64, ...(format === span ? { incrs: SPANS } : {}), values: (_, ticks) => ticks.map(format) }],
+      axes: [{ ...axis, space: 70, ...(steps ? { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] } : { values: (_, ticks, axis, space, step) => ticks.map((t) => new Date(t * 1000).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", ...(step < 60 ? { second: "2-digit" } : {}) })) }) }, { ...axis, size: 64, ...(format === span ? { incrs: SPANS } : {}), values: (_, ticks) => ticks.map(format) }],
       series: [{}, ...lines.map((line, n) => ({ stroke: ink(`--line${n % MOST_LINES}`), width: 2, dash: line.dash || DASHES[n % MOST_LINES], spanGaps: true, points: { show: steps && n === 0, size: 5 }, ...(steps && n === 0 ? { paths: uPlot.paths.stepped({ align: 1 }) } : {}) }))],
       hooks: { setCursor: [(u) => setCursor(u.cursor.idx ?? null)] },
     }, data, place.current);

@@ -35,7 +35,7 @@ export function Map({ members, partitions, after, unit, onlyAfter }) {
 }
 
 // Members are mostly told apart by the end of their names, which a narrow column would cut off.
-const ROOM = 18;
+const ROOM = 22;
 function commonStart(names) {
   if (names.length < 2 || Math.max(...names.map((name) => name.length)) <= ROOM) return 0;
   const low = names.reduce((a, b) => (a < b ? a : b)), high = names.reduce((a, b) => (a > b ? a : b));

@@ -67,6 +67,7 @@ METRICS: Mapping[str, About] = {
         About("kagent_rows_refused_total", "counter", ("table", "reason"), "Rows of the worker's tables that could not be read and were left out."),
         About("kagent_group_set_aside", "gauge", OWN, "1: the group's judgement failed; it is tried again when its data changes. Only groups of which it holds."),
         About("kagent_candidates_dropped_total", "counter", ("reason",), "Findings that were not published, by reason."),
+        About("kagent_plans_applied_total", "counter", ("result",), "Plans of groups with `apply: auto`, by what came of them: applied, or why not (`docs/apply.md`)."),
         About("kagent_series_left_out", "gauge", (), "Series of partitions and members not shown: worker.max_series."),
         About("kagent_groups_left_out", "gauge", (), "Groups not shown here: worker.max_metric_groups."),
         About("kagent_events_over_limit_total", "counter", (), "Events of groups beyond worker.max_groups, left aside."),
@@ -134,6 +135,8 @@ class WorkerView:
     delays: Mapping[Stage, Histogram] = field(default_factory=dict)
     track: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """(cluster, what came of an incident) → how often."""
+    applied: Mapping[str, int] = field(default_factory=dict)
+    """Result → plans that were to be applied."""
     refused: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """(what, reason) → records."""
     refused_rows: Mapping[tuple[str, str], int] = field(default_factory=dict)
@@ -201,6 +204,8 @@ def collect(view: WorkerView, limits: Limits) -> Iterator[Metric]:
     for name, counted in (("records", view.refused), ("rows", view.refused_rows)):
         for labels, count in sorted(counted.items()):
             families.add(f"kagent_{name}_refused_total", labels, count)
+    for result, count in sorted(view.applied.items()):
+        families.add("kagent_plans_applied_total", [result], count)
     for reason, count in view.dropped.items():
         families.add("kagent_candidates_dropped_total", [reason], count)
     yield from families.made.values()

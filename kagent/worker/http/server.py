@@ -65,6 +65,7 @@ async def view(desk: Desk, ready: bool, only: str | None = None) -> WorkerView:
         over_limit=desk.counts["groups_over_limit"],
         delays=desk.delays.stages,
         track=track,
+        applied=dict(desk.applied),
     )
 
 

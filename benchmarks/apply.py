@@ -21,14 +21,14 @@ from typing import Any
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from kagent.apply.apply_plan import Applier
 from kagent.apply.attempts import Attempts
-from kagent.apply.run import Applier
 from kagent.assignor import CLASS, JAR
 from kagent.contract.recommendation import Recommendation, to_bytes
 from kagent.embedded.broker import Broker, die_with_parent, free_port
 from kagent.embedded.jars import broker_jars
 from kagent.embedded.java import java
-from kagent.follow.asking import Asking
+from kagent.follow.rejoin_budget import Asking
 from kagent.kafka.admin import Admin
 from kagent.kafka.topics import ensure
 from kagent.settings import Cluster, Topics

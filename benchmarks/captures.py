@@ -28,8 +28,8 @@ from kagent.capture.folder import read_folder
 from kagent.contract.recommendation import ActionType, Recommendation, Status
 from kagent.incident.session import EvaluationSession
 from kagent.policy import Policies
+from kagent.replay.captured_events import Recording, recording
 from kagent.replay.driver import replay
-from kagent.replay.events import Recording, recording
 
 BEHIND = 60_000
 KNOWN_FOR = 7 * 86_400_000

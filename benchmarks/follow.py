@@ -21,8 +21,8 @@ from aiokafka.coordinator.protocol import ConsumerProtocolMemberMetadata
 from aiokafka.structs import TopicPartition
 
 from kagent.contract.recommendation import Recommendation
-from kagent.follow import Reason, aiokafka_follower, said
-from kagent.follow.values import Snapshot
+from kagent.follow import Reason, aiokafka_follower, plan_userdata
+from kagent.follow.model import Snapshot
 
 Held = dict[str, list[tuple[str, int]]]
 
@@ -99,7 +99,9 @@ def main() -> None:
     before, after = dealt(names, asked.partitions), dealt(names, asked.partitions)
     cluster = Cluster(asked.partitions)
     members = {
-        name: ConsumerProtocolMemberMetadata(0, ["orders"], said.joining(name, before[name], 7, None, []))
+        name: ConsumerProtocolMemberMetadata(
+            0, ["orders"], plan_userdata.joining(name, before[name], 7, None, [])
+        )
         for name in names
     }
     follower = aiokafka_follower("nowhere:1", "billing", apply=True)

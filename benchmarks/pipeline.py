@@ -53,8 +53,8 @@ began = time.time()
 def cpu():
     tree = [psutil.Process(), *psutil.Process().children(recursive=True)]
     return sum(t.user + t.system for t in (p.cpu_times() for p in tree))
-from kagent.pipeline.run import Pipeline
-from kagent.pipeline.session import session
+from kagent.pipeline.stream_service import Pipeline
+from kagent.pipeline.spark_session import session
 from kagent.settings import load
 bootstrap, cores, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
 settings = load(bootstrap=bootstrap)

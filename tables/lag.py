@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from kagent.contract.admission import Cluster, Group, Partition
-from kagent.lag.events import commits_after as apply
+from kagent.lag.apply_event import commits_after as apply
 
 __all__ = ["NAME", "LagRow", "apply", "key"]
 NAME = "lag"

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from kagent.contract.admission import Cluster, Group, Partition
-from kagent.lag.events import membership_after as apply
+from kagent.lag.apply_event import membership_after as apply
 
 __all__ = ["NAME", "MembersRow", "apply"]
 NAME = "members"

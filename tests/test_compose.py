@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from kagent.cli import root
 from kagent.embedded.broker import free_port
-from kagent.pipeline.metrics import Metrics
+from kagent.pipeline.stream_metrics import Metrics
 from kagent.settings import Settings
 
 ROOT = Path(__file__).parents[1]

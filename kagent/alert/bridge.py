@@ -21,7 +21,7 @@ from kagent.alert.delivery_log import Event, Positions, Told, of_destination
 from kagent.alert.destinations import Alertmanager, Destination, Wants
 from kagent.alert.senders import Failed, Refused, Sender, sender
 from kagent.client.client import Message, parsed, standing
-from kagent.client.text import is_old
+from kagent.client.incident_text import is_old
 from kagent.contract.recommendation import Recommendation, Resolution, State, Status
 from kagent.errors import KafkaError, SettingsError
 from kagent.kafka.consumer import consumer

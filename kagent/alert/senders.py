@@ -28,7 +28,7 @@ from kagent.alert.destinations import (
     checked_url,
     secret,
 )
-from kagent.client.text import number, story
+from kagent.client.incident_text import number, story
 from kagent.contract.recommendation import Recommendation, Severity
 from kagent.errors import SettingsError
 from kagent.text import shown

@@ -19,7 +19,7 @@ import orjson
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from kagent.errors import KafkaError
-from kagent.follow.asking import Asking, May, may_ask
+from kagent.follow.rejoin_budget import Asking, May, may_ask
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import confluent
 from kagent.kafka.topics import Wanted, ensure

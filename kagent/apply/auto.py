@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from kagent.apply.apply_plan import Applied, Applier
 from kagent.apply.attempts import Attempts
-from kagent.apply.checks import CannotApply
-from kagent.apply.run import Applied, Applier
+from kagent.apply.preconditions import CannotApply
 from kagent.contract.recommendation import ActionType, GroupKind, Recommendation, Status, Verdict
 from kagent.errors import KagentError
-from kagent.follow.asking import Asking
+from kagent.follow.rejoin_budget import Asking
 from kagent.group_key import group_key
 from kagent.policy import Policies
 from kagent.settings import Settings

@@ -21,7 +21,7 @@ from kagent.offsets.blobs import ASSIGNMENT, DECODED, NEWEST, SUBSCRIPTION, hold
 from kagent.offsets.blobs import STICKY as STICKY_DATA
 from kagent.offsets.reader import DecodeError
 from kagent.offsets.record import Record, decode
-from kagent.offsets.schema import Array, Struct, Type
+from kagent.offsets.record_layout import Array, Struct, Type
 from kagent.offsets.schemas import RECORDS
 from kagent.offsets.writer import encode, encode_key, encode_value, layout_of
 

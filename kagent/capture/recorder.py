@@ -16,7 +16,7 @@ from threading import Event
 from confluent_kafka import Consumer, Message
 
 from kagent.capture.folder import EndsSample, RawRecord
-from kagent.capture.writer import FolderWriter
+from kagent.capture.folder_writer import FolderWriter
 from kagent.errors import KafkaError
 from kagent.groups import GroupState, apply, view
 from kagent.kafka.admin import Admin

@@ -10,7 +10,8 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from kagent.client.text import (
+from kagent.active_mutes import Mutes
+from kagent.client.incident_text import (
     age,
     backlog,
     best,
@@ -24,7 +25,6 @@ from kagent.client.text import (
 )
 from kagent.contract.recommendation import Recommendation, Severity, State, Status
 from kagent.group_key import group_key
-from kagent.mutes import Mutes
 from kagent.text import shown
 from kagent.text_table import Column, lines
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import click
 
+from kagent.apply.apply_plan import Applied, Applier
 from kagent.apply.attempts import Attempts
-from kagent.apply.checks import Plan
-from kagent.apply.run import Applied, Applier
+from kagent.apply.preconditions import Plan
 from kagent.commands.common import chosen
 from kagent.errors import InputError
 from kagent.group_key import group_key

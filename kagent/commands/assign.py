@@ -8,11 +8,12 @@ from typing import Any
 
 import click
 
-from kagent.commands import common, completion, lines, output
+from kagent.commands import common, completion, output
+from kagent.commands import input_lines as lines
 from kagent.errors import InputError
 from kagent.strategies import STRATEGIES, Assignment, Scenario
-from kagent.strategies.answer import ALL, answered, plain
-from kagent.strategies.measure import measured
+from kagent.strategies.assign_answer import ALL, answered, plain
+from kagent.strategies.quality import measured
 from kagent.text import shown
 
 

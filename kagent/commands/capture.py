@@ -11,10 +11,10 @@ from types import FrameType
 
 import click
 
+from kagent.capture.folder_writer import FolderWriter
 from kagent.capture.pseudonyms import Pseudonyms
 from kagent.capture.recorder import CapturedGroups, Recorder
-from kagent.capture.writer import FolderWriter
-from kagent.check.run import chooser
+from kagent.check.cluster_check import chooser
 from kagent.commands.common import chosen
 from kagent.commands.spans import SPAN
 from kagent.kafka.admin import Admin

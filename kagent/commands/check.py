@@ -8,7 +8,7 @@ import time
 import click
 import orjson
 
-from kagent.check.run import UNSEEN, Checkup, chooser, findings_of, judged_groups
+from kagent.check.cluster_check import UNSEEN, Checkup, chooser, findings_of, judged_groups
 from kagent.commands import completion
 from kagent.commands.common import chosen
 from kagent.commands.spans import SPAN

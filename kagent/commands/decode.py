@@ -10,11 +10,11 @@ import click
 import orjson
 
 from kagent.commands.common import chosen
-from kagent.commands.lines import lines
+from kagent.commands.input_lines import lines
 from kagent.kafka.admin import Admin
 from kagent.kafka.offsets_topic import partitions, polled, reader
 from kagent.offsets import DecodeError
-from kagent.offsets.lines import READERS, answer, record
+from kagent.offsets.decode_lines import READERS, answer, record
 from kagent.settings import Cluster
 
 POLL_SECONDS = 1.0

@@ -10,6 +10,6 @@ import click
 @click.pass_context
 def command(ctx: click.Context, keep: bool) -> None:
     """Show the whole job on a real broker, with a twin that does not follow the advice."""
-    from kagent.demo.run import main
+    from kagent.demo.choreography import main
 
     ctx.exit(main(keep))

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import click
 import orjson
 
-from kagent.check.run import UNSEEN, Checkup
+from kagent.check.cluster_check import UNSEEN, Checkup
 from kagent.commands import completion
 from kagent.commands.check import policies, watch
 from kagent.commands.common import chosen

@@ -45,8 +45,8 @@ def write(
 ) -> None:
     """Write the history until stopped."""
     settings, name, cluster = chosen(ctx)
-    from kagent.history.service import Keeper, place_of
-    from kagent.pipeline.service import SparkDied
+    from kagent.history.history_service import Keeper, place_of
+    from kagent.pipeline.restarts import SparkDied
 
     keeper = Keeper(
         settings, name, cluster, place_of(settings, path), master, checkpoint, trigger, available_now
@@ -78,8 +78,8 @@ def maintain(ctx: click.Context, path: str | None, master: str, keep_days: int) 
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
-    from kagent.history.service import place_of
-    from kagent.history.writer import maintain as run
+    from kagent.history.delta_writer import maintain as run
+    from kagent.history.history_service import place_of
 
     history = place_of(settings, path)
     refuse_missing(history.place)

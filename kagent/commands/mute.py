@@ -85,7 +85,7 @@ def _list(cluster: str, keys: Iterable[str], group: str) -> str:
 
 async def _lifted(home: Cluster, topic: str, cluster: str, group: str) -> list[str]:
     """The keys whose mute ends: the group's or the pattern's own, and those that the pattern set."""
-    from kagent.client.mutes import current_mutes
+    from kagent.client.mutes_topic import current_mutes
 
     records = (await current_mutes(home, topic)).records
     own = group_key(cluster, group)

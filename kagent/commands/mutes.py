@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
-from kagent.client.text import age
+from kagent.active_mutes import Mutes
+from kagent.client.incident_text import age
 from kagent.commands import output
 from kagent.commands.common import chosen
 from kagent.commands.output import Format
 from kagent.contract.mute import is_pattern
-from kagent.mutes import Mutes
 from kagent.text import shown
 from kagent.text_table import Column
 
@@ -33,7 +33,7 @@ COLUMNS = (
 @click.pass_context
 def command(ctx: click.Context, form: Format) -> None:
     """List the mutes in effect; a pattern is one line, with how many groups it muted when it was set."""
-    from kagent.client.mutes import current_mutes
+    from kagent.client.mutes_topic import current_mutes
 
     settings, name, _ = chosen(ctx)
     found = asyncio.run(current_mutes(settings.home_cluster(name), settings.topics.mutes))

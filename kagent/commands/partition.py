@@ -7,7 +7,8 @@ from typing import IO, Any
 
 import click
 
-from kagent.commands import lines, output
+from kagent.commands import input_lines as lines
+from kagent.commands import output
 from kagent.errors import InputError
 from kagent.strategies.partitioner import POSITIVE, key_skew, murmur2
 from kagent.text import shown

@@ -48,7 +48,7 @@ class Past:
     def rows(self) -> Iterator[DataFrame]:
         """The rows, on a Spark session that ends with them. Raises InputError or SettingsError."""
         from kagent.history.backtest import of_dump, of_history
-        from kagent.history.service import place_of
+        from kagent.history.history_service import place_of
 
         history = None if self.dump else place_of(self.settings, self.path)
         refuse_missing(self.dump, self.ends, history.place if history else None)

@@ -40,9 +40,9 @@ def command(
     logging.getLogger("kagent").setLevel(level)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     settings, name, cluster = chosen(ctx)
-    from kagent.pipeline.metrics import Metrics
-    from kagent.pipeline.run import Pipeline, check
-    from kagent.pipeline.service import SparkDied
+    from kagent.pipeline.restarts import SparkDied
+    from kagent.pipeline.stream_metrics import Metrics
+    from kagent.pipeline.stream_service import Pipeline, check
 
     check(settings, master)
     metrics = Metrics(name)

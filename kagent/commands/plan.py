@@ -11,11 +11,12 @@ from typing import Any
 import click
 import numpy as np
 
-from kagent.commands import common, completion, lines, output
+from kagent.commands import common, completion, output
+from kagent.commands import input_lines as lines
 from kagent.errors import InputError, KagentError
 from kagent.planner import Plan
-from kagent.planner.alternatives import Alternative
-from kagent.planner.answer import plain, planned
+from kagent.planner.comparison import Alternative
+from kagent.planner.plan_answer import plain, planned
 from kagent.text import shown
 
 BAR = 24

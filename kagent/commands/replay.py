@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import yaml
 
-from kagent.check.run import chooser
+from kagent.check.cluster_check import chooser
 from kagent.commands.check import policies as of_settings
 from kagent.commands.common import effective
 from kagent.commands.output import print_table
@@ -62,8 +62,8 @@ def command(
     FOLDER is written by `kagent capture`.
     """
     from kagent.capture.folder import read_folder
+    from kagent.replay.captured_events import recording
     from kagent.replay.driver import replay
-    from kagent.replay.events import recording
 
     settings = effective(ctx)
     policies = _policies(settings, changes)

@@ -25,8 +25,8 @@ POLL_S = 0.5
 @contextlib.contextmanager
 def started(settings: Settings, master: str, what: str, delta: bool = True) -> Iterator[SparkSession]:
     """A session that ends with the block. ``what``: the work, for the bar. The log file is named when something fails."""
-    from kagent.pipeline.service import ending
-    from kagent.pipeline.session import session
+    from kagent.pipeline.restarts import ending
+    from kagent.pipeline.spark_session import session
 
     log = log_path(settings)
     try:

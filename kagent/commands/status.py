@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from kagent.client.client import current
-from kagent.client.text import age, clock, counted_groups, is_old
+from kagent.client.incident_text import age, clock, counted_groups, is_old
 from kagent.commands import output
 from kagent.commands.common import chosen
 from kagent.contract.recommendation import Recommendation, State, Status

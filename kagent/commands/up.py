@@ -12,7 +12,7 @@ from typing import IO, Any
 import click
 
 from kagent.client.client import recommendations
-from kagent.client.text import state_line
+from kagent.client.incident_text import state_line
 from kagent.commands.common import asked, child_environment, chosen, verbose
 from kagent.commands.explain import worker_url
 from kagent.contract.recommendation import State

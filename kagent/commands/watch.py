@@ -13,9 +13,9 @@ from rich.live import Live
 from rich.text import Text
 
 from kagent.client.client import Message, current, recommendations
-from kagent.client.mutes import current_mutes, follow_mutes
+from kagent.client.incident_text import headline, is_old, state_line, story
+from kagent.client.mutes_topic import current_mutes, follow_mutes
 from kagent.client.table_view import Board, colour
-from kagent.client.text import headline, is_old, state_line, story
 from kagent.commands import output
 from kagent.commands.common import chosen
 from kagent.commands.output import Format

@@ -14,7 +14,7 @@ from typing import Any
 from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
 
-from kagent.demo.plan import Held
+from kagent.demo.topology import Held
 
 VERSION = 0
 

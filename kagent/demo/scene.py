@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kagent.contract.recommendation import Recommendation, State, Status, Verdict
-from kagent.demo.plan import GROUPS, LOADS, Group
+from kagent.demo.topology import GROUPS, LOADS, Group
 from kagent.kafka.group_lag import ShownGroup
 
 CAUGHT_UP_SECONDS = 5.0

@@ -1,6 +1,6 @@
 """One consumer's follower: what it remembers, what it does when it leads the group, and when it asks for a rebalance.
 
-The decisions are in kagent.follow.decision and kagent.follow.asking; this is the state between them and the client.
+The decisions are in kagent.follow.rebalance_decision and kagent.follow.rejoin_budget; this is the state between them and the client.
 """
 
 from __future__ import annotations
@@ -15,11 +15,8 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from kagent.errors import InputError
-from kagent.follow import said
-from kagent.follow.asking import Asking, May, may_ask, recent
-from kagent.follow.decision import decide
-from kagent.follow.reader import Reader
-from kagent.follow.values import (
+from kagent.follow import plan_userdata
+from kagent.follow.model import (
     Decision,
     Followed,
     Held,
@@ -31,10 +28,13 @@ from kagent.follow.values import (
     member_name,
     once,
 )
+from kagent.follow.rebalance_decision import decide
+from kagent.follow.rejoin_budget import Asking, May, may_ask, recent
+from kagent.follow.snapshot_reader import Reader
 from kagent.groups.library import FOLLOWING
 from kagent.settings import Cluster, Topics
 from kagent.strategies.plugins import userdata
-from kagent.strategies.plugins.engine import Engine, Joined, Pairs
+from kagent.strategies.plugins.join import Engine, Joined, Pairs
 from kagent.text import shown
 
 log = logging.getLogger("kagent.follow")
@@ -139,11 +139,13 @@ class Follower:
         """What to send with a JoinGroup request."""
         with self._lock:
             self._leads = self._led = None
-            return said.joining(self._name(), self._held, self._generation, self._followed, self._asked)
+            return plan_userdata.joining(
+                self._name(), self._held, self._generation, self._followed, self._asked
+            )
 
     def assigned(self, pairs: Iterable[tuple[str, int]], generation: int | None, data: bytes | None) -> None:
         """Remember what this member was given; ``generation`` as the client tells it, None where it does not."""
-        given = said.read_given(data)
+        given = plan_userdata.read_given(data)
         with self._lock:
             self._held = once(pairs)
             self._generation = given.generation if given and generation is None else generation
@@ -164,7 +166,7 @@ class Follower:
 
     def place(self, counts: Mapping[str, int], joined: Sequence[Joined]) -> tuple[dict[str, Pairs], bytes]:
         """Everybody's partitions, every member present, and the blob that goes with each. Asks nobody, never raises."""
-        heard = [said.read_joining(one.user_data) for one in joined]
+        heard = [plan_userdata.read_joining(one.user_data) for one in joined]
         view = View(tuple(map(_peer, joined, heard)), counts)
         with self._lock:
             self._remember(at for one in heard if one is not None for at in one.asked)
@@ -183,7 +185,7 @@ class Follower:
         )
         with self._lock:
             self._led = View(peers, dict(counts))
-            return placed, said.given(_next(view.generation), followed, self._asked)
+            return placed, plan_userdata.given(_next(view.generation), followed, self._asked)
 
     def _decide(self, view: View) -> Decision:
         rules = replace(self.rules, off=self._off(), latched=self._latched)
@@ -261,7 +263,7 @@ def _next(generation: int | None) -> int:
     return min((-1 if generation is None else generation) + 1, NEWEST)
 
 
-def _peer(one: Joined, heard: said.Joining | None) -> Peer:
+def _peer(one: Joined, heard: plan_userdata.Joining | None) -> Peer:
     """The broker's word for an instance id counts more than the member's own."""
     topics = tuple(dict.fromkeys(one.topics))
     if heard is None:

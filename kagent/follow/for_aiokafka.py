@@ -13,10 +13,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from kagent.follow.follower import Follower, partition_counts
-from kagent.follow.hosts import java_host
+from kagent.follow.java_host import java_host
 from kagent.settings import Cluster
-from kagent.strategies.plugins.engine import Joined, by_topic
 from kagent.strategies.plugins.for_aiokafka import VERSION
+from kagent.strategies.plugins.join import Joined, by_topic
 
 log = logging.getLogger("kagent.follow")
 

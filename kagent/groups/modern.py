@@ -17,9 +17,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from kagent.groups.group import GroupView, MemberView, Partitions, topic_id
+from kagent.groups.known_records import GroupState, Slot
 from kagent.groups.library import library_of
-from kagent.groups.state import GroupState, Slot
-from kagent.groups.values import GroupView, MemberView, Partitions, topic_id
 
 Live = dict[str, dict[str, Slot]]
 """The records that stand, by kind and by member or expression."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kagent.groups.group import GroupView, MemberView
+from kagent.groups.known_records import GroupState, Slot
 from kagent.groups.library import library_of, user_data_of
 from kagent.groups.modern import Live, joined, modern
-from kagent.groups.state import GroupState, Slot
-from kagent.groups.values import GroupView, MemberView
 
 FAMILIES = ("Consumer", "Share", "Streams")
 

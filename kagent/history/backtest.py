@@ -13,7 +13,7 @@ import orjson
 import pyarrow as pa
 
 from kagent.errors import InputError
-from kagent.history.replay import Result, Tick, replay
+from kagent.history.past_evaluation import Result, Tick, replay
 from kagent.history.tables import History
 from kagent.history.unpack import OUTPUT, SCHEMA, event_rows
 from kagent.pipeline.build import Target, messages

@@ -24,7 +24,7 @@ from kagent.contract.admission import is_topic_name
 from kagent.errors import KafkaError
 from kagent.kafka import group_admin
 from kagent.kafka.clients import confluent
-from kagent.kafka.values import Described, Group, Key, Offsets, Topic
+from kagent.kafka.descriptions import Described, Group, Key, Offsets, Topic
 from kagent.settings import Cluster
 
 log = logging.getLogger("kagent.kafka")

@@ -27,8 +27,8 @@ from aiokafka.errors import (
 )
 
 from kagent.kafka.clients import aiokafka
+from kagent.kafka.descriptions import Described, Group, Key, Member, Said
 from kagent.kafka.group_requests import DescribeClassic, DescribeConsumer, FetchOffsets, FindCoordinators
-from kagent.kafka.values import Described, Group, Key, Member, Said
 from kagent.offsets import DecodeError
 from kagent.offsets.blobs import assignment, subscription
 from kagent.settings import Cluster

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kagent.kafka.admin import Admin
-from kagent.kafka.values import Group, Key, Member, Offsets
+from kagent.kafka.descriptions import Group, Key, Member, Offsets
 
 WITH_LAG = {"consumer", "", "share", "streams"}
 """Protocol types of groups that read topics; workers of Kafka Connect, for one, are none."""

@@ -10,14 +10,14 @@ from typing import Any
 
 from kagent.errors import InputError
 from kagent.kafka.admin import Admin
+from kagent.kafka.descriptions import Described, Key
 from kagent.kafka.group_lag import Row, rows_of
-from kagent.kafka.values import Described, Key
 from kagent.strategies import STRATEGIES
 from kagent.text import shown
 
 
 def scenario_line(admin: Admin, group: str) -> dict[str, Any]:
-    """The group as one line of the scenario format (``kagent.strategies.reading``), with ``assumed`` besides.
+    """The group as one line of the scenario format (``kagent.strategies.scenario_lines``), with ``assumed`` besides.
 
     ``owned`` is what each member holds now; ``lags`` is the shown lag. Blocking; not to be called in an event loop.
     Raises InputError if there is no such group or nobody is in it, KafkaError if the cluster does not answer.

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from kagent.offsets.reader import DecodeError, Reader
-from kagent.offsets.schema import Struct, compiled, struct
+from kagent.offsets.record_layout import Struct, compiled, struct
 
 NEWEST = 3
 TOPIC_PARTITIONS = struct("topic string; partitions []int32")

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from kagent.offsets.buffers import Column, Ints, Mask, is_utf8, not_utf8
 from kagent.offsets.reader import MAX_STRING, DecodeError
 from kagent.offsets.record import decode
-from kagent.offsets.schema import ZERO_UUID
+from kagent.offsets.record_layout import ZERO_UUID
 
 COMMIT_TYPES = (0, 1)
 NO_TYPE = -32768

@@ -9,7 +9,7 @@ from typing import Any
 
 from kagent.offsets.blobs import decoded, slim
 from kagent.offsets.reader import DecodeError, Reader
-from kagent.offsets.schema import Read, compiled
+from kagent.offsets.record_layout import Read, compiled
 from kagent.offsets.schemas import RECORDS, Layout
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kagent.offsets.schema import Struct, struct
+from kagent.offsets.record_layout import Struct, struct
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from kagent.offsets.reader import DecodeError
 from kagent.offsets.record import Record, decode
-from kagent.offsets.schema import Array, Field, Struct, Type
+from kagent.offsets.record_layout import Array, Field, Struct, Type
 from kagent.offsets.schemas import RECORDS
 
 CODES = {"int8": ">b", "int16": ">h", "uint16": ">H", "int32": ">i", "int64": ">q"}

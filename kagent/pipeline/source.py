@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from kagent.errors import KafkaError, SettingsError
 from kagent.kafka.admin import Admin, Unsettled
-from kagent.kafka.values import Topic
+from kagent.kafka.descriptions import Topic
 from kagent.pipeline.progress import Ends
 from kagent.pipeline.stream import SOURCE
 from kagent.process_tree import backoff

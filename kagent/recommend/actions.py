@@ -18,7 +18,7 @@ from kagent.contract.recommendation import Action, ActionType, GroupKind, Verdic
 from kagent.detect.detectors import OF
 from kagent.detect.finding import Finding
 from kagent.detect.group_model import GroupModel
-from kagent.planner.alternatives import Alternative
+from kagent.planner.comparison import Alternative
 from kagent.recommend.member_counts import Counts
 from kagent.recommend.reassignment import Reassignment
 from kagent.recommend.switching import how_to_switch

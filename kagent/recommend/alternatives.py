@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kagent.detect.group_model import GroupModel
-from kagent.planner.alternatives import Alternative, alternatives
+from kagent.planner.comparison import Alternative, alternatives
 from kagent.recommend.reassignment import Reassignment
 from kagent.strategies import Member, Scenario
 

@@ -28,7 +28,7 @@ from kagent.contract.recommendation import (
 from kagent.detect.detectors import OF, SPREAD
 from kagent.detect.finding import Finding
 from kagent.detect.group_model import GroupModel
-from kagent.planner import alternatives as planned
+from kagent.planner import comparison as planned
 from kagent.recommend.actions import Advice, actions
 from kagent.recommend.alternatives import alternatives_of
 from kagent.recommend.member_counts import counts

@@ -14,13 +14,13 @@ from kagent.contract.recommendation import Recommendation
 from kagent.group_key import group_key
 from kagent.groups import GroupState, view
 from kagent.incident.session import EvaluationSession
+from kagent.lag.apply_event import commits_after, membership_after
 from kagent.lag.commits import TopicCommits
-from kagent.lag.events import commits_after, membership_after
 from kagent.lag.log_end_coverage import unread
 from kagent.lag.log_ends import PAUSE, EndHistory
 from kagent.lag.membership import Roster
 from kagent.lag.observation import Observation, TopicInfo
-from kagent.replay.events import Recording, Trigger
+from kagent.replay.captured_events import Recording, Trigger
 
 TICK_MS = 10_000
 PATIENCE_MS = max(PAUSE, 15_000)

@@ -10,11 +10,11 @@ from kagent.errors import InputError
 from kagent.strategies import (
     constrained_cooperative,
     fair,
+    kip848,
     lag,
     lag_global,
     ranges,
     roundrobin,
-    server,
     sticky,
     uniform,
 )
@@ -153,7 +153,7 @@ STRATEGIES: dict[str, Strategy] = {
             copartitions=True,
             cooperative=True,
             java_class=None,
-            compute=server.assign_range,
+            compute=kip848.assign_range,
         ),
     )
 }

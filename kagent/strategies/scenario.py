@@ -103,7 +103,7 @@ class Scenario:
     @classmethod
     def from_json(cls, line: Mapping[str, Any]) -> Scenario:
         """A scenario out of one line of the ``kagent assign`` format; InputError names the field at fault."""
-        from kagent.strategies.reading import scenario_of
+        from kagent.strategies.scenario_lines import scenario_of
 
         return scenario_of(line)
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from kagent.strategies import topicids, uniform_mixed
 from kagent.strategies.assignment import Assignment
 from kagent.strategies.javahash import copy_capacity, order_of_puts, string_hashes
+from kagent.strategies.kip848 import held_rows, homogeneous
 from kagent.strategies.scenario import Scenario
-from kagent.strategies.server import held_rows, homogeneous
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from kagent.strategies import level, topicids
 from kagent.strategies.assignment import Assignment
 from kagent.strategies.javahash import order_of_puts, string_hashes
+from kagent.strategies.kip848 import held_rows
 from kagent.strategies.scenario import Scenario
-from kagent.strategies.server import held_rows
 
 Ints = npt.NDArray[np.int64]
 

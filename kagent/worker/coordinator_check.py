@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kagent.kafka.admin import Admin
-from kagent.kafka.values import Key
+from kagent.kafka.descriptions import Key
 from kagent.lag.commits import GONE, TopicCommits
 from kagent.lag.observation import Observation
 

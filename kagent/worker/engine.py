@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from aiokafka.errors import KafkaError as ClientError
 
+from kagent.active_mutes import by_pattern
 from kagent.contract import admission
 from kagent.contract.admission import MAX_AHEAD_MS, Refused, checked, not_ahead
 from kagent.contract.events import Beat, GroupEvent, TopicOffsets
@@ -34,7 +35,6 @@ from kagent.incident.session import EvaluationSession
 from kagent.lag.log_end_coverage import unread
 from kagent.lag.log_ends import PAUSE, EndHistory
 from kagent.lag.observation import Mute, Observation, TopicInfo
-from kagent.mutes import by_pattern
 from kagent.policy import Policies
 from kagent.settings import Settings
 from kagent.tables import coverage as coverage_table

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from kagent.contract.admission import is_topic_name
 from kagent.kafka.admin import Admin
-from kagent.kafka.values import Topic
+from kagent.kafka.descriptions import Topic
 from kagent.lag.log_ends import UNKNOWN
 from kagent.lag.observation import TopicInfo
 

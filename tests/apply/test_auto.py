@@ -8,10 +8,10 @@ import pytest
 
 from kagent.apply.attempts import CLAIM, LATCHED, RESET, WITHDRAWN, Attempt, judged, latched
 from kagent.apply.auto import AGAIN_AFTER_S, AutoApply, waits
-from kagent.apply.checks import CannotApply
+from kagent.apply.preconditions import CannotApply
 from kagent.contract.recommendation import Recommendation
 from kagent.errors import KafkaError
-from kagent.follow.asking import Asking, May
+from kagent.follow.rejoin_budget import Asking, May
 from kagent.policy import Policies
 from kagent.settings import GroupSettings, Settings
 

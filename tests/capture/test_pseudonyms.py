@@ -13,8 +13,8 @@ from kagent.capture.pseudonyms import Pseudonyms
 from kagent.incident.session import EvaluationSession
 from kagent.offsets import DecodeError, decode
 from kagent.policy import Policies
+from kagent.replay.captured_events import recording
 from kagent.replay.driver import Replayed, replay
-from kagent.replay.events import recording
 from tests.fixtures.captures import DATA
 
 WEEK_MS = 7 * 86_400_000

@@ -19,8 +19,8 @@ from confluent_kafka.admin import AdminClient
 from kagent.capture.folder import read_folder
 from kagent.cli import root
 from kagent.errors import InputError
+from kagent.replay.captured_events import recording
 from kagent.replay.driver import TICK_MS, RecordedCluster
-from kagent.replay.events import recording
 from tests.fixtures.stage import wait_for_members
 
 pytestmark = pytest.mark.kafka

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from kagent.client.incident_text import headline, story
 from kagent.client.table_view import Board
-from kagent.client.text import headline, story
 from kagent.commands.watch import _lines
 from kagent.contract.recommendation import State
 from kagent.text import shown

@@ -36,7 +36,7 @@ def member(name: str, behind: float, lag: int) -> dict[str, Any]:
 @pytest.fixture
 def board(rec: Any, monkeypatch: pytest.MonkeyPatch) -> Board:
     monkeypatch.setattr("kagent.client.table_view.clock", lambda ms: "21:40")
-    monkeypatch.setattr("kagent.client.text.clock", lambda ms: "21:40")
+    monkeypatch.setattr("kagent.client.incident_text.clock", lambda ms: "21:40")
     board = Board()
     state = {
         "cluster": "main",

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from kagent.cli import root
-from kagent.offsets.lines import READERS
+from kagent.offsets.decode_lines import READERS
 
 VECTORS = [
     json.loads(line)

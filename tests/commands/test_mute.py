@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from kagent.active_mutes import Mutes
 from kagent.cli import root
 from kagent.commands.mute import muted_groups
 from kagent.commands.mutes import mute_rows
 from kagent.contract.mute import MuteRecord, from_bytes, is_pattern
 from kagent.kafka.admin import Admin
 from kagent.kafka.topics import ensure
-from kagent.mutes import Mutes
 from kagent.settings import Cluster, Topics
 
 NOW = 1_760_000_000_000

@@ -44,7 +44,7 @@ def test_the_log_lies_in_the_data_folder_or_where_it_can_be_written(tmp_path: Pa
 def test_what_is_missing_is_said_before_spark_starts(
     command: str, arguments: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kagent.pipeline.session.java", lambda: pytest.fail("Spark is being started"))
+    monkeypatch.setattr("kagent.pipeline.spark_session.java", lambda: pytest.fail("Spark is being started"))
 
     answer = CliRunner().invoke(root, [command, *arguments])
 

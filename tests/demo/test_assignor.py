@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kagent.demo.assignor import PlanAssignor
-from kagent.demo.plan import Held
+from kagent.demo.topology import Held
 
 START: tuple[Held, ...] = ((("t", 0), ("t", 1), ("t", 2)), (("t", 3),))
 CLUSTER = SimpleNamespace(partitions_for_topic=lambda _: set(range(4)))

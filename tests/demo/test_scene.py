@@ -20,10 +20,10 @@ from kagent.contract.recommendation import (
     Status,
     Verdict,
 )
-from kagent.demo.plan import GROUPS
-from kagent.demo.run import PLAIN_WIDTH
+from kagent.demo.choreography import PLAIN_WIDTH
 from kagent.demo.scene import GroupLag, MemberLag, Scene
-from kagent.demo.view import plain, summary
+from kagent.demo.screen import plain, summary
+from kagent.demo.topology import GROUPS
 
 PLAN = {
     "orders-a-1/h": [("orders", 0), ("orders", 1)],

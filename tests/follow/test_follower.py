@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 from kagent.contract.recommendation import Recommendation
 from kagent.errors import InputError
-from kagent.follow import Asking, Reason, aiokafka_follower, kafka_python_follower, said
-from kagent.follow.asking import DAY
+from kagent.follow import Asking, Reason, aiokafka_follower, kafka_python_follower
+from kagent.follow import plan_userdata as said
 from kagent.follow.follower import SWITCH, Follower
-from kagent.follow.values import Followed, Snapshot
+from kagent.follow.model import Followed, Snapshot
+from kagent.follow.rejoin_budget import DAY
 from kagent.groups.library import library_of, user_data_of
-from kagent.strategies.plugins.engine import Joined
+from kagent.strategies.plugins.join import Joined
 
 NOW = 1_000_000.0
 COUNTS = {"t": 4}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kagent.contract.recommendation import from_bytes, to_bytes
-from kagent.follow.decision import decide
-from kagent.follow.reader import keep
-from kagent.follow.values import Peer, Reason, Rules, Snapshot, View
+from kagent.follow.model import Peer, Reason, Rules, Snapshot, View
+from kagent.follow.rebalance_decision import decide
+from kagent.follow.snapshot_reader import keep
 from kagent.settings import Topics
 from kagent.simulator.run import run
 from kagent.simulator.scenario import parse

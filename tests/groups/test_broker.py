@@ -18,7 +18,7 @@ from confluent_kafka.admin import NewTopic
 
 from kagent.groups import GroupState, GroupView, apply, view
 from kagent.kafka.admin import Admin
-from kagent.kafka.values import Group as Described
+from kagent.kafka.descriptions import Group as Described
 from kagent.offsets import Record, decode
 from kagent.offsets.columns import decode_commits, record_types
 from kagent.settings import Cluster

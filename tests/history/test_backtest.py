@@ -24,8 +24,8 @@ from kagent.commands.calibrate import command as calibrate_command
 from kagent.commands.report import command as report_command
 from kagent.errors import KagentError
 from kagent.history.backtest import Range, backtest, of_dump, of_history
+from kagent.history.delta_writer import create
 from kagent.history.tables import History, columns
-from kagent.history.writer import create
 from kagent.policy import Policies
 
 pytestmark = [pytest.mark.spark]

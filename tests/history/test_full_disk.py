@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 from kagent.commands import past as commands
 from kagent.commands.report import command as report_command
 from kagent.errors import KafkaError
-from kagent.history.service import Keeper
+from kagent.history.history_service import Keeper
 from kagent.history.tables import History
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]

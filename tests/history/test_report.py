@@ -12,7 +12,7 @@ from plotly.offline import get_plotlyjs
 
 from kagent.history import charts
 from kagent.history.backtest import RESULT_NAMES, Range, _row
-from kagent.history.replay import replay
+from kagent.history.past_evaluation import replay
 from kagent.history.report import incidents, page, section
 from kagent.offsets import decode
 from kagent.policy import make_policy

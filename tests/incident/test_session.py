@@ -13,8 +13,8 @@ from kagent.incident.correlation import Population
 from kagent.incident.session import EvaluationSession
 from kagent.lag.observation import Observation
 from kagent.policy import Policies, make_policy
+from kagent.replay.captured_events import Recording
 from kagent.replay.driver import TICK_MS, RecordedCluster
-from kagent.replay.events import Recording
 
 WEEK_MS = 7 * 86_400_000
 GROUP = "skew-rc"

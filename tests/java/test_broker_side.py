@@ -12,13 +12,13 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
+from kagent.apply.apply_plan import Applier
 from kagent.apply.attempts import Attempts
 from kagent.apply.auto import AutoApply
-from kagent.apply.checks import CannotApply
 from kagent.apply.nudge import nudge
-from kagent.apply.run import Applier
+from kagent.apply.preconditions import CannotApply
 from kagent.cli import root
-from kagent.follow.asking import Asking, May
+from kagent.follow.rejoin_budget import Asking, May
 from kagent.group_key import group_key
 from kagent.policy import Policies
 from kagent.settings import GroupSettings, Settings, Topics

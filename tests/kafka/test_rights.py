@@ -14,8 +14,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from kagent.alert.delivery_log import Positions
 from kagent.capture.folder import read_folder
+from kagent.capture.folder_writer import FolderWriter
 from kagent.capture.recorder import CapturedGroups, Recorder
-from kagent.capture.writer import FolderWriter
 from kagent.client.client import current
 from kagent.embedded.broker import free_port
 from kagent.errors import KafkaError

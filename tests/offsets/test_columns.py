@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kagent.offsets import DecodeError, decode
 from kagent.offsets.columns import NO_TYPE, CommitColumns, decode_commits, record_types
-from kagent.offsets.schema import ZERO_UUID
+from kagent.offsets.record_layout import ZERO_UUID
 
 DATA = Path(__file__).parent / "data"
 Pair = tuple[bytes | None, bytes | None]

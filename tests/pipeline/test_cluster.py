@@ -17,15 +17,15 @@ import pyspark
 import pytest
 
 from kagent.embedded.broker import die_with_parent, free_port
-from kagent.pipeline.session import package
+from kagent.pipeline.spark_session import package
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 # Run in a process of its own: a JVM holds one Spark master at most.
 DRIVER = """
 import json, sys
-from kagent.pipeline.run import Pipeline
-from kagent.pipeline.session import session
+from kagent.pipeline.stream_service import Pipeline
+from kagent.pipeline.spark_session import session
 from kagent.settings import load
 import kagent
 

@@ -17,8 +17,8 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from kagent.errors import KagentError
 from kagent.kafka.admin import Admin
 from kagent.pipeline import stream
-from kagent.pipeline.run import Pipeline
 from kagent.pipeline.stream import SOURCE
+from kagent.pipeline.stream_service import Pipeline
 from kagent.settings import Cluster, PipelineSettings, Settings
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]

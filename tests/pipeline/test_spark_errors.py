@@ -9,8 +9,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from kagent.errors import KafkaError
-from kagent.pipeline import service
-from kagent.pipeline.service import SparkDied, kept
+from kagent.pipeline import restarts as service
+from kagent.pipeline.restarts import SparkDied, kept
 from kagent.pipeline.spark_errors import sentence, told
 from kagent.process_tree import backoff
 

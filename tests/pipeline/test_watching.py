@@ -12,7 +12,7 @@ from kagent.contract.events import Beat
 from kagent.embedded.broker import free_port
 from kagent.errors import SetupError
 from kagent.pipeline.catchup import CatchUp
-from kagent.pipeline.metrics import Metrics
+from kagent.pipeline.stream_metrics import Metrics
 
 
 def beat(reached: int, end: int, stable: int) -> Beat:

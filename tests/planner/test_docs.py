@@ -10,7 +10,7 @@ import pytest
 
 from kagent.commands.plan import plain
 from kagent.planner import plan
-from kagent.planner.reading import problem_of
+from kagent.planner.problem_lines import problem_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "planner.md"
 

@@ -12,8 +12,8 @@ from kagent.capture.folder import read_folder
 from kagent.contract.recommendation import Status, to_bytes
 from kagent.incident.session import EvaluationSession
 from kagent.policy import Policies
+from kagent.replay.captured_events import Recording, recording
 from kagent.replay.driver import BLIND_AFTER_MS, TICK_MS, RecordedCluster, replay
-from kagent.replay.events import Recording, recording
 from tests.fixtures.captures import DATA
 
 WEEK_MS = 7 * 86_400_000

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from kagent.contract.recommendation import Action, ActionType, Basis, Move, Recommendation
-from kagent.simulator.events import happen
 from kagent.simulator.following import carry_out, predicted_s
 from kagent.simulator.scenario import parse
+from kagent.simulator.scenario_events import happen
 from kagent.simulator.truth import late, lateness
 from kagent.simulator.world import World, begin, step
 

@@ -14,8 +14,8 @@ from kagent.contract.events import TopicOffsets
 from kagent.errors import KagentError
 from kagent.lag.commits import apply
 from kagent.simulator import checks, load, run, run_many
-from kagent.simulator.events import EVENTS, happen
 from kagent.simulator.scenario import parse
+from kagent.simulator.scenario_events import EVENTS, happen
 from kagent.simulator.table import Table
 from kagent.simulator.world import begin, step
 

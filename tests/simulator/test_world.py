@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from kagent.simulator.conditions import FAMILIES, HARSH
-from kagent.simulator.events import happen
 from kagent.simulator.scenario import Scenario, parse
+from kagent.simulator.scenario_events import happen
 from kagent.simulator.world import World, begin, step
 
 SEEDS = (1, 2, 3)

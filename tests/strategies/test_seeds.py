@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kagent.strategies import Member, Scenario, assign
-from kagent.strategies.measure import measured
+from kagent.strategies.quality import measured
 
 KIP49 = Scenario.of(
     [

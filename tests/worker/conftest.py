@@ -24,8 +24,8 @@ from kagent.contract.recommendation import Recommendation, State
 from kagent.embedded.broker import Broker, die_with_parent, free_port
 from kagent.errors import KafkaError
 from kagent.kafka.admin import Admin
+from kagent.kafka.descriptions import Key
 from kagent.kafka.topics import ensure
-from kagent.kafka.values import Key
 from kagent.settings import Cluster, load
 
 POLICY = {
@@ -124,7 +124,7 @@ class Kagent:
             "place": place,
             "topics": topics,
         }
-        self._python(name, "kagent.demo.consumer", orjson.dumps({**about, **usual, **said}).decode())
+        self._python(name, "kagent.demo.member", orjson.dumps({**about, **usual, **said}).decode())
         return name
 
     def load(self, topic: str, rates: list[float]) -> None:

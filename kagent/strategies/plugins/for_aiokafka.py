@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kagent.errors import InputError
-from kagent.strategies.plugins.engine import Engine, Joined, by_topic
+from kagent.strategies.plugins.join import Engine, Joined, by_topic
 from kagent.strategies.plugins.lags import LagCache
 from kagent.strategies.plugins.userdata import NO_GENERATION
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from kagent.strategies.plugins.engine import Engine, Joined, by_topic
+from kagent.strategies.plugins.join import Engine, Joined, by_topic
 from kagent.strategies.plugins.lags import LagCache
 
 EAGER_VERSION = 0

@@ -10,9 +10,9 @@ from typing import Any
 
 from kagent.contract.redaction import Redaction
 from kagent.errors import InputError
-from kagent.planner.answer import plain, planned
+from kagent.planner.plan_answer import plain, planned
 from kagent.strategies import STRATEGIES
-from kagent.strategies import answer as strategy_answer
+from kagent.strategies import assign_answer as strategy_answer
 from kagent.worker.http.models import WhatIf, WhatIfQuestion
 
 MOST_PARTITIONS = 100_000

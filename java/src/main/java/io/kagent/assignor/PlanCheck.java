@@ -13,7 +13,7 @@ import java.util.function.Function;
 /**
  * Whether an open recommendation may be followed now; if not, the first reason why.
  *
- * <p>The checks and their order are those of {@code kagent.follow.plan} in Python: {@code follow-vectors.jsonl} holds both to
+ * <p>The checks and their order are those of {@code kagent.follow.followable} in Python: {@code follow-vectors.jsonl} holds both to
  * the same answers. Nothing is mended: a plan that is not exactly about this group as it stands is refused as a whole.
  *
  * @param topicOf      the caller's topic for a name of the recommendation; null where there is none

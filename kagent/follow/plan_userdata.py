@@ -11,8 +11,8 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from kagent.follow.asking import REMEMBERED
-from kagent.follow.values import Followed, Held, once
+from kagent.follow.model import Followed, Held, once
+from kagent.follow.rejoin_budget import REMEMBERED
 
 MARK = b"kagent-follow\x01"
 """The last byte is the version."""

@@ -20,7 +20,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from kagent.client.client import parsed
 from kagent.contract.recommendation import Recommendation
 from kagent.errors import KafkaError
-from kagent.follow.values import Snapshot
+from kagent.follow.model import Snapshot
 from kagent.group_key import group_key
 from kagent.kafka.consumer import consumer
 from kagent.process_tree import backoff

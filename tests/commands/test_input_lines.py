@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kagent.cli import main, root
-from kagent.commands.lines import ident, objects
+from kagent.commands.input_lines import ident, objects
 from kagent.errors import InputError
 
 GOOD = b'{"id": "g", "strategy": "range", "partitions_per_topic": {"t": 2}, "lags": {"t": [[0, 9], [1, 9]]}, "members": [{"id": "a", "topics": ["t"]}]}'

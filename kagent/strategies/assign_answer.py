@@ -6,7 +6,7 @@ from typing import Any
 
 from kagent.errors import InputError
 from kagent.strategies import STRATEGIES, Assignment, Scenario, assign
-from kagent.strategies.measure import measured
+from kagent.strategies.quality import measured
 from kagent.strategies.scenario import refuse_contradiction
 from kagent.text import shown
 

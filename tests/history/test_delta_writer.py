@@ -12,10 +12,10 @@ from confluent_kafka import Producer
 from deltalake import DeltaTable
 
 from kagent.errors import KafkaError, SettingsError
-from kagent.history import service as keepers
-from kagent.history.service import Keeper, place_of
+from kagent.history import history_service as keepers
+from kagent.history.delta_writer import Writer, create, maintain
+from kagent.history.history_service import Keeper, place_of
 from kagent.history.tables import History
-from kagent.history.writer import Writer, create, maintain
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 

@@ -1,4 +1,4 @@
-"""One member of one group, as a process: reads, sleeps its cost per record, commits. ``python -m kagent.demo.consumer``."""
+"""One member of one group, as a process: reads, sleeps its cost per record, commits. ``python -m kagent.demo.member``."""
 
 from __future__ import annotations
 

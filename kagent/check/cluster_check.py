@@ -18,7 +18,7 @@ from kagent.incident.evaluate import Judgement, ignored
 from kagent.incident.explanation import Looked, look_at
 from kagent.incident.session import EvaluationSession
 from kagent.kafka.admin import Admin
-from kagent.kafka.values import Group, Key, Topic
+from kagent.kafka.descriptions import Group, Key, Topic
 from kagent.lag.commits import TopicCommits, apply
 from kagent.lag.log_ends import UNKNOWN, EndHistory
 from kagent.lag.membership import Roster

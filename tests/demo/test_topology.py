@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kagent.demo.plan import GROUPS, LOADS, PIPELINE, POLICY, WORKER, Group
+from kagent.demo.topology import GROUPS, LOADS, PIPELINE, POLICY, WORKER, Group
 from kagent.policy import make_policy
 from kagent.settings import PipelineSettings, WorkerSettings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from kagent.offsets.reference import START, page
+from kagent.offsets.record_types_page import START, page
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "offsets.md"
 
@@ -13,7 +13,9 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "offsets.md"
 def test_the_page_lists_the_records_as_they_are_declared() -> None:
     _, _, listed = DOCUMENT.read_text(encoding="utf-8").partition(START)
 
-    assert listed == page(), "write the page again: python -m kagent.offsets.reference docs/offsets.md"
+    assert listed == page(), (
+        "write the page again: python -m kagent.offsets.record_types_page docs/offsets.md"
+    )
 
 
 def test_the_examples_run() -> None:

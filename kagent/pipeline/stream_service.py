@@ -18,13 +18,13 @@ from kagent.kafka.topics import ensure
 from kagent.pipeline.build import Target
 from kagent.pipeline.catchup import CatchUp
 from kagent.pipeline.checkpoint import Place, Reached
-from kagent.pipeline.metrics import Metrics
 from kagent.pipeline.progress import Heart
+from kagent.pipeline.restarts import awaited, ending, kept
 from kagent.pipeline.sender import Sender
-from kagent.pipeline.service import awaited, ending, kept
-from kagent.pipeline.session import session
 from kagent.pipeline.source import Source
+from kagent.pipeline.spark_session import session
 from kagent.pipeline.stream import SOURCE, read_stream, to_messages
+from kagent.pipeline.stream_metrics import Metrics
 from kagent.settings import Cluster, Settings
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from kagent.offsets.schema import NEWEST, Array, Field, Struct, Type
+from kagent.offsets.record_layout import NEWEST, Array, Field, Struct, Type
 from kagent.offsets.schemas import RECORDS, Layout
 
-START = "<!-- python -m kagent.offsets.reference -->\n"
+START = "<!-- python -m kagent.offsets.record_types_page -->\n"
 """What follows this line of the document is written from here."""
 
 

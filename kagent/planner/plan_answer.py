@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from kagent.errors import InputError
-from kagent.planner.alternatives import Alternative, alternatives
+from kagent.planner.comparison import Alternative, alternatives
 from kagent.planner.plan import Plan, plan
-from kagent.planner.reading import problem_of
+from kagent.planner.problem_lines import problem_of
 
 
 def planned(

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kagent.apply.attempts import Attempts
-from kagent.apply.checks import CannotApply, Plan, checked
 from kagent.apply.nudge import Nudge, nudge
+from kagent.apply.preconditions import CannotApply, Plan, checked
 from kagent.errors import KafkaError
-from kagent.follow.asking import Asking, May
-from kagent.follow.reader import Reader
-from kagent.follow.values import Rules, Snapshot
+from kagent.follow.model import Rules, Snapshot
+from kagent.follow.rejoin_budget import Asking, May
+from kagent.follow.snapshot_reader import Reader
 from kagent.kafka.admin import Admin
-from kagent.kafka.values import Described, Group, Key
+from kagent.kafka.descriptions import Described, Group, Key
 from kagent.settings import Cluster, Topics
 from kagent.text import shown
 

@@ -1,4 +1,4 @@
-"""The history as a service: the query that feeds ``kagent.history.writer``, kept running like the events' own."""
+"""The history as a service: the query that feeds ``kagent.history.delta_writer``, kept running like the events' own."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kagent.errors import KafkaError, SettingsError
+from kagent.history.delta_writer import Ends, Writer, create, known_topics
 from kagent.history.tables import History
-from kagent.history.writer import Ends, Writer, create, known_topics
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import spark as spark_options
 from kagent.pipeline.checkpoint import Place
-from kagent.pipeline.service import awaited, ending, kept
-from kagent.pipeline.session import session
+from kagent.pipeline.restarts import awaited, ending, kept
 from kagent.pipeline.source import Source
+from kagent.pipeline.spark_session import session
 from kagent.settings import Cluster, Settings
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from kagent.errors import KafkaError
 from kagent.history.tables import COLUMNS, History, columns
 from kagent.history.unpack import OUTPUT, unpacked
 from kagent.kafka.admin import Admin
-from kagent.kafka.values import Offsets
+from kagent.kafka.descriptions import Offsets
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from kagent.history.calibrate import Tried, propose
-from kagent.history.replay import replay
+from kagent.history.past_evaluation import replay
 from kagent.offsets import decode
 from kagent.policy import Policy, make_policy
 

@@ -22,19 +22,19 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from kagent.client.client import recommendations
-from kagent.client.text import headline
+from kagent.client.incident_text import headline
 from kagent.contract.recommendation import Recommendation
-from kagent.demo import view
+from kagent.demo import screen
 from kagent.demo.patience import Patience
-from kagent.demo.plan import GROUPS, LOADS, PIPELINE, POLICY, WORKER, Group
 from kagent.demo.processes import Processes
 from kagent.demo.scene import Scene, group_lag
+from kagent.demo.topology import GROUPS, LOADS, PIPELINE, POLICY, WORKER, Group
 from kagent.embedded.broker import Broker, free_port
 from kagent.errors import KafkaError, KagentError, SetupError
 from kagent.kafka.admin import Admin
+from kagent.kafka.descriptions import Group as DescribedGroup
 from kagent.kafka.group_lag import shown_lag
 from kagent.kafka.topics import ensure
-from kagent.kafka.values import Group as DescribedGroup
 from kagent.settings import Cluster, Settings, load
 
 log = logging.getLogger("kagent.demo")
@@ -133,7 +133,7 @@ class Demo:
         for group in GROUPS:
             for place in range(group.members):
                 said = json.dumps(self._member(group, place, cluster))
-                processes.start(f"{group.name}-{place + 1}", "-m", "kagent.demo.consumer", said)
+                processes.start(f"{group.name}-{place + 1}", "-m", "kagent.demo.member", said)
         loads = json.dumps([asdict(load) for load in LOADS])
         processes.start("producer", "-m", "kagent.demo.producer", cluster.bootstrap, loads)
         admin, wanted = Admin(cluster, deadline=3), {group.name: group.members for group in GROUPS}
@@ -212,16 +212,18 @@ class Demo:
             before = self.scene.said.get(message.group) if isinstance(message, Recommendation) else None
             self.scene.hear(message)
             if isinstance(message, Recommendation) and (before is None or before.status != message.status):
-                self.console.print(view.advice(message) if view.worth_a_panel(message) else headline(message))
+                self.console.print(
+                    screen.advice(message) if screen.worth_a_panel(message) else headline(message)
+                )
 
     async def _watch(self, processes: Processes, cluster: Cluster, listening: asyncio.Task[None]) -> None:
         """Look and show until all was seen or time is up; apply the advice when it comes."""
         admin, applying = Admin(cluster, deadline=5), None
-        self.console.print(view.settings_said(), style="dim")
+        self.console.print(screen.settings_said(), style="dim")
         terminal = self.console.is_terminal
         last_line = 0.0
-        screen = Live(console=self.console, auto_refresh=False, transient=True) if terminal else None
-        with screen or nullcontext():
+        table = Live(console=self.console, auto_refresh=False, transient=True) if terminal else None
+        with table or nullcontext():
             while self.keep or (self._left > 0 and not self.scene.finished):
                 processes.check()
                 if listening.done():
@@ -230,11 +232,11 @@ class Demo:
                 self._patience.saw(self.scene.reached)
                 if applying is None and self.scene.advice() is not None:
                     applying = asyncio.create_task(self._apply())
-                if screen is not None:
-                    screen.update(view.live(self.scene, max(0.0, self._left)), refresh=True)
+                if table is not None:
+                    table.update(screen.live(self.scene, max(0.0, self._left)), refresh=True)
                 elif time.monotonic() - last_line > PLAIN_EVERY:
                     last_line = time.monotonic()
-                    self.console.print(view.plain(self.scene))
+                    self.console.print(screen.plain(self.scene))
                 await asyncio.sleep(LOOK_EVERY)
 
     async def _look(self, admin: Admin) -> None:
@@ -269,7 +271,7 @@ class Demo:
         )
 
     def _end(self) -> int:
-        self.console.print(view.summary(self.scene))
+        self.console.print(screen.summary(self.scene))
         failures = self.scene.failures()
         for failure in failures:
             self.console.print(f"[red]The demo failed:[/red] {failure} (logs: {self.folder}).")

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from kagent.assignor import NAME
 from kagent.contract.recommendation import Recommendation
 from kagent.errors import KagentError
-from kagent.follow.plan import Refused, plan_for
-from kagent.follow.values import Held, Peer, Rules, Snapshot, View, member_name
-from kagent.kafka.values import Described, Member, Topic
+from kagent.follow.followable import Refused, plan_for
+from kagent.follow.model import Held, Peer, Rules, Snapshot, View, member_name
+from kagent.kafka.descriptions import Described, Member, Topic
 from kagent.text import shown
 
 NO_ASSIGNOR = "no_assignor"

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from aiokafka.errors import KafkaError as ClientError
 
+from kagent.active_mutes import Mutes
 from kagent.client.client import assign_all, standing, unreadable
 from kagent.kafka.consumer import consumer
-from kagent.mutes import Mutes
 from kagent.settings import Cluster
 
 log = logging.getLogger("kagent.client")

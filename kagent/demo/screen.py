@@ -8,10 +8,10 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from kagent.client.text import headline, number, state_line, story
+from kagent.client.incident_text import headline, number, state_line, story
 from kagent.contract.recommendation import Recommendation, Status
-from kagent.demo.plan import GROUPS, PIPELINE, POLICY, WORKER
 from kagent.demo.scene import GroupLag, Scene
+from kagent.demo.topology import GROUPS, PIPELINE, POLICY, WORKER
 
 BAR = 24
 FULL_SECONDS = 60.0

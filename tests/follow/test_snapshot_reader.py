@@ -11,9 +11,9 @@ import pytest
 
 from kagent.contract.recommendation import Recommendation, State, to_bytes
 from kagent.embedded.broker import free_port
-from kagent.follow import hosts
-from kagent.follow.reader import FOREVER, LARGEST, Reader, keep
-from kagent.follow.values import Snapshot
+from kagent.follow import java_host as hosts
+from kagent.follow.model import Snapshot
+from kagent.follow.snapshot_reader import FOREVER, LARGEST, Reader, keep
 from kagent.settings import Cluster, Topics
 
 TOPICS = Topics()

@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kagent.follow.asking import DAY, Asking, May, may_ask, recent
+from kagent.follow.rejoin_budget import DAY, Asking, May, may_ask, recent
 
 NOW = 1_000_000.0
 RULES = Asking(cooldown=900, per_day=3)

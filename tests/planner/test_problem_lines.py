@@ -9,8 +9,8 @@ import pytest
 
 from kagent.errors import InputError
 from kagent.planner import plan
-from kagent.planner.alternatives import alternatives
-from kagent.planner.reading import problem_of
+from kagent.planner.comparison import alternatives
+from kagent.planner.problem_lines import problem_of
 
 
 def line(**more: Any) -> dict[str, Any]:

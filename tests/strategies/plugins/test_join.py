@@ -8,7 +8,7 @@ import pytest
 
 from kagent.errors import InputError
 from kagent.strategies.plugins import LagCache, keep_filled
-from kagent.strategies.plugins.engine import Engine, Joined
+from kagent.strategies.plugins.join import Engine, Joined
 from kagent.strategies.plugins.lags import lag_of
 from kagent.strategies.plugins.userdata import encode
 

@@ -21,6 +21,7 @@ from kagent.detect.evidence import idle_s
 from kagent.detect.forecast import LONGEST_S, Placement, best_drain_s, drain_s
 from kagent.detect.inflow import Interval
 from kagent.detect.lateness import backlog, commit_times, gap_s, judged_at, virtual_lateness_s, waiting_since
+from kagent.detect.start_position import begins_at_start, with_start_positions
 from kagent.detect.state import JudgeState, MemberState
 from kagent.detect.units import Units, units_of
 from kagent.lag.commits import GONE
@@ -234,6 +235,8 @@ def skew_of(work: tuple[Floats, Floats]) -> float:
 
 def observe(seen: Observation, state: JudgeState, policy: Policy) -> GroupModel:
     """The model of a group as it is seen now. What its clocks have learned is in the model's ``state``."""
+    if not state.from_start and begins_at_start(seen.commits, seen.ends):
+        state = replace(state, from_start=True)
     before, columns = state, columns_of(seen, state, policy)
     first = min((row.first for row in seen.commits.values()), default=0)
     state = tracking.advance_standing(columns, state, _as_of(seen), first)
@@ -267,7 +270,7 @@ def _as_of(seen: Observation) -> int:
 
 def columns_of(seen: Observation, state: JudgeState, policy: Policy) -> Columns:
     """The columns of a group, before anything is remembered or estimated."""
-    lags = measure(seen, policy)
+    lags = with_start_positions(measure(seen, policy), seen, state, policy)
     kind = kind_of(seen.roster, seen.group, policy.kind)
     units = units_of(seen.roster, lags, kind, state.committers)
     relevant = np.asarray(lags.known & (lags.committed != GONE) & ~lags.orphaned & (units.owner != NOBODY))

@@ -201,6 +201,8 @@ class JudgeState:
     lost: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """<topic>/<partition> → (time, records) that retention took before they were read."""
     track: Mapping[str, int] = field(default_factory=dict)
+    from_start: bool = False
+    """Whether the group was seen to begin topics at their log start (auto.offset.reset is earliest)."""
 
     def to_row(self) -> dict[str, Any]:
         """As it is kept in a table: what JSON knows, defaults left out."""

@@ -117,6 +117,15 @@ def healthy_at_a_glance(seen: Observation, state: JudgeState, policy: Policy) ->
         _topic_healthy(commits, seen.ends[topic], policy, now - young_ms(commits.cadence or 0))
         for topic, commits in seen.commits.items()
         if topic in seen.ends and commits.partition
+    ) and not (seen.roster is not None and seen.roster.members and _grows_uncommitted(seen))
+
+
+def _grows_uncommitted(seen: Observation) -> bool:
+    """Whether partitions that were never committed, of topics that the group commits, have received records."""
+    return any(
+        len(commits.partition) < seen.ends[topic].partitions and seen.ends[topic].grown(commits.partition)
+        for topic, commits in seen.commits.items()
+        if topic in seen.ends and commits.partition
     )
 
 

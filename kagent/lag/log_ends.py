@@ -215,6 +215,14 @@ class EndHistory:
         first = np.minimum((ends <= offsets).sum(axis=0), self._count - 1)
         return np.where(ends[-1] > offsets, self._seen[first], 0)
 
+    def grown(self, without: Sequence[int]) -> bool:
+        """Whether any partition but these has received records since the oldest sample."""
+        if not self._count:
+            return False
+        grown: npt.NDArray[np.bool_] = self._ends[self._count - 1] > self._ends[0]
+        grown[np.asarray(without, np.int64)] = False
+        return bool(grown.any())
+
     def rates(self, window: int = 300_000) -> Floats:
         """Inflow of every partition in records/s over the last ``window`` ms that were watched; 0 before two samples."""
         if self._rates is not None and self._rates[:2] == (self.last, window):

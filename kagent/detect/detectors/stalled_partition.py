@@ -6,7 +6,8 @@ had already had a turn; waiting one's turn, priorities and sleep cannot produce 
 member waits three times as long, and other partitions of the topic must move. A cadence that is unknown: an hour.
 Holds too where several members failed at the record (``failed_again``): the partition has stood for longer than `hold`, its
 former holder's other partitions went on elsewhere, and its new holder stands as well; or it stands through three generations
-while all other partitions of its topic move (a client that crashes at the record and comes back).
+while all other partitions of its topic move (a client that crashes at the record and comes back), those beside it apart once
+another member has got it.
 Severity: page from `page_behind` on, else ticket.
 """
 
@@ -64,6 +65,7 @@ def _finding(model: GroupModel, stands: list[tuple[float, int, Standing]]) -> Fi
         "stands_s": round((model.as_of - clock.since) / 1000),
         "passed_over_s": round(length),
         "unread": int(model.lags.shown[at]),
+        "other_members_failed": failed_again(model, at, clock),
     }
     behind = float(model.age[0][at])
     return Finding(
@@ -103,6 +105,8 @@ def _others(model: GroupModel, at: int) -> Flags:
 
 def _crash_loop(model: GroupModel, at: int, clock: Standing) -> bool:
     others = _others(model, at)
+    if clock.handed_over:  # whoever crashes at a record leaves the partitions beside it unserved too
+        others &= model.owner != model.owner[at]
     generations = sum(time > clock.since for time, _ in model.state.generations)
     return bool(generations >= CRASHES and others.any() and (model.lags.moved[others] > clock.since).all())
 
@@ -137,7 +141,12 @@ def reason(model: GroupModel, finding: Finding) -> str:
     """The sentence of the message."""
     topic, partition = model.lags.name(finding.rows[0])
     e = finding.evidence
+    beside = (
+        "whichever member holds it, while other partitions move"
+        if e["other_members_failed"]
+        else "while its member went on with newer records of other partitions"
+    )
     return (
-        f"{shown(topic)}-{partition} has stood at offset {e['offset']} for {span(e['stands_s'])} while its member went on with "
-        "newer records of other partitions: most likely a record that cannot be processed."
+        f"{shown(topic)}-{partition} has stood at offset {e['offset']} for {span(e['stands_s'])} {beside}: most likely a record that "
+        "cannot be processed."
     )

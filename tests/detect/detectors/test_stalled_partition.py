@@ -86,6 +86,18 @@ def test_a_record_that_stands_through_three_generations_crashes_its_consumers(gr
     assert [after(2), after(3)] == ["balanced", "stalled"]
 
 
+def test_whoever_crashes_at_a_record_may_leave_the_partition_beside_it_unserved(group: Make) -> None:
+    made = group({"t": [STANDS, {**STANDS, "moved": 890}, *6 * [FINE]]}, FOUR)
+    clocks = made.look().state.standing
+    handed = {key: replace(clock, handed_over=NOW - 20_000) for key, clock in clocks.items()}
+    turns = tuple((NOW - 100_000 * n, 9 - n) for n in range(3, 0, -1))
+    model, found = made.looked(standing=handed, generations=turns)
+
+    assert leading(found) == "stalled"
+    assert "whichever member holds it" in stalled_partition.reason(model, found[0])
+    assert leading(made.looked(standing=clocks, generations=turns)[1]) == "balanced"
+
+
 def test_a_partition_that_is_never_served_while_the_others_are_is_told_in_minutes() -> None:
     held = {"m0": (0, 1, 2), "m1": (3, 4, 5)}
     world = Timeline([30.0] * 6, held, dict.fromkeys(held, 200.0), stands=frozenset({1}), stands_from=600)

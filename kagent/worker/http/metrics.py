@@ -135,12 +135,12 @@ class WorkerView:
     delays: Mapping[Stage, Histogram] = field(default_factory=dict)
     track: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """(cluster, what came of an incident) → how often."""
-    applied: Mapping[str, int] = field(default_factory=dict)
-    """Result → plans that were to be applied."""
     refused: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """(what, reason) → records."""
     refused_rows: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """(table, reason) → rows."""
+    applied: Mapping[str, int] = field(default_factory=dict)
+    """Result → plans that were to be applied."""
 
 
 @dataclass(frozen=True, slots=True)

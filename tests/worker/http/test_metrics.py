@@ -58,6 +58,7 @@ def test_every_metric_of_the_table_is_shown_with_its_labels_and_no_other() -> No
         {("main", "opened"): 3},
         {("event", "not_json"): 1},
         {("lag", "missing_field"): 1},
+        {"applied": 1},
     )
     found = samples(view)
 

@@ -89,7 +89,7 @@ ui: $(STAMP) ## copy the page's libraries from npm into the package, as their lo
 
 .PHONY: screenshot
 screenshot: $(STAMP) browser ## take the picture of the page in README anew
-	KAGENT_SCREENSHOT=docs/images/page.png $(BIN)/python -m pytest -q -p no:randomly tests/worker/http/test_page.py -k picture
+	PAGE_SCREENSHOT=docs/images/page.png $(BIN)/python -m pytest -q -p no:randomly tests/worker/http/test_page.py -k picture
 
 .PHONY: test
 test: setup debs browser ## everything, with a real broker and Spark

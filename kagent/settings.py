@@ -192,6 +192,11 @@ class HttpSettings(Strict):
         None,
         description="PEM of the authority that signed the workers' certificates, for workers that ask each other.",
     )
+    public_url: str | None = Field(
+        None,
+        pattern=r"^https?://[^/\s?#]+[^\s?#]*$",
+        description="Where people reach the page, such as `https://ops.example/kagent`: alerts then link to it.",
+    )
 
     @model_validator(mode="after")
     def _whole(self) -> HttpSettings:

@@ -49,7 +49,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Settings and folders of the person who runs the tests are not seen by them, and each test has a data folder of its own."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
     for name in list(os.environ):
-        if name.startswith("KAGENT_") and name not in ("KAGENT_CACHE", "KAGENT_SCREENSHOT"):
+        if name.startswith("KAGENT_") and name != "KAGENT_CACHE":
             monkeypatch.delenv(name)
 
 

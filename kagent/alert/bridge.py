@@ -80,10 +80,11 @@ class Line:
         positions: Positions,
         told: dict[str, Told],
         clock: Callable[[], float] = time.time,
+        public_url: str | None = None,
     ) -> None:
         self.name, self.about, self.positions, self.clock = name, about, positions, clock
         self.desk = Desk(about.only, told)
-        self.sender: Sender = sender(about)
+        self.sender: Sender = sender(about, public_url)
         self.waiting: dict[str, deque[Recommendation | None]] = {}
         self.news = asyncio.Event()
         self.counts: Counter[str] = Counter()
@@ -190,7 +191,8 @@ class Bridge:
             async with asyncio.TaskGroup() as tasks:
                 for name, about in self.settings.alert.destinations.items():
                     since, told = of_destination(records, name)
-                    line = Line(name, about, self.positions, told, self.clock)
+                    page = self.settings.worker.http.public_url
+                    line = Line(name, about, self.positions, told, self.clock, page)
                     line.silent = self._silent
                     self.lines.append(line)
                     line.since = since if since is not None else int(self.clock() * 1000)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Protocol
+from urllib.parse import urlencode
 
 import httpx
 import orjson
@@ -54,7 +55,18 @@ class Sender(Protocol):
     async def send(self, event: Event, told: Told) -> None: ...
 
 
-def facts(event: Event, rec: Recommendation) -> dict[str, Any]:
+def page_of(public_url: str | None, rec: Recommendation) -> str | None:
+    """The address of the group on the worker's page, None where the page has no public address.
+
+    It has the name as it is shown, which the page finds too: an address stays short and harmless whatever the group is called.
+    """
+    if not public_url:
+        return None
+    query = urlencode({"cluster": shown(rec.cluster), "group": shown(rec.group)})
+    return f"{public_url.rstrip('/')}/ui/group?{query}"
+
+
+def facts(event: Event, rec: Recommendation, page_url: str | None = None) -> dict[str, Any]:
     """What a template may name: plain values, names made safe to show."""
     action = rec.actions[0] if rec.actions else None
     return {
@@ -75,6 +87,7 @@ def facts(event: Event, rec: Recommendation) -> dict[str, Any]:
         "resolution": rec.resolution.value if rec.resolution else None,
         "owner": shown(rec.owner) if rec.owner else None,
         "runbook_url": rec.runbook_url,
+        "page_url": page_url,
         "labels": {shown(k): shown(v) for k, v in rec.labels.items()},
         "opened_at": _iso(rec.opened_at),
         "as_of": _iso(rec.as_of),
@@ -135,13 +148,16 @@ def _why(error: BaseException) -> str:
 class ToAlertmanager:
     """``POST /api/v2/alerts``. The labels hold over an incident's whole life: they are its identity there."""
 
-    def __init__(self, about: Alertmanager, clock: Callable[[], float] = time.time) -> None:
-        self.about, self.clock, self.http = about, clock, Http(about)
+    def __init__(
+        self, about: Alertmanager, public_url: str | None = None, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.about, self.public_url, self.clock, self.http = about, public_url, clock, Http(about)
 
     async def send(self, event: Event, told: Told) -> None:
         """Also used to repeat what is open."""
         rec = told.rec
-        said = facts(event, rec)
+        page_url = page_of(self.public_url, rec)
+        said = facts(event, rec, page_url)
         now = self.clock() * 1000
         texts = (
             "reason",
@@ -152,6 +168,7 @@ class ToAlertmanager:
             "status",
             "resolution",
             "runbook_url",
+            "page_url",
             "as_of",
         )
         alert = {
@@ -173,6 +190,7 @@ class ToAlertmanager:
             },
             "startsAt": said["opened_at"],
             "endsAt": _iso(int(now if event == "close" else now + 5000 * self.about.resend)),
+            **({"generatorURL": page_url} if page_url else {}),
         }
         url = self.about.url.rstrip("/") + "/api/v2/alerts"
         await self.http.post(url, orjson.dumps([alert]), {"Content-Type": "application/json"})
@@ -181,8 +199,8 @@ class ToAlertmanager:
 class ToPagerDuty:
     """Events v2; the incident's id is the dedup key, so a repetition opens nothing twice."""
 
-    def __init__(self, about: PagerDuty) -> None:
-        self.about, self.http = about, Http(about)
+    def __init__(self, about: PagerDuty, public_url: str | None = None) -> None:
+        self.about, self.public_url, self.http = about, public_url, Http(about)
 
     async def send(self, event: Event, told: Told) -> None:
         """Trigger, or resolve."""
@@ -195,6 +213,8 @@ class ToPagerDuty:
         }
         if event != "close":
             message["client"] = "kagent"
+            if page_url := page_of(self.public_url, rec):
+                message["client_url"] = page_url
             message["payload"] = {
                 "summary": summary(rec)[:1024],
                 "source": said["cluster"],
@@ -214,8 +234,10 @@ def _dedup(rec: Recommendation) -> str:
 class ToWebhook:
     """The template's text, signed: ``X-Kagent-Signature: t=<unix seconds>,v1=<hex of HMAC-SHA256 over "t.body">``."""
 
-    def __init__(self, about: Webhook, clock: Callable[[], float] = time.time) -> None:
-        self.about, self.clock, self.http = about, clock, Http(about)
+    def __init__(
+        self, about: Webhook, public_url: str | None = None, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.about, self.public_url, self.clock, self.http = about, public_url, clock, Http(about)
         html = about.content_type.startswith("text/html")
         environment = ImmutableSandboxedEnvironment(autoescape=html, undefined=StrictUndefined)
         try:
@@ -243,7 +265,7 @@ class ToWebhook:
 
     def body(self, event: Event, rec: Recommendation) -> bytes:
         """What is sent. Raises Refused if the template fails."""
-        said = facts(event, rec)
+        said = facts(event, rec, page_of(self.public_url, rec))
         if self.template is None:
             return orjson.dumps(said)
         try:
@@ -260,8 +282,8 @@ def signature(key: str, stamp: str, body: bytes) -> str:
 class ToApprise:
     """Plain text through apprise, in a thread: its plugins block."""
 
-    def __init__(self, about: Apprise) -> None:
-        self.about = about
+    def __init__(self, about: Apprise, public_url: str | None = None) -> None:
+        self.about, self.public_url = about, public_url
 
     async def send(self, event: Event, told: Told) -> None:
         """apprise tells success from failure, and no more."""
@@ -278,7 +300,8 @@ class ToApprise:
             raise Failed("its URL switches the verification of certificates off")
         kinds = {"open": apprise.NotifyType.WARNING, "change": apprise.NotifyType.INFO}
         kind = kinds.get(event, apprise.NotifyType.SUCCESS)
-        lines = "\n".join(shown(line, 2000) for line in story(rec))
+        page_url = page_of(self.public_url, rec)
+        lines = "\n".join(shown(line, 2000) for line in [*story(rec), *([page_url] if page_url else [])])
         title = f"{event.upper()} {summary(rec)}"
         if not service.notify(
             title=title, body=lines, notify_type=kind, body_format=apprise.NotifyFormat.TEXT
@@ -286,15 +309,18 @@ class ToApprise:
             raise Failed("apprise could not deliver it")
 
 
-def sender(about: Destination) -> Sender:
-    """The sender of this destination. Raises SettingsError for a template that cannot be used."""
+def sender(about: Destination, public_url: str | None = None) -> Sender:
+    """The sender of this destination, which links to the page at ``public_url`` if there is one.
+
+    Raises SettingsError for a template that cannot be used.
+    """
     match about:
         case Alertmanager():
-            return ToAlertmanager(about)
+            return ToAlertmanager(about, public_url)
         case PagerDuty():
-            return ToPagerDuty(about)
+            return ToPagerDuty(about, public_url)
         case Webhook():
-            return ToWebhook(about)
+            return ToWebhook(about, public_url)
         case Apprise():
-            return ToApprise(about)
+            return ToApprise(about, public_url)
     raise AssertionError(about)

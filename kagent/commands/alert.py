@@ -51,18 +51,19 @@ def command(ctx: click.Context) -> None:
 @click.pass_context
 def send_test(ctx: click.Context, name: str) -> None:
     """Send a test incident, opened and closed at once, to the destination NAME of the settings."""
-    destinations = effective(ctx).alert.destinations
+    settings = effective(ctx)
+    destinations = settings.alert.destinations
     if name not in destinations:
         near = suggestion(name, destinations)
         known = f"did you mean {near}?" if near else f"there are: {', '.join(destinations) or 'none'}."
         raise InputError(f"The settings have no alert destination {shown(name)}; {known}")
     about = destinations[name]
-    asyncio.run(_send_test(name, about))
+    asyncio.run(_send_test(name, about, settings.worker.http.public_url))
     click.echo(f"{name} ({about.type}) took a test incident and its end.")
 
 
-async def _send_test(name: str, about: AnyDestination) -> None:
-    sending = sender(about)
+async def _send_test(name: str, about: AnyDestination, public_url: str | None) -> None:
+    sending = sender(about, public_url)
     events: tuple[Event, ...] = ("open", "close")
     for event in events:
         try:

@@ -170,6 +170,27 @@ def test_a_name_is_data_wherever_it_is_sent(receiver: Any, rec: Any, kind: str, 
     assert "49" not in {text.strip() for text in found}
 
 
+@pytest.mark.parametrize(
+    ("kind", "field"),
+    [("alertmanager", "generatorURL"), ("pagerduty", "client_url"), ("webhook", "page_url")],
+)
+def test_an_alert_links_to_its_group_on_the_page(receiver: Any, rec: Any, kind: str, field: str) -> None:
+    more = {"pagerduty": {"routing_key": "R"}}.get(kind, {})
+    about = destination(type=kind, url=receiver.url, **more)
+    evil = Told.of(rec('a&b="<x>\x1b[2J', id="1"), None)
+
+    asyncio.run(sender(about, "https://ops.example/kagent/").send("open", evil))
+    asyncio.run(sender(about).send("open", evil))
+
+    (_, linked), (_, plain) = receiver.received
+    alert, without = (
+        body[0] if isinstance(body, list) else body for body in map(orjson.loads, (linked, plain))
+    )
+    address = "https://ops.example/kagent/ui/group?cluster=main&group=a%26b%3D%22%3Cx%3E%5Cx1b%5B2J"
+    assert alert[field] == address
+    assert without.get(field) is None
+
+
 def test_html_templates_escape_names(rec: Any) -> None:
     about = destination(
         type="webhook", url="http://localhost/", content_type="text/html", template="<p>{{ group }}</p>"

@@ -184,6 +184,14 @@ def _lateness(model: GroupModel) -> Any:
     return np.where(late >= 1, late, 0.0)
 
 
+def _oldest_unread_s(model: GroupModel) -> Any:
+    """Seconds behind per member, its partitions that stand still included: the judgement leaves them out of its share of the work."""
+    behind = _lateness(model)
+    stands = _waits(model) & model.excluded & (model.owner >= 0)
+    np.maximum.at(behind, model.owner[stands], model.age[0][stands])
+    return behind
+
+
 def _waits(model: GroupModel) -> Any:
     """Partitions with records that were unread when the group committed."""
     return model.relevant & (model.columns.backlog > 0)
@@ -199,7 +207,7 @@ def _seconds_behind(model: GroupModel) -> float:
 def _member_rows(model: GroupModel) -> dict[str, tuple[float, float, float]]:
     """Name → shown lag, seconds behind, inflow."""
     lag, inflow = _per_member(model, model.lags.shown), _per_member(model, model.lags.inflow)
-    rows = zip(lag.tolist(), _lateness(model).tolist(), inflow.tolist(), strict=True)
+    rows = zip(lag.tolist(), _oldest_unread_s(model).tolist(), inflow.tolist(), strict=True)
     return dict(zip(model.names, rows, strict=True))
 
 
@@ -242,7 +250,7 @@ def _members(model: GroupModel, redaction: Redaction) -> MemberColumns:
         client_id=[redaction.client_id(m.client_id) for m in members] or [""] * len(names),
         host=[redaction.host(m.host) for m in members] or [""] * len(names),
         lag_records=_per_member(model, model.lags.shown).astype(int).tolist(),
-        seconds_behind=_lateness(model).round(1).tolist(),
+        seconds_behind=_oldest_unread_s(model).round(1).tolist(),
         inflow_per_s=_per_member(model, model.lags.inflow).round(2).tolist(),
         work=low.round(3).tolist(),
         speed=[

@@ -59,8 +59,16 @@ def events_of(message: Recommendation) -> list[Event]:
         return [confirmed, Event(message.opened_at, "opened", message.reason, message.id)]
     text = message.reason
     if message.resolution is not None:
-        text = f"{message.resolution.value.replace('_', ' ')}: {text}"
+        text = f"{message.resolution.value.replace('_', ' ')}: {text}{_drain(message)}"
     return [Event(message.as_of, message.status.value, text, message.id)]
+
+
+def _drain(message: Recommendation) -> str:
+    """How long draining was predicted to take, and how long it took, where both are known."""
+    outcome = message.outcome
+    if outcome is None or outcome.predicted_drain_s is None or outcome.measured_drain_s is None:
+        return ""
+    return f" Predicted to drain in {outcome.predicted_drain_s:.0f} s, drained in {outcome.measured_drain_s:.0f} s."
 
 
 def outline(message: Recommendation | None) -> list[Event]:

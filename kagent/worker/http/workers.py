@@ -16,7 +16,8 @@ from urllib.parse import urlencode
 
 import aiohttp
 
-PATIENCE_S = 10.0
+PATIENCE_S = 5.0
+"""For another worker's answer. Less than the page waits, so that one worker that hangs is named and does not hide the rest."""
 FRESH_S = 0.4
 REMEMBERED = 64
 OWN = "/api/own/v1/"

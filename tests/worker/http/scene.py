@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -29,19 +29,23 @@ POLICY = {"settle": 30, "hold": 60, "cooldown": 60}
 @dataclass
 class Load:
     """A group on a topic of its own: members with equal shares of the partitions. ``rates``: records/s into each partition;
-    ``capacity``: records/s that a member works off; ``stuck``: a partition that stands still from half-time on."""
+    ``capacity``: records/s that a member works off; ``stuck``: a partition that stands still from half-time on;
+    ``open_transaction``: one whose last stable offset does."""
 
     group: str
     members: int
     rates: Sequence[float]
     capacity: float = 1000.0
     stuck: int | None = None
+    open_transaction: int | None = None
     end: Any = None
     committed: Any = None
+    stable: Any = None
 
     def __post_init__(self) -> None:
         self.end = np.full(len(self.rates), 1000.0)
         self.committed = self.end.copy()
+        self.stable = self.end.copy()
 
     @property
     def topic(self) -> str:
@@ -57,11 +61,13 @@ class Load:
     def move(self, seconds: float, stands: bool) -> None:
         """Let time pass."""
         self.end = self.end + np.array(self.rates) * seconds
+        waits = np.arange(len(self.end)) == self.open_transaction
+        self.stable = np.where(waits & stands, self.stable, self.end)
         holders = np.array([self.holder(p) for p in range(len(self.rates))])
         for at in range(self.members):
             mine, room = np.flatnonzero(holders == at), self.capacity * seconds
             mine = np.array([p for p in mine if not (stands and p == self.stuck)], int)
-            behind = self.end[mine] - self.committed[mine]
+            behind = self.stable[mine] - self.committed[mine]
             share = min(1.0, room / behind.sum()) if behind.sum() else 1.0
             self.committed[mine] += np.floor(behind * share)
 
@@ -113,6 +119,14 @@ class Scene:
     heard: bool = True
     sent: list[tuple[str, bytes | None]] = field(default_factory=list)
 
+    def shown_anew(self) -> Scene:
+        """The same groups in a worker whose web application is still to be made."""
+        from kagent.app import Worker
+
+        worker = Worker(self.worker.settings, "main")
+        worker.desk, worker.ready, worker._loaded = self.worker.desk, True, {0}
+        return replace(self, worker=worker)
+
     def take(self, message: bytes) -> None:
         self.worker.desk.take(0, self.events, message)
         self.events += 1
@@ -141,7 +155,7 @@ class Scene:
             seen=now - 40,
             start=np.zeros_like(ends),
             end=ends,
-            stable=ends,
+            stable=load.stable.astype(np.int64),
         )
         self.worker.desk.sampled("main", [sample], {}, {})
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from kagent.errors import SettingsError
 from kagent.settings import HttpSettings
@@ -53,3 +56,17 @@ def test_a_certificate_that_cannot_be_used_is_named(tmp_path: Path) -> None:
         server_tls(settings)
     with pytest.raises(SettingsError, match="ca_file"):
         HttpSettings(cert_file="a", key_file="b", ca_file=tmp_path / "none.pem").client_tls()
+
+
+async def test_a_worker_with_a_certificate_speaks_tls_to_those_who_trust_its_authority() -> None:
+    data = Path(__file__).parents[2] / "alert" / "data"
+    here = data / "here.pem"
+    settings = HttpSettings(cert_file=here, key_file=here, ca_file=data / "ca.pem")
+    strangers = HttpSettings(cert_file=here, key_file=here)
+    server = TestServer(web.Application(), scheme="https", host="127.0.0.1")
+    await server.start_server(ssl=server_tls(settings))
+    async with server, aiohttp.ClientSession() as session:
+        async with session.get(server.make_url("/"), ssl=settings.client_tls() or True) as answer:
+            assert answer.status == 404
+        with pytest.raises(aiohttp.ClientConnectorCertificateError):
+            await session.get(server.make_url("/"), ssl=strangers.client_tls() or True)

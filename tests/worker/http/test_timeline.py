@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from kagent.contract.recommendation import Resolution, Status
+from kagent.contract.recommendation import Outcome, Resolution, Status
 from kagent.worker.http.timeline import EVENTS, Event, Milestones, events_between, merged, outline
 from tests.worker.http.test_api import NOW, message
 
@@ -40,3 +40,12 @@ def test_after_a_restart_the_message_gives_the_outline() -> None:
 
     assert [(e.time_ms, e.what) for e in outline(resolved)] == [(NOW - 60_000, "opened"), (NOW, "resolved")]
     assert outline(None) == []
+
+
+def test_a_resolved_incident_tells_the_predicted_drain_and_the_measured_one() -> None:
+    outcome = Outcome(predicted_drain_s=90.4, measured_drain_s=75.0)
+
+    *_, resolved = outline(message("plain", Status.RESOLVED, resolution=Resolution.FOLLOWED, outcome=outcome))
+
+    assert resolved.text.startswith("followed: ")
+    assert resolved.text.endswith("Predicted to drain in 90 s, drained in 75 s.")

@@ -1,10 +1,19 @@
 // The shell: navigation, what is wrong with kagent itself, the login; and the page that the address names.
-import { html, render, useState, useEffect, useRef, useLive, here, href, go, onLogin, setToken, retryAll, ROOT, clock, Ago, now, span } from "./lib.js";
+import { html, render, useState, useEffect, useRef, useLive, here, href, go, onLogin, setToken, retryAll, ROOT, clock, Ago, Loading, now, span } from "./lib.js";
 import { Cluster } from "./cluster.js";
 import { Groups } from "./groups.js";
-import { Group } from "./group.js";
 
-const PAGES = { cluster: Cluster, groups: Groups, group: Group };
+const PAGES = { cluster: Cluster, groups: Groups, group: Later };
+
+// The page of one group brings the charts, half of all that is loaded: it comes when it is asked for, or when there is time.
+const charts = () => import("./group.js");
+let Group = null;
+function Later(props) {
+  const [, ready] = useState(false);
+  useEffect(() => { if (!Group) charts().then((found) => { Group = found.Group; ready(true); }, () => ready(false)); }, []);
+  return Group ? html`<${Group} ...${props} />` : html`<${Loading} />`;
+}
+addEventListener("load", () => setTimeout(charts, 2000));
 
 function useAddress() {
   const [address, setAddress] = useState(here());

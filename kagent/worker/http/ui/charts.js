@@ -3,6 +3,7 @@ import uPlot from "./vendor/uPlot.js";
 import { html, useEffect, useLayoutEffect, useRef, useState, Name, short, span, useWidth } from "./lib.js";
 
 const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3], [14, 5], [5, 2, 2, 2, 2, 2]];
+const SPANS = [1, 5, 10, 30, 60, 300, 600, 1800, 3600, 7200, 18000, 36000, 86400, 172800, 432000, 864000, 8640000];
 export const MOST_LINES = DASHES.length;
 const ink = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -27,8 +28,8 @@ export function Chart({ title, lines, format = short, height = 160, steps = fals
       width, height,
       legend: { show: false },
       cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 }, ...(sync ? { sync: { key: sync } } : {}) },
-      scales: { x: { time: !steps }, y: { range: (_, low, high) => [0, Math.max(high * 1.08, 1)] } },
-      axes: [{ ...axis, space: 70, ...(steps ? { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] } : { values: (_, ticks) => ticks.map((t) => new Date(t * 1000).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" })) }) }, { ...axis, size: 64, values: (_, ticks) => ticks.map(format) }],
+      scales: { x: { time: !steps }, y: { range: (_, low, high) => [0, Math.max(high * 1.08, format === span ? 10 : 1)] } },
+      axes: [{ ...axis, space: 70, ...(steps ? { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] } : { values: (_, ticks) => ticks.map((t) => new Date(t * 1000).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" })) }) }, { ...axis, size: 64, ...(format === span ? { incrs: SPANS } : {}), values: (_, ticks) => ticks.map(format) }],
       series: [{}, ...lines.map((line, n) => ({ stroke: ink(`--line${n % MOST_LINES}`), width: 2, dash: line.dash || DASHES[n % MOST_LINES], spanGaps: true, points: { show: steps && n === 0, size: 5 }, ...(steps && n === 0 ? { paths: uPlot.paths.stepped({ align: 1 }) } : {}) }))],
       hooks: { setCursor: [(u) => setCursor(u.cursor.idx ?? null)] },
     }, data, place.current);

@@ -3,7 +3,7 @@ import { html, href, groupHref, Ago, Condition, Loading, Name, Spark, Verdict, c
 
 export function Cluster({ status }) {
   const { data } = status;
-  if (!data) return status.error ? null : html`<${Loading} />`;
+  if (!data) return html`<h1 class="offscreen">Cluster</h1>${!status.error && html`<${Loading} />`}`;
   return html`<h1 class="offscreen">Cluster</h1>${data.clusters.map((c) => html`<${One} key=${c.cluster} cluster=${c} data=${data} />`)}
     <${Workers} data=${data} />`;
 }

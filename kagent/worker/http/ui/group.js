@@ -9,7 +9,7 @@ export function Group({ params, status }) {
   const query = new URLSearchParams(names).toString();
   const { data, error, status: code } = useLive(`api/v1/group?${query}`);
   const { data: series } = useLive(`api/v1/group/series?${query}`);
-  if (!data) return error ? html`<h1><${Name} of=${names.group} /></h1><p class="notice" role="alert">${error} ${code === 404 && html`<a href=${href("groups", { search: names.group })}>Search for it</a>`}</p>` : html`<${Loading} />`;
+  if (!data) return error ? html`<h1><${Name} of=${names.group} /></h1><p class="notice" role="alert">${error} ${code === 404 && html`<a href=${href("groups", { search: names.group })}>Search for it</a>`}</p>` : html`<h1><${Name} of=${names.group} /></h1><${Loading} />`;
   const { row } = data;
   const partitions = partitionsOf(data.map, data.work_unit);
   return html`<p class="crumbs"><a href=${href("groups")}>Groups</a> / <${Name} of=${row.cluster} /></p>
@@ -41,7 +41,7 @@ function Recommendation({ data }) {
   return html`<section class=${`recommendation ${open ? r.severity : "draft"}`} aria-labelledby="rec"><h2 id="rec">${open ? "Recommendation" : "Not published (yet)"}</h2>
     ${!open && row.not_opened && html`<p class="notice">Why not: ${inert(row.not_opened, 500)}.</p>`}
     <p class="reason big">${inert(r.reason, 2000)}</p>
-    <p class="dim">${open && html`opened <${Ago} ms=${r.opened_at} /> · `}confidence ${r.confidence}${plan ? ` · skew ${r.skew.now?.toFixed(2)} → ${r.skew.after.toFixed(2)}` : ""}${r.move_count ? ` · ${plural(r.move_count, "move")}` : ""}${r.runbook_url && /^https?:\/\//.test(r.runbook_url) ? html` · <a href=${r.runbook_url} rel="noreferrer noopener">runbook</a>` : ""}</p>
+    <p class="dim">${open && html`opened <${Ago} ms=${r.opened_at} /> · `}as of ${clock(r.as_of)} · confidence ${r.confidence}${plan ? ` · skew ${r.skew.now?.toFixed(2)} → ${r.skew.after.toFixed(2)}` : ""}${r.move_count ? ` · ${plural(r.move_count, "move")}` : ""}${r.runbook_url && /^https?:\/\//.test(r.runbook_url) ? html` · <a href=${r.runbook_url} rel="noreferrer noopener">runbook</a>` : ""}</p>
     ${r.actions.length > 0 && html`<ol class="actions">${r.actions.map((a, at) => html`<${Action} key=${at} a=${a} />`)}</ol>`}
     ${r.moves.length > 0 && html`<details><summary>${plural(r.move_count || r.moves.length, "move")}</summary><ul class="plain">${r.moves.map((m) => html`<li><${Name} of=${`${m.topic}-${m.partition}`} />: <${Name} of=${m.from ?? "nobody"} /> → <${Name} of=${m.to} />${m.lag ? ` (${count(m.lag)} records)` : ""}</li>`)}</ul></details>`}
     ${r.alternatives.length > 0 && html`<details><summary>What every strategy would give</summary><table><thead><tr><th scope="col">Strategy</th><th scope="col" class="number">Skew</th><th scope="col" class="number">Moves</th><th scope="col">Feasible</th></tr></thead><tbody>${r.alternatives.map((a) => html`<tr><th scope="row">${inert(a.strategy)}</th><td class="number">${a.skew === null ? "–" : a.skew.toFixed(2)}</td><td class="number">${count(a.moves)}</td><td>${a.unsafe ? `must not be used: ${inert(a.unsafe)}` : a.feasible}</td></tr>`)}</tbody></table></details>`}

@@ -8,7 +8,7 @@ document.querySelector("base").href = ROOT;
 
 const POLL_MS = 1000;
 const HIDDEN_POLL_MS = 15000;
-const PATIENCE_MS = 12000;
+const PATIENCE_MS = 8000; // more than a worker waits for the others
 const TOKEN = "kagent-token";
 
 let storage = null;
@@ -165,7 +165,7 @@ export function Spark({ values, label }) {
     path += `${pen ? "L" : "M"}${(at * step).toFixed(1)} ${(27 - (v / most) * 25).toFixed(1)}`;
     pen = true;
   });
-  return html`<svg class="spark" viewBox="0 0 120 28" preserveAspectRatio="none" role="img" aria-label=${`${label}: greatest ${count(Math.max(...known))}, now ${count(known.at(-1))}`}><path d=${path} /></svg>`;
+  return html`<svg class="spark" viewBox="0 0 120 28" preserveAspectRatio="none" role="img" aria-label=${`${label}: greatest ${count(Math.max(...known))}, now ${count(known.at(-1))}`}><path class="ground" d="M0 27.5H120" /><path d=${path} /></svg>`;
 }
 
 export function CopyButton({ text, label = "Copy" }) {

@@ -27,19 +27,31 @@ export function Map({ members, partitions, after, unit, onlyAfter }) {
   const most = Math.max(...before.values(), ...rows.map((r) => r.total), 1e-9);
   const moves = onlyAfter ? [] : partitions.filter((p) => p.to >= 0);
   const index = new globalThis.Map(order.map((row, at) => [row.at, at]));
+  const same = commonStart(members.map((member) => inert(member.name)));
   return html`<div class="map">
-    <div class="map-rows">${order.map((row) => html`<${Line} key=${row.at} row=${row} most=${most} weight=${weight} any=${any} unit=${unit} after=${after} />`)}</div>
+    <div class="map-rows">${order.map((row) => html`<${Line} key=${row.at} row=${row} most=${most} weight=${weight} any=${any} unit=${unit} after=${after} same=${same} />`)}</div>
     ${moves.length > 0 && html`<${Arrows} moves=${moves} index=${index} rows=${order.length} weight=${weight} />`}
   </div>`;
 }
 
-function Line({ row, most, weight, any, unit, after }) {
+// Members are mostly told apart by the end of their names, which a narrow column would cut off.
+const ROOM = 18;
+function commonStart(names) {
+  if (names.length < 2 || Math.max(...names.map((name) => name.length)) <= ROOM) return 0;
+  const low = names.reduce((a, b) => (a < b ? a : b)), high = names.reduce((a, b) => (a > b ? a : b));
+  let same = 0;
+  while (same < low.length && low[same] === high[same]) same += 1;
+  const word = low.slice(0, same).search(/[^-_.:/]*$/);
+  return word > 8 ? word - 1 : 0;
+}
+
+function Line({ row, most, weight, any, unit, after, same }) {
   const shown = row.pieces.slice(0, MOST_PIECES), rest = row.pieces.slice(MOST_PIECES);
   const more = rest.reduce((sum, p) => sum + weight(p), 0);
   const worst = Math.max(0, ...row.pieces.map((p) => p.seconds));
   const label = `${inert(row.member.name)}: ${plural(row.pieces.length, "partition")}${any ? `, ${amount(row.total, unit)}` : ""}, at most ${span(worst)} late`;
   return html`<div class="map-row">
-    <div class="map-name"><${Name} of=${row.member.name} />${row.member.note && html` <abbr title=${row.member.note} aria-label=${row.member.note}>ⓘ</abbr>`}<span class="dim">${any ? amount(row.total, unit) : plural(row.pieces.length, "partition")}</span></div>
+    <div class="map-name"><bdi class="name" title=${inert(row.member.name)}>${same && row.at >= 0 ? `…${inert(row.member.name).slice(same)}` : inert(row.member.name)}</bdi>${row.member.note && html` <abbr title=${row.member.note} aria-label=${row.member.note}>ⓘ</abbr>`}<span class="dim">${any ? amount(row.total, unit) : plural(row.pieces.length, "partition")}</span></div>
     <div class="bar" role="img" aria-label=${label}><div class="fill" style=${{ width: `${(100 * row.total) / most}%` }}>
       ${shown.map((p) => html`<${Piece} key=${`${p.topic}/${p.partition}`} p=${p} weight=${weight(p)} share=${weight(p) / most} after=${after} />`)}
       ${rest.length > 0 && html`<span class="piece rest" style=${{ flexGrow: more || 1e-6 }} title=${`${rest.length} more`}>+${rest.length}</span>`}

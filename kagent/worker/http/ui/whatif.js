@@ -4,6 +4,7 @@ import { Chart } from "./charts.js";
 import { Map, Table } from "./map.js";
 
 const WAIT_MS = 150;
+const MOST_CHANGE = 1000; // as in what_if.py
 
 export function WhatIf({ row }) {
   const [line, setLine] = useState(null), [error, setError] = useState(null), [busy, setBusy] = useState(false);
@@ -43,13 +44,19 @@ function Bench({ line }) {
   const frontier = whole?.plan.frontier || [[0, 0]];
   const most = frontier.at(-1)[0];
   const value = moves ?? whole?.plan.moves.length ?? 0;
+  const total = line.members.length + members;
   function change(by) { setMembers(members + by); setMoves(null); }
+  function to(field) {
+    const wanted = Math.round(Number(field.value));
+    if (wanted >= 1 && wanted <= line.members.length + MOST_CHANGE) change(wanted - total);
+    else field.value = total;
+  }
   const unit = whole?.plan.objective === "drain" ? "seconds until drained" : "work";
   return html`<div class="bench">
     <div class="controls">
       <label>Moves: <output>${count(value)}</output> of ${count(most)}
         <input type="range" min="0" max=${most} value=${value} disabled=${Boolean(strategy) || !most} onInput=${(e) => setMoves(Number(e.target.value))} aria-label="Moves" /></label>
-      <div class="stepper" role="group" aria-label="Members"><span>Members</span><button onClick=${() => change(-1)} aria-label="One member less" disabled=${line.members.length + members <= 1}>−</button><output aria-live="polite">${count(line.members.length + members)}${members ? ` (${members > 0 ? "+" : "−"}${Math.abs(members)})` : ""}</output><button onClick=${() => change(1)} aria-label="One member more">+</button></div>
+      <div class="stepper" role="group" aria-label="Number of members"><span>Members</span><button onClick=${() => change(-1)} aria-label="One member less" disabled=${total <= 1}>−</button><input class="few" type="number" min="1" max=${line.members.length + MOST_CHANGE} value=${total} onChange=${(e) => to(e.target)} aria-label="Members" /><output aria-live="polite">${members ? `(${members > 0 ? "+" : "−"}${Math.abs(members)})` : ""}</output><button onClick=${() => change(1)} aria-label="One member more">+</button></div>
       <label>Assignment by <select value=${strategy} onChange=${(e) => setStrategy(e.target.value)}><option value="">the plan</option>${(whole?.plan.alternatives || []).map((a) => html`<option key=${a.strategy} value=${a.strategy}>${a.strategy} (greatest ${short(a.greatest)}, ${plural(a.moves, "move")}${a.feasible === "no" ? ", not for this kind of group" : ""})</option>`)}</select></label>
     </div>
     ${error && html`<p class="notice" role="alert">${error}</p>`}

@@ -1,7 +1,7 @@
 """The Faust app: topics, tables, agents and ticks. Wiring only; ``faust -A kagent.app worker`` runs it.
 
-What decides stands in ``kagent.worker`` and ``kagent.incident``. Table rows are written inside agents alone (Faust
-allows it nowhere else), so a timer sends a tick to every owned partition and an agent judges that partition's groups.
+What decides stands in ``kagent.worker`` and ``kagent.incident``. A timer sends a tick to every owned partition, whose agent judges
+that partition's groups; what it changes goes through the outbox, in transactions of the partition's owner.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 import socket
+from collections.abc import Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -18,6 +19,7 @@ import faust
 import msgspec
 import orjson
 from aiokafka.errors import KafkaError as ClientError
+from faust.types import TP
 
 from kagent.apply.auto import MOVED_AT_ONCE_S, AutoApply
 from kagent.client.client import Message, current
@@ -32,21 +34,26 @@ from kagent.process_tree import backoff
 from kagent.settings import Cluster, Settings, load
 from kagent.tables import coverage, ends, lag, members, verdicts
 from kagent.tables.declare import declare
-from kagent.worker.backfill import stretch
+from kagent.worker.backfill import Reread, stretch
 from kagent.worker.coordinator_check import Answer, ask
 from kagent.worker.engine import Desk, in_thread
+from kagent.worker.fence import PartitionProducers
 from kagent.worker.groups import Entry
 from kagent.worker.http import cluster_view, pages, security, server
 from kagent.worker.http.cluster_view import Part, Whole, merge, reached_at
 from kagent.worker.http.cluster_view import ask as ask_peers
 from kagent.worker.http.metrics import exposition
 from kagent.worker.log_end_sampler import Sampler
+from kagent.worker.outbox import Outbox
 from kagent.worker.status import Summary
+from kagent.worker.transport import Transport
 
 log = logging.getLogger("kagent.app")
 
 LOG_APPEND_TIME = 1
 """``timestamp_type`` of a record whose time is the broker's (KIP-32)."""
+FLUSH_EVERY_S = 1.0
+"""How long the rows of events wait for their transaction; those that go with a message do not wait."""
 READY_POLL_S = 0.1
 SESSION_TIMEOUT = 15.0
 """Seconds after which a dead worker's partitions go to another, or to itself restarted."""
@@ -55,12 +62,12 @@ SESSION_TIMEOUT = 15.0
 class Rows:
     """The tables, as the desk wants them."""
 
-    def __init__(self, app: faust.App, partitions: int) -> None:
-        self.members: Any = declare(app, members.NAME, members.MembersRow, partitions)
-        self.lag: Any = declare(app, lag.NAME, lag.LagRow, partitions)
-        self.verdicts: Any = declare(app, verdicts.NAME, verdicts.VerdictRow, partitions)
-        self.coverage: Any = declare(app, coverage.NAME, coverage.CoverageRow, partitions)
-        self.ends: Any = declare(app, ends.NAME, ends.EndsRow, partitions)
+    def __init__(self, app: faust.App, partitions: int, outbox: Outbox) -> None:
+        self.members: Any = declare(app, members.NAME, members.MembersRow, partitions, outbox)
+        self.lag: Any = declare(app, lag.NAME, lag.LagRow, partitions, outbox)
+        self.verdicts: Any = declare(app, verdicts.NAME, verdicts.VerdictRow, partitions, outbox)
+        self.coverage: Any = declare(app, coverage.NAME, coverage.CoverageRow, partitions, outbox)
+        self.ends: Any = declare(app, ends.NAME, ends.EndsRow, partitions, outbox)
 
 
 class Worker:
@@ -69,7 +76,8 @@ class Worker:
     def __init__(self, settings: Settings, watched: str) -> None:
         self.settings, self.watched = settings, watched
         self.home = settings.home_cluster(watched)
-        self.app = _app(settings, self.home)
+        self.app: App = _app(settings, self.home)
+        self.outbox = self.app.outbox
         self.name = f"{socket.gethostname()}:{settings.worker.web_port}"
         topics = settings.topics
         raw: dict[str, Any] = {
@@ -80,9 +88,10 @@ class Worker:
         }
         self.events = self.app.topic(topics.events, partitions=topics.partitions, **raw)
         self.ticks = self.app.topic(topics.ticks, partitions=topics.partitions, **raw)
-        self.recommendations = self.app.topic(topics.recommendations, **raw)
         self.dead_letters = self.app.topic(topics.dead_letters, **raw)
-        self.desk = Desk(settings, Rows(self.app, topics.partitions), self.publish, self.ask, self.name)
+        self.desk = Desk(
+            settings, Rows(self.app, topics.partitions, self.outbox), self.publish, self.ask, self.name
+        )
         self.auto = AutoApply(settings, self.desk.policies)
         self.desk.applied = self.auto.counts
         self.samplers = {
@@ -101,9 +110,12 @@ class Worker:
         self._looked = False
         self._published: dict[str, Message] = {}
 
-    async def publish(self, key: str, value: bytes | None) -> None:
-        """Send to the recommendations topic; returns when the broker has it."""
-        await (await self.recommendations.send(key=key.encode(), value=value))
+    def publish(
+        self, partition: int, key: str, value: bytes | None, on_delivery: Callable[[], None] | None = None
+    ) -> None:
+        """Send to the recommendations topic at the partition's next flush."""
+        topic = self.settings.topics.recommendations
+        self.outbox.publish(partition, topic, key.encode(), value, on_delivery)
 
     async def ask(self, entry: Entry) -> Answer | None:
         """The coordinator's word on a group, and fresh log ends of its topics."""
@@ -172,6 +184,7 @@ class Worker:
         if self.desk.arrival.jumped(message.partition, message.offset):
             await self._catch_up(message.partition, message.offset)
         await self._take(message)
+        self.outbox.hold(message.partition, message)
 
     def _built(self, partition: int) -> bool:
         return partition in self._loaded and self._loaded_at == self._recoveries
@@ -209,6 +222,7 @@ class Worker:
             ) as missed:
                 async for message in missed:
                     await self._take(message)
+                    self.outbox.hold(partition, Reread(TP(message.topic, partition), message.offset))
         except (TimeoutError, ClientError, KagentError) as error:
             log.warning(
                 "events of partition %d before offset %d cannot be read again: %s", partition, end, error
@@ -262,7 +276,10 @@ class Worker:
         if partition in self._fresh:
             self._fresh.discard(partition)
             self.desk.adopt(partition, self._published)
-        for summary in await self.desk.tick(partition, time_ms):
+        summaries = await self.desk.tick(partition, time_ms)
+        if self.outbox.urgent(partition):
+            await self.outbox.flush(partition)  # what the tick said is seen now, with its rows
+        for summary in summaries:
             value = orjson.dumps({"type": "summary", "summary": summary.to_json()})
             await self.ticks.send(value=value, partition=0)
 
@@ -362,7 +379,8 @@ class Worker:
         if 0 not in self.owned() or not self.ready:
             return
         for cluster in self.settings.clusters:
-            await self.publish(cluster, self.desk.state(cluster).model_dump_json(by_alias=True).encode())
+            self.publish(0, cluster, self.desk.state(cluster).model_dump_json(by_alias=True).encode())
+        await self.outbox.flush(0)
 
 
 def arrived(message: Any) -> int | None:
@@ -375,6 +393,34 @@ class App(faust.App):
 
     settings_: Settings
     home_: Cluster
+    outbox: Outbox
+
+    def _new_transport(self) -> Transport:
+        return Transport(self.conf.broker_consumer, self)
+
+    async def _on_partitions_revoked(self, revoked: set[Any]) -> None:
+        """Commit what waits while the partitions are still ours."""
+        await self.outbox.revoke()
+        await super()._on_partitions_revoked(revoked)
+
+    async def _on_partitions_assigned(self, assigned: set[Any], generation_id: int = 0) -> None:
+        """Fence off the predecessors before their changelogs are read."""
+        mine = {tp.partition for tp in assigned if tp.topic == self.settings_.topics.events}
+        failures = 0
+        while True:
+            try:
+                await self.outbox.take_over(mine)
+                break
+            except ClientError as error:
+                failures += 1
+                log.warning("partitions %s cannot be taken over yet: %r", sorted(mine), error)
+                await asyncio.sleep(backoff(failures))
+        await super()._on_partitions_assigned(assigned, generation_id)
+
+    async def on_stop(self) -> None:
+        """Commit what waits before the consumer commits offsets for the last time."""
+        await self.outbox.close()
+        await super().on_stop()
 
     async def on_first_start(self) -> None:
         """Create what is missing; wait for a cluster that cannot be reached, refuse with a sentence otherwise."""
@@ -395,7 +441,7 @@ class App(faust.App):
         await super().on_first_start()
 
 
-def _app(settings: Settings, home: Cluster) -> faust.App:
+def _app(settings: Settings, home: Cluster) -> App:
     broker, credentials = faust_broker(home)
     host, tls = reached_at(settings.worker, home.bootstrap), security.server_tls(settings.worker.http)
     app = App(
@@ -430,6 +476,8 @@ def _app(settings: Settings, home: Cluster) -> faust.App:
         autodiscover=False,
     )
     app.settings_, app.home_ = settings, home
+    producers = PartitionProducers(home, app.conf.id, SESSION_TIMEOUT)
+    app.outbox = Outbox(producers, lambda event: event.ack(app.consumer))
     return app
 
 
@@ -443,7 +491,7 @@ def wire(worker: Worker) -> faust.App:
 
     @app.agent(worker.events, name="events")
     async def events(stream: Any) -> None:
-        async for event in stream.events():
+        async for event in stream.noack().events():  # the outbox acknowledges, once the rows are committed
             await worker.on_event(event.message)  # raises nothing over what is in the message
 
     @app.agent(worker.ticks, name="ticks")
@@ -459,6 +507,12 @@ def wire(worker: Worker) -> faust.App:
     @app.timer(interval=settings.worker.tick, name="tick")
     async def tick() -> None:
         await worker.send_ticks()
+
+    @app.task
+    async def flush() -> None:
+        while not app.should_stop:
+            await asyncio.sleep(FLUSH_EVERY_S)
+            await worker.outbox.flush_all()
 
     @app.timer(interval=settings.worker.sample, name="sample")
     async def sample() -> None:

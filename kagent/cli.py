@@ -74,6 +74,8 @@ RENAMED: dict[str, dict[str, str]] = {
     "calibrate": {"--from": "--since", "--to": "--until", "--group": "GROUP"},
     "report": {"--from": "--since", "--to": "--until", "--group": "GROUP"},
     "check": {"--group": "GROUP"},
+    "capture": {"--group": "GROUP"},
+    "replay": {"--group": "GROUP"},
     "explain": {"--from": "--worker"},
 }
 """Command → old spelling → what it is called now. Old ones work, with a note."""

@@ -15,6 +15,7 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any, Literal
 
 import platformdirs
@@ -96,6 +97,17 @@ class Cluster(Strict):
     bootstrap: str = Field(description="host:port, several with commas.")
     cluster_id: str | None = Field(None, description="If set, kagent refuses to run against another cluster.")
     security: Security = Security()
+    command_config: Path | None = Field(
+        None, description="File with the login for Kafka's own tools, named in advice as --command-config."
+    )
+
+    def tool_options(self) -> str:
+        """How Kafka's own command-line tools reach this cluster, to be pasted behind their name."""
+        config = self.command_config
+        if config is None and self.security.protocol != "PLAINTEXT":
+            config = Path("client.properties")
+        login = f" --command-config {quote(str(config))}" if config else ""
+        return f"--bootstrap-server {quote(self.bootstrap)}{login}"
 
 
 class Topics(Strict):

@@ -1,19 +1,22 @@
 """How every table is declared, and its rows as typed values: same partition count as the events topic, compacted soon.
 
-Faust sees bytes alone. So a changelog record that is no row costs that row; as a model of Faust's it would keep recovery
-from ending. Keys are JSON strings, as they always were.
+Faust restores the tables and sees bytes alone. So a changelog record that is no row costs that row; as a model of Faust's it would
+keep recovery from ending. Keys are JSON strings, as they always were. Rows are written through the outbox, in transactions that
+Faust's own tables do not know, and enter the table once they are committed: what the table holds is what the changelog holds.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator, MutableMapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterator, MutableMapping, Sequence
+from types import SimpleNamespace
+from typing import Any, Generic, Protocol, TypeVar
 
 import faust
 import msgspec
 import orjson
+from faust.types import TP
 
 from kagent.contract.admission import Refused, checked
 from kagent.text import shown
@@ -30,12 +33,25 @@ CHANGELOG = {
 R = TypeVar("R", bound=msgspec.Struct)
 
 
-def declare(app: faust.App, name: str, row: type[R], partitions: int) -> RowTable[R]:
+class Writer(Protocol):
+    """Where rows wait to be committed: kagent.worker.outbox.Outbox."""
+
+    def register(self, table: Any) -> int:
+        """Take a table's rows from now on; its number."""
+
+    def put(self, partition: int, table: int, key: bytes, row: Any) -> None:
+        """Write this row, or delete it, at the next flush."""
+
+    def uncommitted(self, table: int) -> Any:
+        """Mappings of the rows that are not committed yet, newest first."""
+
+
+def declare(app: faust.App, name: str, row: type[R], partitions: int, writer: Writer) -> RowTable[R]:
     """The table of this name, from string keys to ``row``."""
     table = app.Table(
         name, key_type=bytes, value_type=bytes, partitions=partitions, extra_topic_configs=CHANGELOG
     )
-    return RowTable(name, table, row)
+    return RowTable(name, table, row, writer)
 
 
 class RowTable(MutableMapping[str, R], Generic[R]):
@@ -44,25 +60,52 @@ class RowTable(MutableMapping[str, R], Generic[R]):
     It is not deleted: a newer kagent beside this one may have written it. The next write under its key replaces it.
     """
 
-    def __init__(self, name: str, table: MutableMapping[bytes, bytes], row: type[R]) -> None:
-        self.name, self.table, self.row = name, table, row
+    def __init__(self, name: str, table: Any, row: type[R], writer: Writer) -> None:
+        self.name, self.table, self.row, self.writer = name, table, row, writer
         self.refused: Counter[str] = Counter()
         self._decoder = msgspec.json.Decoder(row)
+        self._number = writer.register(self)
+
+    @property
+    def changelog(self) -> str:
+        """The name of its topic."""
+        return str(self.table.changelog_topic.get_topic_name())
+
+    def encode(self, row: Any) -> bytes:
+        """The row as the changelog holds it."""
+        return msgspec.json.encode(row)
+
+    def committed(self, partition: int, rows: Sequence[tuple[bytes, bytes | None, int]]) -> None:
+        """Take these rows (key, value, offset), which the changelog now holds, as recovery would."""
+        place = TP(self.changelog, partition)
+        self.table.apply_changelog_batch([_event(place, *row) for row in rows])
 
     def __getitem__(self, key: str) -> R:
-        found = self._read(_key(key), self.table[_key(key)])
-        if found is None:
+        raw = _key(key)
+        for rows in self.writer.uncommitted(self._number):
+            if raw in rows:
+                return self._present(key, rows[raw])
+        return self._present(key, self._read(raw, self.table.get(raw)))
+
+    def _present(self, key: str, row: R | None) -> R:
+        if row is None:
             raise KeyError(key)
-        return found
+        return row
 
     def __setitem__(self, key: str, row: R) -> None:
-        self.table[_key(key)] = msgspec.json.encode(row)
+        self.writer.put(row.partition, self._number, _key(key), row)  # type: ignore[attr-defined]
 
     def __delitem__(self, key: str) -> None:
-        del self.table[_key(key)]
+        """Delete the row from the partition that it names. Raises KeyError where it cannot be read."""
+        row: Any = self[key]
+        self.writer.put(row.partition, self._number, _key(key), None)
 
     def __contains__(self, key: object) -> bool:
-        return isinstance(key, str) and _key(key) in self.table
+        if not isinstance(key, str):
+            return False
+        raw = _key(key)
+        waiting = (rows[raw] is not None for rows in self.writer.uncommitted(self._number) if raw in rows)
+        return next(waiting, raw in self.table)
 
     def __iter__(self) -> Iterator[str]:
         for raw in list(self.table):
@@ -74,13 +117,8 @@ class RowTable(MutableMapping[str, R], Generic[R]):
     def __len__(self) -> int:
         return len(self.table)
 
-    def pop(self, key: str, *default: Any) -> Any:
-        """Delete the row, whether it can be read or not; nothing is returned of it."""
-        if _key(key) in self.table:
-            del self.table[_key(key)]
-
     def values(self) -> Any:
-        """The rows that can be read."""
+        """The committed rows that can be read."""
         rows = (self._read(key, value) for key, value in list(self.table.items()))
         return [row for row in rows if row is not None]
 
@@ -101,3 +139,9 @@ class RowTable(MutableMapping[str, R], Generic[R]):
 
 def _key(key: str) -> bytes:
     return orjson.dumps(key)
+
+
+def _event(place: TP, key: bytes, value: bytes | None, offset: int) -> Any:
+    """A changelog event, as far as Faust's stores look at one."""
+    message = SimpleNamespace(tp=place, partition=place.partition, offset=offset, key=key, value=value)
+    return SimpleNamespace(key=key, value=value, message=message)

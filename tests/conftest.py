@@ -96,7 +96,12 @@ class Guarded:
 
 
 def _binding(user: str, rule: Rule) -> AclBinding:
-    kind = {"topic": ResourceType.TOPIC, "group": ResourceType.GROUP, "cluster": ResourceType.BROKER}
+    kind = {
+        "topic": ResourceType.TOPIC,
+        "group": ResourceType.GROUP,
+        "cluster": ResourceType.BROKER,
+        "transactional_id": ResourceType.TRANSACTIONAL_ID,
+    }
     return AclBinding(
         kind[rule.resource],
         rule.name,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from kagent.cli import root
 from kagent.errors import SettingsError
-from kagent.settings import load
+from kagent.settings import Cluster, load
 
 
 def test_a_variable_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,3 +69,17 @@ def test_the_salt_of_hidden_names_is_a_secret_from_a_variable_or_a_file(
     monkeypatch.setenv("KAGENT_REDACT_SALT", "chili")
     assert load().salt() == "chili"
     assert "chili" not in load().model_dump_json()
+
+
+@pytest.mark.parametrize(
+    ("said", "options"),
+    [
+        ({}, "--bootstrap-server a:1"),
+        ({"command_config": "/etc/my kafka.properties"}, "--bootstrap-server a:1 --command-config '/etc/my kafka.properties'"),
+        ({"security": {"protocol": "SSL"}}, "--bootstrap-server a:1 --command-config client.properties"),
+    ],
+)  # fmt: skip
+def test_advice_names_the_cluster_and_the_login_file_of_kafkas_tools(
+    said: dict[str, Any], options: str
+) -> None:
+    assert Cluster.model_validate({"bootstrap": "a:1", **said}).tool_options() == options

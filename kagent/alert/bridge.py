@@ -22,7 +22,7 @@ from kagent.alert.destinations import Alertmanager, Destination, Wants
 from kagent.alert.senders import Failed, Refused, Sender, sender
 from kagent.client.client import Message, parsed, standing
 from kagent.client.incident_text import is_old
-from kagent.contract.recommendation import Recommendation, Resolution, State, Status
+from kagent.contract.recommendation import Recommendation, Resolution, State, Status, is_newer
 from kagent.errors import KafkaError, SettingsError
 from kagent.kafka.consumer import consumer
 from kagent.process_tree import backoff
@@ -46,6 +46,8 @@ class Desk:
         if rec is None:
             return [("close", _ended(standing))] if standing else []
         if before and (rec.as_of < before.rec.as_of or (before.closed and rec.id == before.rec.id)):
+            return []
+        if before and not is_newer(rec, before.rec):
             return []
         found: list[tuple[Event, Recommendation]] = []
         if standing and standing.id != rec.id:

@@ -207,6 +207,7 @@ class Checkup:
             ends={t: self.ends[t] for t in (*watched.commits, *watched.roster.owners) if t in self.ends},
             topics=self.infos,
             as_of=now,
+            tool_options=self.admin.cluster.tool_options(),
         )
         watched.last = self.session.judge(watched.seen)
         if watched.last.candidate is not None:

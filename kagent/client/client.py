@@ -22,7 +22,7 @@ from aiokafka.errors import KafkaError as ClientError
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_exponential
 
 from kagent.contract.admission import published
-from kagent.contract.recommendation import SCHEMA, Recommendation, State, Status
+from kagent.contract.recommendation import SCHEMA, Recommendation, State, Status, is_newer
 from kagent.errors import KafkaError
 from kagent.kafka.consumer import consumer
 from kagent.process_tree import backoff
@@ -103,13 +103,23 @@ async def standing(consumer: AIOKafkaConsumer, topic: str) -> AsyncGenerator[Any
                 yield record
 
 
-def _keep(found: dict[str, Message], record: Any) -> None:
+def _keep(found: dict[str, Message], record: Any) -> Message | None:
+    """Take a record in; its message, if it says more than the one before it under its key."""
     key = (record.key or b"").decode(errors="replace")
     message = parsed(record.key, record.value)
-    if message is not None:
-        found[key] = message
-    elif record.value is None:
-        found.pop(key, None)
+    if message is None:
+        if record.value is None:
+            found.pop(key, None)
+        return None
+    before = found.get(key)
+    if isinstance(message, Recommendation) and _outdated(message, before):
+        return None
+    found[key] = message
+    return message
+
+
+def _outdated(message: Recommendation, before: Message | None) -> bool:
+    return isinstance(before, Recommendation) and not is_newer(message, before)
 
 
 async def _found(consumer: AIOKafkaConsumer, topic: str) -> None:
@@ -150,11 +160,12 @@ async def recommendations(
     """Recommendations as they come, typed and validated.
 
     Without ``group_id`` it begins with what stands on the compacted topic (open and lately resolved ones) and goes on from
-    there; with one it resumes where that group left off. ``only`` filters; ``states`` passes state messages too. Broker
+    there; with one it resumes where that group left off. Out-of-date messages (by ``revision``) are passed over. ``only`` filters; ``states`` passes state messages too. Broker
     restarts are sat out. Raises KafkaError if the cluster cannot be reached at the start, or refuses the topic or group.
     """
     cluster = bootstrap if isinstance(bootstrap, Cluster) else Cluster(bootstrap=bootstrap)
     places: dict[int, int] = {}
+    latest: dict[str, Message] = {}
     begun, failures = False, 0
     while True:
         try:
@@ -173,7 +184,7 @@ async def recommendations(
                 begun = True
                 async for record in reader:
                     failures, places[record.partition] = 0, record.offset + 1
-                    message = parsed(record.key, record.value)
+                    message = _keep(latest, record)
                     if isinstance(message, State):
                         if states:
                             yield message

@@ -103,8 +103,9 @@ def counted_groups(state: State) -> str:
     parts = [f"{judged} group{'' if judged == 1 else 's'} judged"]
     if state.learning:
         parts.append(f"{state.learning} learning{_until(state.learning_until)}")
-    parts.append(f"{state.blind} blind")
-    parts += [f"{state.muted} muted"] if state.muted else []
+    why = f" ({shown(state.blind_reason, 120)})" if state.blind and state.blind_reason else ""
+    parts.append(f"{state.blind} blind{why}")
+    parts += [f"{state.muted} muted{_until(state.muted_until)}"] if state.muted else []
     parts += [f"{state.ignored} ignored"] if state.ignored else []
     return ", ".join(parts)
 

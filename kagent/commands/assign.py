@@ -10,11 +10,16 @@ import click
 
 from kagent.commands import common, completion, output
 from kagent.commands import input_lines as lines
+from kagent.commands.output import Format
+from kagent.commands.plan import SHOWN_RATIO
 from kagent.errors import InputError
 from kagent.strategies import STRATEGIES, Assignment, Scenario
 from kagent.strategies.assign_answer import ALL, answered, plain
 from kagent.strategies.quality import measured
 from kagent.text import shown
+
+SHOWN = 50
+"""Most partitions that a row of a member names."""
 
 
 @click.command()
@@ -28,7 +33,7 @@ from kagent.text import shown
     type=click.FloatRange(0, 1),
     help="What lag-global evens out: 0 counts, 1 lag, in between both. [default: 0.5]",
 )
-@click.option("--json", "as_json", is_flag=True, help="One line of JSON per scenario.")
+@output.options
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -36,7 +41,7 @@ def command(
     strategy: str | None,
     group: str | None,
     balance: float | None,
-    as_json: bool,
+    form: Format,
 ) -> None:
     """Compute assignments for the live group GROUP, or for the scenarios in FILE (JSON lines; standard input by default).
 
@@ -44,22 +49,27 @@ def command(
 
     The format of a line is in docs/strategies.md. What the cluster does not tell of a live
     group is assumed, and printed on standard error. A line that cannot be read gets an error, the others their answer;
-    the exit code is then 2.
+    the exit code is then 2. --output yaml and csv, --sort and --top are about the strategies, or the members of one.
     """
     if strategy not in (None, ALL, *STRATEGIES):
         raise InputError(
             f'--strategy: "{shown(strategy or "")}" is not known; there are {", ".join(STRATEGIES)}, all'
         )
     group = source if common.is_group(source, group) else group
-    failed = False
+    failed, rows = False, []
+    ratio = "skew" if group is None else SHOWN_RATIO
     strategy = strategy or (ALL if group else None)
     for where, read in [common.live(ctx, group)] if group else lines.objects(common.opened(ctx, source)):
         answer = answered(where, _checked(read), lines.ident(read), strategy, balance)
         failed = failed or bool(answer["error"])
-        if as_json:
+        if form.output == "json":
             click.echo(json.dumps(plain(answer)))
+        elif form.is_table or answer["error"]:
+            _print(answer, form, ratio)
         else:
-            _print(answer)
+            rows += _records(answer)
+    if form.output in ("yaml", "csv"):
+        output.print_records(form.chosen(rows), form.output)
     if failed:
         ctx.exit(2)
 
@@ -74,37 +84,79 @@ def _checked(read: Any) -> Any:
     return read
 
 
-def _print(answer: dict[str, Any]) -> None:
+def _print(answer: dict[str, Any], form: Format, ratio: str) -> None:
     if answer["error"]:
         click.echo(f"kagent: {answer['error']['message']}", err=True)
         return
     title = shown(str(answer["id"])) if answer["id"] is not None else None
+    rows = form.chosen(_records(answer))
     if answer["all"]:
-        headers = ("strategy", "partitions", "greatest lag", "skew", "moves", "remarks")
-        output.print_table(headers, _side_by_side(answer), title)
+        headers = ("strategy", "partitions", "greatest lag", ratio, "moves", "remarks")
+        output.print_table(headers, map(_strategy_cells, rows), title, form.wide)
         return
     for name, given in answer["strategies"].items():
         heading = f"{title}: {name}" if title else name
-        rows = _members(answer["scenario"], given)
-        output.print_table(("member", "partitions", "lag", "which"), rows, heading)
+        output.print_table(
+            ("member", "partitions", "lag", "which"), map(_member_cells, rows), heading, form.wide
+        )
         for note in given.notes:
             click.echo(f"note: {note}")
 
 
-def _side_by_side(answer: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+def _records(answer: dict[str, Any]) -> list[output.Record]:
+    """The rows: a strategy each, or the members of the one that was asked for."""
+    if answer["all"]:
+        return [{"id": answer["id"], **row} for row in _side_by_side(answer)]
+    given = next(iter(answer["strategies"].values()))
+    return [{"id": answer["id"], **row} for row in _members(answer["scenario"], given)]
+
+
+def _strategy_cells(row: output.Record) -> tuple[str, ...]:
+    if row["fewest"] is None:
+        return row["strategy"], "-", "-", "-", "-", row["remarks"]
+    skew = "-" if row["skew"] is None else f"{row['skew']:.2f}"
+    return (
+        row["strategy"],
+        f"{row['fewest']}–{row['most']}",
+        str(row["greatest_lag"]),
+        skew,
+        str(row["moves"]),
+        row["remarks"],
+    )
+
+
+def _member_cells(row: output.Record) -> tuple[str, ...]:
+    which = " ".join(shown(name) for name in row["which"][:SHOWN]) + (
+        " …" if len(row["which"]) > SHOWN else ""
+    )
+    return shown(row["member"]), str(row["partitions"]), "-" if row["lag"] is None else str(row["lag"]), which
+
+
+def _side_by_side(answer: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for name, given in answer["strategies"].items():
         if not isinstance(given, Assignment):
-            yield name, "-", "-", "-", "-", given["message"]
+            nothing = dict.fromkeys(("fewest", "most", "greatest_lag", "skew", "moves"))
+            yield {"strategy": name, **nothing, "remarks": given["message"]}
             continue
         numbers = measured(answer["scenario"], given)
-        skew = "-" if numbers.skew is None else f"{numbers.skew:.2f}"
-        spread = f"{numbers.fewest}–{numbers.most}"
-        yield name, spread, str(numbers.greatest_lag), skew, str(numbers.moves), "; ".join(given.notes)
+        yield {
+            "strategy": name,
+            "fewest": numbers.fewest,
+            "most": numbers.most,
+            "greatest_lag": numbers.greatest_lag,
+            "skew": numbers.skew,
+            "moves": numbers.moves,
+            "remarks": "; ".join(given.notes),
+        }
 
 
-def _members(scenario: Scenario, given: Assignment) -> Iterator[tuple[str, ...]]:
+def _members(scenario: Scenario, given: Assignment) -> Iterator[dict[str, Any]]:
     lag, start = scenario.lag(), scenario.layout.start
     for member, rows in given.to_dict().items():
         total = sum(int(lag[start[scenario.layout.code_of[t]] + p]) for t, p in rows)
-        which = " ".join(f"{shown(t)}-{p}" for t, p in rows[:50]) + (" …" if len(rows) > 50 else "")
-        yield shown(member), str(len(rows)), str(total) if scenario.lags else "-", which
+        yield {
+            "member": member,
+            "partitions": len(rows),
+            "lag": total if scenario.lags else None,
+            "which": [f"{t}-{p}" for t, p in rows],
+        }

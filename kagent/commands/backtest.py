@@ -5,9 +5,23 @@ from __future__ import annotations
 import click
 import orjson
 
-from kagent.commands import past
-from kagent.commands.output import print_table
+from kagent.commands import output, past
+from kagent.commands.output import Format, Record
 from kagent.text import shown
+from kagent.text_table import Column
+
+COLUMNS = (
+    Column("group", "GROUP", least=16),
+    Column("policy", "POLICY", rank=4, least=8),
+    Column("openings", "OPENED", right=True),
+    Column("by_itself", "ENDED BY ITSELF", rank=2, right=True),
+    Column("flaps", "FLAPS", rank=3, right=True),
+    Column("skew_hours", "HOURS OF SKEW", rank=1, right=True),
+    Column("moves", "MOVES", rank=5, right=True),
+    Column("saved", "DRAIN SAVED", rank=6, least=14, keep="start"),
+)
+DOCUMENTS = ("saved", "dropped", "messages")
+"""Fields that hold JSON."""
 
 
 @click.command()
@@ -19,40 +33,42 @@ from kagent.text import shown
     type=click.Path(dir_okay=False),
     help="A policy file; several: side by side.",
 )
-@click.option(
-    "--json", "as_json", is_flag=True, help="One line of JSON per group and policy, messages included."
-)
-def command(asked: past.Past, files: tuple[str, ...], as_json: bool) -> None:
-    """Replay the past through the judgement and say what would have been recommended."""
+@output.options
+def command(asked: past.Past, files: tuple[str, ...], form: Format) -> None:
+    """Replay the past through the judgement and say what would have been recommended.
+
+    --json has the messages, too.
+    """
     chosen = past.policies(asked.settings, files)
     from kagent.history.backtest import backtest
 
     with asked.rows() as rows:
         found = backtest(rows, chosen, asked.within, asked.group)
-    if as_json:
-        for row in found:
-            parsed = {k: orjson.loads(row[k]) for k in ("saved", "dropped", "messages")}
-            click.echo(orjson.dumps({**{k: v for k, v in row.items() if k != "ticks"}, **parsed}).decode())
-        return
-    if asked.dump and not asked.ends:
+    if form.is_table and asked.dump and not asked.ends:
         click.echo(
             "Without --ends a log end is taken as the highest commit of any group: lag reads as its least."
         )
-    print_table(
-        ("group", "policy", "opened", "flaps", "ended by itself", "hours of skew", "moves", "drain saved"),
-        [_shown(row) for row in found],
-    )
+    records = [_record(row, with_messages=form.output == "json") for row in found]
+    output.print_list(form, COLUMNS, records, _cells)
 
 
-def _shown(row: dict[str, object]) -> tuple[str, ...]:
-    saved = sorted(orjson.loads(str(row["saved"])).items(), key=lambda pair: -pair[1])
-    best = ", ".join(f"{name} {seconds:,.0f} s" for name, seconds in saved[:3] if seconds > 0) or "-"
-    counts = tuple(str(row[name]) for name in ("openings", "flaps", "by_itself"))
-    return (
-        shown(str(row["group"]), 60),
-        str(row["policy"]),
-        *counts,
-        f"{row['skew_hours']:.1f}",
-        str(row["moves"]),
-        best,
-    )
+def _record(row: Record, with_messages: bool) -> Record:
+    """A row for programs: without the ticks, and the messages only where they can be told from the other fields."""
+    left_out = {"ticks"} if with_messages else {"ticks", "messages"}
+    return {
+        name: orjson.loads(value) if name in DOCUMENTS else value
+        for name, value in row.items()
+        if name not in left_out
+    }
+
+
+def _cells(row: Record) -> dict[str, str]:
+    saved = sorted(row["saved"].items(), key=lambda pair: -pair[1])
+    best = ", ".join(f"{name} {seconds:,.0f} s" for name, seconds in saved[:3] if seconds > 0)
+    counts = {name: str(row[name]) for name in ("openings", "flaps", "by_itself", "moves", "policy")}
+    return {
+        **counts,
+        "group": shown(str(row["group"]), 64),
+        "skew_hours": f"{row['skew_hours']:.1f}",
+        "saved": best or "-",
+    }

@@ -5,37 +5,44 @@ from __future__ import annotations
 from dataclasses import asdict
 
 import click
-import orjson
 
-from kagent.commands import past
-from kagent.commands.output import print_table
+from kagent.commands import output, past
+from kagent.commands.output import Format, Record
+from kagent.durations import to_text
 from kagent.text import shown
+from kagent.text_table import Column
+
+COLUMNS = (
+    Column("group", "GROUP", least=16),
+    Column("threshold", "THRESHOLD", right=True),
+    Column("min_behind", "MIN_BEHIND", right=True),
+    Column("why", "WHY", rank=1, least=30, keep="start"),
+)
 
 
 @click.command()
 @past.options(tick=30.0)
-@click.option("--json", "as_json", is_flag=True, help="One line of JSON per group, with all that was tried.")
-def command(asked: past.Past, as_json: bool) -> None:
-    """Propose threshold and min_behind for each group, with the evidence."""
+@output.options
+def command(asked: past.Past, form: Format) -> None:
+    """Propose threshold and min_behind for each group, with the evidence.
+
+    --json has all that was tried, too.
+    """
     from kagent.history.backtest import backtest
     from kagent.history.calibrate import grid, propose
 
     within, base = asked.within, past.policies(asked.settings, ())["settings"]
     with asked.rows() as rows:
         found = propose(backtest(rows, grid(base), within, asked.group), within.end - within.start)
-    if as_json:
-        for proposal in found:
-            click.echo(orjson.dumps({**asdict(proposal), "why": proposal.sentence()}).decode())
-        return
-    print_table(
-        ("group", "threshold", "min_behind", "why"),
-        [
-            (
-                shown(p.group, 60),
-                f"{p.chosen.threshold:g}" if p.chosen else "-",
-                f"{p.chosen.min_behind:g}" if p.chosen else "-",
-                p.sentence(),
-            )
-            for p in found
-        ],
-    )
+    records = [{**asdict(proposal), "why": proposal.sentence()} for proposal in found]
+    output.print_list(form, COLUMNS, records, _cells)
+
+
+def _cells(record: Record) -> dict[str, str]:
+    chosen = record["chosen"]
+    return {
+        "group": shown(str(record["group"]), 64),
+        "threshold": f"{chosen['threshold']:g}" if chosen else "-",
+        "min_behind": to_text(chosen["min_behind"]) if chosen else "-",
+        "why": record["why"],
+    }

@@ -15,20 +15,17 @@ from kagent.capture.folder_writer import FolderWriter
 from kagent.capture.pseudonyms import Pseudonyms
 from kagent.capture.recorder import CapturedGroups, Recorder
 from kagent.check.cluster_check import chooser
+from kagent.commands import completion
 from kagent.commands.common import chosen
 from kagent.commands.spans import SPAN
+from kagent.errors import InputError
 from kagent.kafka.admin import Admin
 
 
 @click.command()
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.option(
-    "--group",
-    "groups",
-    multiple=True,
-    required=True,
-    help="Groups that match this glob or /regex/; repeatable.",
-)
+@click.argument("groups", nargs=-1, metavar="GROUP...", shell_complete=completion.groups)
+@click.option("--group", "also", multiple=True, hidden=True, help="The same as the argument GROUP.")
 @click.option("--for", "seconds", type=SPAN, default="10m", show_default=True, help="How long to capture.")
 @click.option(
     "--redact",
@@ -36,14 +33,25 @@ from kagent.kafka.admin import Admin
     help="Replace names of groups, topics, members, clients and hosts by pseudonyms.",
 )
 @click.pass_context
-def command(ctx: click.Context, folder: Path, groups: tuple[str, ...], seconds: float, redact: bool) -> None:
+def command(
+    ctx: click.Context,
+    folder: Path,
+    groups: tuple[str, ...],
+    also: tuple[str, ...],
+    seconds: float,
+    redact: bool,
+) -> None:
     """Capture groups into FOLDER, for `kagent replay` and for bug reports.
+
+    GROUP is a name, a glob or a /regex/.
 
     Reads __consumer_offsets from its beginning, so that members are known, then for the given time. Joins no group and
     writes nothing to the cluster. Ctrl-C ends it early; what was captured can be replayed.
     """
+    if not (groups or also):
+        raise InputError("Name the groups that are to be captured: names, globs or /regexes/.")
     settings, _, cluster = chosen(ctx)
-    wanted = CapturedGroups(chooser(groups))
+    wanted = CapturedGroups(chooser((*groups, *also)))
     with (
         _stopped_by_signals() as stop,
         FolderWriter(folder, Pseudonyms() if redact else None) as writer,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import time
 import urllib.error
 import urllib.request
 from typing import Any
@@ -62,7 +63,7 @@ def command(
         if live
         else told(url, name, group, PATIENCE if source else KNOCK, bool(source), settings.worker.http)
     )
-    seen = f"As the worker at {url} sees it."
+    seen = f"As the worker at {url} judged it{_at(story)}."
     if story is None:
         story = _look(settings, name, cluster, group, seconds, as_json)
         seen = f"Seen from outside for {seconds:.0f} s. Only the service sees {UNSEEN}."
@@ -72,6 +73,12 @@ def command(
     for line in lines(story):
         click.echo(shown(line, 2000))
     click.echo(seen)
+
+
+def _at(story: dict[str, Any] | None) -> str:
+    """When it was judged: numbers of two moments differ."""
+    as_of = (story or {}).get("as_of")
+    return f" at {time.strftime('%H:%M:%S UTC', time.gmtime(as_of / 1000))}" if as_of else ""
 
 
 def _look(

@@ -7,12 +7,22 @@ from typing import Any
 import click
 import orjson
 
-from kagent.commands import completion
+from kagent.commands import completion, output
 from kagent.commands.common import chosen
-from kagent.commands.output import print_table
+from kagent.commands.output import Format, Record, print_table
 from kagent.commands.spans import SPAN
 from kagent.commands.spark import started
 from kagent.text import shown
+from kagent.text_table import Column
+
+COLUMNS = (
+    Column("partition", "HOT PARTITION", right=True),
+    Column("times_mean", "× MEAN", right=True),
+    Column("key", "KEY", least=16),
+    Column("share", "SHARE OF PARTITION", rank=1, right=True),
+)
+HOT = 1.2
+"""A partition with more than this times the mean is full; as ``hot`` has it."""
 
 
 @click.command()
@@ -29,7 +39,7 @@ from kagent.text import shown
 @click.option("--bytes", "by_bytes", is_flag=True, help="Weigh by bytes instead of records.")
 @click.option("--partitions", multiple=True, type=click.IntRange(min=1), help="Numbers of partitions to try.")
 @click.option("--master", help="Spark's master.", default="local[*]", show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+@output.options
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -39,9 +49,12 @@ def command(
     by_bytes: bool,
     partitions: tuple[int, ...],
     master: str,
-    as_json: bool,
+    form: Format,
 ) -> None:
-    """Sample TOPIC and say which keys make a partition hot. Values are not looked at."""
+    """Sample TOPIC and say which keys make a partition hot. Values are not looked at.
+
+    --json prints one document; --output yaml or csv, --sort and --top are about the keys of hot partitions.
+    """
     settings, _, cluster = chosen(ctx)
     from kagent.history.hot_keys import sample, stretch
     from kagent.kafka.admin import Admin
@@ -52,10 +65,12 @@ def command(
         group = f"{settings.topics.prefix}keys"
         found = sample(spark, cluster, topic, ranges, seconds, by_bytes, group)
     counts = partitions or tuple(found.partitions * n for n in (1, 2, 3, 4))
-    if as_json:
+    if form.output == "json":
         click.echo(orjson.dumps(as_document(found, counts)).decode())
+    elif form.is_table:
+        _print(found, counts, "bytes" if by_bytes else "records", form)
     else:
-        _print(found, counts, "bytes" if by_bytes else "records")
+        output.print_list(form, COLUMNS, _records(found), _cells)
 
 
 def as_document(found: Any, counts: tuple[int, ...]) -> dict[str, Any]:
@@ -83,37 +98,63 @@ def as_document(found: Any, counts: tuple[int, ...]) -> dict[str, Any]:
     }
 
 
-def _no_hot_keys(load: Any) -> str:
+def without_hot_keys(load: Any) -> str:
     """Why no key is listed: the partitions are even, or the records of the full ones have no key that stands out."""
-    if load.max() <= 1.2 * load.mean():
-        return "No partition has more than 1.2 times the mean."
-    return "The full partitions have no key that stands out; the records may have no keys at all."
+    if load.max() <= HOT * (load.mean() or 1.0):
+        return f"No partition has more than {HOT:g} times the mean."
+    return "The full partitions have no key that stands out: their records have no keys, or very many."
 
 
-def _print(found: Any, counts: tuple[int, ...], unit: str) -> None:
-    from kagent.history.hot_keys import FITS, changes, hot
+def _records(found: Any) -> list[Record]:
+    from kagent.history.hot_keys import hot
+
+    return [
+        {
+            "partition": p,
+            "times_mean": times,
+            "key": key.decode(errors="backslashreplace"),
+            "key_hex": key.hex(),
+            "share": share,
+        }
+        for p, times, keys in hot(found)
+        for key, share in keys
+    ]
+
+
+def _cells(record: Record) -> dict[str, str]:
+    return {
+        "partition": str(record["partition"]),
+        "times_mean": f"{record['times_mean']:.2f}",
+        "key": shown(record["key"], 64),
+        "share": f"{record['share']:.1%}",
+    }
+
+
+def _print(found: Any, counts: tuple[int, ...], unit: str, form: Format) -> None:
+    from kagent.history.hot_keys import FITS, changes
 
     load = found.load
     click.echo(
         f"{shown(found.topic)}: {found.records:,} records of the last {found.seconds:,.0f} s in {found.partitions} "
         f"partitions; the fullest has {load.max() / load.mean():.2f} times the mean ({unit})."
     )
-    rows = [
-        (str(p), f"{times:.2f}", shown(key.decode(errors="backslashreplace"), 60), f"{share:.1%}")
-        for p, times, keys in hot(found)
-        for key, share in keys
-    ]
-    if rows:
-        print_table(("hot partition", "× mean", "key", "share of partition"), rows)
+    records = _records(found)
+    if records:
+        output.print_list(form, COLUMNS, records, _cells)
+        click.echo()
     else:
-        click.echo(_no_hot_keys(load))
+        click.echo(without_hot_keys(load))
     if found.fit < FITS:
-        click.echo(
-            f"Only {found.fit:.0%} lies where the Java producer's default partitioner would put it: the producer uses "
-            "another one, so kagent cannot say what more partitions would change."
-        )
+        click.echo(_not_by_key(found.fit))
         return
     print_table(
         ("partitions", "skew", "least possible (one key is never split)"),
         [(str(c.partitions), f"{c.skew:.2f}", f"{c.bound:.2f}") for c in changes(found, counts)],
+    )
+
+
+def _not_by_key(fit: float) -> str:
+    return (
+        f"Only {fit:.0%} of the load lies where the Java producer's default partitioner puts it: the producer uses another one, "
+        "so kagent cannot say what more partitions would change."
     )

@@ -127,7 +127,23 @@ def _csv_cell(value: Any) -> str:
     return text if text.isprintable() else _escaped(text)
 
 
-def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:
+def print_list(
+    form: Format,
+    columns: Sequence[Column],
+    records: Sequence[Record],
+    cells: Callable[[Record], Mapping[str, str]],
+) -> None:
+    """A list as it was asked for: a table for people, or the records in the order asked for, for programs."""
+    found = form.chosen(records)
+    if form.is_table:
+        print_rows(columns, [cells(record) for record in found], form.wide)
+    else:
+        print_records(found, form.output)
+
+
+def print_table(
+    headers: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None, wide: bool = False
+) -> None:
     """A table whose columns have no order of importance: the last ones give way first."""
     if title:
         Console(file=sys.stdout, highlight=False, soft_wrap=True).print(Text(title))
@@ -135,7 +151,7 @@ def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]], title: st
         Column(str(at), header.upper(), rank=at, least=14, keep="start" if at else "both")
         for at, header in enumerate(headers)
     ]
-    print_rows(columns, [{str(at): cell for at, cell in enumerate(row)} for row in rows])
+    print_rows(columns, [{str(at): cell for at, cell in enumerate(row)} for row in rows], wide)
     click.echo()
 
 

@@ -19,6 +19,7 @@ import yaml
 from kagent.commands import completion
 from kagent.commands.common import effective
 from kagent.commands.spark import started
+from kagent.durations import to_seconds
 from kagent.errors import InputError, SettingsError
 from kagent.policy import Policies
 from kagent.settings import GroupSettings, Settings
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from kagent.history.backtest import Range
-
-UNITS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +116,12 @@ def options(tick: float) -> Callable[[Callable[..., None]], Callable[..., None]]
 
 
 def moment(said: str, now: int | None = None) -> int:
-    """A time as ms since 1970: ``7d`` (so long ago), ``now``, or an ISO date or time (UTC if it names no zone)."""
+    """A time as ms since 1970: ``7d`` or ``90s`` (ago), ``now``, or an ISO date or time (UTC if it names no zone)."""
     now = int(time.time() * 1000) if now is None else now
-    ago = re.fullmatch(r"(\d+)([mhd])", said)
-    if ago:
-        return now - int(ago[1]) * UNITS[ago[2]]
     if said == "now":
         return now
+    if re.fullmatch(r"\d+(s|m|min|h|d)", said):
+        return now - round(to_seconds(said) * 1000)
     try:
         parsed = datetime.fromisoformat(said)
     except ValueError:

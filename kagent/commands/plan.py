@@ -5,23 +5,37 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import click
 import numpy as np
+from click.core import ParameterSource
 
-from kagent.commands import common, completion, output
+from kagent.commands import common, completion, explain, judged_plan, output
 from kagent.commands import input_lines as lines
+from kagent.commands.output import Format
 from kagent.errors import InputError, KagentError
 from kagent.planner import Plan
 from kagent.planner.comparison import Alternative
 from kagent.planner.plan_answer import plain, planned
 from kagent.text import shown
+from kagent.text_table import Column
 
 BAR = 24
 """Width of the greatest member's bar."""
 SHOWN_MOVES = 30
+SHOWN_RATIO = "shown ratio"
+"""What the ratio is called where lag is the cluster's word, not judged: greatest ÷ mean, as in ``kagent lag``."""
+MEMBER_TITLES = ("member", "partitions", "now", "", "after", "")
+MOVE_COLUMNS = (
+    Column("topic", "TOPIC", least=12),
+    Column("partition", "PARTITION", right=True),
+    Column("lag", "LAG", rank=2, right=True),
+    Column("from", "FROM", rank=1, least=14),
+    Column("to", "TO", least=14),
+)
 
 
 @click.command()
@@ -35,7 +49,16 @@ SHOWN_MOVES = 30
     help="How near the best the greatest member work has to come; 0.05 is 5 %.",
 )
 @click.option("--max-moves", type=click.IntRange(0), help="Move no more than this.")
-@click.option("--json", "as_json", is_flag=True, help="One line of JSON per scenario.")
+@click.option(
+    "--worker",
+    "url",
+    metavar="URL",
+    help="A worker's address; by default the settings' own, if one answers there.",
+)
+@click.option(
+    "--live", is_flag=True, help="Plan with the lag that the cluster shows now, whatever a worker knows."
+)
+@output.options
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -43,40 +66,85 @@ def command(
     group: str | None,
     tolerance: float,
     max_moves: int | None,
-    as_json: bool,
+    url: str | None,
+    live: bool,
+    form: Format,
 ) -> None:
     """Plan for the live group GROUP, or for the scenarios in FILE (JSON lines; standard input by default).
 
     A name is taken for a file if there is one, else for a group; --group NAME is always a group.
 
+    Where a worker answers, its plan is printed: the moves and the skew that `kagent explain` and the messages have. Without
+    one, or with --live, --tolerance or --max-moves, the plan rests on the lag that the cluster shows now; that ratio is
+    called shown ratio, as in `kagent lag`.
+
     The format of a line is in docs/planner.md. A line that cannot be read gets an error, the others their answer;
-    the exit code is then 2.
+    the exit code is then 2. --output yaml and csv, --sort and --top are about the moves.
     """
     if math.isnan(tolerance):
         raise InputError("--tolerance: a number is expected")
     group = source if common.is_group(source, group) else group
-    failed = False
-    for where, read in (
-        [common.live(ctx, group)] if group is not None else lines.objects(common.opened(ctx, source))
-    ):
+    if group is not None and not live and _as_judged(ctx):
+        story = _story(ctx, group, url)
+        if story is not None:
+            _tell_judged(judged_plan.document(story), form)
+            return
+    if group is not None and url:
+        raise InputError("--worker has a plan of its own: leave --live, --tolerance and --max-moves away.")
+    found = [common.live(ctx, group)] if group is not None else lines.objects(common.opened(ctx, source))
+    if _answer(found, tolerance, max_moves, form, "skew" if group is None else SHOWN_RATIO):
+        ctx.exit(2)
+
+
+def _as_judged(ctx: click.Context) -> bool:
+    """Whether nothing was asked that the worker has not planned for."""
+    given = {
+        name
+        for name in ("tolerance", "max_moves")
+        if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT
+    }
+    return not given
+
+
+def _story(ctx: click.Context, group: str, url: str | None) -> dict[str, Any] | None:
+    settings, name, _ = common.chosen(ctx)
+    address = url or explain.worker_url(settings)
+    patience = explain.PATIENCE if url else explain.KNOCK
+    found = explain.told(address, name, group, patience, bool(url), settings.worker.http)
+    return found if found and "group" in found else None
+
+
+def _answer(
+    found: Iterable[tuple[str, Any]], tolerance: float, max_moves: int | None, form: Format, ratio: str
+) -> bool:
+    """Print the plan of each scenario; whether one could not be read."""
+    failed, moves = False, []
+    for where, read in found:
         ident = lines.ident(read)
         try:
             told, others = _planned(read, tolerance, max_moves)
         except KagentError as error:
             failed = True
-            sentence = f"{where}: {error}"
-            if as_json:
-                named = {"class": type(error).__name__, "message": sentence}
-                click.echo(json.dumps({"id": ident, "error": named}))
-            else:
-                click.echo(f"kagent: {sentence}", err=True)
+            _refuse(f"{where}: {error}", error, ident, form)
             continue
-        if as_json:
-            click.echo(json.dumps(plain(ident, told, others)))
+        document = plain(ident, told, others)
+        if form.output == "json":
+            click.echo(json.dumps(document))
+        elif form.is_table:
+            _print(ident, told, others, form, ratio)
         else:
-            _print(ident, told, others)
-    if failed:
-        ctx.exit(2)
+            moves += [{"id": ident, **move} for move in document["moves"]]
+    if form.output in ("yaml", "csv"):
+        output.print_records(form.chosen(moves), form.output)
+    return failed
+
+
+def _refuse(sentence: str, error: KagentError, ident: Any, form: Format) -> None:
+    if form.output == "json":
+        named = {"class": type(error).__name__, "message": sentence}
+        click.echo(json.dumps({"id": ident, "error": named}))
+    else:
+        click.echo(f"kagent: {sentence}", err=True)
 
 
 def _planned(read: Any, tolerance: float, max_moves: int | None) -> tuple[Plan, tuple[Alternative, ...]]:
@@ -86,26 +154,113 @@ def _planned(read: Any, tolerance: float, max_moves: int | None) -> tuple[Plan, 
     return planned(read, tolerance, max_moves)
 
 
-def _print(ident: Any, told: Plan, others: tuple[Alternative, ...]) -> None:
+def _print(ident: Any, told: Plan, others: tuple[Alternative, ...], form: Format, ratio: str) -> None:
     title = shown(str(ident)) if ident is not None else None
-    output.print_table(("member", "partitions", "now", "", "after", ""), _members(told), title)
-    click.echo(_sentence(told))
+    output.print_table(MEMBER_TITLES, _members(told), title, form.wide)
+    click.echo(_sentence(told, ratio))
     for note in told.notes:
         click.echo(f"note: {shown(note, 1000)}")
-    if told.moves:
-        output.print_table(("topic", "partition", "lag", "from", "to"), _moves(told))
-        if len(told.moves) > SHOWN_MOVES:
-            click.echo(f"… and {len(told.moves) - SHOWN_MOVES} more (--json lists them all)")
+    _print_moves([_move(m.topic, m.partition, m.lag, m.source, m.to) for m in told.moves], form)
     if len(told.frontier) > 1:
-        output.print_table(("moves", "greatest", ""), _frontier(told))
+        output.print_table(("moves", "greatest", ""), _frontier(told.frontier), wide=form.wide)
     if others:
-        headers = ("strategy", "greatest", "skew", "moves", "feasible", "unsafe")
-        output.print_table(headers, _others(others))
+        headers = ("strategy", "greatest", ratio, "moves", "feasible", "unsafe")
+        output.print_table(headers, _others(others), wide=form.wide)
 
 
-def _sentence(told: Plan) -> str:
+def _move(topic: str, partition: int, lag: float, source: str | None, to: str) -> output.Record:
+    return {"topic": topic, "partition": partition, "lag": lag, "from": source, "to": to}
+
+
+def _print_moves(moves: Sequence[output.Record], form: Format) -> None:
+    if not moves:
+        return
+    found = form.chosen(moves)
+    shown_moves = found if form.wide else found[:SHOWN_MOVES]
+    output.print_rows(MOVE_COLUMNS, [_move_cells(move) for move in shown_moves], form.wide)
+    click.echo()
+    if len(found) > len(shown_moves):
+        click.echo(f"… and {len(found) - len(shown_moves)} more (--wide shows them all)")
+
+
+def _move_cells(move: output.Record) -> dict[str, str]:
+    return {
+        "topic": shown(move["topic"]),
+        "partition": str(move["partition"]),
+        "lag": _amount(float(move["lag"])),
+        "from": "-" if move["from"] is None else shown(move["from"]),
+        "to": shown(move["to"]),
+    }
+
+
+def _tell_judged(found: dict[str, Any], form: Format) -> None:
+    """The worker's plan."""
+    if form.output == "json":
+        click.echo(json.dumps(found))
+    elif not form.is_table:
+        output.print_records(
+            form.chosen([{"id": found["id"], **move} for move in found["moves"]]), form.output
+        )
+    else:
+        _print_judged(found, form)
+
+
+def _print_judged(found: dict[str, Any], form: Format) -> None:
+    output.print_table(MEMBER_TITLES, _judged_members(found), shown(str(found["id"])), form.wide)
+    click.echo(_judged_sentence(found))
+    _print_moves(found["moves"], form)
+    if len(found["frontier"]) > 1:
+        output.print_table(("moves", "greatest", ""), _frontier(found["frontier"]), wide=form.wide)
+    if found["alternatives"]:
+        rows = [
+            (
+                a["strategy"],
+                _amount_or_never(a["greatest"]),
+                f"{a['skew']:.2f}",
+                str(a["moves"]),
+                a["feasible"],
+                a["unsafe"] or "",
+            )
+            for a in found["alternatives"]
+        ]
+        output.print_table(
+            ("strategy", "greatest", "skew", "moves", "feasible", "unsafe"), rows, wide=form.wide
+        )
+
+
+def _judged_sentence(found: dict[str, Any]) -> str:
+    now, after, count = found["skew"]["now"], found["skew"]["after"], found["move_count"]
+    at = time.strftime("%H:%M:%S UTC", time.gmtime(found["as_of"] / 1000))
+    if not count or after is None:
+        skew = "" if now is None else f", skew {now:.2f}"
+        return f"{found['verdict']}: no move helps{skew}; as the worker judged it at {at}"
+    noun = "move" if count == 1 else "moves"
+    unit = "s of work" if found["work_unit"] == "seconds" else "records of work"
+    greatest = f"greatest {_amount(found['greatest']['now'])} → {_amount(found['greatest']['after'])} {unit}"
+    return f"{found['verdict']}: {count} {noun}; skew {now:.2f} → {after:.2f}, {greatest}; as the worker judged it at {at}"
+
+
+def _judged_members(found: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    after = judged_plan.held_after(found) if found["move_count"] == len(found["moves"]) else {}
+    values = [
+        value for m in found["members"] for value in (m["work_now"], m["work_after"]) if value is not None
+    ]
+    most = max(values, default=0.0)
+    for m in found["members"]:
+        then = after.get(m["member"], m["partitions"])
+        counts = str(then) if then == m["partitions"] else f"{m['partitions']} → {then}"
+        work = [m["work_now"] or 0.0, m["work_now"] if m["work_after"] is None else m["work_after"]]
+        bars = [cell for value in work for cell in (_amount(value or 0.0), _bar(value or 0.0, most))]
+        yield shown(m["member"]), counts, *bars
+
+
+def _amount_or_never(value: float | None) -> str:
+    return "never" if value is None else _amount(value)
+
+
+def _sentence(told: Plan, ratio: str) -> str:
     unit = "s until drained" if told.objective == "drain" else "of work"
-    reach = f"greatest {_amount(told.now)} → {_amount(told.after)} {unit}, skew {told.skew_now:.2f} → {told.skew_after:.2f}"
+    reach = f"greatest {_amount(told.now)} → {_amount(told.after)} {unit}, {ratio} {told.skew_now:.2f} → {told.skew_after:.2f}"
     best = f"best known {_amount(told.best)}, none below {_amount(told.lower_bound)}"
     moves = f"{told.move_count} moves" if told.move_count != 1 else "1 move"
     proof = (
@@ -143,15 +298,9 @@ def _members(told: Plan) -> Iterator[tuple[str, ...]]:
         )  # fmt: skip
 
 
-def _moves(told: Plan) -> Iterator[tuple[str, ...]]:
-    for move in told.moves[:SHOWN_MOVES]:
-        source = "-" if move.source is None else shown(move.source)
-        yield shown(move.topic), str(move.partition), _amount(move.lag), source, shown(move.to)
-
-
-def _frontier(told: Plan) -> Iterator[tuple[str, ...]]:
-    most = max((value for _, value in told.frontier if math.isfinite(value)), default=0.0)
-    for moves, greatest in told.frontier:
+def _frontier(points: Sequence[tuple[int, float]]) -> Iterator[tuple[str, ...]]:
+    most = max((value for _, value in points if math.isfinite(value)), default=0.0)
+    for moves, greatest in points:
         yield str(moves), _amount(greatest), _bar(greatest, most)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from prometheus_client import Metric
 
 from kagent.cli import SECTIONS as COMMAND_SECTIONS
 from kagent.cli import root
@@ -28,7 +29,11 @@ from kagent.contract.recommendation import (
     Status,
     Verdict,
 )
+from kagent.pipeline.stream_metrics import Metrics as PipelineMetrics
 from kagent.policy import RETIRED, retired
+from kagent.worker.http.api import ROUTES, Route
+from kagent.worker.http.metrics import METRICS
+from kagent.worker.http.openapi import document
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -239,7 +244,114 @@ def json_page() -> str:
     return "\n".join(parts) + "\n"
 
 
-PAGES = {"settings.md": settings_page, "cli.md": cli_page, "json.md": json_page}
+METRICS_HEAD = """\
+# Metrics
+
+<!-- Made from the code by `make docs`; the meanings stand in kagent/worker/http/metrics.py and kagent/pipeline/stream_metrics.py. -->
+
+## Worker
+
+`/metrics` on the worker's web port. Every worker shows the groups that it looks after: sum over all of them.
+"""
+PIPELINE_METRICS_HEAD = """\
+## Pipeline
+
+`/metrics` on `pipeline.metrics_port`; without that setting they are not served.
+"""
+
+
+def metrics_page() -> str:
+    """docs/metrics.md."""
+    head = ["| name | kind | labels | meaning |", "|---|---|---|---|"]
+    worker = [_row(f"`{a.name}`", a.kind, ", ".join(a.labels) or "–", a.meaning) for a in METRICS.values()]
+    families = list(PipelineMetrics("main").registry.collect())
+    pipeline = [_row(f"`{_sample_name(f)}`", f.type, "cluster", f.documentation) for f in families]
+    return "\n".join([METRICS_HEAD, *head, *worker, "", PIPELINE_METRICS_HEAD, *head, *pipeline]) + "\n"
+
+
+def _sample_name(family: Metric) -> str:
+    """The name that a query asks for: a counter's ends in ``_total``."""
+    return f"{family.name}_total" if family.type == "counter" else family.name
+
+
+HTTP_HEAD = """\
+# HTTP API
+
+<!-- Made from the code by `make docs`; routes and models stand in kagent/worker/http/api.py and models.py. -->
+
+Every worker answers for all workers on its web port (6066 unless `worker.web_port` is set), and the same as OpenAPI under
+`/api/v1/openapi.json`. Answers to GET have an ETag: send it back as `If-None-Match` and get 304 while nothing changed. Times
+end in `_ms` (since 1970) or `_s`; names from Kafka have control characters as `\\x..`. A login, if `worker.http` has one, is a
+bearer token or basic authentication.
+
+```sh
+curl -s http://127.0.0.1:6066/api/v1/status
+curl -s 'http://127.0.0.1:6066/api/v1/groups?condition=open&limit=10'
+curl -s 'http://127.0.0.1:6066/api/v1/group?group=orders'
+```
+
+Other addresses: `/metrics` ([metrics](metrics.md)), `/healthz` (200 while the process answers), `/readyz` (200 once it has caught
+up), `/` (the page), and as long as older scripts use them `/api/groups`, `/api/groups/NAME` and `/api/recommendations`.
+
+Errors: 400 a parameter is wrong, 401 a login is needed, 404 no such group, 503 cannot be told now, 504 it took too long; the
+body is `{"error": "what is wrong"}`.
+"""
+
+
+def http_page() -> str:
+    """docs/http.md."""
+    made = document(ROUTES, "")
+    parts = [HTTP_HEAD, "## Addresses\n"]
+    for route in ROUTES:
+        parts += _route(route)
+    parts.append("## Models\n")
+    for name, model in sorted(made["components"]["schemas"].items()):
+        parts += _model(name, model)
+    return "\n".join(parts)
+
+
+def _route(route: Route) -> Iterator[str]:
+    about = " ".join((route.handler.__doc__ or "").split())
+    yield f"### `{route.method} {route.path}`\n\n{about}\n"
+    if route.parameters:
+        rows = [
+            _row(f"`{p.name}`", p.kind, ("Required. " if p.required else "") + p.about)
+            for p in route.parameters
+        ]
+        yield "\n".join(["| parameter | type | |", "|---|---|---|", *rows]) + "\n"
+    if route.body is not None:
+        yield f"Body: [{route.body.__name__}](#{route.body.__name__.lower()}).\n"
+    if route.answer is not None:
+        yield f"Answer: [{route.answer.__name__}](#{route.answer.__name__.lower()}).\n"
+
+
+def _model(name: str, model: Mapping[str, Any]) -> Iterator[str]:
+    yield f"### {name}\n\n{' '.join(str(model.get('description', '')).split())}\n"
+    rows = [_row(f"`{field}`", _http_type(about)) for field, about in model.get("properties", {}).items()]
+    yield "\n".join(["| field | type |", "|---|---|", *rows]) + "\n"
+
+
+def _http_type(about: Mapping[str, Any]) -> str:
+    """A JSON type in words; another model is linked."""
+    if "$ref" in about:
+        name = about["$ref"].rsplit("/", 1)[-1]
+        return f"[{name}](#{name.lower()})"
+    if "anyOf" in about:
+        return " or ".join(_http_type(part) for part in about["anyOf"])
+    if "enum" in about:
+        return ", ".join(f"`{word}`" for word in about["enum"])
+    if about.get("type") == "array":
+        return f"list of {_http_type(about.get('items', {}))}"
+    return str(about.get("type", "any"))
+
+
+PAGES = {
+    "settings.md": settings_page,
+    "cli.md": cli_page,
+    "json.md": json_page,
+    "metrics.md": metrics_page,
+    "http.md": http_page,
+}
 
 
 def write(folder: Path = DOCS) -> None:

@@ -11,9 +11,10 @@ import click
 import yaml
 
 from kagent.check.cluster_check import chooser
+from kagent.commands import output
 from kagent.commands.check import policies as of_settings
 from kagent.commands.common import effective
-from kagent.commands.output import print_table
+from kagent.commands.output import Format, Record, print_table
 from kagent.commands.past import cluster_name
 from kagent.commands.past import policies as of_files
 from kagent.commands.spans import SPAN
@@ -24,13 +25,22 @@ from kagent.incident.suppression import REASONS
 from kagent.policy import Policy, make_policy
 from kagent.settings import Settings
 from kagent.text import shown
+from kagent.text_table import Column
+
+COLUMNS = (
+    Column("time", "TIME (UTC)"),
+    Column("group", "GROUP", least=16),
+    Column("status", "STATUS", rank=1),
+    Column("verdict", "VERDICT"),
+    Column("severity", "SEVERITY", rank=3),
+    Column("reason", "REASON", rank=2, least=24, keep="start"),
+)
 
 
 @click.command()
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.option(
-    "--group", "groups", multiple=True, help="Only groups that match this glob or /regex/; repeatable."
-)
+@click.argument("groups", nargs=-1, metavar="[GROUP]...")
+@click.option("--group", "also", multiple=True, hidden=True, help="The same as the argument GROUP.")
 @click.option(
     "--policy",
     "changes",
@@ -45,21 +55,21 @@ from kagent.text import shown
     default=0.0,
     help="Treat groups as known for this long, for example 7d. Default: first seen when the capture begins.",
 )
-@click.option(
-    "--json", "as_json", is_flag=True, help="One message a line in order of time, nothing else on stdout."
-)
+@output.options
 @click.pass_context
 def command(
     ctx: click.Context,
     folder: Path,
     groups: tuple[str, ...],
+    also: tuple[str, ...],
     changes: tuple[str, ...],
     known_for_s: float,
-    as_json: bool,
+    form: Format,
 ) -> None:
     """Replay a capture: what kagent would have published, when, and why it did not.
 
-    FOLDER is written by `kagent capture`.
+    FOLDER is written by `kagent capture`. GROUP is a name, a glob or a /regex/; all groups without any. --json prints the
+    messages whole, in order of time.
     """
     from kagent.capture.folder import read_folder
     from kagent.replay.captured_events import recording
@@ -73,15 +83,17 @@ def command(
         click.echo(f"{record.unreadable} records could not be decoded and were skipped.", err=True)
     tick_ms = round(settings.worker.tick * 1000)
     session = EvaluationSession(policies)
-    replayed = replay(record, session, chooser(groups), tick_ms, round(known_for_s * 1000))
+    replayed = replay(record, session, chooser((*groups, *also)), tick_ms, round(known_for_s * 1000))
     if not replayed.suppressed_by:
         names = ", ".join(map(shown, record.groups[:20]))
         raise InputError(f"No group in {folder} matches; it holds: {names or 'none'}.")
-    if as_json:
+    if form.output == "json" and not (form.sort or form.top):
         for message in replayed.messages:
             click.echo(to_bytes(message))
         return
-    _print(replayed.messages, replayed.suppressed_by, policies)
+    output.print_list(form, COLUMNS, [_record(message) for message in replayed.messages], _cells)
+    if form.is_table:
+        _print_silent(replayed.messages, replayed.suppressed_by, policies)
 
 
 def _policies(settings: Settings, changes: Sequence[str]) -> Callable[[str], Policy]:
@@ -96,13 +108,11 @@ def _policies(settings: Settings, changes: Sequence[str]) -> Callable[[str], Pol
     return cache(lambda group: make_policy(values, chosen(group)))
 
 
-def _print(
+def _print_silent(
     messages: Sequence[Recommendation],
     suppressed_by: Mapping[str, str | None],
     policies: Callable[[str], Policy],
 ) -> None:
-    if messages:
-        print_table(("time (UTC)", "group", "status", "verdict", "severity", "reason"), map(_row, messages))
     published = {message.group for message in messages}
     silent = [
         (shown(group, 60), _reason(reason, policies(group)))
@@ -114,11 +124,30 @@ def _print(
     click.echo(f"{len(messages)} messages; {len(suppressed_by)} groups, {len(silent)} of them silent.")
 
 
-def _row(message: Recommendation) -> tuple[str, ...]:
-    time = datetime.fromtimestamp(message.as_of / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    status = f"{message.status} ({message.resolution})" if message.resolution else str(message.status)
-    verdict, severity = str(message.verdict), str(message.severity)
-    return time, shown(message.group, 60), status, verdict, severity, shown(message.reason, 300)
+def _record(message: Recommendation) -> Record:
+    """A message as a row."""
+    return {
+        "as_of": message.as_of,
+        "time": datetime.fromtimestamp(message.as_of / 1000, UTC).isoformat(),
+        "cluster": message.cluster,
+        "group": message.group,
+        "status": message.status.value,
+        "resolution": message.resolution.value if message.resolution else None,
+        "verdict": message.verdict.value,
+        "severity": message.severity.value,
+        "reason": message.reason,
+    }
+
+
+def _cells(row: Record) -> dict[str, str]:
+    return {
+        "time": row["time"][:19].replace("T", " "),
+        "group": shown(row["group"], 64),
+        "status": f"{row['status']} ({row['resolution']})" if row["resolution"] else row["status"],
+        "verdict": row["verdict"],
+        "severity": row["severity"],
+        "reason": shown(row["reason"], 300),
+    }
 
 
 def _reason(suppressed_by: str | None, policy: Policy) -> str:

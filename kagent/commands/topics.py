@@ -5,28 +5,34 @@ from __future__ import annotations
 from dataclasses import asdict
 
 import click
-import orjson
 
+from kagent.commands import output
 from kagent.commands.common import chosen
+from kagent.commands.output import Format, Record
 from kagent.kafka.admin import Admin
 from kagent.kafka.topics import ensure, positions, wanted
+from kagent.text_table import Column
+
+COLUMNS = (
+    Column("topic", "TOPIC", least=20),
+    Column("state", "STATE"),
+    Column("problem", "PROBLEM", rank=1, least=20, keep="start"),
+)
 
 
 @click.command()
 @click.option("--check", is_flag=True, help="Only report; create nothing.")
-@click.option("--json", "as_json", is_flag=True, help="One line of JSON per topic.")
+@output.options
 @click.pass_context
-def command(ctx: click.Context, check: bool, as_json: bool) -> None:
+def command(ctx: click.Context, check: bool, form: Format) -> None:
     """Create what is missing and report what is wrong (exit code 1)."""
     settings, name, _ = chosen(ctx)
     needed = [*wanted(settings.topics), positions(settings.topics)]
     findings = ensure(Admin(settings.home_cluster(name)), settings.topics, not check, needed)
-    for finding in findings:
-        if as_json:
-            click.echo(orjson.dumps(asdict(finding)).decode())
-        else:
-            click.echo(
-                f"{finding.topic}: {finding.state}" + (f": {finding.problem}" if finding.problem else "")
-            )
+    output.print_list(form, COLUMNS, [asdict(finding) for finding in findings], _cells)
     if any(finding.state == "wrong" for finding in findings):
         ctx.exit(1)
+
+
+def _cells(record: Record) -> dict[str, str]:
+    return {name: str(record[name] or "") for name in ("topic", "state", "problem")}

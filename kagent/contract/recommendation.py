@@ -220,6 +220,11 @@ class Recommendation(Contract):
         default_factory=dict,
         description="Topic → its id as Kafka prints it, where known: a broker's assignor knows topics by nothing else.",
     )
+    revision: int = Field(
+        0,
+        description="Increases with every message under a key; 0: from a kagent that did not count. Of one id, a message whose "
+        "revision is not greater than one already seen is out of date.",
+    )
     stale: bool = Field(
         False, description="kagent is blind for this group: what is open stays open, unjudged."
     )
@@ -253,6 +258,12 @@ class State(Contract):
         None, description="When the last of them is judged at the latest, ms since the epoch."
     )
     muted: int = Field(0, description="Groups that somebody silenced; they are part of `judged`.")
+    muted_until: int | None = Field(
+        None, description="When the last of these mutes ends, ms since the epoch."
+    )
+    blind_reason: str | None = Field(
+        None, description="Why one of the blind groups is blind; `reason` has it where the whole cluster is."
+    )
     set_aside: int = Field(
         0,
         description="Of the blind ones, groups whose judgement failed: tried again when their data changes.",
@@ -260,6 +271,19 @@ class State(Contract):
     set_aside_reason: str | None = Field(None, description="One of those groups, and why.")
     open: int = 0
     workers: int = 1
+
+
+def is_newer(message: Recommendation, known: Recommendation | None) -> bool:
+    """Whether a message says more than the one that is known under its key.
+
+    Readers of committed messages get no older ones; those that read uncommitted may get what a worker wrote after it had lost
+    the partition. Messages without a revision count as newer.
+    """
+    if known is None or not message.revision or not known.revision:
+        return True
+    if message.id == known.id:
+        return message.revision > known.revision
+    return message.opened_at >= known.opened_at
 
 
 def to_bytes(message: Recommendation | State) -> bytes:

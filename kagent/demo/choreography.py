@@ -41,7 +41,7 @@ log = logging.getLogger("kagent.demo")
 LIMIT = 225.0
 """Seconds without anything new to see after which the demo ends; on a quiet machine all is seen within them."""
 START_LIMIT = 120.0
-"""Seconds without progress after which a step of the start has failed."""
+"""Seconds of a quiet machine without progress after which a step of the start has failed."""
 MOST = 1800.0
 """Seconds after which a step, or the whole, ends even if something still moves."""
 READ_FIRST = 3.0
@@ -149,9 +149,7 @@ class Demo:
             if all(name in found and _joined(found[name], count) for name, count in wanted.items()):
                 return
             await asyncio.sleep(0.5)
-        raise SetupError(
-            f"The consumers did not all join, and nothing moved for {START_LIMIT:.0f} s (logs: {self.folder})."
-        )
+        raise SetupError(f"The consumers did not all join, and nothing moves any more (logs: {self.folder}).")
 
     def _member(self, group: Group, place: int, cluster: Cluster) -> dict[str, Any]:
         return {
@@ -199,7 +197,7 @@ class Demo:
             await asyncio.sleep(0.2)
         reason = self.scene.state.reason if self.scene.state else "no state message came"
         raise SetupError(
-            f"kagent did not begin to watch, and nothing moved for {START_LIMIT:.0f} s: {reason} (logs: {self.folder})."
+            f"kagent did not begin to watch, and nothing moves any more: {reason} (logs: {self.folder})."
         )
 
     async def _listen(self, settings: Settings, cluster: Cluster) -> None:

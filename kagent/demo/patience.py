@@ -6,14 +6,18 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from kagent.embedded.machine import slowness
+
 
 @dataclass(slots=True)
 class Patience:
-    """Waits as long as there is progress. ``limit_s``: seconds without any; ``most_s``: seconds in all, whatever moves."""
+    """Waits as long as there is progress. ``limit_s``: seconds without any; ``most_s``: seconds in all, whatever moves. Both are
+    seconds of a quiet machine: on a busy one Spark needs minutes to start, and prints nothing in them."""
 
     limit_s: float
     most_s: float
     clock: Callable[[], float] = time.monotonic
+    slowness: Callable[[], float] = slowness
     _seen: object = None
     _since: float = field(init=False)
     _began: float = field(init=False)
@@ -29,5 +33,7 @@ class Patience:
     @property
     def left_s(self) -> float:
         """Seconds until it gives up if nothing moves; never below 0."""
-        now = self.clock()
-        return max(0.0, min(self.limit_s - (now - self._since), self.most_s - (now - self._began)))
+        now, times = self.clock(), self.slowness()
+        return max(
+            0.0, min(self.limit_s * times - (now - self._since), self.most_s * times - (now - self._began))
+        )

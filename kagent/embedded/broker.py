@@ -22,6 +22,7 @@ from types import TracebackType
 
 from kagent.embedded.jars import broker_jars
 from kagent.embedded.java import java
+from kagent.embedded.machine import slowness
 from kagent.errors import SetupError
 
 HOST = "127.0.0.1"
@@ -102,7 +103,7 @@ class Broker:
         return self._process.pid if self._process and self._process.poll() is None else None
 
     def start(self, deadline: float = 60.0) -> Broker:
-        """Start and wait until it answers, at most ``deadline`` seconds. Raises SetupError with the log's place."""
+        """Start and wait until it answers, at most ``deadline`` seconds of a quiet machine. Raises SetupError with the log's place."""
         if _taken(self.port):
             raise SetupError(f"Port {self.port} is in use: stop what listens there or choose another port.")
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -117,7 +118,7 @@ class Broker:
                 preexec_fn=die_with_parent,
                 start_new_session=True,
             )
-        self._wait(time.monotonic() + deadline)
+        self._wait(deadline)
         return self
 
     def kill(self) -> None:
@@ -160,7 +161,7 @@ class Broker:
             str(self.folder / "server.properties"),
         ]
         answer = subprocess.run(
-            [*self._java(), *command], capture_output=True, text=True, check=False, timeout=120
+            [*self._java(), *command], capture_output=True, text=True, check=False, timeout=120 * slowness()
         )
         if answer.returncode:
             raise SetupError(
@@ -181,7 +182,7 @@ class Broker:
         text = "".join(f"{name}={value}\n" for name, value in properties.items())
         (self.folder / "server.properties").write_text(text)
 
-    def _wait(self, until: float) -> None:
+    def _wait(self, deadline: float) -> None:
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
 
@@ -191,7 +192,8 @@ class Broker:
             "log_level": 0,
             "reconnect.backoff.max.ms": 200,
         }
-        while time.monotonic() < until:
+        began = time.monotonic()
+        while time.monotonic() - began < deadline * slowness():
             if self._process.poll() is not None:
                 reason = _last(self.log.read_text(errors="replace"))
                 raise SetupError(f"The broker ended at start: {reason} (log: {self.log}).")

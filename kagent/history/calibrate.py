@@ -47,16 +47,20 @@ class Proposal:
     def sentence(self) -> str:
         """Why this pair."""
         if self.chosen is None:
-            return "every pair that was tried would have flapped, spoken of what mended itself, or spoken too often"
+            return "no pair fits: each would have flapped, opened for lateness that ended by itself, or opened too often"
         chosen = (self.chosen.threshold, self.chosen.min_behind)
         rejected = [t for t in self.tried if (t.threshold, t.min_behind) < chosen]
         if not rejected:
-            return f"the most watchful pair that was tried would have opened {self.chosen.openings} times, rightly"
+            return f"the most sensitive pair that was tried; it would have opened {_times(self.chosen.openings)}, each time for a reason"
         worst = rejected[-1]
         return (
-            f"threshold {worst.threshold:g} with {worst.min_behind:g} s would have opened {worst.openings} times, "
-            f"{worst.by_itself} of them for what ended by itself, with {worst.flaps} flaps; this one {self.chosen.openings} times"
+            f"this pair would have opened {_times(self.chosen.openings)}; threshold {worst.threshold:g} with {worst.min_behind:g} s "
+            f"{_times(worst.openings)}, {worst.by_itself} of them for lateness that ended by itself, with {worst.flaps} flaps"
         )
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def grid(base: Policies) -> dict[str, Policies]:

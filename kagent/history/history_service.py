@@ -91,6 +91,7 @@ class Keeper:
             "startingOffsets": "earliest",
             "maxOffsetsPerTrigger": str(MAX_MESSAGES),
             "failOnDataLoss": "false",
+            "kafka.isolation.level": "read_committed",
         }
         records = running.readStream.format("kafka").options(**source).load()
         stream = records.writeStream.foreachBatch(writer).queryName(f"kagent-history-{self.name}")

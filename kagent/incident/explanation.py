@@ -96,11 +96,11 @@ def _evidence(model: GroupModel, lead: Finding | None) -> dict[str, Any] | None:
     if lead is None:
         return None
     adds = {
-        "evidence": "commits in which the member is late and getting later, or, if it drains, visible progress",
-        "votes": "further looks that find the same",
-        "unsure": "busy windows of the members, from which their speed is measured",
-        "draining": "the member falling further behind",
-        "after_pause": "the member falling further behind",
+        "evidence": "more commits that show the member late and falling further behind",
+        "votes": "more judgements with the same result",
+        "unsure": "intervals in which the members are busy, to measure their speed",
+        "draining": "nothing: it catches up by itself",
+        "after_pause": "nothing: it catches up by itself after its pause",
     }
     return {
         "verdict": str(lead.verdict),
@@ -212,9 +212,10 @@ def lines(story: dict[str, Any]) -> list[str]:
     if "group" not in story:
         return [f"verdict {story['verdict']}" + (f": {story['not_opened']}" if story["not_opened"] else "")]
     skew = "" if story["skew"] is None else f", skew {story['skew']:.2f} (threshold {story['threshold']:g})"
-    out = [f"{story['group']}: {story['verdict']} ({story['kind']}, {story['state']}{skew})", story["reason"]]
+    verdict = "not judged now" if story["blind"] and not story["open"] else story["verdict"]
+    out = [f"{story['group']}: {verdict} ({story['kind']}, {story['state']}{skew})", story["reason"]]
     if story["blind"]:
-        out.append(f"Blind: {story['blind']}.")
+        out.append(f"kagent is blind here: {story['blind']}.")
     if story["not_opened"]:
         out.append(f"Not reported: {story['not_opened']}.")
     out += _evidence_lines(story)
@@ -231,8 +232,10 @@ def _evidence_lines(story: dict[str, Any]) -> list[str]:
     found = story.get("evidence")
     if not found or not found["missing"]:
         return []
-    adds = f"; what adds: {found['adds']}" if found["adds"] else ""
-    return [f"Evidence for {found['verdict']}: {found['seconds']} s of {found['needed_seconds']} s{adds}."]
+    adds = f" Missing: {found['adds']}." if found["adds"] else ""
+    return [
+        f"Evidence for {found['verdict']}: {found['seconds']} s; {found['needed_seconds']} s are needed.{adds}"
+    ]
 
 
 def _past_lines(story: dict[str, Any]) -> list[str]:
@@ -249,7 +252,7 @@ def _past_lines(story: dict[str, Any]) -> list[str]:
             f"Open as {incident['id']} since {ago(incident['opened_at'])}{''.join(f', {m}' for m in more)}."
         )
     elif story["since"]:
-        out.append(f"Seen like this since {ago(story['since'])}.")
+        out.append(f"First seen {ago(story['since'])}.")
     if story["muted"]:
         left = span((story["muted"]["until"] - now) / 1000)
         who = f" by {story['muted']['by']}" if story["muted"]["by"] else ""
@@ -269,12 +272,13 @@ def _past_lines(story: dict[str, Any]) -> list[str]:
 
 
 def _member_line(m: dict[str, Any]) -> str:
-    late = f"{span(m['seconds_behind'])} behind" if m["known"] else "not known now"
+    late = f"{span(m['seconds_behind'])} behind" if m["known"] else "its last commit is unknown"
     unit = "s of work" if m["unit"] == "seconds" else "records"
-    speed = f" of {m['capacity_per_s']:g} it can do" if m.get("capacity_per_s") else ""
+    speed = f", can process {m['capacity_per_s']:g} records/s" if m.get("capacity_per_s") else ""
+    held = f"{m['partitions']} partition{'' if m['partitions'] == 1 else 's'}"
     return (
-        f"  {m['member']}: {m['partitions']} partitions, {m['work_at_least']:g}–{m['work_at_most']:g} {unit}, "
-        f"{m['inflow_per_s']:g} records/s in{speed}, {late}"
+        f"  {m['member']}: {late}, {held}, {m['work_at_least']:g} to {m['work_at_most']:g} {unit} waiting, "
+        f"inflow {m['inflow_per_s']:g} records/s{speed}"
     )
 
 
@@ -282,14 +286,14 @@ def _topic_line(t: dict[str, Any]) -> str:
     parts = [f"lag {'≤ ' if t['at_most'] else ''}{t['lag']}"]
     for name, words in (
         ("no_commit", "without a commit"),
-        ("unassigned", "held by nobody"),
+        ("unassigned", "assigned to no member"),
         ("lost", "records lost"),
-        ("standing", "standing still"),
+        ("standing", "stalled"),
     ):
         if t[name]:
             parts.append(f"{t[name]} {words}")
     if t["orphaned"]:
-        parts.append("read by no member: not counted")
+        parts.append("no member subscribes to it: not counted")
     if t["oldest_unread_s"]:
         parts.append(f"oldest unread {'≥ ' if t['older_than_known'] else ''}{span(t['oldest_unread_s'])}")
     return f"  {t['topic']}: {', '.join(parts)}"
@@ -303,14 +307,19 @@ def _advice_lines(message: Recommendation) -> list[str]:
         out.append(f"  {marks[action.feasible]}: {action.how}{why}")
     if message.skew.after is not None and message.moves:
         bound = (
-            f", no assignment gets below {message.skew.lower_bound:.2f}" if message.skew.lower_bound else ""
+            f"; no assignment has less than {message.skew.lower_bound:.2f}"
+            if message.skew.lower_bound
+            else ""
         )
         out.append(
-            f"  ideal plan: {message.move_count} moves, skew {message.skew.now:.2f} → {message.skew.after:.2f}{bound}"
+            f"  plan: {message.move_count} move{'' if message.move_count == 1 else 's'}, skew {message.skew.now:.2f} → {message.skew.after:.2f}{bound}"
         )
     for other in message.alternatives:
         note = f", unsafe: {other.unsafe}" if other.unsafe else ""
         out.append(f"  under {other.strategy}: skew {other.skew:.2f}, {other.moves} moves{note}")
     if message.frontier:
-        out.append("  frontier: " + ", ".join(f"{k} moves → {w:g}" for k, w in message.frontier))
+        out.append(
+            "  greatest work after so many moves: "
+            + ", ".join(f"{k} move{'' if k == 1 else 's'} → {w:g}" for k, w in message.frontier)
+        )
     return out

@@ -46,6 +46,7 @@ def rules(topics: Topics) -> dict[str, list[Rule]]:
         *_writes(topics.dead_letters),
         *(Rule(op, "topic", name) for name in changelogs for op in ("create", "read", "write", "describe")),
         Rule("read", "group", app),
+        *(Rule(op, "transactional_id", f"{app}-", "prefixed") for op in ("write", "describe")),
         Rule("describe", "topic", "*"),
         Rule("describe_configs", "topic", "*"),
         Rule("describe", "group", "*"),
@@ -71,7 +72,11 @@ def _writes(topic: str) -> list[Rule]:
 
 def command(rule: Rule, principal: str, bootstrap: str) -> str:
     """The rule as a command of Kafka's own tool, quoted for a shell."""
-    resource = "--cluster" if rule.resource == "cluster" else f"--{rule.resource} {quote(rule.name)}"
+    resource = (
+        "--cluster"
+        if rule.resource == "cluster"
+        else f"--{rule.resource.replace('_', '-')} {quote(rule.name)}"
+    )
     operation = "".join(part.capitalize() for part in rule.operation.split("_"))
     pattern = f" --resource-pattern-type {rule.pattern}" if rule.pattern != "literal" else ""
     return (

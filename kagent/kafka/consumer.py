@@ -15,13 +15,15 @@ from kagent.settings import Cluster
 
 log = logging.getLogger("kagent.kafka")
 STOP_WITHIN = 10.0
+DEFAULTS = {"enable_auto_commit": False, "isolation_level": "read_committed"}
+"""The worker writes in transactions: what was rolled back is a zombie's word."""
 
 
 @asynccontextmanager
 async def consumer(cluster: Cluster, *topics: str, **options: Any) -> AsyncIterator[AIOKafkaConsumer]:
     """A consumer with these options of aiokafka's, to be started within the block, and stopped at its end. It commits only
     what it is told to, unless the options say otherwise."""
-    made = AIOKafkaConsumer(*topics, **aiokafka(cluster, **{"enable_auto_commit": False, **options}))
+    made = AIOKafkaConsumer(*topics, **aiokafka(cluster, **{**DEFAULTS, **options}))
     try:
         yield made
     finally:

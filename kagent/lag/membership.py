@@ -220,6 +220,8 @@ def _connect_sink(roster: Roster, group: str) -> bool:
 
 
 def _library(roster: Roster) -> GroupKind:
+    if roster.protocol in FOREIGN_PROTOCOLS or any(_foreign(m.client_id) for m in roster.members):
+        return GroupKind.CLASSIC  # their metadata looks like that of Java or Python
     known = {m.library or _by_client_id(m.client_id) for m in roster.members}
     kinds = {
         "java": GroupKind.CLASSIC_JAVA,
@@ -228,6 +230,16 @@ def _library(roster: Roster) -> GroupKind:
         "faust": GroupKind.FAUST,
     }
     return kinds.get(known.pop() or "", GroupKind.CLASSIC) if len(known) == 1 else GroupKind.CLASSIC
+
+
+FOREIGN_PROTOCOLS = frozenset({"RoundRobinAssigner"})
+"""kafkajs's own name for its assigner."""
+FOREIGN_CLIENT_IDS = ("sarama", "kgo", "kafkajs")
+"""The default client ids of sarama, franz-go and kafkajs."""
+
+
+def _foreign(client_id: str) -> bool:
+    return any(client_id == name or client_id.startswith(f"{name}-") for name in FOREIGN_CLIENT_IDS)
 
 
 def _by_client_id(client_id: str) -> str | None:

@@ -10,6 +10,9 @@ from kagent.lag.log_end_coverage import unwatched
 from kagent.lag.log_ends import EndHistory
 from kagent.lag.membership import Roster
 
+UNKNOWN_CLUSTER = "--bootstrap-server <host:port>"
+"""What advice says where nobody told of the cluster's address: in a replay or a simulation."""
+
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
@@ -52,6 +55,8 @@ class Observation:
     blind: str | None = None
     mute: Mute | None = None
     patience: int | None = None
+    tool_options: str = UNKNOWN_CLUSTER
+    """How Kafka's own tools reach the cluster, for commands in advice."""
 
     @property
     def unwatched(self) -> bool:

@@ -61,6 +61,11 @@ class Advice:
         return shown(self.place[0]) if self.place else "<topic>"
 
     @property
+    def tools(self) -> str:
+        """The options with which Kafka's own tools reach the cluster."""
+        return self.model.seen.tool_options
+
+    @property
     def partition(self) -> str:
         """The partition concerned, as it is shown."""
         return f"{shown(self.place[0])}-{self.place[1]}" if self.place else "its partition"
@@ -297,7 +302,7 @@ def _steady(advice: Advice) -> Action:
 def _record(advice: Advice) -> Iterator[Action]:
     if advice.place is None:
         return
-    (topic, partition), group = advice.place, shown(advice.model.seen.group)
+    (topic, partition), group = advice.place, quote(shown(advice.model.seen.group))
     offset = int(advice.model.lags.committed[advice.finding.rows[0]])
     if advice.finding.verdict is not Verdict.STALLED:
         how = f"If a restart does not help, look at the record at {advice.partition} offset {offset}: it may hang its consumer."
@@ -307,8 +312,8 @@ def _record(advice: Advice) -> Iterator[Action]:
         return
     how = (
         f"Look at the record at {advice.partition} offset {offset}; make the consumer handle it, or stop the group and skip "
-        f"it: kafka-consumer-groups.sh --group '{group}' --topic {shown(topic)}:{partition} --reset-offsets "
-        f"--to-offset {offset + 1} --execute."
+        f"it: kafka-consumer-groups.sh {advice.tools} --group {group} --topic {quote(f'{shown(topic)}:{partition}')} "
+        f"--reset-offsets --to-offset {offset + 1} --execute"
     )
     params = {"topic": topic, "partition": partition, "offset": offset}
     yield _action(ActionType.SKIP_OR_FIX_RECORD, how, "yes", params=params)
@@ -322,22 +327,29 @@ def _repartition(advice: Advice) -> Iterator[Action]:
         f"{advice.partition} alone gets more than a member can do: spread its keys (a finer key, or salt the hottest), or add "
         f"partitions to {advice.topic}; more members do not help."
         if hot
-        else f"Add partitions to {advice.topic}: kafka-topics.sh --alter --topic {advice.topic} --partitions <n>. "
-        "Keys move to other partitions."
+        else f"Add partitions to {advice.topic}, for example twice as many; keys move to other partitions: "
+        f"kafka-topics.sh {advice.tools} --alter --topic {quote(advice.topic)} --partitions {_twice(advice)}"
     )
     params = {"topic": advice.place[0]} if advice.place else {}
     reason = "only the owner of the topic knows whether order by key allows it"
     yield _action(ActionType.ADD_PARTITIONS_OR_REKEY, how, "unknown", reason, params=params, durable=True)
 
 
+def _twice(advice: Advice) -> str:
+    """Twice the topic's partitions; a placeholder where the topic is not known."""
+    about = advice.model.seen.topics.get(advice.place[0]) if advice.place else None
+    return str(2 * about.partitions) if about else "<n>"
+
+
 def _abort(advice: Advice) -> Iterator[Action]:
     if advice.place is None:
         return
     topic, partition = advice.place
+    where = f"--topic {quote(advice.topic)} --partition {partition}"
     how = (
-        f"An open transaction holds {advice.partition}. If its producer is gone: kafka-transactions.sh --bootstrap-server … "
-        f"find-hanging --broker-id <leader>, then abort --topic {advice.topic} --partition {partition} "
-        f"--start-offset {advice.finding.evidence['last_stable_offset']}."
+        f"An open transaction holds {advice.partition}. See whether its producer is gone: kafka-transactions.sh {advice.tools} "
+        f"find-hanging {where} ; if it is: kafka-transactions.sh {advice.tools} abort {where} "
+        f"--start-offset {advice.finding.evidence['last_stable_offset']}"
     )
     yield _action(ActionType.ABORT_TRANSACTION, how, "yes", params={"topic": topic})
 

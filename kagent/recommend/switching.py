@@ -19,6 +19,14 @@ JAVA_CLASS = {
     "cooperative-sticky": f"{KAFKAS}.CooperativeStickyAssignor",
     "kagent": "io.kagent.assignor.KagentConsumerAssignor",
 }
+OTHERS = {
+    "range": "franz-go: kgo.Balancers(kgo.RangeBalancer()); sarama: sarama.NewBalanceStrategyRange()",
+    "roundrobin": "franz-go: kgo.Balancers(kgo.RoundRobinBalancer()); sarama: sarama.NewBalanceStrategyRoundRobin(); "
+    "kafkajs: PartitionAssigners.roundRobin",
+    "sticky": "franz-go: kgo.Balancers(kgo.StickyBalancer()); sarama: sarama.NewBalanceStrategySticky()",
+    "cooperative-sticky": "franz-go: kgo.Balancers(kgo.CooperativeStickyBalancer())",
+}
+"""Strategy → what the clients without a setting by that name call it."""
 COOPERATIVE = "cooperative-sticky"
 SETTING = "partition.assignment.strategy"
 
@@ -41,7 +49,22 @@ def how_to_switch(kind: GroupKind, strategy: str, present: str | None) -> str:
         )
     if kind is K.CLASSIC_LIBRDKAFKA and present and COOPERATIVE not in (strategy, present):
         return _two_rolls(SETTING, strategy, present, "in every consumer of the group")
+    if kind is K.CLASSIC:
+        return _for_any_library(strategy)
     return f"Stop all consumers of the group, set {SETTING}={strategy} in every one, then start them."
+
+
+def _for_any_library(strategy: str) -> str:
+    """Where the records do not tell the client library: the setting of each, and of which it is."""
+    ways = [f"librdkafka: {SETTING}={strategy}"]
+    if strategy in JAVA_CLASS:
+        ways.insert(0, f"Java: {SETTING}={JAVA_CLASS[strategy]}")
+    if strategy in OTHERS:
+        ways.append(OTHERS[strategy])
+    return (
+        "Stop all consumers of the group, set the strategy in every one, then start them. kagent cannot tell their client "
+        f"library. {'; '.join(ways)}."
+    )
 
 
 def _java(strategy: str | None) -> str | None:

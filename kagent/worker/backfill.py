@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from dataclasses import dataclass
 from typing import Any
 
 from aiokafka import TopicPartition
@@ -17,6 +18,26 @@ from kagent.settings import Cluster
 
 WITHIN = 60.0
 """Seconds for each further batch."""
+
+
+@dataclass(eq=False)
+class Reread:
+    """A message that Faust passed over, as far as it must be acknowledged to Faust.
+
+    Faust commits the longest run of acknowledged offsets: without this one it would commit none behind it until the next rebalance.
+    """
+
+    tp: Any
+    offset: int
+    acked: bool = False
+
+    @property
+    def topic(self) -> str:
+        return str(self.tp.topic)
+
+    def ack(self, consumer: Any) -> None:
+        """Acknowledge it, as Faust's own message would."""
+        consumer.ack(self)
 
 
 async def stretch(

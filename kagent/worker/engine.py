@@ -1,7 +1,7 @@
 """The worker without Faust: events in, rows written, ticks judged, messages published. Everything outside is a port.
 
-An opening is published before its row is written; if the worker dies between the two, the message on the compacted topic
-is taken back as the row at the next start. So no incident is opened twice, and none is forgotten.
+A message and the row that knows of it are put into the outbox without an await between them, so they are committed together: no incident
+is opened twice, and none is forgotten. What another release published without its row is taken back as the row at the next start.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from kagent.incident.lifecycle import expired
 from kagent.incident.session import EvaluationSession
 from kagent.lag.log_end_coverage import unread
 from kagent.lag.log_ends import PAUSE, EndHistory
-from kagent.lag.observation import Mute, Observation, TopicInfo
+from kagent.lag.observation import UNKNOWN_CLUSTER, Mute, Observation, TopicInfo
 from kagent.policy import Policies
 from kagent.settings import Settings
 from kagent.tables import coverage as coverage_table
@@ -55,8 +55,8 @@ log = logging.getLogger("kagent.worker")
 KEEP_ENDS_EVERY_MS = 60_000
 BLIND_AFTER = 60_000
 
-Publish = Callable[[str, bytes | None], Awaitable[None]]
-"""Send a message under this key to the recommendations topic and return when the broker has it."""
+Publish = Callable[[int, str, bytes | None, Callable[[], None] | None], None]
+"""Send a message under this key to the recommendations topic, with the rows of the partition of its group; call when it is committed."""
 Built = TypeVar("Built")
 Fresh = Callable[[Entry], Awaitable[Answer | None]]
 """Ask the coordinator about a group now; None if it could not be asked."""
@@ -85,6 +85,8 @@ class Desk:
     mutes: dict[str, Mute] = field(default_factory=dict)
     mute_patterns: dict[str, MuteRecord] = field(default_factory=dict)
     published: dict[str, Recommendation] = field(default_factory=dict)
+    revisions: dict[str, int] = field(default_factory=dict)
+    """Key → revision of the latest message under it."""
     summaries: dict[tuple[str, int], Summary] = field(default_factory=dict)
     refused: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(what, reason) → records that were not let in."""
@@ -100,6 +102,8 @@ class Desk:
     """Without a sample of the log ends for so long, what a group committed then waits for its next commit."""
     _blind_after: int = field(init=False)
     """Without one for so long, kagent is blind."""
+    _tool_options: dict[str, str] = field(init=False)
+    """Cluster → how Kafka's own tools reach it, for commands in advice."""
     _sampled_at: dict[str, int] = field(default_factory=dict)
     """Cluster → when its log ends were last read, or when we began."""
     _recent_at: dict[str, int] = field(default_factory=dict)
@@ -112,6 +116,7 @@ class Desk:
         self.index = Index(self.tables, self.redaction)
         self.states = IndexStates(self.index)
         self.session = EvaluationSession(self.policies, self.states)
+        self._tool_options = {name: cluster.tool_options() for name, cluster in s.clusters.items()}
         interval = s.worker.sample * 1000
         self._patience, self._blind_after = max(PAUSE, int(3 * interval)), max(BLIND_AFTER, int(6 * interval))
 
@@ -138,11 +143,10 @@ class Desk:
         """These partitions are ours now; ``committed``: where the events topic is resumed in each."""
         partitions = sorted(owned)
         self.index.load(partitions)
-        self.coverage = {p: self.coverage.get(p) or self._coverage(p) for p in partitions}
+        self._load_coverage(partitions)
+        self.arrival.expected.clear()
         for partition in partitions:
-            if partition not in self.arrival.expected:
-                self.arrival.resume(partition, committed.get(partition))
-        self.arrival.expected = {p: o for p, o in self.arrival.expected.items() if p in self.coverage}
+            self.arrival.resume(partition, committed.get(partition))
         for row in self.tables.ends.values():
             if row.partition in self.coverage and (row.cluster, row.topic) not in self.ends:
                 history = self._row("ends", partial(EndHistory.from_row, row.history))
@@ -151,11 +155,22 @@ class Desk:
         known = {key for entries in self.index.partitions.values() for key in entries}
         self.set_aside = {key: why for key, why in self.set_aside.items() if key in known}
         self.session.retain(known)
-        self.published = {key: said for key, said in self.published.items() if key in known}
+        self.published.clear()  # what was put and not committed was not published: `adopt` knows what was
         for cluster in self.settings.clusters:
             self._sampled_at.setdefault(cluster, self.now)
         self.live.keep(set(partitions))
         log.info("looking after partitions %s with %d groups", partitions, self.group_count)
+
+    def _load_coverage(self, partitions: Iterable[int]) -> None:
+        """What is known of retained partitions stands, and is written anew: rows that were not committed are dropped."""
+        self.session.recent.clear()
+        self._recent_at.clear()
+        before, self.coverage = self.coverage, {}
+        for partition in partitions:
+            row = self._coverage(partition)
+            self.coverage[partition] = before.get(partition, row)
+        for partition in before.keys() & self.coverage.keys():
+            self._keep_coverage(partition)
 
     def _coverage(self, partition: int) -> Coverage:
         row = self.tables.coverage.get(str(partition))
@@ -304,6 +319,9 @@ class Desk:
 
     def adopt(self, partition: int, published: Mapping[str, Any]) -> None:
         """What the recommendations topic says of this partition's groups, where the rows know less."""
+        for key, message in published.items():
+            if isinstance(message, Recommendation):
+                self.revisions[key] = max(message.revision, self.revisions.get(key, 0))
         for key, entry in self.index.entries(partition).items():
             message = published.get(key)
             if not isinstance(message, Recommendation):
@@ -367,7 +385,7 @@ class Desk:
             found = await self._judge(partition, entry, at, counts)
             if found is not None:
                 candidates.append((entry, found))
-        await self._correlate(partition, candidates, at)
+        self._correlate(partition, candidates, at)
         for entry, candidate in candidates:
             try:
                 await self._confirm(partition, entry, candidate, at)
@@ -375,9 +393,9 @@ class Desk:
                 raise
             except Exception as error:
                 self.aside(entry, error)
-        await self._close_gone(partition, at)
+        self._close_gone(partition, at)
         self._keep_ends(partition, at)
-        await self._retire(partition, at)
+        self._retire(partition, at)
         for key in self.index.forget(partition, at, self.published):
             self.session.forget(key)
             self.set_aside.pop(key, None)
@@ -395,6 +413,8 @@ class Desk:
                 learning=counts[cluster, "learning"],
                 learning_until=counts[cluster, "learning_until"] or None,
                 muted=counts[cluster, "muted"],
+                muted_until=counts[cluster, "muted_until"] or None,
+                blind_reason=self.live.blind_reason(partition, cluster) if counts[cluster, "blind"] else None,
                 set_aside=counts[cluster, "set_aside"],
                 set_aside_reason=self._why_aside(partition, cluster),
                 open=opened[cluster],
@@ -404,7 +424,7 @@ class Desk:
         self.live.ticked(partition, told, self.index.entries(partition))
         return told
 
-    async def _correlate(self, partition: int, candidates: list[tuple[Entry, Candidate]], at: int) -> None:
+    def _correlate(self, partition: int, candidates: list[tuple[Entry, Candidate]], at: int) -> None:
         """Publish what many groups have in common; each group's own candidate stands beside it."""
         for cluster in self._clusters(partition):
             mine = [c for e, c in candidates if e.cluster == cluster]
@@ -414,7 +434,8 @@ class Desk:
             found = self.session.correlate(cluster, mine, self._population(cluster), at)
             try:
                 for message in found.messages:
-                    await self.publish(group_key(cluster, message.group), to_bytes(message))
+                    key = group_key(cluster, message.group)
+                    self.publish(partition, key, to_bytes(self._numbered(key, message)), None)
             except BaseException:  # not published, so not to be remembered as published
                 self.session.recent[cluster] = before
                 raise
@@ -538,14 +559,16 @@ class Desk:
         if entry.unjudged_since is not None:
             self.delays.add("verdict", self.now - entry.unjudged_since)
             entry.unjudged_since = None
-        await self._say_and_keep(partition, entry, found)
+        self._say_and_keep(partition, entry, found)
         quiet, said = found.model is None and seen.blind is None, self.published.get(entry.key)
         self.live.judged(partition, entry.key, at, quiet, lambda: glance(seen, found, policy), said)
         return found.candidate
 
     def _count_state(self, entry: Entry, seen: Observation, counts: Counter[tuple[str, str]]) -> None:
         """Count the group as muted or still being learned, for the state message."""
-        counts[entry.cluster, "muted"] += seen.muted
+        if seen.muted and seen.mute is not None:
+            counts[entry.cluster, "muted"] += 1
+            counts[entry.cluster, "muted_until"] = max(seen.mute.until, counts[entry.cluster, "muted_until"])
         first_seen = entry.judged.first_seen if entry.judged else seen.now
         if is_learning(first_seen, seen.now):
             until = learned_by_ms(first_seen)
@@ -571,6 +594,7 @@ class Desk:
             blind=blind or unread(entry.commits, ends, self._blind_after, now),
             mute=self.mute_of(entry, at),
             patience=self._patience,
+            tool_options=self._tool_options.get(entry.cluster, UNKNOWN_CLUSTER),
         )
 
     async def _confirm(self, partition: int, entry: Entry, candidate: Candidate, at: int) -> None:
@@ -584,27 +608,34 @@ class Desk:
         storm = candidate.verdict == Verdict.UNSTABLE  # that it is not stable is what is to be said
         reason = "unconfirmed" if answer is None else None if storm else contradiction(answer, seen)
         fresh = reason or "unconfirmed" if answer is None or reason else refreshed(seen, answer)
-        await self._say_and_keep(partition, entry, self.session.confirm(candidate, fresh))
+        self._say_and_keep(partition, entry, self.session.confirm(candidate, fresh))
 
-    async def _say_and_keep(self, partition: int, entry: Entry, found: Judgement) -> None:
-        """Publish, then write the row: a row never says more than the topic."""
+    def _say_and_keep(self, partition: int, entry: Entry, found: Judgement) -> None:
+        """Publish, then write the row, without an await between them: a row never says more than the topic."""
         try:
-            await self._say(partition, entry, found.messages)
+            self._say(partition, entry, found.messages)
         except BaseException:
             self.states.drop(entry.key)
             raise
         self.states.write(entry.key)
 
-    async def _say(self, partition: int, entry: Entry, messages: Iterable[Recommendation]) -> None:
+    def _say(self, partition: int, entry: Entry, messages: Iterable[Recommendation]) -> None:
         for made in messages:
-            message, began = self.redaction.checked(made), self.now
-            await self.publish(entry.key, to_bytes(message))
-            self.delays.add("publish", self.now - began)
-            self.delays.add("whole", self.now - message.as_of)
+            message, began = self._numbered(entry.key, self.redaction.checked(made)), self.now
+            delivered = partial(self._delivered, began, message.as_of)
+            self.publish(partition, entry.key, to_bytes(message), delivered)
             self.published[entry.key] = message
             self.live.said(partition, entry.key, message)
             self.counts[f"said_{message.status.value}"] += 1
             log.info("%s %s: %s", message.status.value, entry.key, message.reason)
+
+    def _numbered(self, key: str, message: Recommendation) -> Recommendation:
+        self.revisions[key] = self.revisions.get(key, 0) + 1
+        return message.model_copy(update={"revision": self.revisions[key]})
+
+    def _delivered(self, began: int, as_of: int) -> None:
+        self.delays.add("publish", self.now - began)
+        self.delays.add("whole", self.now - as_of)
 
     def _keep_ends(self, partition: int, at: int) -> None:
         """Write the histories of the log ends, coarse, once a minute."""
@@ -623,22 +654,23 @@ class Desk:
                     cluster=cluster, topic=topic, partition=partition, history=history.to_row()
                 )
 
-    async def _close_gone(self, partition: int, at: int) -> None:
+    def _close_gone(self, partition: int, at: int) -> None:
         """Close the incident of a group of which nothing is left: every open has its close."""
         for entry in self.index.entries(partition).values():
             if entry.gone and entry.judged is not None and entry.judged.incident is not None:
                 state, message = expired(entry.judged, at)
-                await self._say(partition, entry, [message] if message is not None else [])
+                self._say(partition, entry, [message] if message is not None else [])
                 self.index.judged(partition, entry, state)
 
-    async def _retire(self, partition: int, at: int) -> None:
+    def _retire(self, partition: int, at: int) -> None:
         """Take resolved recommendations off the topic when they are old."""
         limit = at - int(self.settings.worker.keep_resolved_hours * 3_600_000)
         for key in list(self.index.entries(partition)):
             message = self.published.get(key)
             if message is not None and message.status is Status.RESOLVED and message.as_of < limit:
-                await self.publish(key, None)
+                self.publish(partition, key, None, None)
                 del self.published[key]
+                self.revisions.pop(key, None)
 
     def summarised(self, summary: Summary) -> None:
         """A summary of a worker, ours or another's; only the owner of partition 0 hears them."""

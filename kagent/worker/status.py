@@ -34,6 +34,8 @@ class Summary:
     learning: int = 0
     learning_until: int | None = None
     muted: int = 0
+    muted_until: int | None = None
+    blind_reason: str | None = None
     open: int = 0
     set_aside: int = 0
     set_aside_reason: str | None = None
@@ -80,6 +82,8 @@ def state_message(
         learning=sum(s.learning for s in heard.values()),
         learning_until=max((s.learning_until for s in heard.values() if s.learning_until), default=None),
         muted=sum(s.muted for s in heard.values()),
+        muted_until=max((s.muted_until for s in heard.values() if s.muted_until), default=None),
+        blind_reason=next((s.blind_reason for s in heard.values() if s.blind_reason), None),
         set_aside=sum(s.set_aside for s in heard.values()),
         set_aside_reason=next((s.set_aside_reason for s in heard.values() if s.set_aside_reason), None),
         open=sum(s.open for s in latest.values()),

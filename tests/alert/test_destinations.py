@@ -103,6 +103,16 @@ def test_a_desk_opens_changes_and_closes_once(rec: Any) -> None:
     assert told(None) == ["close"]
 
 
+def test_a_desk_ignores_what_a_worker_wrote_after_it_had_lost_the_group(rec: Any) -> None:
+    desk = Desk(Wants())
+    owner = rec(at=2, status="updated", revision=3)
+    desk.told["k"] = Told.of(owner, None)
+
+    assert desk.events("k", rec(at=5, status="resolved", revision=2)) == []
+    assert desk.events("k", rec(at=5, id="second", opened_at=owner.opened_at - 1, revision=9)) == []
+    assert [event for event, _ in desk.events("k", rec(at=5, status="resolved", revision=4))] == ["close"]
+
+
 def test_an_incident_opens_when_it_becomes_worth_it_and_closes_whatever_it_has_become(rec: Any) -> None:
     desk = Desk(Wants())
     assert desk.events("k", rec(severity="info")) == []

@@ -100,6 +100,11 @@ async def test_a_subscriber_without_a_group_begins_with_what_stands_and_survives
     home: Home, rec: Any
 ) -> None:
     home.publish(rec("a-open"), rec("a-over"), rec("a-over", status="resolved"))
+    home.publish(
+        rec("a-zombie", revision=2, reason="the owner"),
+        rec("a-zombie", revision=2),
+        rec("a-zombie", revision=1),
+    )
     home.send("main/a-unreadable", b"{not json")
     home.send("main/a-gone", None)
     newer = json.loads(to_bytes(rec("a-newer"))) | {"schema": 7, "mood": "blue"}
@@ -110,7 +115,7 @@ async def test_a_subscriber_without_a_group_begins_with_what_stands_and_survives
     )
     heard = Heard(kagent.recommendations(home.bootstrap, only=lambda r: r.group.startswith("a-")))
 
-    await heard.until(lambda: {"a-open", "a-over", "a-newer"} <= set(heard.groups("a-")))
+    await heard.until(lambda: {"a-open", "a-over", "a-zombie", "a-newer"} <= set(heard.groups("a-")))
     await home.power_cut()
     await asyncio.to_thread(home.publish, rec("a-after"))
     await heard.until(lambda: "a-after" in heard.groups("a-"))
@@ -118,7 +123,8 @@ async def test_a_subscriber_without_a_group_begins_with_what_stands_and_survives
 
     assert all(isinstance(m, Recommendation) for m in heard.got)
     latest = {m.group: m for m in heard.got}
-    assert set(latest) == {"a-open", "a-over", "a-newer", "a-after"}
+    assert set(latest) == {"a-open", "a-over", "a-zombie", "a-newer", "a-after"}
+    assert latest["a-zombie"].reason == "the owner"
     assert latest["a-over"].status == "resolved"
     assert (latest["a-newer"].schema_version, latest["a-newer"].model_extra) == (7, {"mood": "blue"})
     assert len(heard.groups("a-")) == len(set(heard.groups("a-"))) + 1  # a-over: opened and resolved

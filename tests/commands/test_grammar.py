@@ -106,6 +106,28 @@ def test_a_name_is_a_file_if_there_is_one_else_a_group(
     assert not common.is_group("payments", "other")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("--help",), 0),
+        (("settings", "--check"), 0),
+        (("lagg",), 2),
+        (("lag", "--no-such-option"), 2),
+        (("backtest", "--since", "sometime"), 2),
+        (("capture", "folder"), 2),
+        (("alert", "test", "nobody"), 2),
+    ],
+    ids=str,
+)
+def test_the_exit_code_is_the_one_that_is_documented(arguments: tuple[str, ...], code: int) -> None:
+    command = [sys.executable, "-m", "kagent", *arguments]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+    assert answer.returncode == code, answer.stderr
+    assert "Traceback" not in answer.stderr
+    assert bool(answer.stderr) is (code != 0)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",

@@ -35,6 +35,22 @@ def test_only_the_worker_may_write_recommendations() -> None:
     assert [role for role, rights in rules(topics).items() if writing in rights] == ["worker"]
 
 
+def test_only_the_worker_may_use_its_transactional_ids_which_the_prefix_names() -> None:
+    granted = {
+        role: {rule.operation for rule in rights if rule.resource == "transactional_id"}
+        for role, rights in rules(Topics()).items()
+    }
+    printed = command(Rule("write", "transactional_id", "kagent-", "prefixed"), "w", "host:1")
+
+    assert granted == {
+        "pipeline": set(),
+        "worker": {"write", "describe"},
+        "subscriber": set(),
+        "alert": set(),
+    }
+    assert "--transactional-id kagent- --resource-pattern-type prefixed" in printed
+
+
 def test_a_name_cannot_break_out_of_the_command() -> None:
     printed = command(Rule("read", "topic", "a'; rm -rf /"), "o'neil", "host:1")
 

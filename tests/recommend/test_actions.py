@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from typing import Any
 
@@ -139,3 +140,24 @@ def test_the_whole_group_at_rest_names_nobody_to_restart_first(group: Make) -> N
 
     assert str(whole.verdict) == "stuck_member"
     assert whole.finding.evidence["whole_group"]
+
+
+def test_commands_in_advice_say_which_cluster_and_can_be_pasted(group: Make) -> None:
+    made = group({"t": [STANDS, *7 * [FINE]]}, HALVES)
+    model, found = made.looked(standing=made.stood(), trail=made.look().state.trail)
+    how = diagnose(model, found[0]).actions[0].how
+
+    words = shlex.split(how[how.index("kafka-consumer-groups.sh") :])
+    assert words[1:3] == ["--bootstrap-server", "<host:port>"]  # nobody told this model of its cluster
+    assert words[words.index("--topic") + 1] == "t:0"
+    assert words[-3:-1] == ["--to-offset", str(int(model.lags.committed[0]) + 1)]
+    assert words[-1] == "--execute"
+
+
+@pytest.mark.parametrize("client", ["sarama", "kgo", "kafkajs", "sarama-7"])
+def test_a_client_whose_metadata_looks_like_another_librarys_is_not_taken_for_it(
+    group: Make, client: str
+) -> None:
+    model = group(UNEVEN, HALVES, library="java", client=client).look()
+
+    assert str(model.kind) == "classic"

@@ -41,3 +41,11 @@ def test_connect_is_told_of_the_override_policy_and_unknown_clients_are_stopped(
 
 def test_the_new_protocol_takes_one_roll() -> None:
     assert "group.remote.assignor=range " in how_to_switch(K.CONSUMER, "kip848-range", "kip848-uniform")
+
+
+@pytest.mark.parametrize("strategy", ["range", "roundrobin", "sticky", "cooperative-sticky"])
+def test_where_the_library_is_unknown_each_way_says_for_whom_it_is(strategy: str) -> None:
+    how = how_to_switch(K.CLASSIC, strategy, None)
+    assert f"Java: partition.assignment.strategy={JAVA_CLASS[strategy]};" in how
+    assert f"librdkafka: partition.assignment.strategy={strategy};" in how
+    assert "franz-go: kgo.Balancers(" in how

@@ -46,7 +46,7 @@ def tables() -> Any:
 
 
 def desk(rows: Any = None, sent: list[tuple[str, bytes | None]] | None = None) -> Desk:
-    async def publish(key: str, value: bytes | None) -> None:
+    def publish(partition: int, key: str, value: bytes | None, on_delivery: Any) -> None:
         if sent is not None:
             sent.append((key, value))
 
@@ -148,7 +148,7 @@ async def test_what_many_groups_of_one_topic_have_in_common_is_published_once_an
             (entry, Candidate("main", f"g{n}", f"id{n}", "rebalance", NOW, "digest", topics=("orders",)))
         )
 
-    await worker._correlate(0, found, NOW)
+    worker._correlate(0, found, NOW)
 
     assert [key for key, _ in sent] == ["main/<topic orders>"]
     assert desk(rows).recent["main"].open == worker.recent["main"].open
@@ -168,17 +168,40 @@ async def test_a_common_incident_that_could_not_be_published_is_published_at_the
         )
     publish = worker.publish
 
-    async def broken(key: str, value: bytes | None) -> None:
+    def broken(*_: Any) -> None:
         raise KafkaError("the broker is away")
 
     worker.publish = broken
     with pytest.raises(KafkaError):
-        await worker._correlate(0, found, NOW)
+        worker._correlate(0, found, NOW)
     assert worker.recent.get("main", Recent()) == Recent()
 
     worker.publish = publish
-    await worker._correlate(0, found, NOW)
+    worker._correlate(0, found, NOW)
     assert [key for key, _ in sent] == ["main/<topic orders>"]
+
+
+def test_revisions_increase_under_a_key_and_go_on_after_a_restart() -> None:
+    sent: list[tuple[str, bytes | None]] = []
+    worker = desk(None, sent)
+    worker.take(0, 0, event("g", [commit(1, 5, 1)]))
+    worker.adopt(0, {"main/g": recommendation("g", revision=7)})
+    entry = worker.index.entries(0)["main/g"]
+
+    worker._say(0, entry, [recommendation("g"), recommendation("g")])
+
+    assert [from_bytes(value or b"").revision for _, value in sent] == [8, 9]  # type: ignore[union-attr]
+
+
+def test_what_was_put_and_not_committed_counts_as_not_published() -> None:
+    worker = desk()
+    worker.take(0, 0, event("g", [commit(1, 5, 1)]))
+    worker._say(0, worker.index.entries(0)["main/g"], [recommendation("g")])
+    assert set(worker.published) == {"main/g"}
+
+    worker.load([0], {0: 1})  # a rebalance: what waited is dropped, the tables hold what was committed
+
+    assert worker.published == {}
 
 
 def test_a_state_is_in_no_row_before_its_message_is_published() -> None:
@@ -316,7 +339,7 @@ def test_a_resolved_message_closes_the_row_that_did_not_hear_of_it() -> None:
     assert state.incident is None
 
 
-def recommendation(group: str) -> Recommendation:
+def recommendation(group: str, revision: int = 0) -> Recommendation:
     return Recommendation(
         id="i1",
         cluster="main",
@@ -332,6 +355,7 @@ def recommendation(group: str) -> Recommendation:
         valid_until=NOW,
         skew=Skew(now=2.0),
         basis=Basis(generation=1, digest="d"),
+        revision=revision,
     )
 
 

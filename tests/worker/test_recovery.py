@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
+import yaml
+from playwright.sync_api import Page, sync_playwright
 
 from kagent.contract.recommendation import Status
 
@@ -61,6 +65,38 @@ def assert_known(running: Any, offset: int) -> None:
     told = {("orders", 0): offset}
     assert running.committed()["still"] == told
     running.eventually("the commit is in the lag table", lambda: running.lag_table().get("still") == told)
+
+
+@contextmanager
+def page_of(running: Any) -> Iterator[Page]:
+    """The worker's page in Chromium."""
+    port = yaml.safe_load(running.config.read_text())["worker"]["web_port"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page()
+        page.set_default_timeout(120_000)
+        page.goto(f"http://127.0.0.1:{port}/")
+        yield page
+        browser.close()
+
+
+def test_an_open_page_says_that_the_pipeline_and_then_that_the_worker_is_gone(running: Any) -> None:
+    with page_of(running) as page:
+        page.get_by_text("1 incident open").wait_for()
+        assert page.get_by_role("alert").count() == 0
+
+        running.kill("pipeline")
+        page.get_by_role("alert").get_by_text("Blind on main").wait_for()
+
+        running.kill("worker")
+        page.get_by_role("alert").get_by_text("The worker does not answer").wait_for()
+
+        running.start_worker()
+        running.start_pipeline()
+        page.get_by_role("alert").wait_for(state="detached", timeout=240_000)
+        page.get_by_text("1 incident open").wait_for()
+    judged_again(running)
+    assert_still_one_incident(running)
 
 
 def test_a_killed_worker_forgets_and_repeats_nothing(running: Any) -> None:

@@ -76,6 +76,12 @@ class Api:
             blind=state.blind,
             ignored=state.ignored,
             open=state.open,
+            learning=state.learning,
+            learning_until_ms=state.learning_until,
+            blind_reason=state.blind_reason,
+            muted=state.muted,
+            muted_until_ms=state.muted_until,
+            set_aside=state.set_aside,
         )
 
     def _whole(self, answers: Answers) -> dict[str, Any]:
@@ -199,7 +205,7 @@ async def answered(api: Api, route: Route, request: web.Request) -> web.Response
     except KafkaError as error:
         return problem(503, str(error))
     except TimeoutError:
-        return problem(504, "It took too long; try again, or ask `kagent plan --group`.")
+        return problem(504, "It took too long; try again, or ask `kagent plan GROUP`.")
 
 
 def reply(request: web.Request, tag: str, make: Callable[[], Any]) -> web.Response:

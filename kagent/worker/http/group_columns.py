@@ -121,7 +121,7 @@ def glance(seen: Observation, judged: Judgement, policy: Policy) -> Glance:
         owner=policy.owner,
         lag_records=quick_lag(seen),
         seconds_behind=_seconds_behind(model) if late and model is not None else 0.0,
-        skew=_skew(model, judged, roster is not None and bool(roster.members)),
+        skew=judged_skew(model, judged, roster is not None and bool(roster.members)),
         verdict=judged.verdict,
         kind=str(kind_of(roster, seen.group, policy.kind)),
         state=roster.state if roster is not None else "empty",
@@ -135,7 +135,8 @@ def glance(seen: Observation, judged: Judgement, policy: Policy) -> Glance:
     )
 
 
-def _skew(model: GroupModel | None, judged: Judgement, has_members: bool) -> float | None:
+def judged_skew(model: GroupModel | None, judged: Judgement, has_members: bool) -> float | None:
+    """The skew that everything shows: judged work, greatest ÷ mean. None with one member, or where nothing was judged."""
     if model is not None:
         return float(model.skew) if len(model.names) > 1 else None
     return 1.0 if has_members and judged.suppressed_by is None else None

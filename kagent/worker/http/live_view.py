@@ -98,6 +98,13 @@ class LiveView:
         self.summaries = {(c, p): s for (c, p), s in self.summaries.items() if p in partitions}
         self.version += 1
 
+    def blind_reason(self, partition: int, cluster: str) -> str | None:
+        """Why one of the partition's groups of this cluster is blind, with its name; None if none is."""
+        rows = self.rows.get(partition, {}).values()
+        return next(
+            (f"{row.group}: {row.blind}" for row in rows if row.cluster == cluster and row.blind), None
+        )
+
     def spark(self, row: GroupRow, now_s: int) -> list[float | None]:
         """The lag of a row's group over the last hour."""
         series = self.series.groups.get(self.keys.get((row.cluster, row.group), ""))
@@ -124,7 +131,7 @@ def row_of(found: Glance, message: Recommendation | None) -> GroupRow:
         member_count=found.member_count,
         lag_records=found.lag_records,
         seconds_behind=round(found.seconds_behind, 1),
-        skew=None if found.skew is None else round(found.skew, 2),
+        skew=None if found.skew is None else round(found.skew, 3),
         blind=found.blind,
         not_opened=found.not_opened,
         muted_until_ms=found.muted_until_ms,

@@ -19,6 +19,8 @@ from prometheus_client.registry import Collector
 from kagent.text import shown
 from kagent.worker.latency import STAGES, Histogram, Stage
 
+STATES = ("judged", "learning", "blind", "muted", "ignored")
+"""What a state message counts."""
 Kind = Literal["gauge", "counter", "histogram"]
 OWN = ("cluster", "group")
 KEX = ("cluster", "consumergroup", "topic")
@@ -56,7 +58,10 @@ METRICS: Mapping[str, About] = {
         About("kagent_open_incident", "gauge", (*OWN, "verdict", "severity"), "1 while an incident is open."),
         About("kagent_incidents", "gauge", ("cluster", "what"), "Incidents of the groups that are known, since each was first seen, also before a restart: opened; followed, drained, group_changed, expired (how they ended); right (followed, and it helped)."),
         About("kagent_planner_gap", "gauge", OWN, "Skew after the open plan − the proven lower bound."),
+        About("kagent_group_muted_until_seconds", "gauge", OWN, "When the group's mute ends, in seconds since 1970. Only groups that are muted."),
         About("kagent_groups", "gauge", ("cluster",), "Groups this worker looks after."),
+        About("kagent_groups_in_state", "gauge", ("cluster", "state"), "Groups at the last tick: judged, blind, ignored; of the judged ones learning and muted."),
+        About("kagent_learning_until_seconds", "gauge", ("cluster",), "When the last group that is being learned is known, in seconds since 1970. Only while one is."),
         About("kagent_progress_age_seconds", "gauge", ("cluster",), "Age of the pipeline's oldest progress."),
         About("kagent_last_tick_age_seconds", "gauge", (), "Seconds since groups were last judged."),
         About("kagent_ready", "gauge", (), "1 once the worker has caught up."),
@@ -118,6 +123,8 @@ class GroupSample:
     """Why its judgement failed."""
     ignored: bool = False
     """Whether the settings say that it is never judged."""
+    muted_until_ms: int | None = None
+    """When its mute ends; None if it is not muted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +146,10 @@ class WorkerView:
     """(what, reason) → records."""
     refused_rows: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """(table, reason) → rows."""
+    states: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """(cluster, one of ``STATES``) → groups at the last tick."""
+    learning_until_ms: Mapping[str, int] = field(default_factory=dict)
+    """Cluster → when the last of its groups is known."""
     applied: Mapping[str, int] = field(default_factory=dict)
     """Result → plans that were to be applied."""
 
@@ -190,6 +201,10 @@ def collect(view: WorkerView, limits: Limits) -> Iterator[Metric]:
         _parts(families, group, *names)
     for cluster, count in sorted(Counter(g.cluster for g in view.groups).items()):
         families.add("kagent_groups", [shown(cluster)], count)
+    for (cluster, state), count in sorted(view.states.items()):
+        families.add("kagent_groups_in_state", [shown(cluster), state], count)
+    for cluster, until_ms in view.learning_until_ms.items():
+        families.add("kagent_learning_until_seconds", [shown(cluster)], until_ms / 1000)
     for cluster, age in view.progress.items():
         families.add("kagent_progress_age_seconds", [shown(cluster)], age)
     families.add("kagent_last_tick_age_seconds", [], view.tick_age)
@@ -242,6 +257,8 @@ def _sums(families: Families, group: GroupSample, cluster: str, name: str) -> No
     families.add("kafka_consumergroup_group_max_lag_seconds", [cluster, name], seconds)
     families.add("kagent_group_blind", [cluster, name], float(group.blind))
     families.add("kagent_group_verdict", [cluster, name, group.verdict], 1)
+    if group.muted_until_ms is not None:
+        families.add("kagent_group_muted_until_seconds", [cluster, name], group.muted_until_ms / 1000)
     if group.set_aside is not None:
         families.add("kagent_group_set_aside", [cluster, name], 1)
     if group.skew is not None:
@@ -286,20 +303,3 @@ def exposition(view: WorkerView, limits: Limits | None = None) -> bytes:
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Once())
     return generate_latest(registry)
-
-
-def page() -> str:
-    """The docs page."""
-    rows = [
-        f"| `{a.name}` | {a.kind} | {', '.join(a.labels) or '–'} | {a.meaning} |" for a in METRICS.values()
-    ]
-    head = [
-        "# Metrics of the worker",
-        "",
-        "`/metrics` on the worker's web port. Every worker shows the groups that it looks after: sum over all of them.",
-        "This page is made from `kagent/worker/http/metrics.py`.",
-        "",
-        "| name | kind | labels | meaning |",
-        "|---|---|---|---|",
-    ]
-    return "\n".join([*head, *rows]) + "\n"

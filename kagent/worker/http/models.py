@@ -23,7 +23,8 @@ class Silence:
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """One watched cluster. ``advice``: what to do where ``status`` is not watching."""
+    """One watched cluster. ``advice``: what to do where ``status`` is not watching. ``learning`` and ``muted`` groups are part of
+    the ``judged`` ones, groups that were ``set_aside`` of the ``blind`` ones; the ``_until`` times are the last of theirs."""
 
     cluster: str
     status: Literal["watching", "catching_up", "blind"]
@@ -34,6 +35,12 @@ class ClusterStatus:
     blind: int
     ignored: int
     open: int
+    learning: int = 0
+    learning_until_ms: int | None = None
+    blind_reason: str | None = None
+    muted: int = 0
+    muted_until_ms: int | None = None
+    set_aside: int = 0
 
 
 @dataclass(frozen=True, slots=True)

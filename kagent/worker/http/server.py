@@ -23,7 +23,15 @@ from kagent.text import shown
 from kagent.worker.engine import Desk
 from kagent.worker.groups import Entry
 from kagent.worker.http.cluster_view import Part
-from kagent.worker.http.metrics import GroupSample, Limits, MemberSample, PartitionSample, WorkerView
+from kagent.worker.http.group_columns import judged_skew
+from kagent.worker.http.metrics import (
+    STATES,
+    GroupSample,
+    Limits,
+    MemberSample,
+    PartitionSample,
+    WorkerView,
+)
 
 LONGEST = 2000
 """Longest text told, in characters."""
@@ -65,8 +73,27 @@ async def view(desk: Desk, ready: bool, only: str | None = None) -> WorkerView:
         over_limit=desk.counts["groups_over_limit"],
         delays=desk.delays.stages,
         track=track,
+        states=_states(desk),
+        learning_until_ms=_learning_until(desk),
         applied=dict(desk.applied),
     )
+
+
+def _states(desk: Desk) -> Counter[tuple[str, str]]:
+    """(cluster, state) → groups, as the last ticks of this worker's partitions counted them."""
+    found: Counter[tuple[str, str]] = Counter()
+    for summary in desk.live.summaries.values():
+        for state in STATES:
+            found[summary.cluster, state] += getattr(summary, state)
+    return found
+
+
+def _learning_until(desk: Desk) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for summary in desk.live.summaries.values():
+        if summary.learning_until:
+            found[summary.cluster] = max(summary.learning_until, found.get(summary.cluster, 0))
+    return found
 
 
 def _sample(desk: Desk, partition: int, entry: Entry, now: int) -> GroupSample:
@@ -103,11 +130,12 @@ def _group(desk: Desk, partition: int, entry: Entry, now: int) -> GroupSample:
             MemberSample(name, told.member_id(m.member_id), told.client_id(m.client_id), told.host(m.host), waits.get(name, 0.0))
             for m, name in zip(members, seen.roster.names if seen.roster else (), strict=True)
         ],
-        skew=model.skew if model is not None and waits else 1.0 if members else None,
+        skew=judged_skew(model, judged, bool(members)) if judged else None,
         verdict=judged.verdict if known and judged else "balanced",
         blind=seen.blind is not None or seen.unwatched,
         incident=(standing.verdict.value, standing.severity.value) if standing else None,
         partition=partition,
+        muted_until_ms=seen.mute.until if seen.muted and seen.mute is not None else None,
         gap=skew.after - skew.lower_bound if skew and skew.after is not None and skew.lower_bound is not None else None,
     )  # fmt: skip
 

@@ -188,7 +188,7 @@ def made(loads: list[Load], minutes: float, bootstrap: str = "unused:1", **more:
     worker = Worker(settings, "main")
     scene = Scene(worker, loads, time.time() - minutes * 60, minutes)
 
-    async def publish(key: str, value: bytes | None) -> None:
+    def publish(partition: int, key: str, value: bytes | None, on_delivery: Any) -> None:
         scene.sent.append((key, value))
 
     async def fresh(entry: Any) -> Answer | None:

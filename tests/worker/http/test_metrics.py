@@ -11,6 +11,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families as parsed
 
+from kagent.pipeline.stream_metrics import Metrics as PipelineMetrics
 from kagent.worker.http.metrics import (
     METRICS,
     GroupSample,
@@ -19,7 +20,6 @@ from kagent.worker.http.metrics import (
     PartitionSample,
     WorkerView,
     exposition,
-    page,
 )
 from kagent.worker.latency import BOUNDS, Delays, Histogram
 
@@ -46,7 +46,7 @@ def bare(name: str) -> str:
 
 def test_every_metric_of_the_table_is_shown_with_its_labels_and_no_other() -> None:
     view = WorkerView(
-        [replace(group("g"), set_aside="its judgement failed")],
+        [replace(group("g"), set_aside="its judgement failed", muted_until_ms=1_760_000_000_000)],
         {"main": 2.0},
         3.0,
         True,
@@ -58,6 +58,8 @@ def test_every_metric_of_the_table_is_shown_with_its_labels_and_no_other() -> No
         {("main", "opened"): 3},
         {("event", "not_json"): 1},
         {("lag", "missing_field"): 1},
+        {("main", "learning"): 3},
+        {"main": 1_760_000_000_000},
         {"applied": 1},
     )
     found = samples(view)
@@ -118,10 +120,6 @@ def test_delays_are_counted_by_stage_and_never_negative() -> None:
     assert all(v == 0 for s, v in found if s["stage"] == "whole")
 
 
-def test_the_page_is_made_from_the_table() -> None:
-    assert (ROOT / "docs" / "metrics.md").read_text() == page()
-
-
 @pytest.mark.parametrize("file", ["deploy/prometheus/kagent.rules.yml", "deploy/grafana/kagent.json"])
 def test_rules_and_dashboard_ask_for_metrics_that_exist(file: str) -> None:
     text = (ROOT / file).read_text()
@@ -132,5 +130,45 @@ def test_rules_and_dashboard_ask_for_metrics_that_exist(file: str) -> None:
 
     asked = {bare(name) for query in queries for name in re.findall(r"\b(?:kagent|kafka)_\w+", query)}
 
-    assert asked
-    assert asked <= set(METRICS)
+    assert any(name.startswith("kagent_pipeline_") for name in asked)
+    assert asked <= set(METRICS) | pipeline_metrics()
+
+
+def pipeline_metrics() -> set[str]:
+    registry = PipelineMetrics("main").registry
+    return {sample.name for family in registry.collect() for sample in family.samples}
+
+
+def test_only_what_is_muted_has_the_metric_of_mutes() -> None:
+    groups = [group("open"), replace(group("silent"), muted_until_ms=1_760_000_000_000)]
+    found = samples(WorkerView(groups))
+
+    assert [(s["group"], v) for name, s, v in found if name == "kagent_group_muted_until_seconds"] == [
+        ("silent", 1_760_000_000.0)
+    ]
+
+
+def test_the_dashboard_filters_by_cluster_and_group_and_links_to_the_page() -> None:
+    dashboard = json.loads((ROOT / "deploy/grafana/kagent.json").read_text())
+    variables = {v["name"]: v for v in dashboard["templating"]["list"]}
+    linked = [p["title"] for p in dashboard["panels"] if p["fieldConfig"]["defaults"].get("links")]
+
+    assert set(variables) == {"datasource", "cluster", "group", "page"}
+    assert "$cluster" in variables["group"]["query"]
+    assert {p["type"] for p in dashboard["panels"]} >= {"stat", "state-timeline", "table", "timeseries"}
+    assert len(linked) >= 5
+    by_group = [p for p in dashboard["panels"] if "by (cluster, group" in p["targets"][0]["expr"]]
+    assert all("$cluster" in p["targets"][0]["expr"] for p in by_group)
+
+
+def test_no_two_panels_lie_on_each_other() -> None:
+    dashboard = json.loads((ROOT / "deploy/grafana/kagent.json").read_text())
+    cells = [
+        (x, y)
+        for at in (p["gridPos"] for p in dashboard["panels"])
+        for x in range(at["x"], at["x"] + at["w"])
+        for y in range(at["y"], at["y"] + at["h"])
+    ]
+
+    assert len(cells) == len(set(cells))
+    assert max(x for x, _ in cells) < 24

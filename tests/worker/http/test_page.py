@@ -390,7 +390,7 @@ async def test_the_slider_answers_as_kagent_plan_does(serve: Any, look: Any, cas
         assert said["plan"] == json.loads(planned.stdout)
         await expect(page.locator(".verdict")).to_contain_text(f"{len(said['plan']['moves'])} move")
     async with page.expect_response(re.compile("what-if")) as asked:
-        await page.get_by_label("Members", exact=True).fill("4")
+        await page.get_by_role("spinbutton", name="Members").fill("4")
         await page.keyboard.press("Tab")
     await expect(page.locator(".bench .map-row")).to_have_count(4)
     assert len((await (await asked.value).json())["line"]["members"]) == 4

@@ -78,7 +78,7 @@ function Result({ answer, strategy, unit }) {
     ${other?.unsafe && html`<p class="notice"><strong>Not to be used:</strong> it breaks ${inert(other.unsafe)}.</p>`}
     ${plan.notes.map((note) => html`<p class="dim">${inert(note, 1000)}</p>`)}
     <${Map} members=${found.members} partitions=${found.partitions} after=${true} unit="records" />
-    <${Table} members=${found.members} partitions=${found.partitions} />`;
+    <${Table} members=${found.members} partitions=${found.partitions} label="Partitions in the what-if" />`;
 }
 
 // The scenario's partitions with who holds them now, and who would.

@@ -117,6 +117,8 @@ final class TopicReader implements Source {
         config.put("enable.auto.commit", "false");
         config.put("allow.auto.create.topics", "false");
         config.put("auto.offset.reset", "earliest");
+        // kagent writes in transactions: what was rolled back is not its word.
+        config.put("isolation.level", "read_committed");
         // Its own broker may still be starting: not a line in the log for each try.
         config.putIfAbsent("reconnect.backoff.ms", 500);
         config.putIfAbsent("reconnect.backoff.max.ms", 5_000);

@@ -1,0 +1,401 @@
+"""What readers see after a worker stood still.
+
+    python benchmarks/fencing.py --seconds 5 17 30 90 --moments tick open resolve write
+
+Two workers share two partitions. One stops itself (SIGSTOP) at a moment of its own code and goes on after some seconds, while
+commits come all the while, and groups lose their only member and get it back. Afterwards the lag changelog and the
+recommendations topic are read from their start, at read_committed and at read_uncommitted: rows older than their predecessor, second
+ids of an open incident, repeated transitions. The oracle is the topics' own order. Events and members are written by this script; the
+broker, the workers and the coordinator's answers are real.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from kagent.contract.events import Beat, GroupEvent, MembershipRecord, TopicOffsets, encode
+from kagent.embedded.broker import Broker, free_port
+from kagent.kafka.admin import Admin
+from kagent.kafka.topics import ensure
+from kagent.offsets import Record
+from kagent.settings import load
+
+GROUPS, PARTITIONS, SESSION_S = 12, 2, 15
+AWAY_S, BACK_S = 20.0, 25.0
+"""How long a group has no member, and then has one."""
+POLICY = {
+    "absent_after": 4,
+    "hold": 3,
+    "settle": 3,
+    "cooldown": 2,
+    "min_behind": 1,
+    "update_every": 3,
+    "cadence": 1,
+}
+
+
+# One of the workers: kagent, with a standstill built in.
+
+
+def stand_still(armed: Path) -> None:
+    """Stop this process, once for each time that the file is made."""
+    if armed.exists():
+        armed.unlink()
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def after(owner: Any, name: str, stop: Callable[..., None]) -> None:
+    """Call ``stop`` with what the method returned and was given, whenever it has run."""
+    method = getattr(owner, name)
+
+    def wrapped(*arguments: Any, **named: Any) -> Any:
+        found = method(*arguments, **named)
+        stop(*arguments)
+        return found
+
+    setattr(owner, name, wrapped)
+
+
+def worker(moment: str, armed: Path, arguments: list[str]) -> None:
+    """Run Faust with a standstill in the middle of: a tick; an opening or resolution that is put and not committed; a write that is
+    with the broker and not committed."""
+    from aiokafka import AIOKafkaProducer
+
+    from kagent.worker.engine import Desk
+
+    if moment == "write":
+        commit = AIOKafkaProducer.commit_transaction
+
+        async def committed(self: Any) -> None:
+            await self._message_accumulator.flush()
+            stand_still(armed)
+            await commit(self)
+
+        AIOKafkaProducer.commit_transaction = committed
+    elif moment == "tick":
+        after(Desk, "observe", lambda *_: stand_still(armed))
+    else:
+        status = {"open": "open", "resolve": "resolved"}[moment]
+
+        def said(desk: Any, partition: int, entry: Any, messages: Any) -> None:
+            if any(message.status == status for message in messages):
+                stand_still(armed)
+
+        after(Desk, "_say", said)
+    sys.argv = ["faust", *arguments]
+    runpy.run_module("faust", run_name="__main__")
+
+
+# The measurement.
+
+
+class Feed:
+    """Records, commits and members of all groups, as a pipeline would tell of them."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.producer, self.stopped = (
+            Producer({"bootstrap.servers": bootstrap, "linger.ms": 5}),
+            threading.Event(),
+        )
+        self.source = self.offset = 0
+        self.began = time.monotonic()
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def _run(self) -> None:
+        while not self.stopped.wait(0.5):
+            for partition in range(PARTITIONS):
+                self.producer.produce("orders", b"x", partition=partition)
+            self.offset += 1
+            for group in range(GROUPS):
+                self._tell(group)
+            self._progress()
+            self.producer.poll(0)
+
+    def _tell(self, group: int) -> None:
+        now, self.source = int(time.time() * 1000), self.source + 1
+        place = (time.monotonic() - self.began + group * 7) % (AWAY_S + BACK_S)
+        away = place < AWAY_S
+        commits = (
+            []
+            if away
+            else [TopicOffsets("orders", None, [0, 1], [self.offset] * 2, [now] * 2, [self.source] * 2)]
+        )
+        idle = TopicOffsets("quiet", None, [0], [self.source], [now], [self.source])  # a row of every round
+        member = MembershipRecord(self.source, now, membership(group, [] if away else [0, 1]))
+        event = GroupEvent("main", f"g{group}", group % PARTITIONS, now, [*commits, idle], [], [member])
+        self.producer.produce(
+            "kagent-group-events", encode(event), f"main/g{group}".encode(), group % PARTITIONS
+        )
+
+    def _progress(self) -> None:
+        now, to = int(time.time() * 1000), [self.source] * PARTITIONS
+        beat = Beat(
+            "main",
+            now,
+            "run",
+            1.0,
+            False,
+            list(range(PARTITIONS)),
+            [max(0, s - GROUPS) for s in to],
+            to,
+            to,
+            to,
+        )
+        for partition in range(PARTITIONS):
+            self.producer.produce("kagent-group-events", encode(beat), b"main", partition)
+
+    def stop(self) -> None:
+        self.stopped.set()
+        self.thread.join()
+        self.producer.flush(30)
+
+
+def membership(group: int, held: list[int]) -> dict[str, Any]:
+    """A group's record with one member that holds these partitions, or without one."""
+    subscription = {"version": 1, "topics": ["orders"], "userData": None, "ownedPartitions": []}
+    member = {
+        "memberId": f"m{group}-7f3a",
+        "groupInstanceId": None,
+        "clientId": f"m{group}",
+        "clientHost": "/10.1.2.3",
+        "sessionTimeout": 10_000,
+        "subscription_decoded": subscription,
+        "assignment_decoded": {"assignedPartitions": [{"topic": "orders", "partitions": held}]},
+    }
+    members = [member] if held else []
+    about = {"protocolType": "consumer", "generation": 4 + (not held), "protocol": "range", "leader": ""}
+    return Record("GroupMetadata", 2, 3, {"group": f"g{group}"}, {**about, "members": members}).to_json()
+
+
+class Workers:
+    """Two processes; the first can be told to stand still."""
+
+    def __init__(self, folder: Path, bootstrap: str, moment: str) -> None:
+        self.folder, self.armed = folder, folder / "armed"
+        settings = {
+            "clusters": {"main": {"bootstrap": bootstrap}},
+            "topics": {"partitions": PARTITIONS},
+            "worker": {"tick": 2, "sample": 2, "state_interval": 3, "data": str(folder / "data")},
+            "policy": POLICY,
+        }
+        self.config = folder / "kagent.yaml"
+        self.config.write_text(json.dumps(settings))  # JSON is YAML
+        self.processes = [self._start(number, moment) for number in (0, 1)]
+
+    def _start(self, number: int, moment: str) -> subprocess.Popen[bytes]:
+        port = str(free_port())
+        armed = self.armed if number == 0 else self.folder / "never"
+        arguments = [
+            "--datadir",
+            str(self.folder / f"data{number}"),
+            "-A",
+            "kagent.app",
+            "worker",
+            "--web-port",
+            port,
+        ]
+        with (self.folder / f"worker{number}.log").open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, __file__, "--worker", moment, str(armed), *arguments],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "KAGENT_CONFIG": str(self.config), "KAGENT_WORKER__WEB_PORT": port},
+            )
+
+    def stopped(self) -> bool:
+        """Whether the first stands still (state T of proc(5))."""
+        return Path(f"/proc/{self.processes[0].pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+    def resume(self) -> None:
+        os.kill(self.processes[0].pid, signal.SIGCONT)
+
+    def end(self) -> None:
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+
+def read(bootstrap: str, topic: str, level: str) -> list[tuple[bytes | None, bytes | None]]:
+    """All records of a topic: key and value."""
+    settings = {"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False}
+    consumer = Consumer({**settings, "enable.partition.eof": True, "isolation.level": level})
+    count = len(consumer.list_topics(topic, timeout=30).topics[topic].partitions)
+    consumer.assign([TopicPartition(topic, p, 0) for p in range(count)])
+    found, ended, until = [], 0, time.monotonic() + 120
+    while ended < count and time.monotonic() < until:
+        record = consumer.poll(1)
+        if record is not None and record.error():
+            ended += 1
+        elif record is not None:
+            found.append((record.key(), record.value()))
+    consumer.close()
+    return found
+
+
+def older_rows(bootstrap: str, level: str) -> int:
+    """Rows of the lag changelog with an older source offset than the row before them under their key."""
+    latest: dict[bytes | None, int] = {}
+    older = 0
+    for key, value in read(bootstrap, "kagent-lag-changelog", level):
+        if value:
+            source = max(orjson.loads(value)["commits"]["source_offset"])
+            older += source < latest.get(key, 0)
+            latest[key] = max(source, latest.get(key, 0))
+    return older
+
+
+def transitions(bootstrap: str, level: str) -> tuple[int, int, int, int]:
+    """Opened and resolved incidents, second ids of a group whose incident is open, repeated openings or resolutions."""
+    opened: dict[str, str] = {}
+    done: set[tuple[str, str]] = set()
+    counts = {"open": 0, "resolved": 0, "second": 0, "repeated": 0}
+    for _, value in read(bootstrap, "kagent-recommendations", level):
+        message = orjson.loads(value or b"{}")
+        status, group, id_ = message.get("status"), message.get("group"), message.get("id", "")
+        if message.get("type") != "recommendation" or status not in ("open", "resolved"):
+            continue
+        counts[status] += 1
+        counts["repeated"] += (status, id_) in done
+        counts["second"] += status == "open" and opened.get(group, id_) != id_
+        done.add((status, id_))
+        opened = (
+            {**opened, group: id_} if status == "open" else {g: i for g, i in opened.items() if g != group}
+        )
+    return counts["open"], counts["resolved"], counts["second"], counts["repeated"]
+
+
+def wait(what: str, check: Callable[[], Any], deadline_s: float) -> None:
+    until = time.monotonic() + deadline_s
+    while not check():
+        if time.monotonic() > until:
+            raise TimeoutError(f"not within {deadline_s:.0f} s: {what}")
+        time.sleep(0.3)
+
+
+def both_watch(bootstrap: str) -> bool:
+    """Whether the latest state message is young and tells of two workers that watch."""
+    states = [
+        orjson.loads(v)
+        for k, v in read(bootstrap, "kagent-recommendations", "read_committed")
+        if v and k == b"main"
+    ]
+    said = states[-1] if states else {}
+    young = said.get("time", 0) > (time.time() - 20) * 1000
+    return bool(young and said["status"] == "watching" and said["workers"] == 2)
+
+
+def commit_for_real(bootstrap: str) -> None:
+    """The coordinator knows the groups: it is asked before an incident opens."""
+    for group in range(GROUPS):
+        about = {"bootstrap.servers": bootstrap, "group.id": f"g{group}", "enable.auto.commit": False}
+        consumer = Consumer(about)
+        consumer.commit(
+            offsets=[TopicPartition("orders", p, 0) for p in range(PARTITIONS)], asynchronous=False
+        )
+        consumer.close()
+
+
+def prepared(bootstrap: str) -> None:
+    """Topics as new."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+
+    def left() -> list[str]:
+        return [name for name in admin.list_topics(timeout=60).topics if not name.startswith("__")]
+
+    if left():
+        for future in admin.delete_topics(left(), operation_timeout=60).values():
+            future.result(90)
+        wait("old topics are gone", lambda: not left(), 90)
+    for name in ("orders", "quiet"):
+        admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(60)
+
+
+def cell(bootstrap: str, moment: str, seconds: float, times: int) -> dict[str, Any]:
+    """Stand still so often at one moment, for so long."""
+    prepared(bootstrap)
+    folder = Path(tempfile.mkdtemp(prefix="kagent-fencing-"))
+    workers = Workers(folder, bootstrap, moment)
+    settings = load(workers.config)
+    ensure(Admin(settings.home_cluster("main")), settings.topics)
+    commit_for_real(bootstrap)
+    feed = Feed(bootstrap)
+    try:
+        for _ in range(times):
+            wait("both workers watch", lambda: both_watch(bootstrap), 400)
+            workers.armed.touch()
+            wait(f"a worker stands still in the middle of: {moment}", workers.stopped, 300)
+            time.sleep(seconds)
+            workers.resume()
+            time.sleep(25)  # a state message from before would be believed
+        wait("both workers watch again", lambda: both_watch(bootstrap), 400)
+        time.sleep(AWAY_S)
+    finally:
+        feed.stop()
+        workers.end()
+    log = (folder / "worker0.log").read_text(errors="replace")
+    found: dict[str, Any] = {
+        "moment": moment,
+        "seconds": seconds,
+        "times": times,
+        "left": log.count("starts anew"),
+    }
+    for level in ("read_committed", "read_uncommitted"):
+        opened, resolved, second, repeated = transitions(bootstrap, level)
+        found[level] = {
+            "older_rows": older_rows(bootstrap, level),
+            "opened": opened,
+            "resolved": resolved,
+            "second_ids": second,
+            "repeated": repeated,
+        }
+    return found
+
+
+@contextmanager
+def broker(given: str | None) -> Iterator[str]:
+    if given:
+        yield given
+        return
+    with tempfile.TemporaryDirectory() as folder, Broker(Path(folder)) as running:
+        yield running.bootstrap
+
+
+def main() -> None:
+    """Measure, or be one of the workers."""
+    if sys.argv[1:2] == ["--worker"]:
+        worker(sys.argv[2], Path(sys.argv[3]), sys.argv[4:])
+        return
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seconds", type=float, nargs="+", default=[5, 17, 30, 90])
+    parser.add_argument("--moments", nargs="+", default=["tick", "open", "resolve", "write"])
+    parser.add_argument("--times", type=int, default=1, help="standstills a length and moment")
+    parser.add_argument("--bootstrap", help="a broker without other topics, instead of one of its own")
+    options = parser.parse_args()
+    with broker(options.bootstrap) as bootstrap:
+        for moment in options.moments:
+            for seconds in options.seconds:
+                print(json.dumps(cell(bootstrap, moment, seconds, options.times)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""Fencing: one transactional producer per owned partition, so that a worker that lost it writes nothing a reader can see.
+
+The partition's rows and messages go into transactions of ``{app}-{partition}``. The worker that is assigned the partition starts a
+producer of that id before it reads the changelogs: the broker aborts the predecessor's transaction and refuses what it sends
+later (KIP-98, "zombie fencing"). Row and message of a decision share a transaction, so they are seen together or not at all.
+
+Faust's own ``exactly_once`` sends messages to topics that the app does not consume outside of any transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NoReturn
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
+from aiokafka.structs import RecordMetadata
+
+from kagent.kafka.clients import aiokafka
+from kagent.settings import Cluster
+
+log = logging.getLogger("kagent.worker")
+BATCH_BYTES = 256 * 1024
+MAX_ROW_BYTES = 7 * 1024 * 1024
+"""Below the changelogs' ``max.message.bytes``: a larger row would fail its transaction, at every try."""
+REQUEST_TIMEOUT_S = 60
+TRANSACTION_WITHIN_S = 180.0
+"""A transaction that takes longer has failed: a broker is away for long, or this process stood still."""
+STOP_WITHIN_S = 5.0
+Row = tuple[bytes, bytes | None]
+"""Key and value; without a value it is a tombstone."""
+
+
+class PartitionProducers:
+    """The transactional producers of the owned partitions."""
+
+    def __init__(self, cluster: Cluster, app_id: str, session_timeout_s: float) -> None:
+        self.cluster, self.app_id = cluster, app_id
+        self.transaction_timeout_ms = int((session_timeout_s + 15) * 1000)
+        """A transaction outlives the session of its worker by a little: readers wait for no dead worker longer than that."""
+        self._producers: dict[int, AIOKafkaProducer] = {}
+
+    def owns(self, partition: int) -> bool:
+        """Whether the partition was taken over."""
+        return partition in self._producers
+
+    async def take_over(self, partitions: Iterable[int]) -> None:
+        """A new producer for each partition, also for a retained one: another worker may have owned it meanwhile.
+
+        Raises aiokafka's KafkaError.
+        """
+        await self.stop()
+        wanted = sorted(partitions)
+        started = await asyncio.gather(*map(self._started, wanted), return_exceptions=True)
+        failed = [error for error in started if isinstance(error, BaseException)]
+        if failed:
+            await asyncio.gather(*(_stopped(p) for p in started if isinstance(p, AIOKafkaProducer)))
+            raise failed[0]
+        self._producers = dict(zip(wanted, started, strict=True))
+
+    async def _started(self, partition: int) -> AIOKafkaProducer:
+        producer = AIOKafkaProducer(
+            **aiokafka(self.cluster, client_id=f"{self.app_id}-{partition}"),
+            transactional_id=f"{self.app_id}-{partition}",
+            transaction_timeout_ms=self.transaction_timeout_ms,
+            request_timeout_ms=REQUEST_TIMEOUT_S * 1000,
+            max_batch_size=BATCH_BYTES,
+            max_request_size=8 * 1024 * 1024,
+            compression_type="zstd",
+        )
+        try:
+            await producer.start()
+        except BaseException:
+            await _stopped(producer)
+            raise
+        return producer
+
+    async def write(
+        self, partition: int, rows: Mapping[str, Sequence[Row]], messages: Sequence[tuple[str, bytes, Any]]
+    ) -> dict[str, list[int]]:
+        """Commit rows (changelog → rows) and messages (topic, key, value) in one transaction; the rows' offsets by changelog.
+
+        Returns only after the commit. A transaction that fails ends this process's life: see :func:`leave`.
+        """
+        producer = self._producers[partition]
+        try:
+            async with asyncio.timeout(TRANSACTION_WITHIN_S):
+                await producer.begin_transaction()
+                sent = [await producer.send(topic, value, key) for topic, key, value in messages]
+                offsets = {topic: await _send(producer, topic, partition, rows[topic]) for topic in rows}
+                await asyncio.gather(*sent)
+                await producer.commit_transaction()
+        except Exception as error:  # aiokafka's IllegalOperation, after a fence, is no KafkaError
+            leave(partition, error)
+        return offsets
+
+    async def stop(self) -> None:
+        """Close the producers; the broker aborts an open transaction."""
+        producers, self._producers = self._producers, {}
+        await asyncio.gather(*(_stopped(producer) for producer in producers.values()))
+
+
+async def _send(producer: AIOKafkaProducer, topic: str, partition: int, rows: Sequence[Row]) -> list[int]:
+    """Send the rows in as few batches as they fit in; their offsets."""
+    now_ms, sent = None, []
+    batch = producer.create_batch()
+    for key, value in rows:
+        if batch.append(key=key, value=value, timestamp=now_ms) is None:
+            sent.append((batch.record_count(), await producer.send_batch(batch, topic, partition=partition)))
+            batch = producer.create_batch()
+            batch.append(key=key, value=value, timestamp=now_ms)
+    sent.append((batch.record_count(), await producer.send_batch(batch, topic, partition=partition)))
+    receipts: list[RecordMetadata] = await asyncio.gather(*(receipt for _, receipt in sent))
+    counts = (count for count, _ in sent)
+    return [r.offset + at for r, count in zip(receipts, counts, strict=True) for at in range(count)]
+
+
+async def _stopped(producer: AIOKafkaProducer) -> None:
+    try:
+        async with asyncio.timeout(STOP_WITHIN_S):
+            await producer.stop()
+    except (KafkaError, TimeoutError) as error:
+        log.debug("a producer ended with %r", error)
+
+
+def leave(partition: int, error: BaseException) -> NoReturn:
+    """Replace this process with a new one: what it holds in memory rests on rows that were not committed.
+
+    Nothing is lost: events are acknowledged after the commit only, so the partition's next owner reads them again.
+    """
+    log.warning(
+        "partition %d went to another worker, or its transaction failed (%r): this worker starts anew",
+        partition,
+        error,
+    )
+    logging.shutdown()
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

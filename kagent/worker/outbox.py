@@ -1,0 +1,159 @@
+"""What the worker decided and not yet committed, by partition: changed rows, messages, and the events they came from.
+
+A flush commits all of a partition in one transaction, and only then acknowledges the events. So changelog and events from the
+group's committed offset hold everything at any moment, and a decision's row and message are seen together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from kagent.worker.fence import MAX_ROW_BYTES, PartitionProducers, Row
+
+log = logging.getLogger("kagent.worker")
+
+
+class Table(Protocol):
+    """A table that takes its rows from the changelog alone: after they were committed."""
+
+    @property
+    def changelog(self) -> str:
+        """The topic's name."""
+
+    def encode(self, row: Any) -> bytes | None:
+        """The row's value; None for a deletion."""
+
+    def committed(self, partition: int, rows: Sequence[tuple[bytes, bytes | None, int]]) -> None:
+        """Take key, value and offset of what the changelog now holds."""
+
+
+@dataclass(slots=True)
+class Pending:
+    """Of one partition: table → key → row (None deletes), messages (topic, key, value), what to call once they are delivered, and
+    events to acknowledge."""
+
+    rows: defaultdict[int, dict[bytes, Any]] = field(default_factory=lambda: defaultdict(dict))
+    messages: list[tuple[str, bytes, bytes | None]] = field(default_factory=list)
+    delivered: list[Callable[[], None]] = field(default_factory=list)
+    events: list[Any] = field(default_factory=list)
+
+
+class Outbox:
+    """The pending writes of the owned partitions. Only :meth:`flush` awaits anything: what is put between two awaits stays together."""
+
+    def __init__(self, producers: PartitionProducers, acknowledge: Callable[[Any], None]) -> None:
+        self.producers, self.acknowledge = producers, acknowledge
+        self._tables: list[Table] = []
+        self._pending: dict[int, Pending] = {}
+        self._flushing: dict[int, Pending] = {}
+        self._locks: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._open = False
+
+    def register(self, table: Table) -> int:
+        """Take a table's rows from now on; its number."""
+        self._tables.append(table)
+        return len(self._tables) - 1
+
+    def put(self, partition: int, table: int, key: bytes, row: Any) -> None:
+        """Write this row at the next flush; None deletes it."""
+        self._of(partition).rows[table][key] = row
+
+    def publish(
+        self,
+        partition: int,
+        topic: str,
+        key: bytes,
+        value: bytes | None,
+        on_delivery: Callable[[], None] | None = None,
+    ) -> None:
+        """Send this message at the next flush, in the same transaction as the rows."""
+        pending = self._of(partition)
+        pending.messages.append((topic, key, value))
+        if on_delivery is not None:
+            pending.delivered.append(on_delivery)
+
+    def hold(self, partition: int, event: Any) -> None:
+        """Acknowledge this event once all that was put so far is committed."""
+        self._of(partition).events.append(event)
+
+    def _of(self, partition: int) -> Pending:
+        if partition not in self._pending:
+            self._pending[partition] = Pending()
+        return self._pending[partition]
+
+    def uncommitted(self, table: int) -> Iterable[dict[bytes, Any]]:
+        """The rows of a table that are not committed yet, newest first."""
+        for waiting in (self._pending, self._flushing):
+            yield from (pending.rows[table] for pending in waiting.values() if table in pending.rows)
+
+    def urgent(self, partition: int) -> bool:
+        """Whether a message waits."""
+        return partition in self._pending and bool(self._pending[partition].messages)
+
+    async def flush(self, partition: int) -> None:
+        """Commit what waits for this partition. Between a revocation and the next assignment nothing is written."""
+        async with self._locks[partition]:
+            if self._open and self.producers.owns(partition) and partition in self._pending:
+                taken = self._flushing[partition] = self._pending.pop(partition)
+                await self._commit(partition, taken)
+                del self._flushing[partition]
+
+    async def _commit(self, partition: int, taken: Pending) -> None:
+        rows = {table: self._encoded(table, found) for table, found in taken.rows.items()}
+        rows = {table: found for table, found in rows.items() if found}
+        if rows or taken.messages:
+            by_topic = {self._tables[table].changelog: found for table, found in rows.items()}
+            offsets = await self.producers.write(partition, by_topic, taken.messages)
+            for table, found in rows.items():
+                placed = zip(found, offsets[self._tables[table].changelog], strict=True)
+                self._tables[table].committed(partition, [(*row, offset) for row, offset in placed])
+        for call in taken.delivered:
+            call()
+        for event in taken.events:
+            self.acknowledge(event)
+
+    def _encoded(self, table: int, rows: dict[bytes, Any]) -> list[Row]:
+        found = [(key, None if row is None else self._tables[table].encode(row)) for key, row in rows.items()]
+        return [row for row in found if not self._too_large(table, *row)]
+
+    def _too_large(self, table: int, key: bytes, value: bytes | None) -> bool:
+        if value is None or len(value) <= MAX_ROW_BYTES:
+            return False
+        log.error(
+            "a row of %s has %d bytes and is not kept: after a restart its group begins anew",
+            self._tables[table].changelog,
+            len(value),
+        )
+        return True
+
+    async def flush_all(self) -> None:
+        """Commit what waits, partition by partition side by side."""
+        await asyncio.gather(*(self.flush(partition) for partition in sorted(self._pending)))
+
+    async def revoke(self) -> None:
+        """Before partitions go: commit what waits, and write no more."""
+        await self.flush_all()
+        self._open = False
+
+    async def take_over(self, partitions: Iterable[int]) -> None:
+        """Fence the predecessors off. What was put since the revocation is dropped: its events come again.
+
+        Raises aiokafka's KafkaError.
+        """
+        self._open = False
+        for lock in list(self._locks.values()):  # of flushes under way
+            async with lock:
+                pass
+        await self.producers.take_over(partitions)
+        self._pending.clear()
+        self._open = True
+
+    async def close(self) -> None:
+        """Commit what waits and close the producers."""
+        await self.revoke()
+        await self.producers.stop()

@@ -1,0 +1,79 @@
+"""Faust's Kafka transport, for changelogs that are written in transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from faust.transport.drivers import aiokafka as driver
+from faust.types import TP
+
+from kagent.kafka.consumer import consumer
+
+LOOK_BACK_OFFSETS = 64
+"""Offsets before a log end that are searched for the last record; sixteen times as many where there is none."""
+
+
+class ConsumerThread(driver.AIOKafkaConsumerThread):
+    """A consumer that does not see what was rolled back; Faust has no setting for it under ``at_least_once``."""
+
+    def _create_worker_consumer(self, transport: Any) -> AIOKafkaConsumer:
+        created = super()._create_worker_consumer(transport)
+        created._isolation_level = "read_committed"
+        return created
+
+
+class Consumer(driver.Consumer):
+    """Recovery of a transactional changelog ends at its last visible record.
+
+    At the log end stands a commit marker, for which Faust would wait for ever; and a consumer's position moves before its
+    records reach the recovery, so it does not tell where recovery may end.
+    """
+
+    def _new_consumer_thread(self) -> ConsumerThread:
+        return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
+
+    async def highwaters(self, *partitions: TP) -> Mapping[TP, int]:
+        """The offset after the last visible record of each partition; 0 where there is none."""
+        places = {TopicPartition(tp.topic, tp.partition): tp for tp in partitions}
+        app: Any = self.app  # kagent's own, which knows its cluster
+        async with consumer(app.home_, auto_offset_reset="earliest") as reader:
+            await reader.start()
+            found = await last_records(reader, places)
+        return {places[place]: end for place, end in found.items()}
+
+
+async def last_records(
+    reader: AIOKafkaConsumer, places: Iterable[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """The offset after the last record that this consumer can see in each partition; 0 where there is none."""
+    reader.assign(list(places))
+    ends = await reader.end_offsets(list(places))
+    begins = await reader.beginning_offsets(list(places))
+    found: dict[TopicPartition, int] = {}
+    back = LOOK_BACK_OFFSETS
+    while missing := [tp for tp in ends if tp not in found]:
+        for tp in missing:
+            reader.seek(tp, max(begins[tp], ends[tp] - back))
+        last = await _last_before(reader, {tp: ends[tp] for tp in missing})
+        whole = {tp for tp in missing if ends[tp] - back <= begins[tp]}
+        found |= {tp: last.get(tp, 0) for tp in missing if tp in last or tp in whole}
+        back *= 16
+    return found
+
+
+async def _last_before(reader: AIOKafkaConsumer, ends: Mapping[Any, int]) -> dict[Any, int]:
+    last: dict[Any, int] = {}
+    left = set(ends)
+    while left := {tp for tp in left if await reader.position(tp) < ends[tp]}:
+        for tp, records in (await reader.getmany(*left, timeout_ms=200)).items():
+            for record in records:
+                last[tp] = record.offset + 1
+    return last
+
+
+class Transport(driver.Transport):
+    """Faust's Kafka transport with this consumer."""
+
+    Consumer = Consumer

@@ -1,0 +1,52 @@
+"""Shell completion: commands, options, and the groups and topics of a real broker; a cluster that is away completes nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+
+def completed(*words: str, broker: str = "127.0.0.1:1") -> list[str]:
+    """What bash would be offered for the last of these words, as click's own script asks."""
+    program = "from kagent.cli import root; root(prog_name='kagent')"
+    environment = {
+        **os.environ,
+        "_KAGENT_COMPLETE": "bash_complete",
+        "COMP_WORDS": " ".join(("kagent", *words)),
+        "COMP_CWORD": str(len(words)),
+        "KAGENT_BOOTSTRAP": broker,
+    }
+    answer = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=120,
+        check=True,
+    )
+    return [line.split(",", 1)[1] for line in answer.stdout.splitlines()]
+
+
+def test_commands_and_options_are_completed_without_a_cluster() -> None:
+    assert completed("wa") == ["watch"]
+    assert "--since" in completed("backtest", "--s")
+    assert {"--sort"} <= set(completed("lag", "--so"))
+
+
+@pytest.mark.slow
+def test_a_cluster_that_is_away_completes_nothing_and_says_nothing() -> None:
+    assert completed("explain", "orders") == []
+
+
+@pytest.mark.kafka
+def test_groups_and_topics_are_completed_from_the_cluster(broker: str, cast: Any) -> None:
+    cast.topic("completed-topic", 1, 1)
+    cast.commit("completed-group", "completed-topic", 0)
+
+    for command in ("explain", "mute", "lag", "plan"):
+        assert completed(command, "completed-", broker=broker) == ["completed-group"]
+    assert completed("keys", "completed-", broker=broker) == ["completed-topic"]

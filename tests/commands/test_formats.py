@@ -1,0 +1,137 @@
+"""Every list can be had as a table, JSON lines, YAML and CSV, sorted and cut, and no line of a table is too wide."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pytest
+import yaml
+from click.testing import CliRunner
+from rich.cells import cell_len
+
+from kagent.cli import root
+from kagent.commands import backtest, calibrate, judged_plan, keys
+from kagent.commands.output import Format, print_rows
+from kagent.history.calibrate import Proposal, Tried
+
+LISTS = ("lag", "watch", "mutes", "topics", "plan", "assign", "backtest", "calibrate", "keys", "replay")
+LONG = "payments-" + "x" * 51
+SCENARIO = {
+    "id": "orders",
+    "partitions_per_topic": {"orders": 4},
+    "members": [
+        {"id": f"{LONG}-1", "topics": ["orders"], "owned": [["orders", 0], ["orders", 1], ["orders", 2]]},
+        {"id": f"{LONG}-2", "topics": ["orders"], "owned": [["orders", 3]]},
+    ],
+    "lags": {"orders": [[0, 100], [1, 80], [2, 60], [3, 0]]},
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_every_list_takes_the_same_options(name: str) -> None:
+    with click.Context(root) as ctx:
+        command = root.get_command(ctx, name)
+        assert command is not None
+        given = {option for param in command.params for option in param.opts}
+
+    assert {"--output", "-o", "--json", "--wide", "--sort", "--top"} <= given
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> str:
+    file = tmp_path / "orders.jsonl"
+    file.write_text(json.dumps(SCENARIO))
+    return str(file)
+
+
+def run(*arguments: str) -> str:
+    answer = CliRunner().invoke(root, list(arguments), catch_exceptions=False)
+    assert answer.exit_code == 0, answer.output
+    return answer.stdout
+
+
+def test_a_plan_and_an_assignment_can_be_read_by_programs(scenario: str) -> None:
+    (line,) = run("plan", scenario, "-o", "json").splitlines()
+    rows = list(csv.DictReader(io.StringIO(run("plan", scenario, "-o", "csv"))))
+    assert [(r["topic"], r["partition"], r["to"]) for r in rows] == [("orders", "0", f"{LONG}-2")]
+    assert [r["partition"] for r in yaml.safe_load(run("plan", scenario, "-o", "yaml"))] == [0]
+    assert json.loads(line)["moves"][0]["partition"] == 0
+
+    best = yaml.safe_load(
+        run("assign", scenario, "--strategy", "all", "-o", "yaml", "--sort", "-skew", "--top", "2")
+    )
+    assert [row["skew"] for row in best] == sorted(row["skew"] for row in best)
+    members = list(csv.DictReader(io.StringIO(run("assign", scenario, "--strategy", "range", "-o", "csv"))))
+    assert [json.loads(row["which"]) for row in members] == [
+        ["orders-0", "orders-1"],
+        ["orders-2", "orders-3"],
+    ]
+
+
+BACKTEST = {
+    "cluster": "main", "group": LONG, "policy": "settings", "openings": 2, "flaps": 0, "by_itself": 1, "skew_hours": 1.25,
+    "moves": 3, "saved": {"follow_plan": 120.0}, "dropped": {}, "ticks": [],
+}  # fmt: skip
+
+
+def wide_tables(monkeypatch: pytest.MonkeyPatch, width: int) -> list[str]:
+    """The past's tables as a terminal of this width shows them."""
+    out = io.StringIO()
+    monkeypatch.setattr("kagent.commands.output.width", lambda wide=False: width)
+    monkeypatch.setattr(click, "echo", lambda message="", **_: out.write(f"{message}\n"))
+    tried = (Tried(1.25, 30.0, 5, 1, 4), Tried(1.5, 60.0, 1, 0, 0))
+    proposal = Proposal("main", LONG, tried[1], tried)
+    why = {
+        "cluster": "main",
+        "group": LONG,
+        "chosen": {"threshold": 1.5, "min_behind": 60.0},
+        "why": proposal.sentence(),
+    }
+    print_rows(backtest.COLUMNS, [backtest._cells(BACKTEST)])
+    print_rows(calibrate.COLUMNS, [calibrate._cells(why)])
+    hot = {"partition": 3, "times_mean": 3.75, "key": LONG, "key_hex": "", "share": 0.5}
+    print_rows(keys.COLUMNS, [keys._cells(hot)])
+    return out.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_the_pasts_tables_fit_and_keep_the_group(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    shown = wide_tables(monkeypatch, width)
+
+    assert max(map(cell_len, shown)) <= width
+    assert sum(line.startswith("payments-") for line in shown) == 2
+    assert any("1m" in line for line in shown)  # min_behind with a unit, as the settings take it
+
+
+def test_records_without_keys_are_not_called_even() -> None:
+    skewed, even = np.array([100.0, 100.0, 800.0, 66.0]), np.array([10.0, 11.0, 10.0, 9.0])
+
+    assert "no key that stands out" in keys.without_hot_keys(skewed)
+    assert keys.without_hot_keys(even) == "No partition has more than 1.2 times the mean."
+
+
+def test_an_unknown_name_to_sort_by_is_answered_with_those_there_are() -> None:
+    with pytest.raises(Exception, match="there are: group, lag"):
+        Format(sort="lagg").chosen([{"group": "a", "lag": 1}])
+
+
+def test_a_plan_of_the_worker_has_the_moves_and_the_skew_of_the_story(rec: Any) -> None:
+    moves = [{"topic": "t", "partition": p, "from": "m1", "to": "m2", "lag": 10} for p in (0, 1)]
+    members = [
+        {"member": "m1", "member_id": "1", "client_id": "c", "host": "h", "partitions": 4, "lag": 40, "work_now": 40.0, "work_after": 20.0},
+        {"member": "m2", "member_id": "2", "client_id": "c", "host": "h", "partitions": 1, "lag": 0, "work_now": 0.0, "work_after": 20.0},
+    ]  # fmt: skip
+    message = rec("orders", moves=moves, move_count=2, members=members)
+    story = {"group": "orders", "as_of": 5, "recommendation": message.model_dump(mode="json", by_alias=True)}
+    found = judged_plan.document(story)
+
+    assert (found["move_count"], found["skew"]) == (2, {"now": 2.5, "after": 1.1})
+    assert [(m["from"], m["partition"]) for m in found["moves"]] == [("m1", 0), ("m1", 1)]
+    assert found["greatest"]["now"] == 40.0
+    assert judged_plan.held_after(found) == {"m1": 2, "m2": 3}

@@ -113,6 +113,16 @@ lock: $(STAMP) ## resolve the dependencies anew
 	$(UV) pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate \
 	  pyproject.toml --all-extras --group dev --output-file requirements.lock
 
+.PHONY: soak
+soak: setup ## faults on real processes for MINUTES (60), in the order of SEED (1), and a verdict
+	SOAK_MINUTES=$(or $(MINUTES),60) SOAK_SEED=$(or $(SEED),1) $(BIN)/python -m pytest -q tests/worker/test_soak.py
+
+# Needs a network, so `make check` does not run it; the auditors stay out of the lock file.
+.PHONY: audit
+audit: $(STAMP) ## known weaknesses of the locked packages, and their licences
+	$(UV) tool run pip-audit --requirement requirements.lock --disable-pip --require-hashes --progress-spinner off
+	$(UV) tool run pip-licenses --python $(BIN)/python --order license --format plain
+
 .PHONY: clean
 clean: ## remove what was built here (the jar cache stays)
 	rm -rf $(VENV) dist build java/target .pytest_cache .mypy_cache .ruff_cache .hypothesis

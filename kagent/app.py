@@ -29,11 +29,11 @@ from kagent.errors import KafkaError, KagentError
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import faust_broker
 from kagent.kafka.consumer import consumer
-from kagent.kafka.topics import ensure
 from kagent.process_tree import backoff
 from kagent.settings import Cluster, Settings, load
 from kagent.tables import coverage, ends, lag, members, verdicts
 from kagent.tables.declare import declare
+from kagent.worker import rights
 from kagent.worker.backfill import Reread, stretch
 from kagent.worker.coordinator_check import Answer, ask
 from kagent.worker.engine import Desk, in_thread
@@ -52,8 +52,6 @@ log = logging.getLogger("kagent.app")
 
 LOG_APPEND_TIME = 1
 """``timestamp_type`` of a record whose time is the broker's (KIP-32)."""
-FLUSH_EVERY_S = 1.0
-"""How long the rows of events wait for their transaction; those that go with a message do not wait."""
 READY_POLL_S = 0.1
 SESSION_TIMEOUT = 15.0
 """Seconds after which a dead worker's partitions go to another, or to itself restarted."""
@@ -97,6 +95,7 @@ class Worker:
         self.samplers = {
             name: Sampler(Admin(cluster, deadline=10)) for name, cluster in settings.clusters.items()
         }
+        self.rights = rights.Rights(settings, self.home)
         if self.desk.redaction and settings.salt() is None:
             log.warning(
                 "names are hidden without a redact_salt: whoever guesses one can tell that it is right"
@@ -185,6 +184,8 @@ class Worker:
             await self._catch_up(message.partition, message.offset)
         await self._take(message)
         self.outbox.hold(message.partition, message)
+        if self.outbox.urgent(message.partition):
+            await self.outbox.flush(message.partition)
 
     def _built(self, partition: int) -> bool:
         return partition in self._loaded and self._loaded_at == self._recoveries
@@ -304,6 +305,25 @@ class Worker:
                 continue
             self.desk.sampled(cluster, samples, sampler.names(), sampler.infos())
 
+    async def look_at_rights(self) -> None:
+        """Ask what our user may do; begin anew, and wait, without a right that no work can be done without."""
+        try:
+            await in_thread(self.rights.look_home)
+            for cluster, sampler in self.samplers.items():
+                topics, _ = self.desk.topics(cluster)
+                groups = [
+                    e.group
+                    for es in self.desk.index.partitions.values()
+                    for e in es.values()
+                    if e.cluster == cluster
+                ]
+                await in_thread(self.rights.look, cluster, sampler.admin, topics, groups)
+        except (KafkaError, TimeoutError) as error:
+            log.debug("rights are not known: %s", error)
+        if self.rights.own:
+            rights.begin_anew(" ".join(self.rights.sentences))
+        self.rights.say()
+
     @property
     def loaded(self) -> set[int]:
         """The partitions whose groups can be told of; none before the worker has caught up."""
@@ -337,10 +357,11 @@ class Worker:
         age = self.desk.clock() - self.desk.last_tick
         idle = not self._loaded
         well = self.ready and (idle or age < max(30.0, 3 * self.settings.worker.tick))
-        return well, {
+        return well and not self.rights.blinds(), {
             "ready": self.ready,
             "partitions": sorted(self._loaded),
             "last_tick_age_s": round(age, 1),
+            "lacking": self.rights.sentences,
         }
 
     async def hear_mutes(self) -> None:
@@ -379,7 +400,8 @@ class Worker:
         if 0 not in self.owned() or not self.ready:
             return
         for cluster in self.settings.clusters:
-            self.publish(0, cluster, self.desk.state(cluster).model_dump_json(by_alias=True).encode())
+            state = self.rights.state(cluster, self.desk.state(cluster))
+            self.publish(0, cluster, state.model_dump_json(by_alias=True).encode())
         await self.outbox.flush(0)
 
 
@@ -424,21 +446,19 @@ class App(faust.App):
 
     async def on_first_start(self) -> None:
         """Create what is missing; wait for a cluster that cannot be reached, refuse with a sentence otherwise."""
-        failures = 0
-        while True:
-            try:
-                await asyncio.to_thread(lambda: ensure(Admin(self.home_, deadline=10), self.settings_.topics))
-                break
-            except KafkaError as error:
-                if "cannot be reached" not in str(error):
-                    log.error("%s", error)
-                    os._exit(2)  # Faust would show a traceback and try for ever
-                failures += 1
-                log.warning("%s Trying again in %.0f s.", error, backoff(failures))
-                await asyncio.sleep(backoff(failures))
+        try:
+            await rights.granted(self.settings_, self.home_, self.settings_.clusters)
+        except KafkaError as error:
+            log.error("%s", error)
+            os._exit(2)  # Faust would show a traceback and try for ever
         for chatty in ("faust.tables.recovery", "faust.app.base", "faust.transport.drivers.aiokafka"):
             logging.getLogger(chatty).setLevel(logging.WARNING)  # they print a line per table and partition
         await super().on_first_start()
+
+    def _crash(self, reason: BaseException) -> None:
+        if rights.about_rights(reason):
+            rights.begin_anew(reason)
+        super()._crash(reason)
 
 
 def _app(settings: Settings, home: Cluster) -> App:
@@ -511,12 +531,16 @@ def wire(worker: Worker) -> faust.App:
     @app.task
     async def flush() -> None:
         while not app.should_stop:
-            await asyncio.sleep(FLUSH_EVERY_S)
+            await asyncio.sleep(settings.worker.flush)
             await worker.outbox.flush_all()
 
     @app.timer(interval=settings.worker.sample, name="sample")
     async def sample() -> None:
         await worker.sample()
+
+    @app.timer(interval=rights.LOOK_EVERY_S, name="rights")
+    async def look_at_rights() -> None:
+        await worker.look_at_rights()
 
     @app.timer(interval=settings.worker.state_interval, name="state")
     async def state() -> None:

@@ -246,6 +246,11 @@ class WorkerSettings(Strict):
     tick: Seconds = Field(10.0, gt=0, description="Time between judgements.")
     sample: Seconds = Field(5.0, gt=0, description="Time between samples of the log ends.")
     state_interval: Seconds = Field(30.0, gt=0, description="Time between state messages.")
+    flush: Seconds = Field(
+        15.0,
+        gt=0,
+        description="Most time a changed row waits to be committed; so much is read again after a kill. Messages do not wait.",
+    )
     keep_resolved_hours: Hours = Field(
         168.0, gt=0, description="When a resolved recommendation gets its tombstone."
     )

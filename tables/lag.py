@@ -12,22 +12,31 @@ import msgspec
 
 from kagent.contract.admission import Cluster, Group, Partition
 from kagent.lag.apply_event import commits_after as apply
+from kagent.lag.commits import TopicCommits
 
-__all__ = ["NAME", "LagRow", "apply", "key"]
+__all__ = ["NAME", "LagRow", "apply", "commits_of", "key"]
 NAME = "lag"
 
 
 class LagRow(msgspec.Struct):
-    """``partition``: of the events topic; ``commits``: kagent.lag.commits.TopicCommits as JSON."""
+    """``partition``: of the events topic; ``commits``: kagent.lag.commits.TopicCommits, or its JSON where the row was read.
+
+    A row that waits to be written holds the object: it becomes JSON once a flush, not at every event.
+    """
 
     cluster: Cluster
     group: Group
     topic: str
     partition: Partition
-    commits: dict[str, Any]
+    commits: Any
     version: int = 1
 
 
 def key(group_key: str, topic: str) -> str:
     """The row's key."""
     return f"{group_key}/{topic}"
+
+
+def commits_of(row: LagRow) -> TopicCommits:
+    """The commits that a row holds. Raises Refused for what no release can have written."""
+    return row.commits if isinstance(row.commits, TopicCommits) else TopicCommits.from_row(row.commits)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import (
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -93,6 +94,17 @@ class Guarded:
         client = AdminClient({"bootstrap.servers": self.root, "log_level": 0})
         for future in client.create_acls([_binding(user, rule) for rule in rules]).values():
             future.result(15)
+
+    def forbid(self, user: str, rule: Rule) -> None:
+        """Take a right away."""
+        binding = _binding(user, rule)
+        one = AclBindingFilter(
+            binding.restype, binding.name, binding.resource_pattern_type, binding.principal, "*",
+            binding.operation, binding.permission_type,
+        )  # fmt: skip
+        client = AdminClient({"bootstrap.servers": self.root, "log_level": 0})
+        for future in client.delete_acls([one]).values():
+            assert len(future.result(15)) == 1
 
 
 def _binding(user: str, rule: Rule) -> AclBinding:

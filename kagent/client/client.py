@@ -24,7 +24,7 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_e
 from kagent.contract.admission import published
 from kagent.contract.recommendation import SCHEMA, Recommendation, State, Status, is_newer
 from kagent.errors import KafkaError
-from kagent.kafka.consumer import consumer
+from kagent.kafka.consumer import consumer, start
 from kagent.process_tree import backoff
 from kagent.settings import Cluster
 
@@ -88,7 +88,7 @@ def _passes(error: BaseException) -> bool:
 async def _read_all(cluster: Cluster, topic: str) -> dict[str, Message]:
     found: dict[str, Message] = {}
     async with consumer(cluster) as reader:
-        await reader.start()
+        await start(reader, cluster)
         async for record in standing(reader, topic):
             _keep(found, record)
     return found
@@ -175,7 +175,7 @@ async def recommendations(
                 enable_auto_commit=group_id is not None,
                 auto_offset_reset="earliest",
             ) as reader:
-                await reader.start()
+                await start(reader, cluster)
                 if group_id is None:
                     await assign_all(reader, topic, places)
                 else:

@@ -9,7 +9,7 @@ from aiokafka.errors import KafkaError as ClientError
 
 from kagent.active_mutes import Mutes
 from kagent.client.client import assign_all, standing, unreadable
-from kagent.kafka.consumer import consumer
+from kagent.kafka.consumer import consumer, start
 from kagent.settings import Cluster
 
 log = logging.getLogger("kagent.client")
@@ -21,7 +21,7 @@ async def current_mutes(cluster: Cluster, topic: str) -> Mutes:
     found = Mutes()
     try:
         async with consumer(cluster) as reader:
-            await reader.start()
+            await start(reader, cluster)
             async for record in standing(reader, topic):
                 _take(found.take, record.key, record.value)
     except ClientError as error:
@@ -33,7 +33,7 @@ async def follow_mutes(cluster: Cluster, topic: str, take: Take) -> None:
     """Pass every mute on, from the topic's start, until cancelled. Raises KafkaError."""
     try:
         async with consumer(cluster) as reader:
-            await reader.start()
+            await start(reader, cluster)
             await assign_all(reader, topic)
             async for record in reader:
                 _take(take, record.key, record.value)

@@ -8,7 +8,7 @@ check it took 10 µs, by pydantic 7 µs before it is an event. Nothing else may 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -154,6 +154,7 @@ class MuteRecord(Struct):
 
 
 _EVENTS: msgspec.json.Decoder[_Group | _Progress] = msgspec.json.Decoder(_Group | _Progress)
+_PARTS = msgspec.json.Decoder(list[msgspec.Raw])
 _TICKS: msgspec.json.Decoder[Tick | SummaryTick] = msgspec.json.Decoder(Tick | SummaryTick)
 _MUTES = msgspec.json.Decoder(MuteRecord)
 _KINDS = msgspec.json.Decoder(_Kind)
@@ -170,6 +171,27 @@ def decode(data: bytes | str | Mapping[str, Any]) -> GroupEvent | Beat | None:
     if isinstance(found, _Group):
         return _event(found)
     return None if found is None else Beat(**{name: getattr(found, name) for name in Beat.__slots__})
+
+
+def decode_all(data: bytes) -> Iterator[GroupEvent | Beat | Refused | None]:
+    """The messages in these bytes: one, or an array of them. One that is not let in comes as the reason, and costs the others nothing."""
+    if data[:1] != b"[":
+        yield _decoded(data)
+        return
+    try:
+        parts = _sized(_PARTS, data)
+    except Refused as error:
+        yield error
+        return
+    for part in parts:
+        yield _decoded(bytes(part))
+
+
+def _decoded(data: Any) -> GroupEvent | Beat | Refused | None:
+    try:
+        return decode(data)
+    except Refused as error:
+        return error
 
 
 def tick(data: bytes | None) -> Tick | SummaryTick | None:

@@ -6,9 +6,12 @@ A failed build leaves a half-filled folder that jgo's next call would take for w
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
+import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache as cache_once
 from pathlib import Path
 
 from kagent.errors import SetupError
@@ -17,6 +20,8 @@ BROKER = "org.apache.kafka:kafka_2.13:4.3.0"
 LOGGER = "org.slf4j:slf4j-simple:1.7.36"
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
 DELTA = "io.delta:delta-spark_2.13:4.0.0"
+HASHES = Path(__file__).with_name("jars.sha256")
+"""SHA-256 of the jars of these four, as ``sha256sum`` writes them."""
 
 
 def cache() -> Path:
@@ -71,7 +76,40 @@ def _build(endpoint: str, folder: Path) -> list[Path]:
     env = builder.from_endpoint(endpoint)
     if not env.lock_path.exists():
         env = builder.from_endpoint(endpoint, update=True)
-    return [Path(jar) for jar in env.all_jars]
+    return checked([Path(jar) for jar in env.all_jars], Path(env.lock_path))
+
+
+def checked(jars: Sequence[Path], lock: Path) -> list[Path]:
+    """These jars, each with the hash that this version of kagent was tested with; a jar that it does not know (another
+    `pipeline.connector`) with the hash of when it was fetched. Raises SetupError for one that was changed."""
+    known = _known() | {name: digest for name, digest in _fetched(lock).items() if name not in _known()}
+    for jar in jars:
+        if known.get(jar.name) not in (None, _digest(jar)):
+            raise SetupError(
+                f"The file {jar} is not the one that was published (its SHA-256 differs): remove the folder {cache()} and run `kagent jars`."
+            )
+    return list(jars)
+
+
+@cache_once
+def _known() -> dict[str, str]:
+    lines = HASHES.read_text(encoding="ascii").splitlines()
+    return {name: digest for digest, name in (line.split() for line in lines)}
+
+
+def _fetched(lock: Path) -> dict[str, str]:
+    """What jgo wrote down when it fetched them: ``artifact-version.jar`` → SHA-256."""
+    raw = tomllib.loads(lock.read_text(encoding="utf-8")) if lock.exists() else {}
+    return {
+        f"{each['artifactId']}-{each['version']}.jar": each["sha256"]
+        for each in raw.get("dependencies", [])
+        if each.get("sha256")
+    }
+
+
+def _digest(jar: Path) -> str:
+    with jar.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def broker_jars() -> list[Path]:

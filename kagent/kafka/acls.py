@@ -25,7 +25,9 @@ TABLES = ("coverage", "ends", "lag", "members", "verdicts")
 def rules(topics: Topics) -> dict[str, list[Rule]]:
     """Principal → its rights: pipeline, worker, subscriber, alert.
 
-    They suffice once `kagent topics` has created kagent's own topics; it runs as somebody who may create topics.
+    They suffice once `kagent topics` has created kagent's own topics; it runs as somebody who may create topics. Whoever
+    may read or write may describe (Kafka's ``StandardAuthorizer``), so that is not among them. CREATE is for the
+    first start of a worker alone.
     """
     app = topics.prefix.rstrip("-") or "kagent"
     pipeline = [
@@ -44,13 +46,12 @@ def rules(topics: Topics) -> dict[str, list[Rule]]:
         *_reads(topics.recommendations),
         *_writes(topics.recommendations),
         *_writes(topics.dead_letters),
-        *(Rule(op, "topic", name) for name in changelogs for op in ("create", "read", "write", "describe")),
+        *(Rule(op, "topic", name) for name in changelogs for op in ("create", "read", "write")),
         Rule("read", "group", app),
         *(Rule(op, "transactional_id", f"{app}-", "prefixed") for op in ("write", "describe")),
         Rule("describe", "topic", "*"),
         Rule("describe_configs", "topic", "*"),
         Rule("describe", "group", "*"),
-        Rule("describe", "cluster", "kafka-cluster"),
     ]
     subscriber = [
         *_reads(topics.recommendations),
@@ -63,11 +64,11 @@ def rules(topics: Topics) -> dict[str, list[Rule]]:
 
 
 def _reads(topic: str) -> list[Rule]:
-    return [Rule("read", "topic", topic), Rule("describe", "topic", topic)]
+    return [Rule("read", "topic", topic)]
 
 
 def _writes(topic: str) -> list[Rule]:
-    return [Rule("write", "topic", topic), Rule("describe", "topic", topic)]
+    return [Rule("write", "topic", topic)]
 
 
 def command(rule: Rule, principal: str, bootstrap: str) -> str:

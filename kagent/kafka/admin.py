@@ -9,29 +9,37 @@ librdkafka aborts the process (https://github.com/confluentinc/librdkafka/issues
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, TypeVar
 
 from aiokafka.errors import KafkaError as ClientError
-from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaException, Producer, TopicCollection, TopicPartition
 from confluent_kafka import KafkaError as Code
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_exponential
 
 from kagent.contract.admission import is_topic_name
 from kagent.errors import KafkaError
-from kagent.kafka import group_admin
+from kagent.kafka import group_admin, reach
 from kagent.kafka.clients import confluent
 from kagent.kafka.descriptions import Described, Group, Key, Offsets, Topic
+from kagent.kafka.reach import LoginRefused
 from kagent.settings import Cluster
 
 log = logging.getLogger("kagent.kafka")
 T = TypeVar("T")
+_SILENT = logging.getLogger("kagent.kafka.silent")
+"""librdkafka prints a refused login or right to stderr however quiet it is told to be, unless a logger takes it."""
+_SILENT.addHandler(logging.NullHandler())
+_SILENT.propagate = False
 
 CHUNK = 500
 DEADLINE = 30.0
+LOGIN_POLL_S = 1.0
+LOGIN_WITHIN_S = 5.0
 RIGHTS = {
     Code.TOPIC_AUTHORIZATION_FAILED: "a right on a topic (`kagent acls` prints what is needed)",
     Code.GROUP_AUTHORIZATION_FAILED: "DESCRIBE on the groups (`kagent acls` prints what is needed)",
@@ -82,10 +90,31 @@ class Admin:
     def __init__(self, cluster: Cluster, deadline: float = DEADLINE) -> None:
         self.cluster, self.deadline = cluster, deadline
         self._said: list[Any] = []
+        self._checked = False
         config = confluent(
             cluster, **{"error_cb": self._said.append, "log_level": 0, "reconnect.backoff.max.ms": 1000}
         )
         self._client = AdminClient(config)
+
+    def check(self) -> None:
+        """Once: raises Misconfigured, in seconds, for TLS that does not fit or a login that is refused."""
+        if self._checked:
+            return
+        reach.check(self.cluster)
+        self._checked = not self.cluster.security.protocol.startswith("SASL") or self._logged_in()
+
+    def _logged_in(self) -> bool:
+        """Whether the login was taken; librdkafka goes on trying one that was refused, and says so by its callback alone."""
+        until = time.monotonic() + min(LOGIN_WITHIN_S, self.deadline)
+        while time.monotonic() < until:
+            try:
+                self._client.list_topics(timeout=LOGIN_POLL_S)
+                return True
+            except KafkaException as error:
+                self._client.poll(0)
+                if error.args[0].code() in LOGIN or any(said.code() in LOGIN for said in self._said):
+                    raise LoginRefused(self.sentence(error.args[0], "asked for a login")) from error
+        return False
 
     @patiently
     def cluster_id(self) -> str:
@@ -147,10 +176,55 @@ class Admin:
                     found[resource.name] = {name: entry.value for name, entry in answer.items()}
         return found
 
-    def create(self, topics: list[NewTopic]) -> dict[str, Future[Any]]:
-        """Ask for these topics to be created; each future raises what the broker says."""
+    def create(self, topics: list[NewTopic], validate_only: bool = False) -> dict[str, Future[Any]]:
+        """Ask for these topics to be created; each future raises what the broker says. ``validate_only``: only ask."""
         with self._errors("asked to create topics"):
-            return dict(self._client.create_topics(topics, request_timeout=self.deadline))
+            return dict(
+                self._client.create_topics(topics, request_timeout=self.deadline, validate_only=validate_only)
+            )
+
+    @patiently
+    def topic_operations(self, names: Iterable[str]) -> dict[str, set[str]]:
+        """What our user may do with these topics, by the names of Kafka's AclOperation in small letters (KIP-430).
+
+        Empty for one that may not be seen; a topic that does not exist is left out.
+        """
+        found: dict[str, set[str]] = {}
+        wanted = sorted(name for name in set(names) if is_topic_name(name))
+        with self._errors("asked for our rights on topics"):
+            for chunk in _chunks(wanted, CHUNK):
+                futures = self._client.describe_topics(
+                    TopicCollection(chunk),
+                    include_authorized_operations=True,
+                    request_timeout=self.deadline,
+                )
+                for name, future in futures.items():
+                    try:
+                        operations = future.result(self.deadline + 5).authorized_operations or ()
+                        found[name] = {operation.name.lower() for operation in operations}
+                    except KafkaException as error:
+                        if error.args[0].code() == Code.TOPIC_AUTHORIZATION_FAILED:
+                            found[name] = set()
+                        elif error.args[0].code() not in UNSEEN_TOPIC:
+                            raise
+        return found
+
+    @patiently
+    def may_read(self, group: str) -> bool:
+        """Whether our user may be a member of this group."""
+        return self._coordinators("asked for our rights on a group", group_admin.may_read, group)
+
+    def may_transact(self, transactional_id: str) -> bool:
+        """Whether our user may write under this transactional id. It is initialised: a producer that uses it is fenced off."""
+        quiet = {"log_level": 0, "logger": _SILENT, "transactional.id": transactional_id}
+        producer = Producer(confluent(self.cluster, **quiet))
+        try:
+            producer.init_transactions(self.deadline)
+        except KafkaException as error:
+            if error.args[0].code() == Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+                return False
+            raise KafkaError(self.sentence(error.args[0], "asked for our rights on transactions")) from error
+        return True
 
     @patiently
     def groups(self) -> list[str]:
@@ -271,6 +345,7 @@ class _Errors:
         self.admin, self.doing = admin, doing
 
     def __enter__(self) -> None:
+        self.admin.check()
         self.admin._said.clear()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
@@ -285,6 +360,8 @@ class _Errors:
 def _kind(code: int) -> type[KafkaError]:
     if code in TRANSIENT:
         return Unsettled
+    if code in LOGIN:
+        return LoginRefused
     return KafkaError if code in LOGIN | UNREACHABLE | set(RIGHTS) else RefusedRequest
 
 

@@ -9,7 +9,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer
+from aiokafka.errors import KafkaConnectionError
 
+from kagent.kafka.admin import Admin
 from kagent.kafka.clients import aiokafka
 from kagent.settings import Cluster
 
@@ -28,6 +30,15 @@ async def consumer(cluster: Cluster, *topics: str, **options: Any) -> AsyncItera
         yield made
     finally:
         await stop(made)
+
+
+async def start(consumer: AIOKafkaConsumer, cluster: Cluster) -> None:
+    """Start it. Raises Misconfigured where that is hopeless: aiokafka says "Unable to bootstrap" to all of it."""
+    try:
+        await consumer.start()
+    except KafkaConnectionError:
+        await asyncio.to_thread(Admin(cluster, deadline=5).check)
+        raise
 
 
 async def stop(consumer: AIOKafkaConsumer, within: float = STOP_WITHIN) -> None:

@@ -25,6 +25,7 @@ from aiokafka.errors import (
     NotCoordinatorForGroupError,
     for_code,
 )
+from aiokafka.protocol.group import HeartbeatRequest
 
 from kagent.kafka.clients import aiokafka
 from kagent.kafka.descriptions import Described, Group, Key, Member, Said
@@ -65,6 +66,20 @@ def asked(cluster: Cluster, deadline: float, question: Callable[..., Awaitable[T
 async def kinds(admin: AIOKafkaAdminClient) -> dict[str, str]:
     """Every group that may be seen: name → protocol type (``consumer``, ``share``, ``streams``, ``connect``, ``""``…)."""
     return dict(await admin.list_consumer_groups())
+
+
+async def may_read(admin: AIOKafkaAdminClient, group: str) -> bool:
+    """Whether our user may be a member of this group: what the heartbeat of a member that does not exist is answered."""
+    try:
+        answer = await admin._send_request(
+            HeartbeatRequest(group, -1, ""), await admin.find_coordinator(group)
+        )
+    except GroupAuthorizationFailedError:
+        return False
+    error = for_code(answer.error_code) if answer.error_code else None
+    if error in MOVING:
+        raise error()
+    return error is not GroupAuthorizationFailedError
 
 
 async def described(admin: AIOKafkaAdminClient, groups: Sequence[str]) -> dict[str, Described]:

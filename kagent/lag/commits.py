@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import gt
 from statistics import median
 from typing import Any
 
@@ -138,6 +139,8 @@ def _merged(
     times: Sequence[int],
     source: Sequence[int],
 ) -> TopicCommits:
+    if row.partition == partitions and all(map(gt, source, row.source_offset)):
+        return _replaced(row, committed, times, source)
     place = {partition: at for at, partition in enumerate(row.partition)}
     newer = [
         at
@@ -150,6 +153,43 @@ def _merged(
     for at in newer:
         merge.take(partitions[at], committed[at], times[at], source[at])
     return merge.row(row)
+
+
+def _replaced(
+    row: TopicCommits, committed: Sequence[int], times: Sequence[int], source: Sequence[int]
+) -> TopicCommits:
+    """The row after newer commits of exactly its partitions, in its order: what nearly every event is.
+
+    The same as :class:`_Merge` makes of it, without its bookkeeping for partitions that come anew or twice.
+    """
+    moved, recent = list(row.moved), list(row.recent) or [[o] for o in row.committed]
+    gap, rewound = 0, row.rewound
+    for at, (offset, before, time) in enumerate(zip(committed, row.committed, times, strict=True)):
+        if offset != GONE and before != GONE:
+            since = time - row.time[at]
+            if since > 0 and (since < gap or not gap):
+                gap = since
+            if offset < before:
+                rewound = max(rewound, time)
+        if offset != before:
+            known = recent[at]
+            kept = recent[at] = [*known, offset][-LATEST:]
+            if len(known) < LATEST or GONE in known or min(kept) > min(known):
+                moved[at] = time
+    return TopicCommits(
+        row.topic,
+        row.topic_id,
+        row.partition,
+        list(committed),
+        list(times),
+        list(source),
+        moved,
+        [*row.gaps, gap][-GAPS:] if gap else row.gaps,
+        row.commits + 1,
+        row.first or min((t for t in times if t), default=0),
+        rewound,
+        recent,
+    )
 
 
 class _Merge:

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from kagent.errors import KafkaError, SettingsError
-from kagent.kafka.admin import Admin, Unsettled
+from kagent.kafka.admin import Admin
 from kagent.kafka.descriptions import Topic
+from kagent.kafka.reach import Misconfigured
 from kagent.pipeline.progress import Ends
 from kagent.pipeline.stream import SOURCE
 from kagent.process_tree import backoff
@@ -100,5 +101,5 @@ class Source:
 
 
 def mendable(error: KafkaError) -> bool:
-    """Whether waiting may mend it: an unreachable cluster comes back, a missing right or a wrong password does not."""
-    return isinstance(error, Unsettled) or "refuses" not in str(error)
+    """Whether waiting may mend it: a cluster comes back and a right is given; a wrong password or certificate stays wrong."""
+    return not isinstance(error, Misconfigured)

@@ -197,9 +197,9 @@ class Desk:
         return sum(len(entries) for entries in self.index.partitions.values())
 
     def take(self, partition: int, offset: int, value: bytes | None, arrived: int | None = None) -> None:
-        """One message of the events topic, which its broker got at ``arrived`` (ms) if that is known.
+        """One message of the events topic, which its broker got at ``arrived`` (ms) if that is known; it may hold many events.
 
-        Raises Refused for what is not let in, wholly or in part: it goes to the dead letters.
+        Raises Refused, once the rest is applied, for what is not let in, wholly or in part: it goes to the dead letters.
         """
         coverage = self.coverage.setdefault(partition, Coverage())
         if self.arrival.lost(partition, offset):
@@ -208,21 +208,37 @@ class Desk:
             )
             coverage.lose()
             self._keep_coverage(partition)
+        now = self.now if arrived is None else arrived
+        refused = [
+            error
+            for message in admission.decode_all(value or b"")
+            if (error := self._taken(partition, coverage, message, now)) is not None
+        ]
+        if refused:
+            raise refused[0]
+
+    def _taken(
+        self, partition: int, coverage: Coverage, message: GroupEvent | Beat | Refused | None, now: int
+    ) -> Refused | None:
+        """Apply one event or progress record; the reason if it is not let in, wholly or in part."""
         self.counts["events"] += 1
-        message = admission.decode(value or b"")
-        if message is None:
-            return
+        if message is None or isinstance(message, Refused):
+            return message
         if message.cluster not in self.settings.clusters:
-            raise Refused("unknown_cluster", f"the settings have no cluster {message.cluster!r}")
-        mended = _mended(message, self.now if arrived is None else arrived)
-        if isinstance(mended, Beat):
-            self._beat(partition, coverage, mended)
-        elif self._wanted(partition, mended):
-            self._event(partition, mended)
-        if mended is not message:
-            raise Refused(
-                "time_ahead", "a time lies ahead of the broker's clock: it was taken as of its arrival"
-            )
+            return Refused("unknown_cluster", f"the settings have no cluster {message.cluster!r}")
+        mended = _mended(message, now)
+        try:
+            if isinstance(mended, Beat):
+                self._beat(partition, coverage, mended)
+            elif self._wanted(partition, mended):
+                self._event(partition, mended)
+        except Refused as error:
+            return error
+        if mended is message:
+            return None
+        return Refused(
+            "time_ahead", "a time lies ahead of the broker's clock: it was taken as of its arrival"
+        )
 
     def _event(self, partition: int, event: GroupEvent) -> None:
         self.set_aside.pop(group_key(event.cluster, event.group), None)

@@ -165,7 +165,7 @@ class Index:
                 group=event.group,
                 topic=topic,
                 partition=partition,
-                commits=commits.to_row(),
+                commits=commits,
             )
 
     def judged(self, partition: int, entry: Entry, state: JudgeState) -> None:
@@ -210,7 +210,7 @@ def _membership(entry: Entry, row: members.MembersRow) -> None:
 
 
 def _commits(entry: Entry, row: lag.LagRow) -> None:
-    commits = entry.commits[row.topic] = TopicCommits.from_row(row.commits)
+    commits = entry.commits[row.topic] = lag.commits_of(row)
     entry.last_event = max(entry.last_event, commits.last)
 
 

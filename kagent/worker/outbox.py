@@ -16,6 +16,8 @@ from typing import Any, Protocol
 from kagent.worker.fence import MAX_ROW_BYTES, PartitionProducers, Row
 
 log = logging.getLogger("kagent.worker")
+MOST_HELD = 5_000
+"""Events of a partition that wait for a flush before it is due."""
 
 
 class Table(Protocol):
@@ -92,8 +94,9 @@ class Outbox:
             yield from (pending.rows[table] for pending in waiting.values() if table in pending.rows)
 
     def urgent(self, partition: int) -> bool:
-        """Whether a message waits."""
-        return partition in self._pending and bool(self._pending[partition].messages)
+        """Whether a message waits, or so many events that their flush is due."""
+        pending = self._pending.get(partition)
+        return pending is not None and bool(pending.messages or len(pending.events) >= MOST_HELD)
 
     async def flush(self, partition: int) -> None:
         """Commit what waits for this partition. Between a revocation and the next assignment nothing is written."""

@@ -215,3 +215,13 @@ def test_what_encode_writes_is_let_in() -> None:
     made = GroupEvent("main", "g", 3, 1, [TopicOffsets("t", None, [1], [INT64], [2], [3])])
 
     assert encode(admission.decode(encode(made))) == encode(made)  # type: ignore[arg-type]
+
+
+def test_of_many_events_in_a_message_a_bad_one_costs_itself() -> None:
+    good = [encode(GroupEvent("main", f"g{n}", 0, 1)) for n in range(3)]
+
+    found = list(admission.decode_all(b"[" + b",".join([good[0], b'{"type":"group"}', *good[1:]]) + b"]"))
+
+    assert [event.group for event in found if isinstance(event, GroupEvent)] == ["g0", "g1", "g2"]
+    assert isinstance(found[1], Refused)
+    assert [type(event) for event in admission.decode_all(b"[nonsense")] == [Refused]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka import KafkaError as Code
 from confluent_kafka.admin import AdminClient, NewTopic
+from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from kagent.alert.delivery_log import Positions
 from kagent.capture.folder import read_folder
@@ -22,6 +25,7 @@ from kagent.errors import KafkaError
 from kagent.kafka.acls import Rule, rules
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import confluent
+from kagent.kafka.rights import lacking
 from kagent.kafka.topics import ensure, positions, wanted
 from kagent.pipeline.source import Source
 from kagent.settings import Cluster, Topics
@@ -33,6 +37,7 @@ pytestmark = [pytest.mark.kafka]
 
 TOPICS = Topics(partitions=1)
 SECRET = "users-records"
+CHANGELOG = "kagent-coverage-changelog"
 
 
 @pytest.fixture(scope="module")
@@ -45,11 +50,22 @@ def estate(guarded: Guarded) -> Guarded:
     producer.produce(SECRET, b"x")
     assert producer.flush(15) == 0
     consumer = Consumer({"bootstrap.servers": guarded.root, "group.id": "users", "log_level": 0})
-    consumer.commit(offsets=[TopicPartition(SECRET, 0, 1)], asynchronous=False)
+    _commit(consumer, TopicPartition(SECRET, 0, 1))
     consumer.close()
     for role, rights in rules(TOPICS).items():
         guarded.allow(role, rights)
     return guarded
+
+
+@retry(
+    retry=retry_if_exception_type(KafkaException),
+    stop=stop_after_delay(60),
+    wait=wait_fixed(0.5),
+    reraise=True,
+)
+def _commit(consumer: Consumer, place: TopicPartition) -> None:
+    """The coordinator of a new cluster loads for a moment."""
+    consumer.commit(offsets=[place], asynchronous=False)
 
 
 def reads(cluster: Cluster, topic: str, group: str) -> int | None:
@@ -191,3 +207,33 @@ def test_an_unreachable_broker_is_one_sentence() -> None:
         Admin(Cluster(bootstrap=f"127.0.0.1:{port}"), deadline=2).cluster_id()
     with pytest.raises(KafkaError, match=rf"127\.0\.0\.1:{port} cannot be reached"):
         Admin(Cluster(bootstrap=f"127.0.0.1:{port}"), deadline=2).kinds()
+
+
+def test_each_right_that_is_taken_away_is_found_and_named(estate: Guarded) -> None:
+    client = AdminClient({"bootstrap.servers": estate.root, "log_level": 0})
+    client.create_topics([NewTopic(CHANGELOG, 1, 1)])[CHANGELOG].result(15)
+    admin = Admin(estate.cluster("worker"))
+    rights = [
+        rule
+        for rule in rules(TOPICS)["worker"]
+        if not rule.name.endswith("-changelog") or rule.name == CHANGELOG
+    ]
+    assert lacking(admin, rights, [SECRET], ["users"]) == []
+
+    for rule in rights:
+        if rule.operation == "create" or (rule.resource, rule.operation) == ("transactional_id", "describe"):
+            continue  # the topic is there already; who may write a transaction may describe it
+        estate.forbid("worker", rule)
+        found = eventually(lambda: lacking(admin, rights, [SECRET], ["users"]))
+        estate.allow("worker", [rule])
+        assert [lack.rule for lack in found] == [rule], rule
+        assert f"worker lacks {rule.operation.upper()} on the" in str(found[0])
+        assert eventually(lambda: not lacking(admin, rights, [SECRET], ["users"]))
+
+
+def eventually(ask: Callable[[], Any]) -> Any:
+    """What is asked for, as soon as there is something; brokers hear of a changed right a moment later."""
+    until = time.monotonic() + 60
+    while not (found := ask()) and time.monotonic() < until:
+        time.sleep(0.1)
+    return found

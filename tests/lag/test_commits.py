@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import random
+from typing import Any
+from unittest.mock import patch
 
 import orjson
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kagent.contract.events import TopicOffsets, TopicTombstones
+from kagent.lag import commits
 from kagent.lag.commits import GONE, TopicCommits, apply
 
 
@@ -78,3 +83,41 @@ def test_the_row_is_plain_json() -> None:
     assert TopicCommits.from_row(orjson.loads(orjson.dumps(row.to_row()))) == TopicCommits.from_row(
         row.to_row()
     )
+
+
+columns = st.integers(1, 5).flatmap(
+    lambda n: st.lists(
+        st.tuples(
+            st.lists(st.integers(-1, 50), min_size=n, max_size=n),
+            st.lists(st.integers(0, 90), min_size=n, max_size=n),
+        ),
+        min_size=1,
+        max_size=8,
+    )
+)
+
+
+def folded(rounds: Any) -> TopicCommits | None:
+    row: TopicCommits | None = None
+    for source, (offsets, times) in enumerate(rounds):
+        count = len(offsets)
+        row = apply(row, TopicOffsets("t", None, list(range(count)), offsets, times, [source] * count))
+    return row
+
+
+@given(columns)
+def test_newer_commits_of_all_partitions_fold_to_the_same_row_either_way(rounds: Any) -> None:
+    short = folded(rounds)
+    with patch.object(commits, "_replaced", lambda row, *new: _long(row, *new)):
+        long = folded(rounds)
+
+    assert short is not None
+    assert long is not None
+    assert short.to_row() == long.to_row()
+
+
+def _long(row: TopicCommits, committed: Any, times: Any, source: Any) -> TopicCommits:
+    merge = commits._Merge(row, {partition: at for at, partition in enumerate(row.partition)})
+    for partition, *one in zip(row.partition, committed, times, source, strict=True):
+        merge.take(partition, *one)
+    return merge.row(row)

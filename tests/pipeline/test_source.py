@@ -10,6 +10,7 @@ import pytest
 
 from kagent.errors import KafkaError
 from kagent.kafka.admin import Offsets, Topic
+from kagent.kafka.reach import LoginRefused
 from kagent.pipeline.source import Source
 from kagent.pipeline.stream import SOURCE
 
@@ -80,6 +81,6 @@ def test_an_absent_cluster_is_waited_for_and_a_refusal_is_not(monkeypatch: pytes
     cluster.says = [KafkaError("The cluster cannot be reached.")] * 2
 
     assert source(cluster).wait() == cluster.there[SOURCE]
-    cluster.says = [KafkaError("The cluster refuses the login.")]
+    cluster.says = [LoginRefused("The cluster refuses the login.")]
     with pytest.raises(KafkaError, match="refuses"):
         source(cluster).wait()

@@ -21,7 +21,7 @@ from kagent.process_tree import backoff
         (
             "x\norg.apache.kafka.common.errors.TopicAuthorizationException: Not authorized",
             "may not read",
-            True,
+            False,
         ),
         ("java.io.IOException: No space left on device", "The disk is full", False),
         ("SaslAuthenticationException: bad", "refuses the login", True),
@@ -68,8 +68,8 @@ def test_a_query_that_fails_is_started_again(monkeypatch: pytest.MonkeyPatch) ->
 def test_what_is_hopeless_or_runs_once_is_not_tried_again() -> None:
     stop = threading.Event()
 
-    with pytest.raises(KafkaError, match="may not read"):
-        kept(Query(stop, PySparkException("TopicAuthorizationException")), stop, once=False)
+    with pytest.raises(KafkaError, match="refuses the login"):
+        kept(Query(stop, PySparkException("SaslAuthenticationException")), stop, once=False)
     with pytest.raises(KafkaError, match="does not answer"):
         kept(Query(stop, PySparkException("TimeoutException")), stop, once=True)
     with pytest.raises(SparkDied):

@@ -64,6 +64,7 @@ class Kagent:
     def configure(self, policy: dict[str, Any] = POLICY) -> None:
         worker = {
             "tick": 1,
+            "flush": 1,
             "sample": 0.5,
             "state_interval": 1,
             "web_port": free_port(),

@@ -9,7 +9,7 @@ import orjson
 from aiohttp import web
 
 from kagent.settings import HttpSettings
-from kagent.worker.http import assets, security
+from kagent.worker.http import assets, limits, security
 from kagent.worker.http.api import ROUTES, Api, Route, answered, problem
 from kagent.worker.http.own import Own
 from kagent.worker.http.workers import OWN, Workers
@@ -17,13 +17,14 @@ from kagent.worker.http.workers import OWN, Workers
 if TYPE_CHECKING:
     from kagent.app import Worker
 
-MOST_BODY = 32 * 1024 * 1024
-"""Bytes of a question: the line of a group with 100,000 partitions has a few MB."""
-
 
 def application_options(settings: HttpSettings) -> dict[str, Any]:
     """How aiohttp's application is made."""
-    return {"middlewares": [front, security.guard(settings)], "client_max_size": MOST_BODY}
+    limited = limits.Limits((*security.OPEN_PATHS, OWN)).middleware()
+    return {
+        "middlewares": [limited, front, security.guard(settings)],
+        "client_max_size": limits.MAX_BODY_BYTES,
+    }
 
 
 @web.middleware
@@ -67,6 +68,8 @@ def wire(worker: Worker, app: faust.App) -> None:
         worker.settings.worker.tick,
         worker.desk.redaction,
     )
+    made: Any = app.web
+    made._runner = limits.Runner(application(app))  # Faust makes one without limits
     router = application(app).router
     for route in ROUTES:
         router.add_route(route.method, route.path, _handler(api, route))

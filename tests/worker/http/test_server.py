@@ -272,7 +272,7 @@ async def test_the_worker_tells_the_story_of_a_group_with_its_past(serve: Any, t
     assert "\x1b" not in output
     assert "In cooldown for another 10 min" in output
     assert "So far: opened 2." in output
-    assert f"As the worker at {client.make_url('/')} sees it." in output
+    assert f"As the worker at {client.make_url('/')} judged it at " in output
 
 
 async def test_a_group_that_the_named_worker_does_not_know_is_not_looked_for_elsewhere(

@@ -1,0 +1,115 @@
+"""Why a cluster does not talk to us: asked by one plain connection, as clients tell of it late or in words of OpenSSL.
+
+Only what waiting cannot mend is an error here: a certificate that is not believed, TLS to a plaintext port or the other way
+round. A broker that is away is left to the client, which tries again.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import struct
+from collections.abc import Iterator
+from contextlib import closing
+
+from kagent.errors import KafkaError
+from kagent.kafka.clients import ssl_context
+from kagent.settings import Cluster
+
+CONNECT_WITHIN_S = 3.0
+ANSWER_WITHIN_S = 3.0
+EXPIRED, NOT_YET_VALID, OTHER_NAME, OTHER_ADDRESS = 10, 9, 62, 64
+"""``X509_V_ERR_…`` of OpenSSL; any other is an authority that is not known."""
+TLS_ALERT, TLS_HANDSHAKE = 0x15, 0x16
+SPEAKS_TLS = "speaks TLS, and the settings say plaintext: set security.protocol to SSL or SASL_SSL"
+API_VERSIONS = struct.pack(">ihhih6s", 16, 18, 0, 1, 6, b"kagent")
+"""``ApiVersionsRequest`` version 0, the one request that every broker answers before a login."""
+
+
+class Misconfigured(KafkaError):
+    """Something in the settings does not fit the cluster: waiting does not mend it."""
+
+
+class LoginRefused(Misconfigured):
+    """The cluster is there and does not believe the user or the password."""
+
+
+def check(cluster: Cluster) -> None:
+    """Raises Misconfigured with a sentence if no broker of the address speaks as the settings say; silent if any does, or
+    if none can be reached. SettingsError if a file of the settings cannot be used."""
+    context = ssl_context(cluster.security)
+    wrong: list[str] = []
+    for host, port in _addresses(cluster.bootstrap):
+        try:
+            with closing(socket.create_connection((host, port), CONNECT_WITHIN_S)) as connection:
+                connection.settimeout(ANSWER_WITHIN_S)
+                if context is not None:
+                    trouble = _encrypted(connection, context, host)
+                elif _answers(connection) or not _speaks_tls(host, port):
+                    trouble = None
+                else:
+                    trouble = SPEAKS_TLS
+        except OSError:
+            continue
+        if trouble is None:
+            return
+        wrong.append(f"The broker at {host}:{port} {trouble}.")
+    if wrong:
+        raise Misconfigured(wrong[0])
+
+
+def _addresses(bootstrap: str) -> Iterator[tuple[str, int]]:
+    for server in bootstrap.split(","):
+        host, _, port = server.strip().rpartition(":")
+        if host and port.isdigit():
+            yield host.strip("[]"), int(port)
+
+
+def _answers(connection: socket.socket) -> bool:
+    """Whether a broker answers in plaintext."""
+    try:
+        connection.sendall(API_VERSIONS)
+        first = connection.recv(1)
+    except TimeoutError:
+        return True  # slow, perhaps: the client waits longer
+    except ConnectionError:
+        return False
+    return bool(first) and first[0] not in (TLS_ALERT, TLS_HANDSHAKE)
+
+
+def _speaks_tls(host: str, port: int) -> bool:
+    """Whether a handshake comes about; what its certificate says does not matter here, nothing is sent."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        with (
+            closing(socket.create_connection((host, port), CONNECT_WITHIN_S)) as connection,
+            context.wrap_socket(connection),
+        ):
+            return True
+    except OSError:
+        return False
+
+
+def _encrypted(connection: socket.socket, context: ssl.SSLContext, host: str) -> str | None:
+    try:
+        with context.wrap_socket(connection, server_hostname=host):
+            return None
+    except ssl.SSLCertVerificationError as error:
+        return _certificate(error, host)
+    except TimeoutError:
+        return "does not answer a TLS handshake: it probably speaks plaintext, and security.protocol says TLS"
+    except ConnectionError:
+        return "ends the TLS handshake: it probably speaks plaintext, or wants a client certificate (security.cert_file)"
+    except ssl.SSLError as error:
+        if error.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNEXPECTED_EOF_WHILE_READING"):
+            return "does not speak TLS: set security.protocol to PLAINTEXT or SASL_PLAINTEXT, or use its TLS port"
+        return f"refuses the TLS handshake ({error.reason or error}): check security in the settings"
+
+
+def _certificate(error: ssl.SSLCertVerificationError, host: str) -> str:
+    if error.verify_code in (EXPIRED, NOT_YET_VALID):
+        return f"has a certificate that is not valid now ({error.verify_message}): have it renewed"
+    if error.verify_code in (OTHER_NAME, OTHER_ADDRESS):
+        return f"has a certificate for another name than {host}: use a name that is in it"
+    return f"has a certificate of an authority that is not known ({error.verify_message}): set security.ca_file to the authority's PEM"

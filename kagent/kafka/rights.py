@@ -1,0 +1,105 @@
+"""Which of the printed rights the user of a cluster lacks now. Every question here changes nothing on the cluster.
+
+Brokers tell what a user may do with a topic (KIP-430, authorized operations). Of groups only the DESCRIBE is asked that way by
+clients; READ is known by a heartbeat of a member that does not exist: without the right the answer is
+GROUP_AUTHORIZATION_FAILED, with it UNKNOWN_MEMBER_ID (``KafkaApis.handleHeartbeatRequest``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaError as Code
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import NewTopic
+
+from kagent.kafka.acls import Rule
+from kagent.kafka.admin import Admin
+
+EVERY = "*"
+UNKNOWN = None
+IMPLIED_BY = {"describe": {"read", "write", "delete", "alter"}, "describe_configs": {"alter_configs"}}
+"""``AclAuthorizer``: an operation is also allowed by these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """A right that is not there; ``example`` is what it was asked for, where the right is on all names."""
+
+    rule: Rule
+    user: str
+    example: str | None = None
+
+    def __str__(self) -> str:
+        operation, kind = self.rule.operation.upper(), self.rule.resource.replace("_", " ")
+        name = self.rule.name if self.rule.name != EVERY else f"{self.example or 'all'}"
+        many = f" (give it on all {kind}s)" if self.rule.name == EVERY else ""
+        return f"{self.user} lacks {operation} on the {kind} {name}{many}; `kagent acls` prints the command"
+
+
+def lacking(
+    admin: Admin, rules: Iterable[Rule], topics: Collection[str] = (), groups: Collection[str] = ()
+) -> list[Lack]:
+    """Those of these rules that do not hold now. Raises KafkaError if the cluster cannot be asked.
+
+    ``topics`` and ``groups``: examples for the rules on all names, which nothing can be said of without.
+    """
+    wanted = list(rules)
+    user = f"The user {admin.cluster.security.username or 'of the certificate'}"
+    found = [*_topics(admin, wanted, topics), *_groups(admin, wanted, groups), *_transactions(admin, wanted)]
+    return [Lack(rule, user, example) for rule, example in dict(found).items()]
+
+
+def _topics(admin: Admin, rules: list[Rule], examples: Collection[str]) -> Iterator[tuple[Rule, str | None]]:
+    own = [rule for rule in rules if rule.resource == "topic" and rule.name != EVERY]
+    general = [rule for rule in rules if rule.resource == "topic" and rule.name == EVERY]
+    allowed = admin.topic_operations({rule.name for rule in own} | set(examples))
+    for rule in own:
+        operations = allowed.get(rule.name, UNKNOWN)
+        if rule.operation == "create":
+            if operations is UNKNOWN and not may_create(admin, rule.name):
+                yield rule, None
+        elif operations is not UNKNOWN and not _holds(rule.operation, operations):
+            yield rule, None
+    for rule in general:
+        for name in examples:
+            operations = allowed.get(name, UNKNOWN)
+            unseen = not operations and rule.operation != "describe"  # nothing else is told of such a topic
+            if operations is not UNKNOWN and not unseen and not _holds(rule.operation, operations):
+                yield rule, name
+                break
+
+
+def _holds(operation: str, operations: Collection[str]) -> bool:
+    return operation in operations or bool(IMPLIED_BY.get(operation, set()) & set(operations))
+
+
+def may_create(admin: Admin, topic: str) -> bool:
+    """Whether this topic, which does not exist, could be created: asked by a request that creates nothing."""
+    try:
+        admin.create([NewTopic(topic, 1, 1)], validate_only=True)[topic].result(admin.deadline)
+    except KafkaException as error:
+        refused = (Code.TOPIC_AUTHORIZATION_FAILED, Code.CLUSTER_AUTHORIZATION_FAILED)
+        return error.args[0].code() not in refused
+    return True
+
+
+def _groups(admin: Admin, rules: list[Rule], examples: Collection[str]) -> Iterator[tuple[Rule, str | None]]:
+    for rule in rules:
+        if rule.resource != "group":
+            continue
+        if rule.operation == "read" and rule.pattern == "literal" and not admin.may_read(rule.name):
+            yield rule, None
+        if rule.operation == "describe" and rule.name == EVERY:
+            unseen = sorted(set(examples) - set(admin.described(examples))) if examples else []
+            if unseen:
+                yield rule, unseen[0]
+
+
+def _transactions(admin: Admin, rules: list[Rule]) -> Iterator[tuple[Rule, str | None]]:
+    for rule in rules:
+        if rule.resource == "transactional_id" and rule.operation == "write":
+            name = f"{rule.name}rights" if rule.pattern == "prefixed" else rule.name
+            if not admin.may_transact(name):
+                yield rule, None

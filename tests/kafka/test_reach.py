@@ -1,0 +1,156 @@
+"""TLS that does not fit is one sentence, at once and in every command: from real handshakes with certificates made here."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kagent.cli import main
+from kagent.kafka.reach import API_VERSIONS, Misconfigured, check
+from kagent.settings import Cluster
+
+COMMANDS = [
+    "lag",
+    "watch --open",
+    "status",
+    "check",
+    "topics --check",
+    "alert",
+    "pipeline",
+    "mutes",
+    "keys orders",
+]
+
+
+class Certificates:
+    """An authority and certificates by it, made with openssl."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.authority = self._authority("ca")
+        self.other = self._authority("other")
+
+    def _run(self, *arguments: str) -> None:
+        subprocess.run(["openssl", *arguments], check=True, capture_output=True, cwd=self.folder)
+
+    def _authority(self, name: str) -> Path:
+        self._run("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}", "-days", "2",
+                  "-keyout", f"{name}.key", "-out", f"{name}.pem")  # fmt: skip
+        return self.folder / f"{name}.pem"
+
+    def made(self, name: str, *days: str) -> Path:
+        """Certificate and key in one file, for this name or address; ``days``: openssl's options of its validity."""
+        (self.folder / "ext").write_text(f"subjectAltName={name}\n")
+        self._run("req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=broker", "-keyout", "k", "-out", "r")
+        self._run("x509", "-req", "-in", "r", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
+                  "-extfile", "ext", "-out", "c", *(days or ("-days", "2")))  # fmt: skip
+        made = self.folder / f"{name}{''.join(days)}.pem".replace(":", "-")
+        made.write_text((self.folder / "c").read_text() + (self.folder / "k").read_text())
+        return made
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@contextlib.contextmanager
+def listening(certificate: Path | None) -> Iterator[int]:
+    """The port of a server that speaks TLS with this certificate, or reads and closes."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    if certificate:
+        context.load_cert_chain(certificate)
+    listener = socket.create_server(("127.0.0.1", 0))
+    stopped = threading.Event()
+
+    def serve() -> None:
+        while not stopped.is_set():
+            with contextlib.suppress(OSError):
+                connection, _ = listener.accept()
+                with connection:
+                    connection.settimeout(5)
+                    if certificate:
+                        with context.wrap_socket(connection, server_side=True) as encrypted:
+                            encrypted.recv(1)
+                    elif connection.recv(100)[:5] == API_VERSIONS[:5]:
+                        connection.sendall(b"\0\0\0\6\0\0\0\1\0\0")
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        stopped.set()
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", listener.getsockname()[1]), 1).close()
+        thread.join()
+        listener.close()
+
+
+def cluster(port: int, protocol: str, ca: Path | None = None) -> Cluster:
+    security = {"protocol": protocol, **({"ca_file": str(ca)} if ca else {})}
+    return Cluster.model_validate({"bootstrap": f"127.0.0.1:{port}", "security": security})
+
+
+@pytest.mark.parametrize(
+    ("served", "asked", "said"),
+    [
+        (lambda c: c.made("DNS:elsewhere"), lambda p, c: cluster(p, "SSL", c.authority), "for another name than 127.0.0.1"),
+        (lambda c: c.made("IP:127.0.0.1"), lambda p, c: cluster(p, "SSL", c.other), "an authority that is not known"),
+        (lambda c: c.made("IP:127.0.0.1"), lambda p, c: cluster(p, "PLAINTEXT"), "speaks TLS, and the settings say plaintext"),
+        (lambda c: None, lambda p, c: cluster(p, "SSL", c.authority), "speaks? (plaintext|TLS)"),
+    ],
+    ids=["wrong host name", "unknown authority", "plaintext to TLS", "TLS to plaintext"],
+)  # fmt: skip
+def test_what_does_not_fit_is_named(
+    certificates: Certificates,
+    served: Callable[[Certificates], Path | None],
+    asked: Callable[[int, Certificates], Cluster],
+    said: str,
+) -> None:
+    with listening(served(certificates)) as port, pytest.raises(Misconfigured, match=said):
+        check(asked(port, certificates))
+
+
+def test_an_expired_certificate_is_named(certificates: Certificates, tmp_path: Path) -> None:
+    expired = certificates.made("IP:127.0.0.1", "-days", "-1")
+
+    with listening(expired) as port, pytest.raises(Misconfigured, match=r"not valid now .*: have it renewed"):
+        check(cluster(port, "SSL", certificates.authority))
+
+
+def test_what_fits_and_what_is_away_is_no_error(certificates: Certificates) -> None:
+    with listening(certificates.made("IP:127.0.0.1")) as port:
+        check(cluster(port, "SSL", certificates.authority))
+    check(cluster(port, "SSL", certificates.authority))
+    with listening(None) as port:
+        check(cluster(port, "PLAINTEXT"))
+    check(Cluster(bootstrap="no-such-host.invalid:9092"))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_says_it_in_one_sentence(
+    command: str, certificates: Certificates, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with listening(certificates.made("DNS:elsewhere")) as port:
+        settings: dict[str, Any] = {
+            "clusters": {"main": cluster(port, "SSL", certificates.authority).model_dump(mode="json", exclude_none=True)},
+            "alert": {"destinations": {"hook": {"type": "webhook", "url": "http://127.0.0.1:1/"}}},
+        }  # fmt: skip
+        config = tmp_path / "kagent.yaml"
+        config.write_text(yaml.safe_dump(settings))
+
+        with pytest.raises(SystemExit) as left:
+            main(["--config", str(config), *command.split()])
+
+    assert left.value.code == 2
+    assert "for another name than 127.0.0.1: use a name that is in it." in capsys.readouterr().err

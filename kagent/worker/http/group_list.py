@@ -61,7 +61,7 @@ class GroupQuery:
 
 def _number(params: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
     text = params.get(name, str(default))
-    if not text.isascii() or not text.isdigit() or not least <= int(text[:9]) <= most:
+    if not text.isascii() or not text.isdigit() or len(text) > 9 or not least <= int(text) <= most:
         raise InputError(f"{name}: a whole number from {least} to {most} is expected")
     return int(text)
 

@@ -93,13 +93,11 @@ def test_expired_and_forged_recommendations_move_nothing(stage: Any) -> None:
     before, after = skewed(stage)
     first, second = sorted(before)[:2]
     twice = {**after, second: before[first]}
-    unknown = {**after, first: after[first] | {(stage.name, PARTITIONS)}}
     applier = Applier(stage.cluster, stage.cluster, "main", stage.name, Topics())
     forged: list[tuple[str, Any]] = [
         ("expired", lambda: stage.advise(before, after, valid_until=1)),
         ("other_group", lambda: stage.advise(before, after, group="somebody-elses")),
-        ("no_plan", lambda: stage.advise(before, twice)),
-        ("other_counts", lambda: stage.advise(before, unknown)),
+        ("doubled_partition", lambda: stage.advise(before, twice)),
         ("unreadable", lambda: stage.write("kagent-recommendations", b'{"id": "x", "assignment": 7}')),
     ]
     for reason, write in forged:

@@ -22,6 +22,7 @@ import orjson
 from aiokafka.errors import KafkaError as ClientError
 from faust.types import TP
 
+from kagent.apply.auto import MOVED_AT_ONCE_S, AutoApply
 from kagent.client.client import Message, current
 from kagent.contract import admission
 from kagent.contract.admission import Refused
@@ -90,6 +91,8 @@ class Worker:
         self.desk = Desk(
             settings, Rows(self.app, topics.partitions, self.outbox), self.publish, self.ask, self.name
         )
+        self.auto = AutoApply(settings, self.desk.policies)
+        self.desk.applied = self.auto.counts
         self.samplers = {
             name: Sampler(Admin(cluster, deadline=10)) for name, cluster in settings.clusters.items()
         }
@@ -388,6 +391,13 @@ class Worker:
             else:
                 self.desk.refused["mute", error.reason] += 1
 
+    async def apply_plans(self) -> None:
+        """Have the groups of ours whose policy says ``apply: auto`` take their open plans, one after the other."""
+        if not self.ready:
+            return
+        for plan in self.auto.due(list(self.desk.published.values())):
+            await in_thread(self.auto.apply, plan, limit=MOVED_AT_ONCE_S)
+
     async def tell_state(self) -> None:
         """The state message of every cluster, by the worker that owns partition 0."""
         if 0 not in self.owned() or not self.ready:
@@ -538,6 +548,12 @@ def wire(worker: Worker) -> faust.App:
     @app.timer(interval=settings.worker.state_interval, name="state")
     async def state() -> None:
         await worker.tell_state()
+
+    if worker.auto.enabled:
+
+        @app.timer(interval=settings.worker.tick, name="apply")
+        async def apply() -> None:
+            await worker.apply_plans()
 
     @app.task
     async def mutes() -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, get_type_hi
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     ValidationError,
@@ -97,6 +98,8 @@ class Policy:
     """The consumers' auto.offset.reset, where it is known: earliest, latest, none."""
     stateful: bool = False
     """Members keep state by partition: no moves are advised."""
+    apply: str = "off"
+    """auto: the worker has a KIP-848 group take its open plan as `kagent apply` would, once per 15 minutes and three times a day."""
     co_partitioned: bool | None = None
     """Partition p of all topics must stay together; None: only where the client makes it so (Kafka Streams, Faust)."""
     kind: GroupKind | None = None
@@ -140,6 +143,10 @@ LIMITS: dict[str, dict[str, Any]] = {
 CHOICES: dict[str, Any] = {
     "reset_policy": Literal["earliest", "latest", "none"] | None,
     "severity": Mapping[Verdict, Severity],
+    # YAML 1.1 reads a bare `off` as false.
+    "apply": Annotated[
+        Literal["off", "auto"], BeforeValidator(lambda value: "off" if value is False else value)
+    ],
 }
 """Fields of text whose words are few."""
 

@@ -23,6 +23,7 @@ from kagent.settings import GroupSettings
         ({"treshold": 2}, "treshold"),
         ({"threshold": "many"}, "threshold"),
         ({"kind": "spark"}, "kind"),
+        ({"apply": "always"}, "apply"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(values: dict[str, object], word: str) -> None:

@@ -40,14 +40,24 @@ class Attempt:
 
 def judged(attempts: Iterable[Attempt], now: float, asking: Asking) -> May:
     """Whether the group may be moved now. ``attempts``: of this group, oldest first; ``now``: seconds since the epoch."""
-    standing: list[Attempt] = []
-    for attempt in attempts:
-        standing = [] if attempt.what == RESET else [*standing, attempt]
-    if any(attempt.what == LATCHED for attempt in standing):
+    standing = _since_reset(attempts)
+    if latched(standing):
         return May.LATCH
     withdrawn = {attempt.id for attempt in standing if attempt.what == WITHDRAWN}
     claims = [a.at_ms for a in standing if a.what == CLAIM and a.id not in withdrawn]
     return may_ask(claims, now, asking)
+
+
+def latched(attempts: Iterable[Attempt]) -> bool:
+    """Whether nothing is applied to the group any more until somebody resets it."""
+    return any(attempt.what == LATCHED for attempt in _since_reset(attempts))
+
+
+def _since_reset(attempts: Iterable[Attempt]) -> list[Attempt]:
+    standing: list[Attempt] = []
+    for attempt in attempts:
+        standing = [] if attempt.what == RESET else [*standing, attempt]
+    return standing
 
 
 def wanted(topics: Topics) -> Wanted:
@@ -71,6 +81,9 @@ class Attempts:
 
     def claim(self, asking: Asking) -> May:
         """ASK if this process may move the group now; then it counts as moved."""
+        known = self.read()
+        if latched(known) or judged(known, self.clock(), asking) is May.WAIT:
+            return judged(known, self.clock(), asking)  # without a record: the topic is kept for ever
         id_ = uuid.uuid4().hex
         self._write(CLAIM, id_)
         before: list[Attempt] = []
@@ -81,7 +94,7 @@ class Attempts:
         may = judged(before, self.clock(), asking)
         if may is not May.ASK:
             self._write(WITHDRAWN, id_)
-        if may is May.LATCH and judged(before, self.clock(), Asking(0.0, 2**31)) is not May.LATCH:
+        if may is May.LATCH and not latched(before):
             self._write(LATCHED, id_)
         return may
 

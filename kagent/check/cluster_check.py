@@ -181,7 +181,9 @@ class Checkup:
             compacted = (
                 known.compacted if known else "compact" in configs.get(name, {}).get("cleanup.policy", "")
             )
-            self.infos[name] = TopicInfo(topic.partitions, topic.id, compacted, topic.leaders)
+            self.infos[name] = TopicInfo(
+                topic.partitions, topic.id, compacted, topic.leaders, topic.replica_racks
+            )
         keys = [(t.name, p) for t in topics.values() for p in range(t.partitions)]
         asked = self._ms()
         end = self.admin.log_end(keys).found

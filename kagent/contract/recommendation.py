@@ -155,7 +155,8 @@ class Action(Contract):
     )
     durable: bool = Field(False, description="Whether it outlasts the next rebalance.")
     disruption: dict[str, float | None] = Field(
-        default_factory=dict, description="`pause_s` and `partitions` moved."
+        default_factory=dict,
+        description="`pause_s`: for how long a rebalance stops who must stop, learned from the group's own commit gaps; `partitions` moved; `r_score` of a plan: inflow of what moves ÷ one member's capacity.",
     )
 
 

@@ -85,9 +85,13 @@ def _reassigned(state: JudgeState, roster: Roster, held: str, now: int) -> dict[
         for name, known in state.members.items()
         if known.windows or known.gaps
     }
+    changed_at = min(roster.last_change, now) if roster.last_change else now
+    stopping = {n: m.time for n, m in state.members.items() if 0 < m.time < changed_at and m.gaps}
     return {
+        "stopping": {} if first else dict(sorted(stopping.items())[:MOST_NAMES]),
+        "stopped_at": changed_at,
         "assignment": held,
-        "assigned_at": (min(roster.last_change, now) if roster.last_change else now) if first else now,
+        "assigned_at": changed_at if first else now,
         "members": state.members if first else members,
         "standing": state.standing
         if first

@@ -177,6 +177,11 @@ class JudgeState:
     assigned_at: int = 0
     """When who holds what was last seen to change."""
     incident: Incident | None = None
+    stopping: Mapping[str, int] = field(default_factory=dict)
+    """Member → its last commit before who holds what changed at ``stopped_at``, ms, until it commits again."""
+    stopped_at: int = 0
+    pauses_s: tuple[float, ...] = ()
+    """For how long members paused at the latest changes of who holds what: their commit gap beyond the usual one."""
     cooldown_until: int = 0
     empty_since: int = 0
     members_at: int = 0

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kagent.detect import capacity as capacities
-from kagent.detect import evidence, standing
+from kagent.detect import evidence, pauses, standing
 from kagent.detect.inflow import names_of
 from kagent.detect.lateness import GAPS_KEPT
 from kagent.detect.standing import learned
@@ -135,6 +135,7 @@ def advance_windows(
     columns: Columns, state: JudgeState, excluded: Flags, ends: Mapping[str, EndHistory], policy: Policy
 ) -> JudgeState:
     """The state with what each tracked member committed since the last look, and with the capacity windows that closed."""
+    state = pauses.learned(state, dict(zip(columns.units.names, columns.committed_at.tolist(), strict=True)))
     members = dict(state.members)
     for at in tracked(columns, state, excluded, evidence.idle_s(policy)):
         name = columns.units.names[at]

@@ -154,7 +154,8 @@ class Admin:
                 topic = self._or_none(future, UNSEEN_TOPIC)
                 if topic is not None:
                     leaders = tuple(p.leader.id if p.leader else -1 for p in topic.partitions)
-                    found[name] = Topic(name, _printed(topic.topic_id), len(topic.partitions), leaders)
+                    racks = _racks(topic.partitions)
+                    found[name] = Topic(name, _printed(topic.topic_id), len(leaders), leaders, racks)
         return found
 
     def topic_configs(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
@@ -388,6 +389,12 @@ def bisected(ask: Callable[[list[str]], dict[str, T]], names: list[str]) -> dict
 def _chunks(items: list[Any], size: int) -> Iterator[list[Any]]:
     for at in range(0, len(items), size):
         yield items[at : at + size]
+
+
+def _racks(partitions: Sequence[Any]) -> tuple[frozenset[str], ...]:
+    """Racks of each partition's replicas; empty where no broker names its own."""
+    racks = tuple(frozenset(node.rack for node in p.replicas if node.rack) for p in partitions)
+    return racks if any(racks) else ()
 
 
 def _printed(uuid: Any) -> str:

@@ -17,6 +17,8 @@ class Topic:
     id: str
     partitions: int
     leaders: tuple[int, ...] = ()
+    replica_racks: tuple[frozenset[str], ...] = ()
+    """Racks of each partition's replicas; empty where the brokers name none."""
 
 
 @dataclass(frozen=True, slots=True)

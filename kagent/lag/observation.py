@@ -16,12 +16,14 @@ UNKNOWN_CLUSTER = "--bootstrap-server <host:port>"
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
-    """What the cluster says of a topic. ``leaders``: broker id per partition, where known."""
+    """What the cluster says of a topic. ``leaders``: broker id per partition, where known;
+    ``replica_racks``: racks of the replicas per partition, empty where the brokers name none."""
 
     partitions: int
     topic_id: str | None = None
     compacted: bool = False
     leaders: tuple[int, ...] = ()
+    replica_racks: tuple[frozenset[str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,6 +105,11 @@ def _gain(advice: Advice, after: float | None = None) -> dict[str, float | None]
     return {"now": _seconds(now), "after": _seconds(then)}
 
 
+def _disruption(made: Reassignment | None, partitions: int) -> dict[str, float | None]:
+    """What a rebalance costs: for how long it stops who must stop, s, and how many partitions move."""
+    return {"pause_s": made.cost.pause_s if made else None, "partitions": float(partitions)}
+
+
 def _seconds(drain: float | None) -> float | None:
     return round(drain, 1) if drain is not None and np.isfinite(drain) else None
 
@@ -118,13 +123,13 @@ def _wait(advice: Advice) -> Iterator[Action]:
 
 def _follow(advice: Advice) -> Iterator[Action]:
     made = advice.reassignment
-    if made is None or not made.helps or made.gain < advice.model.policy.min_gain:
+    if made is None or not made.helps or made.gain < advice.model.policy.min_gain or not made.earns_back:
         return
     feasible, reason = _can_follow(advice.model)
     if feasible == "no" and advice.kind not in CLIENTS:
         return
     how = f"Let the group follow the plan: {_first_moves(made)} {_carried_out_by(advice, feasible)}".rstrip()
-    disruption = {"partitions": float(made.plan.move_count)}
+    disruption = _disruption(made, made.plan.move_count) | {"r_score": made.cost.r_score}
     yield _action(ActionType.FOLLOW_PLAN, how, feasible, reason, gain=_gain(advice), disruption=disruption)
 
 
@@ -196,7 +201,7 @@ def _switch_to(advice: Advice, option: Alternative) -> Action:
         params={"strategy": option.strategy},
         gain=_gain(advice, option.greatest) if drains else {},
         durable=True,
-        disruption={"partitions": float(option.moves)},
+        disruption=_disruption(advice.reassignment, option.moves),
     )
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from kagent.contract.recommendation import GroupKind
+from kagent.detect import pauses
 from kagent.detect.group_model import GroupModel
 from kagent.detect.units import co_partitioned
 from kagent.lag.membership import NOBODY
@@ -27,17 +29,29 @@ PROMISED_S = 7200.0
 """A drain without a finite upper end within two hours is not promised."""
 
 
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """``pause_s``: for how long a rebalance stops who must stop; ``r_score``: inflow of what moves ÷ one member's capacity (Landau
+    et al., arXiv 2402.06085), None where capacities are unknown; ``drain_s``: the plan's T with that pause, None where
+    it never ends or is unknown."""
+
+    pause_s: float
+    r_score: float | None
+    drain_s: float | None
+
+
 @dataclass(frozen=True, eq=False)
 class Reassignment:
     """A plan over the partitions that count. ``rows``: their places in the group's columns; ``paired``: whether partition numbers
     move, not partitions; ``seconds``: whether work is in seconds; ``promise``: least and most seconds until the last member has
-    caught up, None where that cannot be promised."""
+    caught up, None where that cannot be promised; ``cost``: what the rebalance that carries it out costs."""
 
     plan: Plan
     rows: Longs
     paired: bool
     seconds: bool
     promise: tuple[float, float] | None
+    cost: Cost
 
     @property
     def now(self) -> float:
@@ -64,6 +78,12 @@ class Reassignment:
         if now is not None and after is not None and self.plan.objective == "drain":
             return bool(after.max() < now.max())
         return self.after < self.now
+
+    @property
+    def earns_back(self) -> bool:
+        """Whether the group has caught up sooner than without the rebalance, its pause counted; true where times are unknown."""
+        now, _ = self.drain
+        return now is None or self.cost.drain_s is None or self.cost.drain_s < now
 
     @property
     def gain(self) -> float:
@@ -116,7 +136,36 @@ def reassign(model: GroupModel) -> Reassignment | None:
         )
     )
     promise = promised(model, made, rows) if safe else None
-    return Reassignment(made, rows, co_partitioned(model.policy, model.kind), model.works_in_seconds, promise)
+    return Reassignment(
+        made,
+        rows,
+        co_partitioned(model.policy, model.kind),
+        model.works_in_seconds,
+        promise,
+        cost_of(model, made, rows),
+    )
+
+
+def cost_of(model: GroupModel, made: Plan, rows: Longs) -> Cost:
+    """What the pause of the rebalance costs: inflow goes on, and nobody reads what stands still."""
+    pause_s = pauses.usual_s(model.state)
+    drain_s = _with_pause(model, made, rows, pause_s) if made.drain_after is not None else np.inf
+    r_score = None if made.r_score is None else round(made.r_score, 3)
+    return Cost(round(pause_s, 1), r_score, round(drain_s, 1) if np.isfinite(drain_s) else None)
+
+
+def _with_pause(model: GroupModel, made: Plan, rows: Longs, pause_s: float) -> float:
+    """The plan's T if everybody pauses first; or only what moves, in groups that rebalance incrementally."""
+    backlog, flow, room = _quantities(model, rows, careful=False)
+    if not _incremental(model):
+        return pause_s + _longest(backlog + flow * pause_s, flow, room, made.assigned)
+    moved = made.assigned != made.problem.owner
+    return _longest(backlog + np.where(moved, flow * pause_s, 0.0), flow, room, made.assigned)
+
+
+def _incremental(model: GroupModel) -> bool:
+    protocol = (model.roster.protocol if model.roster else None) or ""
+    return model.kind is GroupKind.CONSUMER or "cooperative" in protocol
 
 
 def problem_of(model: GroupModel, rows: Longs, careful: bool) -> Problem:
@@ -147,7 +196,18 @@ def problem_of(model: GroupModel, rows: Longs, careful: bool) -> Problem:
         pinned=model.excluded[rows] | ~model.lags.known[rows],
         instance=tuple(m.instance_id for m in roster.members),
         rack=tuple(m.rack or "" for m in roster.members) if all(m.rack for m in roster.members) else (),
+        replica_racks=_replica_racks(model, rows),
     )
+
+
+def _replica_racks(model: GroupModel, rows: Longs) -> tuple[frozenset[str], ...]:
+    """Racks of each partition's replicas; none unless members and brokers both say in which they are (KIP-392, KIP-881)."""
+    infos = model.seen.topics
+    racks = {topic: infos[topic].replica_racks for topic in model.lags.topics if topic in infos}
+    if not any(racks.values()):
+        return ()
+    names = (model.lags.name(row) for row in rows.tolist())
+    return tuple(racks[t][p] if p < len(racks.get(t, ())) else frozenset() for t, p in names)
 
 
 def _quantities(model: GroupModel, rows: Longs, careful: bool) -> tuple[Floats, Floats, Floats]:

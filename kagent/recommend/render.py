@@ -110,6 +110,8 @@ def reason(diagnosis: Diagnosis) -> str:
         return f"{sentence}."
     noun = "partition number" if made.paired else "partition"
     count = made.plan.move_count
+    if not made.earns_back:
+        return f"{sentence}; the pause of a rebalance ({made.cost.pause_s:.0f} s) costs more than moving partitions gains."
     may = "may help" if diagnosis.finding.evidence.get("may_not_be_enough") else "would help"
     return f"{sentence}; moving {count} {noun}{'s' if count != 1 else ''} {may}."
 

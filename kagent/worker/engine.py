@@ -93,6 +93,8 @@ class Desk:
     set_aside: dict[str, str] = field(default_factory=dict)
     """Group → why it cannot be judged, until its data changes."""
     counts: Counter[str] = field(default_factory=Counter)
+    applied: Counter[str] = field(default_factory=Counter)
+    """Plans of ``apply: auto`` groups, by what came of them."""
     delays: Delays = field(default_factory=Delays)
     live: LiveView = field(default_factory=LiveView)
     last_tick: float = 0.0

@@ -53,7 +53,13 @@ class Sampler:
     def infos(self) -> dict[str, TopicInfo]:
         """What the judgement wants to know of each topic."""
         return {
-            name: TopicInfo(topic.partitions, topic.id, self.compacted.get(name, False), topic.leaders)
+            name: TopicInfo(
+                topic.partitions,
+                topic.id,
+                self.compacted.get(name, False),
+                topic.leaders,
+                topic.replica_racks,
+            )
             for name, topic in self.topics.items()
         }
 

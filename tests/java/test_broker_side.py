@@ -14,11 +14,14 @@ from click.testing import CliRunner
 
 from kagent.apply.apply_plan import Applier
 from kagent.apply.attempts import Attempts
+from kagent.apply.auto import AutoApply
+from kagent.apply.nudge import nudge
 from kagent.apply.preconditions import CannotApply
 from kagent.cli import root
 from kagent.follow.rejoin_budget import Asking, May
 from kagent.group_key import group_key
-from kagent.settings import Topics
+from kagent.policy import Policies
+from kagent.settings import GroupSettings, Settings, Topics
 
 pytestmark = pytest.mark.kafka
 PARTITIONS = 6
@@ -67,6 +70,45 @@ def test_a_group_takes_its_plan_to_the_letter_keeps_it_and_is_not_moved_twice(st
     assert all(row["after_s"] < 15 for row in report["members"])
     assert stage.settled(3, PARTITIONS) == after
     assert again.exit_code != 0
+
+
+def test_the_worker_has_a_group_whose_policy_says_auto_take_its_plan_once(stage: Any) -> None:
+    before, after = skewed(stage)
+    settings = Settings(clusters={"main": stage.cluster})
+    auto = AutoApply(settings, Policies({}, [GroupSettings(match=stage.name, apply="auto")]))
+    (due,) = auto.due([stage.advise(before, after)])
+    with polling(stage):
+        assert auto.apply(due) == "applied"
+    held = stage.settled(3, PARTITIONS)
+    assert held == after
+    first, second, third = sorted(held)
+    other = {first: held[second], second: held[first], third: held[third]}
+    with polling(stage):
+        again = AutoApply(settings, auto.policies)  # another process: what was done stands on a topic
+        assert again.apply(stage.advise(held, other)) == "wait"
+    assert stage.settled(3, PARTITIONS) == after
+
+
+def test_expired_and_forged_recommendations_move_nothing(stage: Any) -> None:
+    before, after = skewed(stage)
+    first, second = sorted(before)[:2]
+    twice = {**after, second: before[first]}
+    applier = Applier(stage.cluster, stage.cluster, "main", stage.name, Topics())
+    forged: list[tuple[str, Any]] = [
+        ("expired", lambda: stage.advise(before, after, valid_until=1)),
+        ("other_group", lambda: stage.advise(before, after, group="somebody-elses")),
+        ("doubled_partition", lambda: stage.advise(before, twice)),
+        ("unreadable", lambda: stage.write("kagent-recommendations", b'{"id": "x", "assignment": 7}')),
+    ]
+    for reason, write in forged:
+        write()
+        with pytest.raises(CannotApply) as refused:
+            applier.check()
+        assert refused.value.reason == reason
+        with nudge(stage.cluster, stage.name, "kagent-apply-nothing") as member:
+            stage.until(lambda member=member: member.poll(0.2) or stage.poll() or len(stage.targets()) == 4)
+            assert {m: held for m, held in stage.targets().items() if m in before} == before, reason
+    assert stage.settled(3, PARTITIONS) == before
 
 
 def test_a_muted_group_and_one_with_other_counts_are_refused_with_the_reason(stage: Any) -> None:

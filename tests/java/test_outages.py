@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from kagent.apply.nudge import nudge
 from kagent.assignor import JAR
@@ -22,6 +23,11 @@ REFUSED = "cannot be read"
 
 def logged(broker: Broker, text: str, times: int = 1) -> bool:
     return broker.log.read_text(errors="replace").count(text) >= times
+
+
+def delete(bootstrap: str, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.delete_topics([topic])[topic].result(15)
 
 
 def test_a_plan_outlives_the_broker_and_without_kagents_topics_groups_are_uniform(
@@ -63,6 +69,12 @@ def test_a_plan_outlives_the_broker_and_without_kagents_topics_groups_are_unifor
         stage.until(lambda: member.poll(0.2) or stage.poll() or len(stage.targets()) == 4)
         assert {m: held for m, held in stage.targets().items() if m in after} == after
     assert stage.settled(3, PARTITIONS) == after
+
+    delete(stage.bootstrap, Topics().recommendations)
+    stage.until(lambda: logged(broker, REFUSED, 2))
+    with nudge(stage.cluster, stage.name, "kagent-apply-nothing") as member:
+        stage.until(lambda: member.poll(0.2) or stage.poll() or len(stage.targets()) == 4)
+        assert {m: held for m, held in stage.targets().items() if m in after} == after
 
 
 def test_a_wrong_address_keeps_no_broker_from_starting(

@@ -72,6 +72,7 @@ METRICS: Mapping[str, About] = {
         About("kagent_rows_refused_total", "counter", ("table", "reason"), "Rows of the worker's tables that could not be read and were left out."),
         About("kagent_group_set_aside", "gauge", OWN, "1: the group's judgement failed; it is tried again when its data changes. Only groups of which it holds."),
         About("kagent_candidates_dropped_total", "counter", ("reason",), "Findings that were not published, by reason."),
+        About("kagent_plans_applied_total", "counter", ("result",), "Plans of groups with `apply: auto`, by what came of them: applied, or why not (`docs/apply.md`)."),
         About("kagent_series_left_out", "gauge", (), "Series of partitions and members not shown: worker.max_series."),
         About("kagent_groups_left_out", "gauge", (), "Groups not shown here: worker.max_metric_groups."),
         About("kagent_log_end_sample_seconds", "gauge", ("cluster",), "How long the last sample of the log ends took: above worker.sample, lags are older than they should be."),
@@ -154,6 +155,8 @@ class WorkerView:
     sampling: Mapping[str, float] = field(default_factory=dict)
     """Cluster → how long the last sample of its log ends took, in seconds."""
     samples_failed: int = 0
+    applied: Mapping[str, int] = field(default_factory=dict)
+    """Result → plans that were to be applied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +227,8 @@ def collect(view: WorkerView, limits: Limits) -> Iterator[Metric]:
     for name, counted in (("records", view.refused), ("rows", view.refused_rows)):
         for labels, count in sorted(counted.items()):
             families.add(f"kagent_{name}_refused_total", labels, count)
+    for result, count in sorted(view.applied.items()):
+        families.add("kagent_plans_applied_total", [result], count)
     for reason, count in view.dropped.items():
         families.add("kagent_candidates_dropped_total", [reason], count)
     yield from families.made.values()

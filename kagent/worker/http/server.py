@@ -77,6 +77,7 @@ async def view(desk: Desk, ready: bool, only: str | None = None) -> WorkerView:
         track=track,
         states=_states(desk),
         learning_until_ms=_learning_until(desk),
+        applied=dict(desk.applied),
     )
 
 

@@ -61,6 +61,7 @@ def test_every_metric_of_the_table_is_shown_with_its_labels_and_no_other() -> No
         {("main", "learning"): 3},
         {"main": 1_760_000_000_000},
         {"main": 0.5},
+        applied={"applied": 1},
     )
     found = samples(view)
 

@@ -1,0 +1,42 @@
+"""How long a group's members pause when partitions change hands, learned from their own gaps between commits.
+
+A member that was busy before has one gap between commits across the change; what that gap is longer than its usual one is the
+pause: the members' last polls, the coordinator's round trips, what the application does at a revocation, and a slow first poll.
+Eager members all stop; cooperative ones and those of KIP-848 go on, and their gaps say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from statistics import median
+
+from kagent.detect.state import JudgeState
+
+KEPT = 9
+LONGEST_MS = 600_000
+"""Whoever commits later than that did not pause for the rebalance alone."""
+USUAL_S = 10.0
+"""Until one was seen: two heartbeats of KIP-848 (5 s by default), and what groups of fast pollers take with the eager protocol."""
+
+
+def learned(state: JudgeState, committed_at: Mapping[str, int]) -> JudgeState:
+    """The state after a look at when members committed last (ms); the same object where nothing was learned."""
+    if not state.stopping:
+        return state
+    waiting, found = dict(state.stopping), list(state.pauses_s)
+    for name, before in state.stopping.items():
+        after, known = committed_at.get(name), state.members.get(name)
+        if after is None or known is None or not known.gaps or after - before > LONGEST_MS:
+            del waiting[name]
+        elif after > state.stopped_at:
+            del waiting[name]
+            found.append(round(max(0.0, after - before - median(known.gaps)) / 1000, 1))
+    if len(waiting) == len(state.stopping):
+        return state
+    return replace(state, stopping=waiting, pauses_s=tuple(found[-KEPT:]))
+
+
+def usual_s(state: JudgeState) -> float:
+    """The pause of the group's next rebalance, s: the median of those seen, or what is usual elsewhere."""
+    return median(state.pauses_s) if state.pauses_s else USUAL_S

@@ -95,7 +95,9 @@ def test_the_most_watchful_pair_that_would_have_been_kept_is_proposed() -> None:
     (proposal,) = propose(tried, 7 * 86_400_000)
 
     assert proposal.chosen == Tried(1.5, 60.0, 1, 0, 0)
-    assert "threshold 1.5 with 30 s 2 times, 1 of them for lateness that ended by itself" in proposal.sentence()
+    assert (
+        "threshold 1.5 with 30 s 2 times, 1 of them for lateness that ended by itself" in proposal.sentence()
+    )
 
 
 def test_where_no_pair_is_quiet_none_is_proposed() -> None:

@@ -49,10 +49,20 @@ def read(path: Path) -> SettingsFile:
         raise SettingsError(f"The settings file {path} is not UTF-8 text.") from error
     except yaml.YAMLError as error:
         raise SettingsError(_not_yaml(path, error)) from error
+    except (
+        ValueError,
+        TypeError,
+        RecursionError,
+    ) as error:  # of a date that there is not, of a list as a name
+        raise SettingsError(f"The settings file {path} cannot be read as YAML ({_short(error)}).") from error
     if values is None:
         return SettingsFile(path)
     if not isinstance(values, dict):
         raise SettingsError(f"The settings file {path} must hold names and values, such as `clusters:`.")
+    if "*" in text and _loops(values, ()):
+        raise SettingsError(f"The settings file {path} refers to itself: take out the name that leads back.")
+    if odd := [name for name in values if not isinstance(name, str)]:
+        raise SettingsError(f"The settings file {path} has {odd[0]!r} for a name: write a name in letters.")
     lines: dict[Where, int] = {}
     twice = []
     for where, line in _walk(node, ()):
@@ -80,3 +90,15 @@ def _walk(node: yaml.Node | None, where: Where) -> Iterator[tuple[Where, int]]:
         for at, value in enumerate(node.value):
             yield (*where, at), value.start_mark.line + 1
             yield from _walk(value, (*where, at))
+
+
+def _short(error: Exception) -> str:
+    return "nested too deep" if isinstance(error, RecursionError) else str(error)[:200]
+
+
+def _loops(value: Any, above: tuple[int, ...]) -> bool:
+    """Whether an alias leads back to what it stands in."""
+    if not isinstance(value, dict | list):
+        return False
+    inner = value.values() if isinstance(value, dict) else value
+    return id(value) in above or any(_loops(each, (*above, id(value))) for each in inner)

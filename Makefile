@@ -49,8 +49,13 @@ DEBS := $(or $(KAGENT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kagent)/debs
 docs: $(STAMP) ## write the reference pages that are made from the code
 	$(BIN)/python -m kagent.commands.reference
 
+.PHONY: openssl
+openssl:
+	@command -v openssl >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get -qq update && apt-get -qq install -y --no-install-recommends openssl; } || \
+	  { echo 'Install openssl: the tests of TLS make certificates with it.' >&2; exit 1; }
+
 .PHONY: debs
-debs: ## Prometheus and Alertmanager for the tests, into the cache, unless they are installed
+debs: openssl ## Prometheus and Alertmanager for the tests, into the cache, unless they are installed
 	@for tool in prometheus promtool prometheus-alertmanager; do \
 	  command -v $$tool >/dev/null || test -x $(DEBS)/usr/bin/$$tool || missing=yes; done; \
 	test -z "$${missing:-}" || { \

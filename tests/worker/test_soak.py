@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mar
 MINUTES = float(os.environ.get("SOAK_MINUTES", "0"))
 
 
-@pytest.mark.skipif(not MINUTES, reason="run by `make soak`; the short one is in test_recovery.py")
+@pytest.mark.skipif(not MINUTES, reason="run by `make soak`")
 @pytest.mark.timeout(int(MINUTES * 60) + 3600)
 def test_a_soak_loses_doubles_and_forgets_nothing(
     kagent: Callable[..., Any], policy: dict[str, Any], capsys: pytest.CaptureFixture[str]

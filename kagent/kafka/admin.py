@@ -39,6 +39,9 @@ _SILENT.propagate = False
 
 CHUNK = 500
 DEADLINE = 30.0
+RENEW_AFTER = 3
+"""After so many questions in a row that reached no broker the client is made anew. One that outlived a frozen broker was seen to
+call it unreachable for minutes, while new clients were answered."""
 LOGIN_POLL_S = 1.0
 LOGIN_WITHIN_S = 5.0
 RIGHTS = {
@@ -92,11 +95,18 @@ class Admin:
         self.cluster, self.deadline = cluster, deadline
         self._client_errors: list[Any] = []
         self._checked = False
-        config = confluent(
-            cluster,
-            **{"error_cb": self._client_errors.append, "log_level": 0, "reconnect.backoff.max.ms": 1000},
-        )
-        self._client = AdminClient(config)
+        self._unreached = 0
+        self._client = self._made()
+
+    def _made(self) -> AdminClient:
+        own = {"error_cb": self._client_errors.append, "log_level": 0, "reconnect.backoff.max.ms": 1000}
+        return AdminClient(confluent(self.cluster, **own))
+
+    def note(self, reached: bool) -> None:
+        """Count questions that reached no broker; a client that reaches none any more is made anew."""
+        self._unreached = 0 if reached else self._unreached + 1
+        if self._unreached >= RENEW_AFTER:
+            self._client, self._unreached = self._made(), 0
 
     def check(self) -> None:
         """Once: raises Misconfigured, in seconds, for TLS that does not fit or a login that is refused."""
@@ -358,12 +368,19 @@ class _Errors:
         self.admin._client_errors.clear()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        self.admin.note(reached=not _is_unreachable(error))
         if isinstance(error, KafkaException):
             raise _kind(error.args[0].code())(self.admin.sentence(error.args[0], self.doing)) from error
         if isinstance(error, ValueError | TypeError):  # the client's own checks of its arguments
             raise RefusedRequest(f"The client refuses when {self.doing}: {error}.") from error
         if isinstance(error, FutureTimeout):
             raise KafkaError(self.admin.sentence(Code(Code._TIMED_OUT), self.doing)) from error
+
+
+def _is_unreachable(error: BaseException | None) -> bool:
+    if isinstance(error, KafkaException):
+        return error.args[0].code() in UNREACHABLE
+    return isinstance(error, FutureTimeout)
 
 
 def _kind(code: int) -> type[KafkaError]:

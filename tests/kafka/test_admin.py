@@ -1,0 +1,35 @@
+"""The admin client: one that reaches no broker any more is made anew."""
+
+from __future__ import annotations
+
+import pytest
+
+from kagent.embedded.broker import free_port
+from kagent.errors import KafkaError
+from kagent.kafka.admin import RENEW_AFTER, Admin
+from kagent.settings import Cluster
+
+
+def test_a_client_that_reaches_no_broker_time_and_again_is_made_anew() -> None:
+    admin = Admin(Cluster(bootstrap=f"127.0.0.1:{free_port()}"), deadline=0.2)
+    clients = []
+
+    for _ in range(RENEW_AFTER + 1):
+        clients.append(admin._client)
+        with pytest.raises(KafkaError, match="cannot be reached"):
+            admin.cluster_id()
+
+    assert len({id(client) for client in clients[:RENEW_AFTER]}) == 1
+    assert clients[-1] is not clients[0]
+
+
+@pytest.mark.kafka
+def test_an_answer_ends_the_count(broker: str) -> None:
+    admin = Admin(Cluster(bootstrap=broker))
+    first = admin._client
+
+    for _ in range(RENEW_AFTER):
+        admin.note(reached=False)
+        admin.cluster_id()
+
+    assert admin._client is first

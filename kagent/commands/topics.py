@@ -29,7 +29,11 @@ def command(ctx: click.Context, check: bool, form: Format) -> None:
     settings, name, _ = chosen(ctx)
     needed = [*wanted(settings.topics), positions(settings.topics)]
     findings = ensure(Admin(settings.home_cluster(name)), settings.topics, not check, needed)
-    output.print_list(form, COLUMNS, [asdict(finding) for finding in findings], _cells)
+    if form.is_table:  # a line each: the command that mends a topic must not be cut
+        for finding in findings:
+            click.echo(": ".join(filter(None, (finding.topic, finding.state, finding.problem))))
+    else:
+        output.print_list(form, COLUMNS, [asdict(finding) for finding in findings], _cells)
     if any(finding.state == "wrong" for finding in findings):
         ctx.exit(1)
 

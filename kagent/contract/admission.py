@@ -176,6 +176,8 @@ def decode_all(data: bytes) -> Iterator[GroupEvent | Beat | Refused | None]:
     except Refused as error:
         yield error
         return
+    if not parts:
+        yield Refused("wrong_shape", "an array without a message")
     for part in parts:
         yield _decoded(bytes(part))
 

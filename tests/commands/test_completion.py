@@ -28,7 +28,7 @@ def completed(*words: str, broker: str = "127.0.0.1:1") -> list[str]:
         timeout=120,
         check=True,
     )
-    return [line.split(",", 1)[1] for line in answer.stdout.splitlines()]
+    return [line.split(",", 1)[1] for line in answer.stdout.splitlines() if line]
 
 
 def test_commands_and_options_are_completed_without_a_cluster() -> None:

@@ -44,7 +44,7 @@ class Service:
                 [*argv, *more], stdout=out, stderr=out, cwd=self.folder, env=os.environ
             )
 
-    def until(self, said: str, times: int = 1, within: float = 90) -> None:
+    def until(self, said: str, times: int = 1, within: float = 240) -> None:
         """Wait until the log says it so many times."""
         assert self.process is not None
         end = time.monotonic() + within

@@ -309,7 +309,7 @@ def _excluded(columns: Columns, state: JudgeState, policy: Policy) -> Flags:
     if not state.standing:
         return out
     limit = SET_ASIDE_SHARE * policy.hold
-    place = {name: at for at, name in enumerate(inflows.names_of(columns.lags, range(len(columns.lags))))}
+    place = columns.lags.places
     for key, clock in state.standing.items():
         if key in place and max(clock.passed_over_s, clock.idle_s) > limit:
             out[place[key]] = True

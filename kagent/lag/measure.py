@@ -72,6 +72,12 @@ class Lags:
         """Whether it counts as some member's lag."""
         return np.asarray(self.known & ~self.orphaned & (self.owner != NOBODY))
 
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """``<topic>/<partition>``, the key under which a partition is remembered, → its place."""
+        rows = zip(self.topic.tolist(), self.partition.tolist(), strict=True)
+        return {f"{self.topics[topic]}/{partition}": at for at, (topic, partition) in enumerate(rows)}
+
     def name(self, at: int) -> tuple[str, int]:
         """Topic and partition at this place."""
         return self.topics[self.topic[at]], int(self.partition[at])

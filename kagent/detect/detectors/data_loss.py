@@ -34,7 +34,7 @@ READ_FACTOR = 2.0
 def find(model: GroupModel) -> Iterator[Finding]:
     """The partitions that lost records lately."""
     count = np.zeros(len(model.lags), np.int64)
-    place = {key: at for at, key in enumerate(names_of(model.lags, range(len(model.lags))))}
+    place = model.lags.places
     first = model.now
     for key, (time, records) in model.state.lost.items():
         if key in place:
@@ -63,7 +63,7 @@ def learn(model: GroupModel) -> JudgeState:
     rows = np.flatnonzero(behind)[np.argsort((lags.committed - lags.start)[behind], kind="stable")][:MOST]
     trail = dict(zip(names_of(lags, rows.tolist()), lags.committed[rows].tolist(), strict=True))
     lost = {key: (at, n) for key, (at, n) in state.lost.items() if model.now - at < REPORTED_MS}
-    place = {key: at for at, key in enumerate(names_of(lags, range(len(lags))))}
+    place = lags.places
     for key, before in state.trail.items():
         records = _lost(model, place[key], before) if key in place else 0
         if records > model.policy.allowed_lag and records > lost.get(key, (0, 0))[1]:

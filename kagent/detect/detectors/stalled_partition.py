@@ -21,7 +21,6 @@ from kagent.contract.recommendation import ActionType, Verdict
 from kagent.detect.facts import at_stable, few_moves, holders, named
 from kagent.detect.finding import Finding
 from kagent.detect.group_model import GroupModel
-from kagent.detect.inflow import names_of
 from kagent.detect.standing import HABIT_FACTOR, SOLE_FACTOR, habit
 from kagent.detect.state import Standing
 from kagent.lag.measure import Flags
@@ -42,7 +41,7 @@ UNKNOWN_CADENCE_S = 3600.0
 
 def find(model: GroupModel) -> Iterator[Finding]:
     """The partitions that stand beside a member with time for them."""
-    place = {key: at for at, key in enumerate(names_of(model.lags, range(len(model.lags))))}
+    place = model.lags.places
     held_up = at_stable(model)
     stands: list[tuple[float, int, Standing]] = []
     for key, clock in model.state.standing.items():
@@ -89,7 +88,7 @@ def failed_again(model: GroupModel, at: int, clock: Standing) -> bool:
 
 def stands_through(model: GroupModel) -> bool:
     """Whether a partition stands while the group rebalances again and again and the others move: a record may be the cause."""
-    place = {key: at for at, key in enumerate(names_of(model.lags, range(len(model.lags))))}
+    place = model.lags.places
     return any(
         key in place and _crash_loop(model, place[key], clock) for key, clock in model.state.standing.items()
     )

@@ -1,65 +1,40 @@
-"""The demo's assignor: its start, and once a plan lies in the file, the plan. A small model of a following assignor.
+"""The assignor that the demo's badly spread groups bring along: it deals by a fixed list, whatever the load.
 
-Each member tells its place in the group (0, 1, …) in its user data; the leader gives each what the plan or the start has
-for that place, and what neither names to the place with the least.
+``kagent.follow`` stands above it, as above any assignor: it takes the open plan, and asks this one where there is none.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-
-from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
-from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
+from collections.abc import Mapping, Sequence
 
 from kagent.demo.topology import Held
-
-VERSION = 0
-
-
-class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
-    """``place``: of this member; ``start``: what each place begins with; ``plan``: the file that is looked for."""
-
-    name = "kagent-plan"
-
-    def __init__(self, place: int, start: tuple[Held, ...], plan: Path | None) -> None:
-        self.place, self.start, self.plan = place, start, plan
-
-    def metadata(self, topics: Any) -> Any:
-        """What the leader is told of this member."""
-        return ConsumerProtocolMemberMetadata(VERSION, list(topics), str(self.place).encode())
-
-    def on_assignment(self, assignment: Any) -> None:
-        """Nothing to remember."""
-
-    def assign(self, cluster: Any, members: Mapping[str, Any]) -> dict[str, Any]:
-        """Who gets what, by the plan or the start."""
-        # Of two members at one place the one is on its way out; each must be told of something.
-        places = {int(data.user_data or b"0"): member for member, data in members.items()}
-        topics = sorted({topic for data in members.values() for topic in data.subscription})
-        left = {(t, p) for t in topics for p in cluster.partitions_for_topic(t) or ()}
-        given: dict[int, list[tuple[str, int]]] = {place: [] for place in places}
-        for place, held in enumerate(self._wanted()):
-            if place in given:
-                given[place] = [tp for tp in held if tp in left]
-                left -= set(given[place])
-        for tp in sorted(left):
-            given[min(given, key=lambda place: (len(given[place]), place))].append(tp)
-        return {
-            **dict.fromkeys(members, _assignment([])),
-            **{member: _assignment(given[place]) for place, member in places.items()},
-        }
-
-    def _wanted(self) -> tuple[Held, ...]:
-        if self.plan is None or not self.plan.exists():
-            return self.start
-        return tuple(tuple((t, p) for t, p in held) for held in json.loads(self.plan.read_text()))
+from kagent.strategies.plugins.join import Engine, Joined, Pairs
 
 
-def _assignment(held: list[tuple[str, int]]) -> Any:
-    topics: dict[str, list[int]] = {}
-    for topic, partition in held:
-        topics.setdefault(topic, []).append(partition)
-    return ConsumerProtocolMemberAssignment(VERSION, sorted(topics.items()), b"")
+class FixedList(Engine):
+    """``start``: what each place begins with. Member 1 of a group has place 0: clients' ids begin with ``<group>-1``.
+
+    What the list does not name goes to the member with the least; of two members at one place, one is on its way out.
+    """
+
+    def __init__(self, group: str, start: tuple[Held, ...]) -> None:
+        super().__init__("sticky")
+        self.group, self.start = group, start
+
+    def place(self, counts: Mapping[str, int], joined: Sequence[Joined]) -> dict[str, Pairs]:
+        """Everybody's partitions, every member present."""
+        topics = {topic for member in joined for topic in member.topics}
+        left = {(topic, p) for topic in topics for p in range(counts.get(topic, 0))}
+        placed: dict[str, Pairs] = {member.member_id: [] for member in joined}
+        at_place = {place: one.member_id for one in joined if (place := self._place(one)) is not None}
+        for place, member in sorted(at_place.items()):
+            placed[member] = [pair for pair in self.start[place] if pair in left]
+            left -= set(placed[member])
+        for pair in sorted(left):
+            placed[min(at_place.values() or placed, key=lambda m: (len(placed[m]), m))].append(pair)
+        return placed
+
+    def _place(self, one: Joined) -> int | None:
+        """The broker makes a member id of the client id and a UUID."""
+        places = range(len(self.start))
+        return next((p for p in places if one.member_id.startswith(f"{self.group}-{p + 1}-")), None)

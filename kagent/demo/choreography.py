@@ -1,4 +1,4 @@
-"""The demo's choreography: start all, watch, apply the advice for one of two twins, and say what came of it."""
+"""The demo's choreography: start all, watch, have one of each two twins follow its advice, and say what came of it."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from kagent.assignor import JAR, broker_lines
 from kagent.client.client import recommendations
 from kagent.client.incident_text import headline
 from kagent.contract.recommendation import Recommendation
@@ -28,8 +29,8 @@ from kagent.demo import screen
 from kagent.demo.patience import Patience
 from kagent.demo.processes import Processes
 from kagent.demo.scene import Scene, group_lag
-from kagent.demo.topology import GROUPS, LOADS, PIPELINE, POLICY, WORKER, Group
-from kagent.embedded.broker import Broker, free_port
+from kagent.demo.topology import APPLY, FOLLOWER, FOLLOWERS, GROUPS, LOADS, PIPELINE, POLICY, WORKER, Group
+from kagent.embedded.broker import HOST, Broker, free_port
 from kagent.errors import KafkaError, KagentError, SetupError
 from kagent.kafka.admin import Admin
 from kagent.kafka.descriptions import Group as DescribedGroup
@@ -44,8 +45,6 @@ START_LIMIT = 120.0
 """Seconds of a quiet machine without progress after which a step of the start has failed."""
 MOST = 1800.0
 """Seconds after which a step, or the whole, ends even if something still moves."""
-READ_FIRST = 3.0
-"""Seconds between showing the advice and applying it."""
 LOOK_EVERY = 1.5
 PLAIN_EVERY = 10.0
 PLAIN_WIDTH = 120
@@ -65,7 +64,7 @@ class Demo:
 
     async def run(self) -> int:
         """Exit code 0 if all went as it must. Raises KagentError when a step fails."""
-        processes, broker = Processes(self.folder), Broker(self.folder / "broker")
+        processes, broker = Processes(self.folder), self._broker()
         try:
             with self._bars() as step:
                 await step("broker", lambda: asyncio.to_thread(broker.start))
@@ -84,6 +83,12 @@ class Demo:
             await self._hang_up()
             await asyncio.to_thread(processes.stop)
             await asyncio.to_thread(broker.stop)
+
+    def _broker(self) -> Broker:
+        """A broker with kagent's assignor; only groups that name it are assigned by it."""
+        port = free_port()
+        lines = broker_lines(f"{HOST}:{port}", "demo", apply="follow")
+        return Broker(self.folder / "broker", port=port, plugins=(JAR,), extra=lines)
 
     async def _hang_up(self) -> None:
         """Stop listening while there is a broker to say so to; without one the client would try for ever."""
@@ -162,11 +167,8 @@ class Demo:
             "commit": group.commit,
             "client": group.client,
             "start": group.start,
-            "plan": str(self._plan(group.name)) if group.follows else None,
+            "follows": group.follows == FOLLOWER,
         }
-
-    def _plan(self, group: str) -> Path:
-        return self.folder / f"{group}.plan.json"
 
     async def _services(self, processes: Processes) -> None:
         config = str(self.folder / "kagent.yaml")
@@ -216,22 +218,21 @@ class Demo:
 
     async def _watch(self, processes: Processes, cluster: Cluster, listening: asyncio.Task[None]) -> None:
         """Look and show until all was seen or time is up; apply the advice when it comes."""
-        admin, applying = Admin(cluster, deadline=5), None
+        admin = Admin(cluster, deadline=5)
         self.console.print(screen.settings_said(), style="dim")
         terminal = self.console.is_terminal
         last_line = 0.0
-        table = Live(console=self.console, auto_refresh=False, transient=True) if terminal else None
-        with table or nullcontext():
+        panel = Live(console=self.console, auto_refresh=False, transient=True) if terminal else None
+        with panel or nullcontext():
             while self.keep or (self._left > 0 and not self.scene.finished):
                 processes.check()
                 if listening.done():
                     listening.result()
                 await self._look(admin)
                 self._patience.saw(self.scene.reached)
-                if applying is None and self.scene.advice() is not None:
-                    applying = asyncio.create_task(self._apply())
-                if table is not None:
-                    table.update(screen.live(self.scene, max(0.0, self._left)), refresh=True)
+                self._follow(processes)
+                if panel is not None:
+                    panel.update(screen.live(self.scene, max(0.0, self._left)), refresh=True)
                 elif time.monotonic() - last_line > PLAIN_EVERY:
                     last_line = time.monotonic()
                     self.console.print(screen.plain(self.scene))
@@ -249,24 +250,22 @@ class Demo:
     def _left(self) -> float:
         return self._patience.left_s
 
-    async def _apply(self) -> None:
-        """orders-a follows: the plan becomes the file that its assignor looks for."""
-        await asyncio.sleep(READ_FIRST)
-        advice = self.scene.advice()
-        if advice is None or advice.assignment is None:
-            return
-        group = next(g for g in GROUPS if g.follows)
-        places: list[list[tuple[str, int]]] = [[] for _ in range(group.members)]
-        for member, held in advice.assignment.items():
-            place = next(p for p in range(group.members) if member.startswith(f"{group.name}-{p + 1}"))
-            places[place] = list(held)
-        draft = self._plan(group.name).with_suffix(".draft")
-        draft.write_text(json.dumps(places))
-        draft.rename(self._plan(group.name))
-        self.scene.applied_at, self.scene.applied = time.monotonic(), advice
-        self.console.print(
-            f"orders-a follows the advice: {advice.move_count} moves. orders-b does not.", style="bold"
-        )
+    def _follow(self, processes: Processes) -> None:
+        """Groups whose advice has come follow it: by themselves, or because ``kagent apply`` has them do it."""
+        for group in FOLLOWERS:
+            advice = self.scene.advice(group.name)
+            if advice is None or group.name in self.scene.followed:
+                continue
+            self.scene.follow(group.name, time.monotonic())
+            if group.follows == APPLY:
+                config = str(self.folder / "kagent.yaml")
+                processes.run(
+                    f"apply-{group.name}", "-m", "kagent", "--config", config, "apply", group.name, "--yes"
+                )
+            self.console.print(
+                f"{group.name} follows the advice by {group.follows}: {advice.move_count} moves. {group.twin} does not.",
+                style="bold",
+            )
 
     def _end(self) -> int:
         self.console.print(screen.summary(self.scene))

@@ -7,14 +7,17 @@ import logging
 import signal
 import sys
 import time
-from pathlib import Path
+from contextlib import nullcontext
 from typing import Any
 
 import orjson
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
 from aiokafka.errors import KafkaError
 
-from kagent.demo.assignor import PlanAssignor
+from kagent.assignor import NAME
+from kagent.demo.assignor import FixedList
+from kagent.follow import aiokafka_follower
+from kagent.follow.for_aiokafka import AiokafkaFollower
 from kagent.kafka.consumer import stop as stopped
 
 log = logging.getLogger("kagent.demo")
@@ -56,14 +59,10 @@ class Commits(ConsumerRebalanceListener):  # type: ignore[misc]
 
 
 async def run_aiokafka(said: dict[str, Any], stop: asyncio.Event) -> None:
-    """A member with aiokafka; rejoins when the plan's file appears and it is the first of its group."""
-    plan = Path(said["plan"]) if said.get("plan") else None
-    options: dict[str, Any] = {}
-    if said.get("start"):
-        start = tuple(tuple((t, p) for t, p in held) for held in said["start"])
-        options["partition_assignment_strategy"] = [PlanAssignor(said["place"], start, plan)]
-    applied = plan is None or said["place"] != 0
+    """A member with aiokafka; with a fixed list above which ``kagent.follow`` stands, if its group has one."""
     while not stop.is_set():
+        follower = _follower(said)
+        options = {"partition_assignment_strategy": [follower.assignor]} if follower else {}
         consumer = AIOKafkaConsumer(
             bootstrap_servers=said["bootstrap"],
             group_id=said["group"],
@@ -74,26 +73,36 @@ async def run_aiokafka(said: dict[str, Any], stop: asyncio.Event) -> None:
             metadata_max_age_ms=5_000,
             **options,
         )
-        commits = Commits(consumer, said["commit"])
         try:
-            await consumer.start()
-            consumer.subscribe(said["topics"], listener=commits)
-            while not stop.is_set():
-                if not applied and plan is not None and plan.exists():
-                    applied = True
-                    await commits.commit()
-                    consumer.unsubscribe()  # leaving and joining again is how a client asks for a rebalance
-                    consumer.subscribe(said["topics"], listener=commits)
-                for tp, records in (await consumer.getmany(timeout_ms=200, max_records=BATCH)).items():
-                    await asyncio.sleep(said["cost"] * len(records))
-                    commits.done[tp] = records[-1].offset + 1
-                await commits.now_and_then()
-            await commits.commit()
+            async with follower.of(consumer) if follower else nullcontext():
+                await _read(consumer, said, stop)
         except KafkaError as error:
             log.warning("%s; joining anew", error)
             await asyncio.sleep(AGAIN)
         finally:
             await stopped(consumer)
+
+
+def _follower(said: dict[str, Any]) -> AiokafkaFollower | None:
+    """The twin of a group that follows has one too, in a dry run: they differ in nothing else."""
+    if not said.get("start"):
+        return None
+    start = tuple(tuple((t, p) for t, p in held) for held in said["start"])
+    follower = aiokafka_follower(said["bootstrap"], said["group"], "demo", apply=said["follows"])
+    follower.builtin = FixedList(said["group"], start)
+    return follower
+
+
+async def _read(consumer: AIOKafkaConsumer, said: dict[str, Any], stop: asyncio.Event) -> None:
+    commits = Commits(consumer, said["commit"])
+    await consumer.start()
+    consumer.subscribe(said["topics"], listener=commits)
+    while not stop.is_set():
+        for tp, records in (await consumer.getmany(timeout_ms=200, max_records=BATCH)).items():
+            await asyncio.sleep(said["cost"] * len(records))
+            commits.done[tp] = records[-1].offset + 1
+        await commits.now_and_then()
+    await commits.commit()
 
 
 async def run_librdkafka(said: dict[str, Any], stop: asyncio.Event) -> None:
@@ -106,6 +115,7 @@ async def run_librdkafka(said: dict[str, Any], stop: asyncio.Event) -> None:
             "group.id": said["group"],
             "client.id": said["client_id"],
             "group.protocol": "consumer",
+            "group.remote.assignor": NAME,
             "auto.offset.reset": "earliest",
             "auto.commit.interval.ms": int(said["commit"] * 1000),
         }

@@ -23,12 +23,19 @@ class Processes:
 
     folder: Path
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    ending: set[str] = field(default_factory=set)
+    """Those that may end, if they end well."""
     broker: Broker | None = None
     """Watched once it runs; whoever started it ends it."""
 
     def log(self, name: str) -> Path:
         """Where this process's output goes."""
         return self.folder / f"{name}.log"
+
+    def run(self, name: str, *arguments: str) -> None:
+        """Start ``python ARGUMENTS``, which ends by itself: with another exit code than 0, :meth:`check` raises."""
+        self.start(name, *arguments)
+        self.ending.add(name)
 
     def start(self, name: str, *arguments: str, env: Mapping[str, str] | None = None) -> None:
         """Start ``python ARGUMENTS`` as a process group of its own."""
@@ -49,7 +56,7 @@ class Processes:
             raise SetupError(f"the broker ended by itself (log: {self.broker.log}).")
         for name, process in self.running.items():
             code = process.poll()
-            if code is not None:
+            if code is not None and not (code == 0 and name in self.ending):
                 raise SetupError(
                     f"{name} {_ended(code)}{_last_words(self.log(name))} (log: {self.log(name)})."
                 )

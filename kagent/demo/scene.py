@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from kagent.contract.recommendation import Recommendation, State, Status, Verdict
-from kagent.demo.topology import GROUPS, LOADS, Group
+from kagent.contract.recommendation import Recommendation, Resolution, State, Status, Verdict
+from kagent.demo.topology import FOLLOWERS, LOADS, Group
 from kagent.kafka.group_lag import ShownGroup
 
 CAUGHT_UP_SECONDS = 5.0
@@ -53,6 +53,21 @@ def group_lag(shown: ShownGroup) -> GroupLag:
     return GroupLag(tuple(sorted(members, key=lambda m: m.name)), shown.skew)
 
 
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """Advice that a group takes: since when, and what came of it. Times in s of one clock."""
+
+    at: float
+    advice: Recommendation
+    drained_after: float | None = None
+    twin_at_drain: GroupLag | None = None
+
+    @property
+    def spread(self) -> tuple[int, ...]:
+        """How many partitions each member is to hold, by name: seen, it means that the plan is in effect."""
+        return tuple(len(held) for _, held in sorted((self.advice.assignment or {}).items()))
+
+
 @dataclass(slots=True)
 class Scene:
     """The story so far. Times in s of one clock."""
@@ -61,10 +76,7 @@ class Scene:
     said: dict[str, Recommendation] = field(default_factory=dict)
     opened: dict[str, Recommendation] = field(default_factory=dict)
     state: State | None = None
-    applied_at: float | None = None
-    applied: Recommendation | None = None
-    drained_after: float | None = None
-    twin_at_drain: GroupLag | None = None
+    followed: dict[str, Followed] = field(default_factory=dict)
 
     def hear(self, message: Recommendation | State) -> None:
         """A message of the recommendations topic."""
@@ -74,29 +86,29 @@ class Scene:
         self.said[message.group] = message
         self.opened.setdefault(message.group, message)
 
+    def follow(self, group: str, now: float) -> None:
+        """The group takes its advice from now on."""
+        advice = self.advice(group)
+        assert advice is not None
+        self.followed[group] = Followed(now, advice)
+
     def look(self, lags: Mapping[str, GroupLag], now: float) -> None:
         """The cluster's answer."""
         self.lags = dict(lags)
-        follower = next(g for g in GROUPS if g.follows)
-        lag = self.lags.get(follower.name)
-        if self.applied_at is None or self.drained_after is not None or lag is None:
-            return
-        if lag.spread == self._planned and lag.greatest <= CAUGHT_UP_SECONDS:
-            self.drained_after = now - self.applied_at
-            self.twin_at_drain = self.lags.get("orders-b")
+        for group in FOLLOWERS:
+            known, lag = self.followed.get(group.name), self.lags.get(group.name)
+            if known is None or known.drained_after is not None or lag is None:
+                continue
+            if lag.spread == known.spread and lag.greatest <= CAUGHT_UP_SECONDS:
+                twin = self.lags.get(group.twin)
+                self.followed[group.name] = replace(known, drained_after=now - known.at, twin_at_drain=twin)
 
-    @property
-    def _planned(self) -> tuple[int, ...]:
-        """How many partitions each member is to hold, by name: seen, it means that the plan is in effect."""
-        assignment = (self.applied.assignment if self.applied else None) or {}
-        return tuple(len(held) for _, held in sorted(assignment.items()))
-
-    def advice(self) -> Recommendation | None:
-        """The advice for the group that follows, if it says what to move."""
-        said = self.said.get("orders-a")
+    def advice(self, group: str) -> Recommendation | None:
+        """The advice for a group that follows, if it says what to move."""
+        said = self.said.get(group)
         ready = (
             said is not None
-            and said.status is not Status.RESOLVED
+            and said.status in (Status.OPEN, Status.UPDATED)
             and said.verdict is Verdict.REBALANCE
             and said.moves
         )
@@ -104,37 +116,30 @@ class Scene:
 
     @property
     def reached(self) -> tuple[object, ...]:
-        """How far the story has come: what was heard of each group, and whether the plan is in effect and drained."""
+        """How far the story has come: what was heard of each group, and whether the plans are in effect and drained."""
         heard = tuple((name, rec.status, rec.verdict) for name, rec in sorted(self.said.items()))
         spread = tuple((name, lag.spread) for name, lag in sorted(self.lags.items()))
-        return heard, spread, self.applied_at, self.drained_after
+        done = tuple((name, one.at, one.drained_after) for name, one in sorted(self.followed.items()))
+        return heard, spread, done
 
-    @property
-    def resolved(self) -> bool:
-        """Whether the followed incident has been closed."""
-        said = self.said.get("orders-a")
+    def resolved(self, group: str) -> bool:
+        """Whether the incident of a group that follows has been closed."""
+        said = self.said.get(group)
         return said is not None and said.status is Status.RESOLVED
 
     @property
     def finished(self) -> bool:
         """Whether all that is to be seen has been seen."""
-        return self.resolved and self.drained_after is not None and "hot" in self.opened
+        drained = (self.followed[g.name].drained_after for g in FOLLOWERS if g.name in self.followed)
+        all_drained = len(self.followed) == len(FOLLOWERS) and None not in drained
+        return all_drained and all(self.resolved(g.name) for g in FOLLOWERS) and "hot" in self.opened
 
     def failures(self) -> list[str]:
         """What went other than it must, a sentence each."""
-        found = [
-            f"{g.name} is healthy, but an incident opened"
-            for g in GROUPS
-            if _quiet(g) and g.name in self.opened
-        ]
-        if "orders-a" not in self.opened:
-            found.append("no recommendation came for orders-a")
-        elif self.drained_after is None:
-            found.append("orders-a did not drain after it had applied the advice")
-        elif self.twin_at_drain is not None and self.twin_at_drain.greatest <= CAUGHT_UP_SECONDS:
-            found.append("the twin drained as fast without the advice")
-        elif not self.resolved:
-            found.append("the incident of orders-a was not resolved")
+        found = ["healthy is healthy, but an incident opened"] if "healthy" in self.opened else []
+        for group in FOLLOWERS:
+            failure = self._failure(group)
+            found += [failure] if failure else []
         hot = self.said.get("hot")
         if hot is None:
             found.append("nothing was said about the hot partition")
@@ -142,6 +147,17 @@ class Scene:
             found.append(f"the hot partition was called {hot.verdict.value}")
         return found
 
-
-def _quiet(group: Group) -> bool:
-    return group.name in ("healthy", "quiet-848")
+    def _failure(self, group: Group) -> str | None:
+        """What went wrong with a group that follows, the first of it."""
+        name, known, said = group.name, self.followed.get(group.name), self.said.get(group.name)
+        if said is None:
+            return f"no recommendation came for {name}"
+        if known is None or known.drained_after is None:
+            return f"{name} did not drain after it had applied the advice"
+        if known.twin_at_drain is not None and known.twin_at_drain.greatest <= CAUGHT_UP_SECONDS:
+            return f"the twin of {name} drained as fast without the advice"
+        if not self.resolved(name):
+            return f"the incident of {name} was not resolved"
+        if said.resolution is not Resolution.FOLLOWED or said.outcome is None:
+            return f"the incident of {name} was resolved as {said.resolution}, not as followed"
+        return None

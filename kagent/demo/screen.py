@@ -9,9 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from kagent.client.incident_text import headline, number, state_line, story
-from kagent.contract.recommendation import Recommendation, Status
+from kagent.contract.recommendation import ActionType, Recommendation, Status
 from kagent.demo.scene import GroupLag, Scene
-from kagent.demo.topology import GROUPS, PIPELINE, POLICY, WORKER
+from kagent.demo.topology import GROUPS, PIPELINE, POLICY, TWINS, WORKER
 
 BAR = 24
 FULL_SECONDS = 60.0
@@ -99,7 +99,6 @@ def advice(rec: Recommendation) -> Panel:
 def summary(scene: Scene) -> Table:
     """Group, verdict, action, drain predicted and measured, the twin's."""
     table = Table(title="What came of it", title_justify="left")
-    follower = next(g for g in GROUPS if g.follows)
     for column in (
         "group",
         "verdict",
@@ -116,34 +115,33 @@ def summary(scene: Scene) -> Table:
         if rec is not None and group.name == "hot":
             verdict = rec.verdict.value
         action = first.actions[0].type.value if first and first.actions else "–"
-        followed = group.follows and scene.applied_at is not None
-        twin = first is not None and group.start == follower.start
+        followed = scene.followed.get(group.name)
+        twin = first is not None and group.name in TWINS
         done = " (followed)" if followed else " (not followed)" if twin else ""
         table.add_row(
             group.name,
             verdict,
             f"{action}{done}",
-            _seconds(predicted(scene)) if followed else "–",
-            _seconds(scene.drained_after) if followed else "–",
-            _twin(scene) if followed else "–",
+            _seconds(predicted(scene, group.name)) if followed else "–",
+            _seconds(followed.drained_after) if followed else "–",
+            _twin(followed.twin_at_drain) if followed else "–",
         )
     return table
 
 
-def predicted(scene: Scene) -> float | None:
+def predicted(scene: Scene, group: str) -> float | None:
     """The drain in seconds that the advice promised, from the outcome, else from the followed plan's gain."""
-    said = scene.said.get("orders-a")
+    said = scene.said.get(group)
     if said is not None and said.outcome is not None and said.outcome.predicted_drain_s is not None:
         return said.outcome.predicted_drain_s
-    applied = scene.applied
-    gain = applied.actions[0].gain if applied is not None and applied.actions else {}
-    return gain.get("after")
+    followed = scene.followed.get(group)
+    follow = [a for a in (followed.advice.actions if followed else ()) if a.type is ActionType.FOLLOW_PLAN]
+    return follow[0].gain.get("after") if follow else None
 
 
 def _seconds(value: float | None) -> str:
     return "not known" if value is None else f"{value:.0f} s"
 
 
-def _twin(scene: Scene) -> str:
-    twin = scene.twin_at_drain
+def _twin(twin: GroupLag | None) -> str:
     return "–" if twin is None else f"not drained: {twin.greatest:.0f} s behind"

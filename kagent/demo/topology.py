@@ -3,6 +3,9 @@
 All times are seconds; a record's cost is a sleep. ``orders`` has eight partitions, fed equally. A group of four members
 has room for the whole inflow if it is spread evenly (two partitions each), but the member that begins with five of the
 eight gets more than it can do, and falls ever further behind.
+
+``parcels`` has one partition that gets more than the seven others. Kafka's ``uniform`` gives each of two members four,
+whichever they are: who holds the busy one gets more than it can do.
 """
 
 from __future__ import annotations
@@ -10,12 +13,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 Held = tuple[tuple[str, int], ...]
+FOLLOWER, APPLY = "kagent.follow", "kagent apply"
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
     """A group of the demo. ``start``: what each member begins with, by place; None: the client's own assignor decides.
-    ``cost``: seconds a record. ``client``: ``aiokafka`` or ``librdkafka`` (KIP-848 protocol). ``role``: what it is to show."""
+    ``cost``: seconds a record. ``client``: ``aiokafka`` or ``librdkafka`` (KIP-848 protocol). ``role``: what it is to show.
+    ``follows``: what makes it take its plan, FOLLOWER or APPLY; ``twin``: the group that is the same and does not."""
 
     name: str
     topics: tuple[str, ...]
@@ -25,7 +30,8 @@ class Group:
     commit: float = 2.0
     start: tuple[Held, ...] | None = None
     client: str = "aiokafka"
-    follows: bool = False
+    follows: str = ""
+    twin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +52,43 @@ RATE = 20.0
 COST = 0.0125
 """80 records/s a member: five partitions bring 100/s, two bring 40/s."""
 
+PARCELS = (61.0, *(9.0,) * 7)
+"""61 and three times 9 are 88/s; 61 and 9 are 70."""
+
 LOADS = (
     Load("orders", (RATE,) * 8, (200,) * 8),
+    Load("parcels", PARCELS, (100,) * 8),
     Load("clicks", (5.0, 5.0, 5.0, 40.0), ()),
     Load("payments", (90.0, 2.0, 2.0, 2.0), (600, 0, 0, 0)),
 )
 GROUPS = (
-    Group("orders-a", ("orders",), 4, COST, "follows the advice", start=SKEWED, follows=True),
+    Group(
+        "orders-a",
+        ("orders",),
+        4,
+        COST,
+        "follows the advice",
+        start=SKEWED,
+        follows=FOLLOWER,
+        twin="orders-b",
+    ),
     Group("orders-b", ("orders",), 4, COST, "its twin, does not follow", start=SKEWED),
+    Group(
+        "parcels-a",
+        ("parcels",),
+        2,
+        COST,
+        "KIP-848, follows",
+        client="librdkafka",
+        follows=APPLY,
+        twin="parcels-b",
+    ),
+    Group("parcels-b", ("parcels",), 2, COST, "its twin, does not follow", client="librdkafka"),
     Group("healthy", ("clicks",), 2, 0.001, "unequal inflow, caught up, commits every 15 s", commit=15.0),
-    Group("quiet-848", ("clicks",), 2, 0.001, "librdkafka with the KIP-848 protocol", client="librdkafka"),
     Group("hot", ("payments",), 3, 0.0143, "one key holds most: no move can help"),
 )
+FOLLOWERS = tuple(group for group in GROUPS if group.follows)
+TWINS = frozenset(name for group in FOLLOWERS for name in (group.name, group.twin))
 
 POLICY = {
     "settle": 6.0,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from kagent.detect.evidence import Limits
+from kagent.detect.forecast import longest_s
 from kagent.detect.group_model import GroupModel
 from kagent.lag.measure import Longs
 
@@ -82,6 +84,22 @@ class LateMember:
         on_time[self.at] = False
         return np.flatnonzero(on_time).tolist()
 
+    @property
+    def usual_inflow(self) -> float:
+        """What its partitions get now in work/s, the median of five minutes: the measure in which peers are compared. What it
+        was given before, with more partitions or in a burst, is no part of it."""
+        return self.usual_inflow_of(self.at)
+
+    def usual_inflow_of(self, member: int) -> float:
+        """What the partitions of a member get in work/s, the median of five minutes."""
+        model = self.model
+        held = model.counted & (model.owner == member)
+        return float((np.median(model.columns.rates, axis=0) * model.cost)[held].sum())
+
+    def proven_by(self, peer: int) -> float:
+        """How much of this member's work/s a peer that keeps up proves to be possible on one machine, whatever records cost."""
+        return self.gets_as_much(peer) * self.usual_inflow
+
     def gets_as_much(self, peer: int) -> float:
         """The least ratio of a peer's inflow to this member's, over the topics that this member has."""
         model = self.model
@@ -97,11 +115,34 @@ class LateMember:
         return min(ratios, default=0.0)
 
     @cached_property
+    def by_topic(self) -> Mapping[str, LateMember]:
+        """The same member by each topic whose cost alone would explain why it is late and its peers are not.
+
+        Windows in which a member always had the same mix of topics do not tell which of them costs the time. A topic explains
+        it where every member that was busy was busy with it, and this one gets more of it than it can do.
+        """
+        topics = self.model.lags.topics
+        held = {topics[code] for code in np.unique(self.model.lags.topic[self.rows]).tolist()}
+        cases = {t: LateMember(self.model.if_only(t), self.at) for t in sorted(held)} if len(held) > 1 else {}
+        return {t: case for t, case in cases.items() if case._is_explained}
+
+    @property
+    def _is_explained(self) -> bool:
+        done = self.model.capacity.rate.mid[self.model.capacity.measured]
+        return self.measured and bool((done > 0).all()) and self.inflow[1] > self.speed[1]
+
+    @property
+    def longest_s(self) -> float:
+        """A remedy that takes longer is none for this member."""
+        backlog = self.model.member_state(self.at).backlog
+        return longest_s(backlog.late_s if backlog else 0.0)
+
+    @cached_property
     def best(self) -> float:
-        """The least T that any assignment was found to have, s; inf above an hour."""
-        return self.model.best_drain()
+        """The least T that any assignment was found to have, s; inf above ``longest_s``."""
+        return self.model.best_drain(self.longest_s)
 
     @cached_property
     def best_for_optimist(self) -> float:
         """The same at the ends of the intervals that favour it."""
-        return min(self.best, self.model.best_drain(optimist=True))
+        return min(self.best, self.model.best_drain(self.longest_s, optimist=True))

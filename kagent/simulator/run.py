@@ -375,7 +375,7 @@ def _report(scenario: Scenario, seed: int, watcher: Watcher, at: int) -> Report:
     mind, true = watcher.minds[at], watcher.truth
     messages = [m for m in mind.messages if m.group == watcher.groups[at]]
     openings = _openings(messages)
-    first = next((o for o in openings if o.at >= scenario.onset), None)
+    first = next((o for o in openings if o.resolved is None or o.resolved > scenario.onset), None)
     flaps = sum(
         1
         for before, after in pairwise(openings)
@@ -387,7 +387,7 @@ def _report(scenario: Scenario, seed: int, watcher: Watcher, at: int) -> Report:
         seed=seed,
         hours=scenario.hours,
         openings=openings,
-        detected=first.at - scenario.onset if first else None,
+        detected=max(0.0, first.at - scenario.onset) if first else None,
         right=right,
         flaps=flaps,
         drained=true.drained[at],

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from kagent.detect import capacity
 from kagent.detect.evidence import Limits
 from kagent.detect.forecast import longest_s
 from kagent.detect.group_model import GroupModel
@@ -96,23 +97,29 @@ class LateMember:
         held = model.counted & (model.owner == member)
         return float((np.median(model.columns.rates, axis=0) * model.cost)[held].sum())
 
-    def proven_by(self, peer: int) -> float:
-        """How much of this member's work/s a peer that keeps up proves to be possible on one machine, whatever records cost."""
-        return self.gets_as_much(peer) * self.usual_inflow
+    @cached_property
+    def done(self) -> Mapping[str, float]:
+        """Records/s by topic that it did while it was certainly busy."""
+        windows = capacity.kept(self.model.member_state(self.at).windows, self.model.now)
+        return capacity.done_per_s(windows, self.model.now)
 
-    def gets_as_much(self, peer: int) -> float:
-        """The least ratio of a peer's inflow to this member's, over the topics that this member has."""
-        model = self.model
+    def proven_by(self, peer: int) -> float:
+        """How much work/s of this member's mix of topics a peer that keeps up proves to be possible on one machine, whatever
+        records cost: the least ratio of what the peer gets to what this one does, over the topics in which it falls behind most. Of
+        the others the peer must get as much, or it has more time for these."""
+        mine, theirs = self._gets(self.at), self._gets(peer)
+        share = sum(self.done.values()) / max(sum(mine.values()), 1e-9)
+        behind = {t for t, done in self.done.items() if done <= AS_MUCH * share * mine.get(t, 0.0)}
+        if any(theirs.get(t, 0.0) * AS_MUCH < done for t, done in self.done.items() if t not in behind):
+            return 0.0
+        return min((theirs.get(t, 0.0) / self.done[t] for t in behind), default=0.0) * self.speed[1]
+
+    def _gets(self, member: int) -> dict[str, float]:
+        """Records/s by topic that arrive for a member, the median of five minutes."""
+        model, held = self.model, self.model.counted & (self.model.owner == member)
         flow = np.median(model.columns.rates, axis=0)
-        mine = model.counted & (model.owner == self.at)
-        theirs = model.counted & (model.owner == peer)
-        ratios = []
-        for code in np.unique(model.lags.topic[mine]).tolist():
-            topic = model.lags.topic == code
-            arrives = float(flow[mine & topic].sum())
-            if arrives > 0:
-                ratios.append(float(flow[theirs & topic].sum()) / arrives)
-        return min(ratios, default=0.0)
+        topics = np.unique(model.lags.topic[held]).tolist()
+        return {model.lags.topics[t]: float(flow[held & (model.lags.topic == t)].sum()) for t in topics}
 
     @cached_property
     def by_topic(self) -> Mapping[str, LateMember]:

@@ -1,9 +1,9 @@
 """slow_member: a member falls behind with an inflow with which its peers keep up. Restart it; moving is no cure.
 
-A peer that keeps up with at least the share x of what the member gets of *every* topic proves that a machine can do x of its
-inflow, whatever records cost. Holds where such a peer exists whose proof the member's speed falls short of by a tenth, also with
-the speed at its most, and where at least half of the peers that keep up process more than it: one fast machine is no measure.
-A hot member is never slow: its peers get less than it does.
+A peer proves that a machine can do more, whatever records cost, if it keeps up with more of every topic in which the member falls
+behind than the member does while it is busy, and with as much of the others. Holds where the member falls short of such a proof
+by a tenth, also with its speed at its most, and where at least half of the peers that keep up process more than it does: one fast
+machine is no measure. A hot member is never slow: its peers get less than it does.
 Severity: ticket.
 """
 
@@ -51,6 +51,6 @@ def reason(model: GroupModel, finding: Finding) -> str:
     peers = f"{e['peers']} peers keep" if e["peers"] > 1 else "a peer keeps"
     return (
         f"{who} is {span(finding.behind)} behind: it processes {e['does_per_s']:g} records/s of {e['gets_per_s']:g} that arrive, "
-        f"while {peers} up with as many as {e['peers_do_per_s']:g} of the same topics: it works at {e['speed']:.0%} of their "
+        f"while {peers} up with {e['peers_do_per_s']:g} of the same mix: it works at {e['speed']:.0%} of their "
         "speed at most."
     )

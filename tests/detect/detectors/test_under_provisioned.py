@@ -53,7 +53,10 @@ def test_idle_members_beside_one_that_is_saturated_do_not_call_for_more(group: M
 def test_where_one_topic_may_cost_all_the_time_a_move_may_help(group: Make) -> None:
     """One member has three of four partitions of a topic whose cost nobody can tell: it is always busy with the same mix."""
     dear, cheap = {**LATE, "rate": 30}, {**FINE, "rate": 150}
-    topics = {"cheap": [{**LATE, "rate": 150}, cheap, cheap, cheap], "dear": [dear, dear, dear, {**dear, "lag": 0}]}
+    topics = {
+        "cheap": [{**LATE, "rate": 150}, cheap, cheap, cheap],
+        "dear": [dear, dear, dear, {**dear, "lag": 0}],
+    }
     members = {"m0": {"dear": [0, 1, 2], "cheap": [0]}, "m1": {"cheap": [1], "dear": [3]}}
     made = group(topics, members | {"m2": {"cheap": [2]}, "m3": {"cheap": [3]}})
     work = made.at_work({"m0": 80}, ["m0"], "rebalance", topic="cheap", beside={"dear": 72})

@@ -12,10 +12,11 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from kagent.retry import pause_s
+
 MISUSE = 2
 HEALTHY_AFTER = 60.0
 """Seconds after which a process counts as having started well, so that its next back-off begins small again."""
-LONGEST_BACKOFF = 30.0
 STOP_WITHIN = 30.0
 
 
@@ -25,11 +26,6 @@ class Program:
 
     name: str
     argv: Sequence[str]
-
-
-def backoff(failures: int) -> float:
-    """Seconds to wait before start number ``failures + 1``: 1, 2, 4, … at most LONGEST_BACKOFF."""
-    return min(LONGEST_BACKOFF, 2.0 ** max(0, failures - 1))
 
 
 async def supervise(
@@ -73,7 +69,7 @@ async def _keep(
             stop.set()
             return MISUSE
         failures = 1 if asyncio.get_running_loop().time() - began > HEALTHY_AFTER else failures + 1
-        wait = backoff(failures)
+        wait = pause_s(failures)
         say(f"{program.name} | ended with exit code {code}; starting again in {wait:.0f} s")
         await _wait(stop, wait)
     return 0

@@ -83,6 +83,31 @@ def test_the_block_blocks() -> None:
     assert "blocked: aiokafka" in answer.stderr
 
 
+WITH_FAUST = {
+    "event_reader",
+    "faust_app",
+    "http.endpoints",
+    "http.pages",
+    "process",
+    "transport",
+}
+"""Modules of the worker that join the engine to Faust."""
+
+
+def test_the_engine_and_all_pieces_but_the_named_ones_can_be_imported_without_faust() -> None:
+    pieces = {name.removeprefix("kagent.worker.") for name in modules() if name.startswith("kagent.worker.")}
+    assert pieces >= WITH_FAUST
+    names = [f"kagent.worker.{name}" for name in sorted(pieces - WITH_FAUST)]
+    assert {"kagent.worker.engine", "kagent.worker.evaluator", "kagent.worker.fence"} <= set(names)
+
+    program = PROGRAM.format(blocked={"faust", "mode"}, names=names)
+    answer = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
+    )
+
+    assert answer.returncode == 0, answer.stderr[-2000:]
+
+
 ORDER = (
     ("contract",),
     ("offsets",),

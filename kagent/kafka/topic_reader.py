@@ -20,7 +20,7 @@ from aiokafka.errors import KafkaError as ClientError
 from kagent.errors import KafkaError
 from kagent.kafka.aiokafka_internals import partitions_of
 from kagent.kafka.consumer import consumer, start
-from kagent.process_tree import backoff
+from kagent.retry import pause_s
 from kagent.settings import Cluster
 
 log = logging.getLogger("kagent.kafka")
@@ -148,4 +148,4 @@ async def read_forever(
                 raise unreadable(topic, cluster, error) from error
             log.warning("%s cannot be read (%s); trying again", topic, error)
         failures += 1
-        await asyncio.sleep(backoff(failures))
+        await asyncio.sleep(pause_s(failures))

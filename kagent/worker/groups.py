@@ -92,6 +92,11 @@ class Index:
     refused: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(table, reason) → rows that could not be read."""
 
+    @property
+    def group_count(self) -> int:
+        """How many groups all owned partitions have."""
+        return sum(len(entries) for entries in self.partitions.values())
+
     def load(self, owned: Iterable[int]) -> None:
         """Build the entries of these partitions from the tables' rows, and drop all others.
 

@@ -32,7 +32,7 @@ from kagent.kafka.clients import confluent
 from kagent.kafka.reach import Misconfigured
 from kagent.kafka.rights import EVERY, Lack, lacking
 from kagent.kafka.topics import ensure
-from kagent.process_tree import backoff
+from kagent.retry import pause_s
 from kagent.settings import Cluster, Settings, Topics
 from kagent.worker.http import security
 from kagent.worker.status import state_message
@@ -133,7 +133,7 @@ async def granted(settings: Settings, home: Cluster, watched: Iterable[str]) -> 
             failures += 1
             await waiting.say(lacks)
             await _tell(settings, home, watched, lacks)
-            await asyncio.sleep(min(5.0, backoff(failures)))
+            await asyncio.sleep(min(5.0, pause_s(failures)))
 
 
 def _lacks(topics: Topics, home: Cluster) -> list[str]:

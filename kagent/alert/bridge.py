@@ -22,7 +22,7 @@ from kagent.alert.senders import DeliveryFailed, DeliveryRefused, Sender, sender
 from kagent.client.client import Message, parsed
 from kagent.client.incident_text import is_old
 from kagent.contract.recommendation import Recommendation, Resolution, State, Status, is_newer
-from kagent.destination_settings import Alertmanager, Destination, Wants
+from kagent.destination_settings import Alertmanager, AnyDestination, Wants
 from kagent.errors import KafkaError, SettingsError
 from kagent.kafka.topic_reader import Mark, read_forever
 from kagent.settings import Cluster, Settings
@@ -77,7 +77,7 @@ class Delivery:
     def __init__(
         self,
         name: str,
-        about: Destination,
+        about: AnyDestination,
         delivery_log: DeliveryLog,
         delivered: dict[str, Delivered],
         clock: Callable[[], float] = time.time,

@@ -13,7 +13,8 @@ from kagent.contract.admission import Refused, checked
 from kagent.contract.redaction import Redaction
 from kagent.policy import Policies
 from kagent.settings import Settings
-from kagent.worker.groups import Index, Tables
+from kagent.tables.declaration import Tables
+from kagent.worker.groups import Index
 from kagent.worker.http.live_view import LiveView
 from kagent.worker.latency import Delays
 

@@ -23,10 +23,11 @@ from kagent.incident.session import EvaluationSession
 from kagent.lag.observation import Observation
 from kagent.policy import Policies
 from kagent.settings import Settings
+from kagent.tables.declaration import Tables
 from kagent.worker.cluster_logs import ClusterLogs
 from kagent.worker.context import WorkerContext
 from kagent.worker.evaluator import AskCoordinator, GroupEvaluator
-from kagent.worker.groups import Entry, Index, IndexStates, Tables
+from kagent.worker.groups import Entry, Index, IndexStates
 from kagent.worker.http.live_view import LiveView
 from kagent.worker.ingest import Ingest
 from kagent.worker.ingest_progress import Coverage

@@ -10,7 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from kagent.contract.admission import Refused, checked
 from kagent.contract.events import GroupEvent
@@ -21,21 +21,12 @@ from kagent.groups import GroupState, view
 from kagent.lag.commits import TopicCommits
 from kagent.lag.membership import Roster
 from kagent.tables import lag, members, verdicts
+from kagent.tables.declaration import Tables
 from kagent.text import shown
 
 log = logging.getLogger("kagent.worker")
 GONE_AFTER_MS = 25 * 3_600_000
 """A group of which nothing is left is forgotten when no replayed event can bring it back: a little after retention."""
-
-
-class Tables(Protocol):
-    """The Faust tables, or anything that behaves like them."""
-
-    members: MutableMapping[str, Any]
-    lag: MutableMapping[str, Any]
-    verdicts: MutableMapping[str, Any]
-    coverage: MutableMapping[str, Any]
-    ends: MutableMapping[str, Any]
 
 
 @dataclass(slots=True)

@@ -11,21 +11,19 @@ from typing import Any
 
 from kagent.apply.auto import MOVED_AT_ONCE_S, AutoApply
 from kagent.settings import Settings
-from kagent.tables import coverage, ends, lag, members, verdicts
-from kagent.tables.declare import declare
+from kagent.tables.declaration import Tables
+from kagent.tables.declare import declare_all
 from kagent.worker import rights
 from kagent.worker.cluster_samplers import ClusterSamplers
 from kagent.worker.dead_letters import DeadLetters
 from kagent.worker.engine import GroupEngine, in_thread
 from kagent.worker.event_reader import EventReader
 from kagent.worker.faust_app import App, faust_app
-from kagent.worker.groups import Tables
 from kagent.worker.http import server
 from kagent.worker.http.cluster_view import Part, Whole, merge
 from kagent.worker.http.cluster_view import ask as ask_peers
 from kagent.worker.log_end_sampler import Sampler
 from kagent.worker.mute_reader import MuteReader
-from kagent.worker.outbox import Outbox
 from kagent.worker.ownership import Ownership
 from kagent.worker.tick_reader import TickReader
 
@@ -36,17 +34,6 @@ RAW: dict[str, Any] = {
     "key_serializer": "raw",
     "value_serializer": "raw",
 }
-
-
-class Rows:
-    """Faust's tables of rows, written through the outbox."""
-
-    def __init__(self, app: Any, partitions: int, outbox: Outbox) -> None:
-        self.members: Any = declare(app, members.NAME, members.MembersRow, partitions, outbox)
-        self.lag: Any = declare(app, lag.NAME, lag.LagRow, partitions, outbox)
-        self.verdicts: Any = declare(app, verdicts.NAME, verdicts.VerdictRow, partitions, outbox)
-        self.coverage: Any = declare(app, coverage.NAME, coverage.CoverageRow, partitions, outbox)
-        self.ends: Any = declare(app, ends.NAME, ends.EndsRow, partitions, outbox)
 
 
 class Worker:
@@ -68,7 +55,7 @@ class Worker:
         ticks = self.app.topic(topics.ticks, partitions=topics.partitions, **RAW)
         self.ticks = ticks
         self.clusters = ClusterSamplers(settings.clusters)
-        rows = tables if tables is not None else Rows(self.app, topics.partitions, self.outbox)
+        rows = tables if tables is not None else declare_all(self.app, topics.partitions, self.outbox)
         name = f"{socket.gethostname()}:{settings.worker.web_port}"
         engine = GroupEngine.of(settings, rows, self.publish, self.clusters.ask, name, clock)
         self.desk = self.clusters.engine = engine

@@ -19,6 +19,7 @@ from kagent.incident.evaluate import Judgement
 from kagent.incident.explanation import explain, look_at
 from kagent.lag.measure import ages, measure
 from kagent.lag.membership import NOBODY
+from kagent.tables.declaration import ROWS
 from kagent.text import shown
 from kagent.worker.engine import GroupEngine
 from kagent.worker.groups import Entry
@@ -145,7 +146,7 @@ def _group(desk: GroupEngine, partition: int, entry: Entry, now: int) -> GroupSa
 def refused_rows(desk: GroupEngine) -> Counter[tuple[str, str]]:
     """(table, reason) → rows that could not be read, by their bytes or by what they say."""
     found = Counter(desk.index.refused)
-    for name in ("members", "lag", "verdicts", "coverage", "ends"):
+    for name in ROWS:
         table = getattr(desk.tables, name)
         for reason, count in getattr(table, "refused", {}).items():
             found[name, reason] += count

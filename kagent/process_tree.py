@@ -1,6 +1,6 @@
 """One command, one log, clean stop: processes run side by side, each restarted with back-off when it dies.
 
-A process that ends with exit code 2 said what is wrong in a sentence; starting it again would not help, so all stop.
+A process that ends with exit code 2 has reported what is wrong; starting it again would not help, so all stop.
 """
 
 from __future__ import annotations

@@ -185,7 +185,7 @@ def replay(
 ) -> list[Result]:
     """Judge every ``tick`` ms of [start, end] under each policy. Rows before ``start`` are what was known then.
 
-    ``keep_every``: keep what was to be seen at every so many ms; 0: nothing of it.
+    ``keep_every``: interval in ms at which observations are kept; 0: keep none.
     """
     watcher = Watcher(cluster, group)
     results = {name: Result(name) for name in policies}

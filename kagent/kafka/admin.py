@@ -33,14 +33,14 @@ from kagent.settings import Cluster
 log = logging.getLogger("kagent.kafka")
 T = TypeVar("T")
 _SILENT = logging.getLogger("kagent.kafka.silent")
-"""librdkafka prints a refused login or right to stderr however quiet it is told to be, unless a logger takes it."""
+"""librdkafka prints a refused login or right to stderr at any log level, unless a logger takes it."""
 _SILENT.addHandler(logging.NullHandler())
 _SILENT.propagate = False
 
 CHUNK = 500
 DEADLINE = 30.0
 RENEW_AFTER = 3
-"""After so many questions in a row that reached no broker the client is made anew. One that outlived a frozen broker was seen to
+"""After this many requests in a row that reached no broker, a new client is made. One that outlived a frozen broker was seen to
 call it unreachable for minutes, while new clients were answered."""
 LOGIN_POLL_S = 1.0
 LOGIN_WITHIN_S = 5.0
@@ -124,7 +124,7 @@ class Admin:
                 return True
             except KafkaException as error:
                 self._client.poll(0)
-                if error.args[0].code() in LOGIN or any(said.code() in LOGIN for said in self._client_errors):
+                if error.args[0].code() in LOGIN or any(e.code() in LOGIN for e in self._client_errors):
                     raise LoginRefused(self.sentence(error.args[0], "asked for a login")) from error
         return False
 

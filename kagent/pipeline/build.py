@@ -102,10 +102,10 @@ def _events(name: str, group: _Group, target: Target, now_ms: int) -> Iterator[M
         records=sorted(group.records, key=lambda record: record.source_offset),
     )
     key = group_key(target.cluster, name).encode()
-    told = len(group)
+    events = len(group)
     for part in split(event):
-        yield target.events, key, part, told
-        told = 0
+        yield target.events, key, part, events
+        events = 0
 
 
 def _add_commits(

@@ -42,12 +42,12 @@ def kept(
             if once:
                 return
         except (PySparkException, Py4JJavaError) as error:
-            said, hopeless = sentence(error)
-            log.debug("Spark said: %s", error)
+            reason, hopeless = sentence(error)
+            log.debug("Spark's error: %s", error)
             if once or hopeless:
-                raise KafkaError(said) from error
+                raise KafkaError(reason) from error
             failures = 1 if time.monotonic() - began > HEALTHY_AFTER else failures + 1
-            log.warning("The stream stopped: %s Starting again in %.0f s.", said, pause_s(failures))
+            log.warning("The stream stopped: %s Starting again in %.0f s.", reason, pause_s(failures))
             if failed:
                 failed()
             stop.wait(pause_s(failures))

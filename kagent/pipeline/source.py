@@ -48,7 +48,7 @@ class Source:
 
         Raises KafkaError for what waiting cannot mend, or at once when not ``patient``.
         """
-        said = False
+        warned = False
         while not self.stop.is_set():
             self.topic = self.tried(lambda: self.admin.topics([SOURCE]).get(SOURCE))
             if self.topic is not None:
@@ -56,9 +56,9 @@ class Source:
             sentence = f"{SOURCE} does not exist yet (no group has ever committed here) or may not be seen (`kagent acls` prints the rights)"
             if not self.patient:
                 raise KafkaError(f"{sentence}.")
-            if not said:
+            if not warned:
                 log.warning("%s; waiting for it.", sentence)
-                said = True
+                warned = True
             self.stop.wait(2)
         return None
 

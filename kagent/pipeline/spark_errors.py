@@ -31,9 +31,9 @@ def sentence(error: Exception) -> tuple[str, bool]:
     """What is wrong, for a person, and whether trying again is hopeless."""
     text = str(error)
     for table, hopeless in ((HOPELESS, True), (PASSING, False)):
-        for sign, said in table.items():
+        for sign, meaning in table.items():
             if sign in text:
-                return said, hopeless
+                return meaning, hopeless
     lines = (line.strip() for line in text.splitlines())
     return next((line for line in lines if line), type(error).__name__)[:300], False
 

@@ -1,6 +1,6 @@
 """Drive the judgement over a scenario as a worker would: events per trigger, samples, ticks, confirmations.
 
-Many seeds of a scenario run side by side. Who is caught up is told from the columns of all of them at once, by the very
+Many seeds of a scenario run side by side. Whether a group is caught up is read from the columns of all of them at once, by the very
 rule with which the judgement's own cheap look ends; every other group, at every tick, goes through the judgement itself.
 """
 
@@ -108,7 +108,7 @@ class Report:
     behind: float | None = None
     """When a member was a minute behind for the first time after the onset, in truth: seconds after the onset."""
     changed_wrong: bool = False
-    """Whether the first incident was told right first, and then wrong."""
+    """Whether the first incident had the right verdict first, and then a wrong one."""
     predicted: float | None = None
     """Where the first action was carried out: in how many seconds it should be drained; None if nothing was promised."""
     took: float | None = None
@@ -119,7 +119,7 @@ class Report:
 
     @property
     def waited(self) -> float | None:
-        """Seconds from being a minute behind until it was told; 0 where it was told before."""
+        """Seconds from being a minute behind until it was reported; 0 where it was reported before."""
         if self.detected is None or self.behind is None:
             return self.detected
         return max(0.0, self.detected - self.behind)
@@ -140,7 +140,7 @@ class Watcher:
     """The generations that were judged last."""
     truth: truth.Truth
     acts: dict[int, float] = field(default_factory=dict)
-    """When a group carries out what it was told."""
+    """When a group carries out a recommendation."""
     known: dict[tuple[Any, ...], Roster] = field(default_factory=dict)
     looks: int = 0
 

@@ -36,8 +36,10 @@ B5 = "B5: {} claims of partitions that no longer exist were dropped; Kafka's own
 
 def eager(scenario: Scenario) -> Assignment:
     """What ``StickyAssignor`` gives; it knows of owned partitions only what is in the members' user data."""
-    said = [-1 if m.remembered_generation is None else m.remembered_generation for m in scenario.members]
-    placed, notes = _placed(scenario, scenario.remembered, np.array(said, np.int64))
+    claimed_generation = [
+        -1 if m.remembered_generation is None else m.remembered_generation for m in scenario.members
+    ]
+    placed, notes = _placed(scenario, scenario.remembered, np.array(claimed_generation, np.int64))
     return _columns(scenario, placed, notes)
 
 
@@ -49,13 +51,15 @@ def cooperative(scenario: Scenario) -> Assignment:
 
 def generations(scenario: Scenario) -> Ints:
     """What each member says its generation is (the subscription's field, else user data), −1 if nothing."""
-    said = (m.remembered_generation if m.generation is None else m.generation for m in scenario.members)
-    return np.array([-1 if generation is None else generation for generation in said], np.int64)
+    claimed_generation = (
+        m.remembered_generation if m.generation is None else m.generation for m in scenario.members
+    )
+    return np.array([-1 if generation is None else generation for generation in claimed_generation], np.int64)
 
 
-def _placed(scenario: Scenario, rows: Assignment, said: Ints) -> tuple[Placed, tuple[str, ...]]:
+def _placed(scenario: Scenario, rows: Assignment, claimed_generation: Ints) -> tuple[Placed, tuple[str, ...]]:
     field = np.array([-1 if m.generation is None else m.generation for m in scenario.members], np.int64)
-    claims = resolved(scenario, rows, said, field)
+    claims = resolved(scenario, rows, claimed_generation, field)
     racks = _heeded(scenario)
     notes = [B5.format(claims.past_the_end)] if claims.past_the_end else []
     if claims.by_field:

@@ -1,4 +1,4 @@
-"""Asking the coordinator before speaking: the group as it is now, beside what the records said."""
+"""Asking the coordinator before publishing: the group as it is now, compared with what the records say."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kagent.lag.observation import Observation
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The coordinator's word: state (lower case), who holds what by member id, and the stable committed offsets."""
+    """The coordinator's answer: state (lower case), who holds what by member id, and the stable committed offsets."""
 
     state: str
     holders: Mapping[Key, str]
@@ -30,7 +30,7 @@ def ask(admin: Admin, group: str) -> Answer | None:
 
 
 def contradiction(answer: Answer, seen: Observation) -> str | None:
-    """Why the coordinator's word does not bear out what the records say, or None if it does."""
+    """Why the coordinator's answer contradicts the records, or None if it agrees."""
     roster = seen.roster
     if roster is None or not roster.members:
         return "group_changed" if answer.holders else None

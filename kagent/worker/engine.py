@@ -32,7 +32,7 @@ from kagent.worker.http.live_view import LiveView
 from kagent.worker.ingest import Ingest
 from kagent.worker.ingest_progress import Coverage
 from kagent.worker.latency import Delays
-from kagent.worker.mutes import Mutes
+from kagent.worker.mute_state import MuteState
 from kagent.worker.partition_tick import PartitionTick
 from kagent.worker.publisher import Publish, Publisher
 from kagent.worker.restore import adopt
@@ -51,7 +51,7 @@ class GroupEngine:
     states: IndexStates
     logs: ClusterLogs
     coverage_rows: SourceCoverage
-    mutes: Mutes
+    mutes: MuteState
     publisher: Publisher
     evaluator: GroupEvaluator
     ingest: Ingest
@@ -78,7 +78,7 @@ class GroupEngine:
         states = IndexStates(context.index)
         session = EvaluationSession(context.policies, states)
         logs, coverage = ClusterLogs(context), SourceCoverage(context, session.recent)
-        mutes, publisher = Mutes(), Publisher(context, publish)
+        mutes, publisher = MuteState(), Publisher(context, publish)
         evaluator = GroupEvaluator(context, logs, coverage, mutes, session, states, publisher, ask)
         ingest = Ingest(context, logs, coverage, lambda key: evaluator.set_aside.pop(key, None))
         ticks = PartitionTick(context, logs, coverage, evaluator, publisher)

@@ -25,7 +25,7 @@ from kagent.worker.coordinator_check import Answer, contradiction, refreshed
 from kagent.worker.groups import Entry, IndexStates
 from kagent.worker.http.group_columns import glance
 from kagent.worker.learning import is_learning, learned_by_ms
-from kagent.worker.mutes import Mutes
+from kagent.worker.mute_state import MuteState
 from kagent.worker.publisher import Publisher
 from kagent.worker.restore import adopt
 from kagent.worker.source_coverage import SourceCoverage
@@ -47,7 +47,7 @@ class GroupEvaluator:
     context: WorkerContext
     logs: ClusterLogs
     coverage: SourceCoverage
-    mutes: Mutes
+    mutes: MuteState
     session: EvaluationSession
     states: IndexStates
     publisher: Publisher

@@ -41,7 +41,7 @@ class EventReader:
         """One message that Faust hands out. Raises nothing over what is in it."""
         partition = message.partition
         if not self.ownership.built(partition) and not await self.ownership.wait_until_built(partition):
-            return  # whoever owns the partition now reads it again: its offset is not committed here
+            return  # its new owner reads it again: its offset is not committed here
         if self.engine.ingest.arrival.jumped(partition, message.offset):
             await self._catch_up(partition, message.offset)
         await self._apply(message)

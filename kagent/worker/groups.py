@@ -1,7 +1,7 @@
-"""The groups a worker looks after, as live values beside the tables' rows, by partition of the events topic.
+"""The groups that a worker owns, as live values beside the tables' rows, by partition of the events topic.
 
-The in-memory store keeps rows of partitions that were given away, and scanning a table costs the same whoever owns the
-rows; so each partition has an index of its own, built from the rows that name it.
+The in-memory store keeps rows of partitions that were given away, and scanning a table reads the rows of
+all owners; so each partition has an index of its own, built from the rows that name it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kagent.text import shown
 
 log = logging.getLogger("kagent.worker")
 GONE_AFTER_MS = 25 * 3_600_000
-"""A group of which nothing is left is forgotten when no replayed event can bring it back: a little after retention."""
+"""A group without state is forgotten when no replayed event can bring it back: a little after retention."""
 
 
 @dataclass(slots=True)
@@ -173,12 +173,12 @@ class Index:
                 cluster=entry.cluster, group=entry.group, partition=partition, state=row
             )
 
-    def forget(self, partition: int, now: int, said: Container[str] = ()) -> list[str]:
-        """Drop the groups of which nothing is left for long enough, and nothing on the topic (``said``); their keys."""
+    def forget(self, partition: int, now: int, published: Container[str] = ()) -> list[str]:
+        """Remove groups without state for GONE_AFTER_MS and without a ``published`` message; return their keys."""
         gone = [
             e
             for e in self.entries(partition).values()
-            if e.empty and 0 < e.last_event < now - GONE_AFTER_MS and e.key not in said
+            if e.empty and 0 < e.last_event < now - GONE_AFTER_MS and e.key not in published
         ]
         for entry in gone:
             for topic in entry.commits:

@@ -18,7 +18,7 @@ from kagent.lag.observation import TopicInfo
 DESCRIBE_EVERY = 30.0
 CONFIGS_EVERY = 3600.0
 AT_ONCE_FROM = 2000
-"""From so many partitions on a whole leader is asked at once, over connections of its own."""
+"""From this many partitions, all partitions of a leader are asked in one request, over connections of its own."""
 WANTED = Wanted(END), Wanted(START), Wanted(END, committed_only=True)
 """Log ends first: when they were asked and answered counts."""
 

@@ -14,7 +14,7 @@ from kagent.kafka.topic_reader import Mark, read_forever
 from kagent.retry import BACKOFF
 from kagent.settings import Cluster
 from kagent.worker.dead_letters import DeadLetters
-from kagent.worker.mutes import Mutes
+from kagent.worker.mute_state import MuteState
 from kagent.worker.ownership import Ownership
 
 log = logging.getLogger("kagent.app")
@@ -23,7 +23,9 @@ log = logging.getLogger("kagent.app")
 class MuteReader:
     """Keeps ``mutes`` equal to what the topic holds."""
 
-    def __init__(self, mutes: Mutes, ownership: Ownership, dead_letters: DeadLetters, home: Cluster) -> None:
+    def __init__(
+        self, mutes: MuteState, ownership: Ownership, dead_letters: DeadLetters, home: Cluster
+    ) -> None:
         self.mutes, self.ownership, self.dead_letters, self.home = mutes, ownership, dead_letters, home
 
     async def run(self) -> None:

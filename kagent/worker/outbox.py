@@ -94,7 +94,7 @@ class Outbox:
             yield from (pending.rows[table] for pending in waiting.values() if table in pending.rows)
 
     def urgent(self, partition: int) -> bool:
-        """Whether a message waits, or so many events that their flush is due."""
+        """Whether a message waits, or MOST_HELD events: then a flush is due."""
         pending = self._pending.get(partition)
         return pending is not None and bool(pending.messages or len(pending.events) >= MOST_HELD)
 

@@ -1,7 +1,7 @@
 """What one partition's tick found, and the state message that all partitions' summaries add up to.
 
-Every worker sends a summary of each of its partitions to partition 0 of the ticks topic; whoever owns that partition
-tells the world. So one message speaks for all workers, and a worker that fell silent is seen.
+Every worker sends a summary of each of its partitions to partition 0 of the ticks topic; its owner
+publishes the state message. So one message covers all workers, and a worker that stopped reporting is noticed.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def state_message(
 ) -> State:
     """The state of a cluster, from the latest summary of every partition. ``now`` in ms, ``tick`` in seconds.
 
-    A partition that has not been heard of for SILENT_TICKS ticks makes it blind: nobody looks after its groups.
+    A partition without a summary for SILENT_TICKS ticks makes the cluster blind: no worker judges its groups.
     """
     latest = {s.partition: s for s in sorted(summaries, key=lambda s: s.time) if s.cluster == cluster}
     limit = now - max(15_000.0, SILENT_TICKS * tick * 1000)

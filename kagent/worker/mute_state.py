@@ -13,7 +13,7 @@ from kagent.lag.observation import Mute
 
 
 @dataclass(slots=True)
-class Mutes:
+class MuteState:
     """The latest record under each key of the mutes topic, ``<cluster>/<group or pattern>``."""
 
     by_key: dict[str, Mute] = field(default_factory=dict)

@@ -14,6 +14,7 @@ from typing import Any
 from kagent.contract.events import TopicOffsets, TopicTombstones
 from kagent.detect.state import JudgeState
 from kagent.group_key import group_key
+from kagent.groups import GroupView, MemberView
 from kagent.incident.evaluate import Judgement, ignored
 from kagent.incident.explanation import Looked, look_at
 from kagent.incident.session import EvaluationSession
@@ -35,44 +36,6 @@ UNSEEN = (
 )
 """What only the service sees."""
 STATES = {"stable": "Stable", "empty": "Empty", "dead": "Dead", "preparingrebalance": "PreparingRebalance"}
-
-
-@dataclass(frozen=True, slots=True)
-class MemberView:
-    """A member as its coordinator describes it; its subscription is not part of that."""
-
-    member_id: str
-    instance_id: str | None
-    client_id: str
-    host: str
-    assigned: Mapping[str, tuple[int, ...]]
-    rack: str | None = None
-    subscriptions: tuple[str, ...] = ()
-    regex: str | None = None
-    away: bool = False
-    library: str | None = None
-
-    @property
-    def name(self) -> str:
-        """The name that outlives a restart, as the records give it."""
-        host = self.host if self.host.startswith("/") else f"/{self.host}"
-        return self.instance_id or f"{self.client_id}{host}"
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """A group as its coordinator describes it."""
-
-    group: str
-    type: str
-    state: str
-    protocol_type: str | None
-    protocol: str | None
-    members: tuple[MemberView, ...]
-    generation: int | None = None
-    last_change: int = 0
-    stale: bool = False
-    unresolved: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -234,18 +197,32 @@ def _column(found: Mapping[Key, int], topic: Topic) -> list[int]:
     return [found.get((topic.name, p), UNKNOWN) for p in range(topic.partitions)]
 
 
-def view_of(group: Group) -> View:
-    """The coordinator's description in the form of the records' fold."""
-    return View(
+def view_of(group: Group) -> GroupView:
+    """The coordinator's description in the form of the records' fold.
+
+    A description holds neither subscriptions nor, for a classic group, its generation or the time of its last rebalance.
+    """
+    return GroupView(
         group=group.group,
         type="simple" if group.simple and not group.members else group.type,
         state=STATES.get(group.state, group.state.title()),
         protocol_type=None if group.simple else "consumer",
         protocol=group.protocol or None,
+        generation=None,
+        target_epoch=None,
         members=tuple(
-            MemberView(m.member_id, m.instance_id, m.client_id, m.host, _assigned(m.assigned))
+            MemberView(
+                m.member_id,
+                m.instance_id,
+                m.client_id,
+                m.host,
+                rack=None,
+                subscriptions=(),
+                assigned=_assigned(m.assigned),
+            )
             for m in group.members
         ),
+        last_change=0,
     )
 
 

@@ -6,68 +6,16 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from kagent.contract.recommendation import GroupKind
 from kagent.contract.redaction import CLEAR, Redaction
+from kagent.groups import GroupView, MemberView
 
 NOBODY = -1
 Codes = npt.NDArray[np.int32]
-
-
-class MemberLike(Protocol):
-    """What is needed of ``kagent.groups.MemberView``."""
-
-    @property
-    def member_id(self) -> str: ...
-    @property
-    def instance_id(self) -> str | None: ...
-    @property
-    def client_id(self) -> str: ...
-    @property
-    def host(self) -> str: ...
-    @property
-    def rack(self) -> str | None: ...
-    @property
-    def subscriptions(self) -> Sequence[str]: ...
-    @property
-    def regex(self) -> str | None: ...
-    @property
-    def assigned(self) -> Mapping[str, Sequence[int]]: ...
-    @property
-    def away(self) -> bool: ...
-    @property
-    def library(self) -> str | None: ...
-    @property
-    def name(self) -> str: ...
-
-
-class GroupLike(Protocol):
-    """What is needed of ``kagent.groups.GroupView``."""
-
-    @property
-    def group(self) -> str: ...
-    @property
-    def type(self) -> str: ...
-    @property
-    def state(self) -> str: ...
-    @property
-    def protocol_type(self) -> str | None: ...
-    @property
-    def protocol(self) -> str | None: ...
-    @property
-    def generation(self) -> int | None: ...
-    @property
-    def members(self) -> Sequence[MemberLike]: ...
-    @property
-    def last_change(self) -> int: ...
-    @property
-    def stale(self) -> bool: ...
-    @property
-    def unresolved(self) -> Sequence[str]: ...
 
 
 @dataclass(frozen=True)
@@ -81,7 +29,7 @@ class Roster:
     protocol: str | None
     generation: int | None
     last_change: int
-    members: tuple[MemberLike, ...]
+    members: tuple[MemberView, ...]
     names: tuple[str, ...]
     owners: Mapping[str, Codes] = field(default_factory=dict)
     """Topic → for each partition up to the highest held, the code of its holder or NOBODY."""
@@ -91,7 +39,7 @@ class Roster:
     """Member ids as they may be published; ``names`` already are in that form."""
 
     @classmethod
-    def of(cls, view: GroupLike, redaction: Redaction = CLEAR) -> Roster:
+    def of(cls, view: GroupView, redaction: Redaction = CLEAR) -> Roster:
         """The roster of a group's view. Members that are away hold nothing."""
         members = tuple(m for m in view.members if not m.away)
         owners: dict[str, Codes] = {}
@@ -183,7 +131,7 @@ def _placed(known: Codes | None, partitions: Sequence[int], code: int) -> Codes:
     return out
 
 
-def _names(members: Sequence[MemberLike], redaction: Redaction) -> tuple[str, ...]:
+def _names(members: Sequence[MemberView], redaction: Redaction) -> tuple[str, ...]:
     """Names that survive a restart; members that share client id and host are numbered."""
     seen: dict[str, int] = {}
     names = [""] * len(members)

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kagent.contract.recommendation import Recommendation, Status
+from kagent.groups import GroupView, MemberView
 from kagent.lag.commits import GONE
 from kagent.lag.log_ends import PAUSE, EndHistory
 from kagent.lag.membership import Roster
@@ -41,42 +42,6 @@ LIBRARIES = {
     "classic_librdkafka": "librdkafka",
     "classic_python": "python",
 }
-
-
-@dataclass(frozen=True)
-class View:
-    """A group's view as the fold of records would give it."""
-
-    group: str
-    type: str
-    state: str
-    protocol_type: str | None
-    protocol: str | None
-    generation: int | None
-    members: tuple[MemberView, ...]
-    last_change: int
-    stale: bool = False
-    unresolved: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class MemberView:
-    """A member as the fold of records would give it."""
-
-    member_id: str
-    client_id: str
-    host: str
-    subscriptions: tuple[str, ...]
-    assigned: Mapping[str, tuple[int, ...]]
-    instance_id: str | None = None
-    rack: str | None = None
-    regex: str | None = None
-    away: bool = False
-    library: str | None = None
-
-    @property
-    def name(self) -> str:
-        return f"{self.client_id}{self.host}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,16 +190,17 @@ def _roster(world: World, watcher: Watcher, at: int) -> Roster:
     return made
 
 
-def _view(world: World, at: int, group: str) -> View:
+def _view(world: World, at: int, group: str) -> GroupView:
     simple = world.scenario.kind == "simple"
     members = () if simple else tuple(_described(world, at, slot) for slot in world.order[at])
-    return View(
+    return GroupView(
         group=group,
         type="simple" if simple else "consumer" if world.scenario.kind == "consumer" else "classic",
         state="Stable" if world.order[at] else "Empty",
         protocol_type=None if simple else "consumer",
         protocol=_protocol(world.scenario),
         generation=int(world.generation[at]),
+        target_epoch=None,
         members=members,
         last_change=ms(float(world.changed_at[at])),
     )
@@ -252,6 +218,7 @@ def _described(world: World, at: int, slot: int) -> MemberView:
         member_id=world.member_ids[at][slot],
         client_id=f"{world.scenario.name}-{name}",
         host="/10.0.0.1",
+        rack=None,
         subscriptions=rebalancing.subscribed(world, name),
         assigned={topic: tuple(partitions.tolist()) for topic, partitions in held.items() if len(partitions)},
         instance_id=name if world.scenario.clients.static else None,

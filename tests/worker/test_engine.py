@@ -26,19 +26,11 @@ from kagent.errors import KafkaError
 from kagent.incident.correlation import Recent
 from kagent.incident.evaluate import Candidate, judge
 from kagent.settings import Cluster, Settings
+from kagent.testing import FakeClock, RecordingPublisher
 from kagent.worker.engine import GroupEngine
 from kagent.worker.groups import Entry
 
 NOW = 1_700_000_000_000
-
-
-class Clock:
-    """A clock that stands until it is moved."""
-
-    now = NOW / 1000
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def tables() -> Any:
@@ -46,15 +38,15 @@ def tables() -> Any:
 
 
 def desk(rows: Any = None, sent: list[tuple[str, bytes | None]] | None = None) -> GroupEngine:
-    def publish(partition: int, key: str, value: bytes | None, on_delivery: Any) -> None:
-        if sent is not None:
-            sent.append((key, value))
+    publish = RecordingPublisher([] if sent is None else sent)
 
     async def fresh(entry: Entry) -> None:
         return None
 
     settings = Settings(clusters={"main": Cluster(bootstrap="a:1")})
-    made = GroupEngine.of(settings, rows if rows is not None else tables(), publish, fresh, "w:1", Clock())
+    made = GroupEngine.of(
+        settings, rows if rows is not None else tables(), publish, fresh, "w:1", FakeClock()
+    )
     made.load([0], {0: 0})
     return made
 
@@ -388,11 +380,11 @@ async def test_a_group_that_is_gone_is_forgotten_once_its_last_message_is_off_th
         worker.take(0, 2, event(name, [], [TopicTombstones("orders", [1], [9])]))
     await worker.tick(0, NOW)
 
-    clock.now += 2 * 86_400
+    clock.advance(2 * 86_400)
     await worker.tick(0, worker.now)
     assert set(worker.index.entries(0)) == set(worker.looks) == {"main/g"}
 
-    clock.now += 7 * 86_400
+    clock.advance(7 * 86_400)
     await worker.tick(0, worker.now)
     assert sent[-1] == ("main/g", None)
     assert (worker.group_count, worker.looks, worker.published) == (0, {}, {})
@@ -412,9 +404,9 @@ def test_what_is_known_of_groups_that_went_to_another_worker_is_dropped() -> Non
 async def test_the_time_from_a_commit_to_its_judgement_is_measured() -> None:
     worker = desk()
     clock: Any = worker.context.clock
-    clock.now += 2
+    clock.advance(2)
     worker.take(0, 0, event("g", [commit(1, 5, 1)]))  # committed at NOW
-    clock.now += 7
+    clock.advance(7)
     await worker.tick(0, worker.now)
     await worker.tick(0, worker.now + 1)
 
@@ -450,23 +442,23 @@ async def test_after_a_standstill_nothing_is_over_before_log_ends_were_read_agai
 
     again = desk(rows, sent)
     clock: Any = again.clock
-    clock.now += 50
+    clock.advance(50)
 
     async def judged() -> tuple[str | None, int, int]:
         (summary,) = await again.tick(0, again.now)
         return again.looks["main/g"].suppressed_by, summary.judged, summary.blind
 
     for n in range(5):  # commits pass the log end that is remembered; where it is now nobody knows
-        clock.now += 1
+        clock.advance(1)
         beat(again, 2 * n)
         again.take(0, 2 * n + 1, moved(again, 1000 + n, 10 + n))
         assert await judged() == ("unwatched", 0, 1)
-    clock.now += 1
+    clock.advance(1)
     log_end(again, 9000)
     assert await judged() == ("unwatched", 0, 1)  # where it was when the group committed is not known still
     assert len(sent) == 0
 
-    clock.now += 1
+    clock.advance(1)
     again.take(0, 10, moved(again, 1005, 15))
     assert await judged() == (None, 1, 0)
 
@@ -481,7 +473,7 @@ async def test_log_ends_that_can_not_be_read_make_blind_and_say_so() -> None:
     worker.adopt(0, {"main/g": recommendation("g")})
     (before,) = await worker.tick(0, NOW)
 
-    clock.now += 61
+    clock.advance(61)
     beat(worker, 2)
     (summary,) = await worker.tick(0, worker.now)
 
@@ -489,7 +481,7 @@ async def test_log_ends_that_can_not_be_read_make_blind_and_say_so() -> None:
     assert summary.reason == "the log ends of the cluster were last read 61 s ago"
     assert sent == []
 
-    clock.now += 60
+    clock.advance(60)
     beat(worker, 3)
     await worker.tick(0, worker.now)
     last = from_bytes(sent[-1][1] or b"")

@@ -50,12 +50,14 @@ RIGHTS = {
     Code.CLUSTER_AUTHORIZATION_FAILED: "DESCRIBE on the cluster (`kagent acls` prints what is needed)",
 }
 UNREACHABLE = {
+    # Codes with an underscore are librdkafka's own; the others come from a broker.
     Code._ALL_BROKERS_DOWN,
     Code._TRANSPORT,
     Code._TIMED_OUT,
     Code._RESOLVE,
     Code.REQUEST_TIMED_OUT,
 }
+# Kafka marks these as retriable: https://kafka.apache.org/protocol.html#protocol_error_codes
 TRANSIENT = {
     Code.NOT_COORDINATOR,
     Code.COORDINATOR_LOAD_IN_PROGRESS,
@@ -99,6 +101,8 @@ class Admin:
         self._client = self._made()
 
     def _made(self) -> AdminClient:
+        # By default librdkafka waits up to 10 s between connection attempts, longer than most deadlines here:
+        # https://github.com/confluentinc/librdkafka/blob/master/CONFIGURATION.md
         own = {"error_cb": self._client_errors.append, "log_level": 0, "reconnect.backoff.max.ms": 1000}
         return AdminClient(confluent(self.cluster, **own))
 
@@ -159,6 +163,7 @@ class Admin:
     def _described(self, names: list[str]) -> dict[str, Topic]:
         found: dict[str, Topic] = {}
         with self._errors("asked to describe topics"):
+            # One request for all names; each name has a future, so that a missing topic fails alone.
             futures = self._client.describe_topics(TopicCollection(names), request_timeout=self.deadline)
             for name, future in futures.items():
                 topic = self._or_none(future, UNSEEN_TOPIC)
@@ -228,6 +233,7 @@ class Admin:
 
     def may_transact(self, transactional_id: str) -> bool:
         """Whether our user may write under this transactional id. It is initialised: a producer that uses it is fenced off."""
+        # No request asks for this right; InitProducerId is the first one that needs WRITE on the id (KIP-98).
         quiet = {"log_level": 0, "logger": _SILENT, "transactional.id": transactional_id}
         producer = Producer(confluent(self.cluster, **quiet))
         try:
@@ -296,6 +302,7 @@ class Admin:
 
     @patiently
     def _offsets(self, keys: Iterable[Key], spec: Any, committed_only: bool) -> Offsets:
+        # With READ_COMMITTED, ListOffsets returns the last stable offset as the end (KIP-98).
         level = IsolationLevel.READ_COMMITTED if committed_only else IsolationLevel.READ_UNCOMMITTED
         found: dict[Key, int] = {}
         failed: dict[Key, str] = {}

@@ -19,6 +19,7 @@ VISIBLE_WITHIN = 10.0
 JUDGED = ("cleanup.policy", "retention.ms", "max.message.bytes")
 READ_BY_OTHERS = ("compression.type",)
 """Judged too on the topics that subscribers of any language read: not every client knows zstd (kafkajs does not)."""
+# A row or an event of a group with many partitions passes the broker default of 1 MB.
 LARGE = str(8 * 1024 * 1024)
 
 
@@ -62,6 +63,7 @@ def wanted(topics: Topics) -> list[Wanted]:
         "compression.type": "zstd",
         "max.message.bytes": LARGE,
     }
+    # Dead letters are for a person who looks within days, ticks for a worker that looks within seconds.
     letters = {"cleanup.policy": "delete", "retention.ms": str(7 * 24 * HOUR), "compression.type": "zstd"}
     ticks = {"cleanup.policy": "delete", "retention.ms": str(HOUR), "compression.type": "zstd"}
     return [
@@ -142,6 +144,7 @@ def _judged(topic: Wanted, partitions: int, config: Mapping[str, str]) -> TopicC
         problem = f"has {partitions} partitions, the settings say {topic.partitions}: change topics.partitions or re-create it"
         return TopicCheck(topic.name, "wrong", problem)
     judged = JUDGED + (READ_BY_OTHERS if topic.config.get("compression.type") == "gzip" else ())
+    # Settings that change only speed or size are not judged: an administrator may have reasons for theirs.
     wrong = [name for name in judged if name in topic.config and not _holds(name, topic.config, config)]
     if not wrong:
         return TopicCheck(topic.name, "ok")

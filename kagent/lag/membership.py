@@ -41,6 +41,7 @@ class Roster:
     @classmethod
     def of(cls, view: GroupView, redaction: Redaction = CLEAR) -> Roster:
         """The roster of a group's view. Members that are away hold nothing."""
+        # A static member that is away keeps its assignment for its session timeout (KIP-345), but reads nothing.
         members = tuple(m for m in view.members if not m.away)
         owners: dict[str, Codes] = {}
         for code, member in enumerate(members):
@@ -110,6 +111,7 @@ class Roster:
     def holder(self, topic: str, partitions: npt.NDArray[np.int64]) -> Codes:
         """The codes of those who hold these partitions."""
         held = self.owners.get(topic)
+        # A topic that some member subscribes to and none holds yet.
         if held is None:
             return np.full(len(partitions), NOBODY, np.int32)
         return np.where(partitions < len(held), held[np.minimum(partitions, len(held) - 1)], NOBODY).astype(
@@ -135,6 +137,7 @@ def _names(members: Sequence[MemberView], redaction: Redaction) -> tuple[str, ..
     """Names that survive a restart; members that share client id and host are numbered."""
     seen: dict[str, int] = {}
     names = [""] * len(members)
+    # By member id, so that the numbers of members with one name stay the same between two looks.
     for at in sorted(range(len(members)), key=lambda i: members[i].member_id):
         name = redaction.name(members[at])
         seen[name] = seen.get(name, 0) + 1
@@ -154,6 +157,7 @@ def kind_of(roster: Roster | None, group: str, configured: GroupKind | None = No
         return GroupKind.CONNECT
     if roster.type == "consumer":
         return GroupKind.CONSUMER
+    # Streams' assignor calls itself so: StreamsPartitionAssignor.name().
     if roster.protocol == "stream":
         return GroupKind.STREAMS
     if roster.protocol == "faust":
@@ -162,6 +166,8 @@ def kind_of(roster: Roster | None, group: str, configured: GroupKind | None = No
 
 
 def _connect_sink(roster: Roster, group: str) -> bool:
+    # Connect names the group of a sink after the connector, its consumers likewise:
+    # https://kafka.apache.org/documentation/#connect_user
     return group.startswith("connect-") and any(
         m.client_id.startswith("connector-consumer-") for m in roster.members
     )

@@ -44,6 +44,7 @@ class Place:
         """
         mark = self._text(NAME)
         if mark is None:
+            # Spark writes ``metadata`` first: a folder with it and without our mark is another query's.
             if self._text("metadata") is not None:
                 raise SettingsError(
                     f"The checkpoint {self.folder} is not kagent's: give it a folder of its own."

@@ -51,6 +51,7 @@ def kept(
             if failed:
                 failed()
             stop.wait(pause_s(failures))
+        # Not a Java exception but a broken gateway: the JVM is gone, and its sessions with it.
         except Py4JError as error:
             raise SparkDied("Spark's JVM has ended") from error
 

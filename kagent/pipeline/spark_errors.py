@@ -31,6 +31,7 @@ def sentence(error: Exception) -> tuple[str, bool]:
     """What is wrong, for a person, and whether trying again is hopeless."""
     text = str(error)
     for table, hopeless in ((HOPELESS, True), (PASSING, False)):
+        # By the class names in the text: across py4j a Java cause arrives only as its stack trace.
         for sign, meaning in table.items():
             if sign in text:
                 return meaning, hopeless

@@ -45,6 +45,7 @@ def read_stream(spark: SparkSession, security: Mapping[str, str], own: str, max_
     """The live topic, from its beginning or from the checkpoint. ``own``: what kagent's group names begin with."""
     options = {
         **source_options(security, own),
+        # Only for a new checkpoint: Spark continues an existing one from its own offsets.
         "startingOffsets": "earliest",
         "maxOffsetsPerTrigger": str(max_offsets),
     }

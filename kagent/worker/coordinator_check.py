@@ -34,6 +34,7 @@ def contradiction(answer: Answer, seen: Observation) -> str | None:
     roster = seen.roster
     if roster is None or not roster.members:
         return "group_changed" if answer.holders else None
+    # While it rebalances, the assignment that the finding rests on is about to change.
     if answer.state != "stable":
         return "not_stable"
     known = {
@@ -55,6 +56,7 @@ def _moved(row: TopicCommits, committed: Mapping[Key, int], now: int) -> TopicCo
     offsets, times, moved = list(row.committed), list(row.time), list(row.moved)
     for at, partition in enumerate(row.partition):
         fresh = committed.get((row.topic, partition), GONE)
+        # Only forward: a commit that went back since is judged when its record comes.
         if fresh != GONE and fresh > offsets[at]:
             offsets[at], times[at], moved[at] = fresh, now, now
     return replace(row, committed=offsets, time=times, moved=moved)

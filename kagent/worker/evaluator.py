@@ -126,6 +126,7 @@ class GroupEvaluator:
             if entry.judged is None:
                 raise
             remembered, message = entry.judged, self.publisher.latest.get(entry.key)
+            # The incident stays open under its id; only habits and baselines are lost.
             entry.judged = adopt(None, message) if message else None
             try:
                 found = self.session.judge(seen)

@@ -139,6 +139,7 @@ class Index:
         except Refused as error:
             self._commit(partition, entry, event)
             raise Refused("membership", f"a membership record cannot be applied: {error}") from error
+        # The row also names the partition: a group without membership records needs it to be found at the next start.
         if state is not entry.state or key not in self.tables.members:
             entry.state, entry._roster = state, roster
             if state is not None:

@@ -64,6 +64,7 @@ class Ownership:
                 return
             began = self.recoveries
             committed = await in_thread(self.committed)
+            # Read again at every load: the previous owner may have published since.
             published = await current(self.home, self.engine.settings.topics.recommendations)
             if began != self.recoveries or owned != self.owned():
                 return  # a rebalance happened meanwhile: the next owner builds it

@@ -35,6 +35,7 @@ class PartitionTick:
         summaries = {c: self._status(partition, c) for c in self.coverage.clusters(partition)}
         counts: Counts = Counter()
         candidates: list[tuple[Entry, Candidate]] = []
+        # A copy: while a confirmation awaits, an event may add a group.
         for entry in list(self.context.index.entries(partition).values()):
             candidate = self.evaluator.judge(partition, entry, at, counts)
             if candidate is not None:

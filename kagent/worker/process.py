@@ -145,4 +145,5 @@ class Worker:
         for cluster in self.settings.clusters:
             state = self.rights.state(cluster, self.desk.state(cluster))
             self.publish(0, cluster, state.model_dump_json(by_alias=True).encode())
+        # At once: monitors for a missing heartbeat compare the time in this message.
         await self.outbox.flush(0)

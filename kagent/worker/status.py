@@ -58,6 +58,7 @@ def state_message(
     A partition without a summary for SILENT_TICKS ticks makes the cluster blind: no worker judges its groups.
     """
     latest = {s.partition: s for s in sorted(summaries, key=lambda s: s.time) if s.cluster == cluster}
+    # At least 15 s: one long garbage collection must not make a cluster blind.
     limit = now - max(15_000.0, SILENT_TICKS * tick * 1000)
     heard = {p: s for p, s in latest.items() if s.time >= limit}
     silent = sorted(set(range(partitions)) - set(heard))
@@ -76,6 +77,7 @@ def state_message(
             (s.oldest_progress for s in heard.values() if s.oldest_progress is not None), default=None
         ),
         judged=sum(s.judged for s in heard.values()),
+        # Groups of partitions without a worker count as blind: nobody judges them.
         blind=sum(s.blind for s in heard.values())
         + sum(s.judged + s.blind for p, s in latest.items() if p in silent),
         ignored=sum(s.ignored for s in heard.values()),

@@ -38,6 +38,7 @@ class TickReader:
 
     async def send(self) -> None:
         """Ask for a judgement of every partition that is ours."""
+        # The assignment is being changed: the partitions of a moment ago may belong to another worker.
         if self.ownership.app.rebalancing:
             return
         value = orjson.dumps({"type": "tick", "time": self.engine.now})

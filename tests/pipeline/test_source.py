@@ -10,7 +10,7 @@ import pytest
 from tenacity import wait_none
 
 from kagent.errors import KafkaError
-from kagent.kafka.admin import Offsets, Topic
+from kagent.kafka.descriptions import Offsets, Topic
 from kagent.kafka.reach import LoginRefused
 from kagent.pipeline.source import Source
 from kagent.pipeline.stream import SOURCE

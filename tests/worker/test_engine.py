@@ -410,7 +410,7 @@ async def test_the_time_from_a_commit_to_its_judgement_is_measured() -> None:
     await worker.tick(0, worker.now)
     await worker.tick(0, worker.now + 1)
 
-    took = {stage: (sum(h.counts), h.sum) for stage, h in worker.delays.stages.items()}
+    took: Any = {stage: (sum(h.counts), h.sum) for stage, h in worker.delays.stages.items()}
     assert took["event"] == (1, pytest.approx(2.0))
     assert took["verdict"] == (1, pytest.approx(7.0))
     assert took["publish"] == took["whole"] == (0, 0.0)

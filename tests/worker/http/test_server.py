@@ -99,12 +99,13 @@ async def serve() -> AsyncIterator[Callable[..., Any]]:
 
         async def open_(worker: Worker) -> TestClient[Any, Any]:
             from kagent.app import wire
+            from kagent.worker.http.pages import application
 
             app = wire(worker)
             app.finalize()
             app.web.init_server()
             stack.push_async_callback(worker.app.http_client.close)
-            return await stack.enter_async_context(TestClient(TestServer(app.web.web_app)))
+            return await stack.enter_async_context(TestClient(TestServer(application(app))))
 
         yield open_
 
@@ -166,7 +167,8 @@ async def test_whichever_worker_is_asked_answers_for_all_and_says_who_did_not(se
         worker.app.conf.canonical_url = client.make_url("/")
     everybody: Any = {str(c.make_url("/")): {"kagent-group-events": [n]} for n, c in enumerate(clients)}
     for worker in workers:
-        worker.app.assignor.external_topic_distribution = everybody
+        assignor: Any = worker.app.assignor
+        assignor.external_topic_distribution = everybody
 
     said = [await (await client.get("/api/groups")).json() for client in clients]
     assert said[0] == said[1] == said[2]

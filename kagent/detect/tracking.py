@@ -221,11 +221,17 @@ def advance_clocks(model: GroupModel, before: JudgeState) -> JudgeState:
         earlier = before.members.get(name, MemberState())
         if known.time > earlier.time:
             known = _looked(model, at, known, earlier, limits)
-        if known.on_time_at == known.time and known.longest_spell_s:
+        if known.longest_spell_s and (known.on_time_at == known.time or _fell_back(known, earlier)):
             habits = learned(habits, evidence.SPELL, known.longest_spell_s, known.time)
             known = replace(known, longest_spell_s=0.0)
         members[name] = _slim(known, model.work[at] <= evidence.idle_s(model.policy) * model.inflow.mid[at])
     return replace(state, members={n: m for n, m in members.items() if m != MemberState()}, habits=habits)
+
+
+def _fell_back(known: MemberState, earlier: MemberState) -> bool:
+    """Whether a spell ended since the member is as late again as it was when the spell began: late on purpose, or by habit."""
+    spell = earlier.spell
+    return spell is not None and known.spell is None and known.lateness[-1][1] <= spell.reference
 
 
 def _looked(

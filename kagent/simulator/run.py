@@ -7,6 +7,7 @@ rule with which the judgement's own cheap look ends; every other group, at every
 from __future__ import annotations
 
 import heapq
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kagent.contract.recommendation import Recommendation, Status
+from kagent.group_key import group_key
 from kagent.groups import GroupView, MemberView
 from kagent.lag.commits import GONE
 from kagent.lag.log_ends import PAUSE, EndHistory
@@ -79,6 +81,8 @@ class Report:
     took: float | None = None
     """And how long it took; None if it never was."""
     acted: bool = False
+    sizes: tuple[tuple[float, int], ...] = ()
+    """Where an autoscaler follows the useful members: (s, members) of each change."""
     worst: float = 0.0
     """How late the latest member was at the end, in seconds."""
 
@@ -106,6 +110,8 @@ class Watcher:
     truth: truth.Truth
     acts: dict[int, float] = field(default_factory=dict)
     """When a group carries out a recommendation."""
+    sizes: dict[int, list[tuple[float, int]]] = field(default_factory=lambda: defaultdict(list))
+    """Per group, when an autoscaler set how many members."""
     known: dict[tuple[Any, ...], Roster] = field(default_factory=dict)
     looks: int = 0
 
@@ -145,6 +151,7 @@ def _run(scenario: Scenario, seeds: tuple[int, ...], policy: Policy, sieve: bool
             _tick(world, watcher, sieve)
             next_tick += scenario.tick
             watcher.truth.look(world)
+            _scale(world, watcher)
     if scenario.follow == following.FIRST or scenario.world.remember_all:
         watcher.truth.worst = truth.lateness(world)
     return [_report(scenario, seed, watcher, at) for at, seed in enumerate(seeds)]
@@ -329,6 +336,8 @@ def _asked_commits(world: World, seen: Observation, at: int, now: int) -> dict[s
 
 def _act(world: World, watcher: Watcher) -> None:
     """Groups that carry out the first action do so a while after the first message, by the latest one."""
+    if world.scenario.follow == following.USEFUL:
+        return
     for at in [at for at, when in watcher.acts.items() if when <= world.time]:
         del watcher.acts[at]
         told = [m for m in watcher.minds[at].messages if m.group == watcher.groups[at]]
@@ -338,11 +347,28 @@ def _act(world: World, watcher: Watcher) -> None:
             watcher.truth.predicted[at] = following.predicted_s(told[-1])
 
 
+def _scale(world: World, watcher: Watcher) -> None:
+    """An autoscaler reads the number of useful members at every tick; new members are there a minute later."""
+    if world.scenario.follow != following.USEFUL:
+        return
+    for at in range(world.seeds):
+        state = watcher.minds[at].session.states.get(group_key(CLUSTER, watcher.groups[at]))
+        if state is None or state.useful is None:
+            continue
+        wanted, have = state.useful.members, len(world.order[at])
+        if wanted == have:
+            watcher.acts.pop(at, None)
+        elif watcher.acts.setdefault(at, world.time + following.ACT_AFTER_S * (wanted > have)) <= world.time:
+            del watcher.acts[at]
+            rebalancing.resize(world, at, wanted)
+            watcher.sizes[at].append((world.time, wanted))
+
+
 def _report(scenario: Scenario, seed: int, watcher: Watcher, at: int) -> Report:
     mind, true = watcher.minds[at], watcher.truth
     messages = [m for m in mind.messages if m.group == watcher.groups[at]]
     openings = _openings(messages)
-    first = next((o for o in openings if o.at >= scenario.onset), None)
+    first = next((o for o in openings if o.resolved is None or o.resolved > scenario.onset), None)
     flaps = sum(
         1
         for before, after in pairwise(openings)
@@ -354,7 +380,7 @@ def _report(scenario: Scenario, seed: int, watcher: Watcher, at: int) -> Report:
         seed=seed,
         hours=scenario.hours,
         openings=openings,
-        detected=first.at - scenario.onset if first else None,
+        detected=max(0.0, first.at - scenario.onset) if first else None,
         right=right,
         flaps=flaps,
         drained=true.drained[at],
@@ -365,6 +391,7 @@ def _report(scenario: Scenario, seed: int, watcher: Watcher, at: int) -> Report:
         took=true.took(at),
         acted=true.acted[at] is not None,
         worst=true.worst[at],
+        sizes=tuple(watcher.sizes[at]),
         changed_wrong=bool(right and first and not set(first.verdicts) <= set(scenario.expect)),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from kagent.text import shown
 from kagent.worker.engine import GroupEngine
 from kagent.worker.groups import Entry
 from kagent.worker.http.cluster_view import Part
-from kagent.worker.http.group_columns import judged_skew
+from kagent.worker.http.group_columns import judged_skew, useful_members
 from kagent.worker.http.metrics import (
     STATES,
     GroupSample,
@@ -139,6 +139,7 @@ def _group(desk: GroupEngine, partition: int, entry: Entry, now: int) -> GroupSa
         incident=(standing.verdict.value, standing.severity.value) if standing else None,
         partition=partition,
         muted_until_ms=seen.mute.until if seen.muted and seen.mute is not None else None,
+        useful=useful_members(entry.judged, len(members)) if entry.judged else None,
         gap=skew.after - skew.lower_bound if skew and skew.after is not None and skew.lower_bound is not None else None,
     )  # fmt: skip
 
@@ -214,6 +215,7 @@ def group_json(group: GroupSample, whole: bool) -> dict[str, Any]:
         "lag": sum(p.lag or 0 for p in group.partitions),
         "members": len(group.members),
         "incident": group.incident and {"verdict": group.incident[0], "severity": group.incident[1]},
+        "useful_members": group.useful and asdict(group.useful),
     }
     if whole:
         names = [shown(m.name) for m in group.members]

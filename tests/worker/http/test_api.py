@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Any
 
 import jsonschema
@@ -24,6 +25,7 @@ from kagent.contract.recommendation import (
     Status,
     Verdict,
 )
+from kagent.detect.state import Useful
 from kagent.settings import Settings, Topics
 from kagent.strategies import STRATEGIES
 from tests.worker.http.test_server import CLUSTERS, EVIL, NOW, made
@@ -149,6 +151,23 @@ async def test_a_group_is_shown_as_a_map_with_its_moves_and_its_past(serve: Any)
     assert said["row"]["incident"]["severity"] == "ticket"
     assert any(line.startswith("plain: ") for line in said["story"])
     assert "\x1b" not in orjson.dumps(said).decode()
+
+
+@pytest.mark.parametrize("useful", [None, Useful(1, "spread", 100.0)])
+async def test_how_many_members_would_help_is_a_number_that_scalers_read(
+    serve: Any, useful: Useful | None
+) -> None:
+    worker = made(settings())
+    client = await serve(worker)
+    entry = worker.desk.index.entries(0)["main/plain"]
+    entry.judged = replace(entry.judged, useful=useful)
+    await worker.desk.tick(0, NOW)
+
+    row = (await get(client, "/api/v1/group", group="plain"))["row"]
+    old = await (await client.get("/api/groups/plain")).json()
+
+    assert row["useful_members"] == (useful and {"now": 2, "useful": 1, "why_not_more": "spread"})
+    assert old["groups"][0]["useful_members"] == row["useful_members"]
 
 
 @pytest.mark.parametrize("name", [EVIL, "<script>alert(1)</script>\\x1b[2J"])

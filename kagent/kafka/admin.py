@@ -22,7 +22,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_exponential
 
 from kagent.contract.admission import is_topic_name
-from kagent.errors import KafkaError
+from kagent.errors import KafkaError, missing_right
 from kagent.kafka import group_admin, log_offsets, reach
 from kagent.kafka.clients import confluent
 from kagent.kafka.descriptions import Described, Group, Key, Offsets, Topic
@@ -45,9 +45,9 @@ call it unreachable for minutes, while new clients were answered."""
 LOGIN_POLL_S = 1.0
 LOGIN_WITHIN_S = 5.0
 RIGHTS = {
-    Code.TOPIC_AUTHORIZATION_FAILED: "a right on a topic (`kagent acls` prints what is needed)",
-    Code.GROUP_AUTHORIZATION_FAILED: "DESCRIBE on the groups (`kagent acls` prints what is needed)",
-    Code.CLUSTER_AUTHORIZATION_FAILED: "DESCRIBE on the cluster (`kagent acls` prints what is needed)",
+    Code.TOPIC_AUTHORIZATION_FAILED: "a right on a topic",
+    Code.GROUP_AUTHORIZATION_FAILED: "DESCRIBE on the groups",
+    Code.CLUSTER_AUTHORIZATION_FAILED: "DESCRIBE on the cluster",
 }
 UNREACHABLE = {
     # Codes with an underscore are librdkafka's own; the others come from a broker.
@@ -360,7 +360,7 @@ class Admin:
         if error.code() in UNREACHABLE:
             return f"The cluster at {where} cannot be reached when {doing}: check the address and that a broker listens."
         if error.code() in RIGHTS:
-            return f"The cluster at {where} refuses when {doing}: the user lacks {RIGHTS[error.code()]}."
+            return f"The cluster at {where} refuses when {doing}: {missing_right(RIGHTS[error.code()])}."
         return f"The cluster at {where} answered with an error when {doing}: {error.str()}."
 
 

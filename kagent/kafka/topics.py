@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError as Code
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic
 
-from kagent.errors import KafkaError
+from kagent.errors import KafkaError, missing_right
 from kagent.kafka.admin import Admin
 from kagent.settings import Topics
 
@@ -129,10 +129,8 @@ def _create(admin: Admin, missing: list[Wanted], replication: int) -> set[str]:
 
 def _refused(name: str, error: Code) -> str:
     if error.code() in (Code.TOPIC_AUTHORIZATION_FAILED, Code.CLUSTER_AUTHORIZATION_FAILED):
-        return (
-            f"The topic {name} could not be created: the user lacks CREATE on it (or DESCRIBE, if it exists). Run "
-            "`kagent topics` as an administrator, then give the rights that `kagent acls` prints."
-        )
+        lacks = missing_right("CREATE on it, or DESCRIBE if it exists")
+        return f"The topic {name} could not be created: {lacks}. Run `kagent topics` as an administrator, then give the rights."
     return f"The topic {name} could not be created: {error.str()}."
 
 

@@ -173,7 +173,7 @@ async def followed(estate: Estate, advise: Advise, watch: Watch, after: Told) ->
     await until("the plan is in effect", check)
 
 
-class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+class Listener(ConsumerRebalanceListener):
     def __init__(self, name: str, consumer: AIOKafkaConsumer, watch: Watch) -> None:
         self.name, self.consumer, self.watch = name, consumer, watch
 
@@ -322,7 +322,7 @@ async def test_what_is_not_about_the_group_now_moves_nothing(estate: Estate, adv
         leader = await leading(one, two)
 
         def changed(before: Any) -> bool:
-            return read(leader) != before
+            return bool(read(leader) != before)
 
         for write, reason in cases:
             before = read(leader)

@@ -19,7 +19,7 @@ from kagent.pipeline.spark_errors import sentence, told
     [
         (
             "x\norg.apache.kafka.common.errors.TopicAuthorizationException: Not authorized",
-            "may not read",
+            "the user lacks READ on",
             False,
         ),
         ("java.io.IOException: No space left on device", "The disk is full", False),

@@ -99,7 +99,8 @@ def test_a_background_thread_fills_the_cache_and_outlives_failures() -> None:
         asked.release()
         if isinstance(answer, OSError):
             raise answer
-        return answer
+        lags: dict[str, list[int]] = answer
+        return lags
 
     with keep_filled(cache, source, every=0.01, clock=lambda: 5.0):
         for _ in range(3):

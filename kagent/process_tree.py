@@ -68,6 +68,7 @@ async def _keep(
         if code == MISUSE:
             stop.set()
             return MISUSE
+        # A program that ran well for a while failed for a new reason: wait briefly again.
         failures = 1 if asyncio.get_running_loop().time() - began > HEALTHY_AFTER else failures + 1
         wait = pause_s(failures)
         say(f"{program.name} | ended with exit code {code}; starting again in {wait:.0f} s")
@@ -111,6 +112,7 @@ async def _end(process: asyncio.subprocess.Process, exited: asyncio.Task[int]) -
     process.terminate()
     done, _ = await asyncio.wait({exited}, timeout=STOP_WITHIN)
     if not done:
+        # The whole group: Spark starts a JVM of its own, which outlives its parent.
         os.killpg(process.pid, signal.SIGKILL)
     await exited
 

@@ -100,6 +100,7 @@ class Http:
     """Posts; TLS is verified, redirects are not followed, nothing of the URL reaches an error's text."""
 
     def __init__(self, about: HttpDestination) -> None:
+        # Made once: loading the system's authorities takes tens of milliseconds.
         self.timeout, self.tls = about.timeout, ssl.create_default_context()
         if about.ca_file:
             try:
@@ -117,6 +118,7 @@ class Http:
                     url, content=body, headers={"User-Agent": f"kagent/{__version__}", **headers}
                 )
         except (httpx.HTTPError, httpx.InvalidURL) as error:
+            # httpx's text holds the URL, and a webhook's URL is often its secret.
             raise DeliveryFailed(_why(error)) from None
         if answer.status_code in REFUSED:
             raise DeliveryRefused(f"HTTP {answer.status_code}")

@@ -82,6 +82,7 @@ class Checkup:
         part = self.seconds / 3
         return replace(
             own,
+            # Nothing was published before this look, and nothing will be after it.
             cooldown=0.0,
             settle=min(own.settle, part),
             hold=min(own.hold, part),
@@ -113,8 +114,10 @@ class Checkup:
     def _take(self, name: str, group: Group, committed: Mapping[Key, int], asked: int) -> None:
         roster = Roster.of(view_of(group))
         watched = self.groups.setdefault(name, Watched(name, roster))
+        # Kept while nothing changed: the coordinator gives a classic group no generation to compare.
         if roster.assignment != watched.roster.assignment or roster.state != watched.roster.state:
             watched.roster = roster
+        # The commit was made somewhere between two rounds; the middle halves the error.
         middle = (self._asked_last + asked) // 2 if self._asked_last else asked
         moved: dict[str, list[tuple[int, int]]] = {}
         for key, offset in committed.items():
@@ -174,6 +177,7 @@ class Checkup:
         )
         watched.last = self.session.judge(watched.seen)
         if watched.last.candidate is not None:
+            # Every observation here is an answer of the coordinator: it confirms itself.
             watched.last = self.session.confirm(watched.last.candidate, watched.seen)
         state = watched.last.state
         if first:  # the coordinator does not say when the group last rebalanced: long ago, until a rebalance is observed

@@ -64,6 +64,7 @@ def _placed(scenario: Scenario, rows: Assignment, claimed_generation: Ints) -> t
     notes = [B5.format(claims.past_the_end)] if claims.past_the_end else []
     if claims.by_field:
         notes.append(B4.format(claims.by_field))
+    # AbstractStickyAssignor chooses between its two algorithms by this test, right or not.
     if _taken_for_identical(scenario, claims):
         placed = constrained.place(scenario, claims, racks)
         if _all_subscribed(scenario, placed):
@@ -76,6 +77,7 @@ def _placed(scenario: Scenario, rows: Assignment, claimed_generation: Ints) -> t
 def _general(scenario: Scenario, claims: Claims, racks: Racks | None) -> tuple[Placed, list[str]]:
     try:
         placed = general.place(scenario, claims, racks)
+    # Bug B1: placed again as if the code did not fail.
     except general.NullOwnerError:
         return general.place(scenario, claims, racks, faithful=False), [B1]
     if claims.previous is None or _all_subscribed(scenario, placed):
@@ -145,6 +147,7 @@ def withholding(scenario: Scenario, placed: Placed, notes: tuple[str, ...]) -> A
 
 def _transferring(scenario: Scenario, placed: Placed) -> Flags | None:
     """Partitions to be taken out: the constrained case knows them, the general one compares with what is owned."""
+    # ConstrainedAssignmentBuilder collects partitionsTransferringOwnership; the general one leaves it to adjustAssignment.
     if placed.compared:
         return placed.transferring
     layout, owned = scenario.layout, scenario.owned

@@ -29,6 +29,7 @@ class ToPagerDuty:
         message: dict[str, Any] = {
             "routing_key": secret(self.about.routing_key, self.about.routing_key_file),
             "event_action": "resolve" if event == "close" else "trigger",
+            # At most 255 characters, which names of cluster and group together can exceed: hence a hash.
             "dedup_key": incident_key(rec),
         }
         if event != "close":

@@ -26,6 +26,7 @@ class ToWebhook:
     ) -> None:
         self.about, self.public_url, self.clock, self.http = about, public_url, clock, Http(about)
         html = about.content_type.startswith("text/html")
+        # Sandboxed: a template comes from a settings file, its values from names that any client may choose.
         environment = ImmutableSandboxedEnvironment(autoescape=html, undefined=StrictUndefined)
         try:
             self.template = environment.from_string(about.template) if about.template else None
@@ -63,6 +64,7 @@ class ToWebhook:
 
 def signature(key: str, stamp: str, body: bytes) -> str:
     """Hex of HMAC-SHA256 over ``<stamp>.<body>``."""
+    # The time is signed with the body, so that a receiver can refuse a repetition of an old request.
     return hmac.new(key.encode(), f"{stamp}.".encode() + body, hashlib.sha256).hexdigest()
 
 

@@ -160,6 +160,7 @@ async def test_how_many_members_would_help_is_a_number_that_scalers_read(
     worker = made(settings())
     client = await serve(worker)
     entry = worker.desk.index.entries(0)["main/plain"]
+    assert entry.judged is not None
     entry.judged = replace(entry.judged, useful=useful)
     await worker.desk.tick(0, NOW)
 

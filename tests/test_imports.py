@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -146,7 +147,9 @@ def imported(node: ast.AST, known: Mapping[str, Path]) -> Iterator[str]:
         yield from imported(child, known)
 
 
+@cache
 def arrows() -> dict[str, set[str]]:
+    """Module → the package's modules that it imports."""
     known = modules()
     return {
         name: {m for m in imported(ast.parse(file.read_text()), known) if m in known and m != name}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 REST_S = 60.0
 """A group none of whose partitions moves for a minute while records wait is at rest."""
 SILENT_S, SILENT_GAPS = 30.0, 2
-"""A member is looked at for silence from this time, or so many of its gaps, without a move."""
+"""A member is checked for silence after this time, or this many of its gaps, without a move."""
 FALLS_SHARE = 0.5
 """A member whose lateness rises by half of the time that passes falls behind."""
 STOPPED = frozenset({"stalled", "stuck_member", "blocked_by_transaction"})

@@ -108,7 +108,7 @@ def crossing(model: GroupModel, floor: float) -> Iterator[Finding]:
 
 
 def reason(model: GroupModel, finding: Finding) -> str:
-    """The sentence of the message; how many partitions to move is said where the plan is known."""
+    """The sentence of the message; the number of partitions to move is added where the plan is known."""
     e = finding.evidence
     who = shown(model.names[finding.members[0]])
     low, high = model.seconds_of_work

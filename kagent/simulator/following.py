@@ -1,4 +1,4 @@
-"""A group that does what it is told: the plan, a switch of strategy, or the first action that can be done."""
+"""A group that carries out the recommendation: the plan, a switch of strategy, or the first feasible action."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kagent.simulator.world import World
 from kagent.strategies import STRATEGIES
 
 FIRST = "first"
-"""`follow: first`: the first feasible action is carried out, ACT_AFTER_S after it was told."""
+"""`follow: first`: the first feasible action is carried out, ACT_AFTER_S after it was published."""
 USEFUL = "useful"
 """`follow: useful`: an autoscaler sets the number of members that would help, ACT_AFTER_S after it changed."""
 ACT_AFTER_S = 60.0

@@ -1,6 +1,6 @@
 """Who holds what: members come and go, and the group shares its partitions anew, as its protocol does it.
 
-eager: nobody begins another poll until the slowest one has ended (KIP-429 tells what it replaced); cooperative: only what
+eager: no member begins another poll until the slowest one has ended (KIP-429 describes what it replaced); cooperative: only what
 changes hands stops, in two rounds (KIP-429); kip848: the same in one, by heartbeats (KIP-848); instant: everybody pauses
 for the same time. Static members (KIP-345) that are back within the session timeout cause none at all.
 """
@@ -47,7 +47,7 @@ def _fresh(world: World, seed: int, slot: int) -> None:
 
 
 def drop(world: World, seed: int, slot: int) -> None:
-    """A member is gone; what it held is nobody's until the next assignment."""
+    """A member is gone; its partitions have no owner until the next assignment."""
     world.order[seed].remove(slot)
     world.hung[seed, slot] = True
     world.next_gc[seed, slot] = NEVER

@@ -81,5 +81,5 @@ def test_the_quiet_group_keeps_up_although_its_inflow_is_unequal() -> None:
 
 def test_the_shortened_waiting_times_are_settings() -> None:
     make_policy(POLICY)
-    WorkerSettings(**WORKER)  # type: ignore[arg-type]
-    PipelineSettings(**PIPELINE)  # type: ignore[arg-type]
+    WorkerSettings(**WORKER)
+    PipelineSettings(**PIPELINE)

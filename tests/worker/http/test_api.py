@@ -48,13 +48,14 @@ async def serve() -> AsyncIterator[Callable[..., Any]]:
 
         async def open_(worker: Any, partition: int = 0) -> TestClient[Any, Any]:
             from kagent.app import wire
+            from kagent.worker.http.pages import application
 
             await worker.desk.tick(partition, NOW)
             app = wire(worker)
             app.finalize()
             app.web.init_server()
             stack.push_async_callback(worker.app.http_client.close)
-            return await stack.enter_async_context(TestClient(TestServer(app.web.web_app)))
+            return await stack.enter_async_context(TestClient(TestServer(application(app))))
 
         yield open_
 
@@ -159,6 +160,7 @@ async def test_how_many_members_would_help_is_a_number_that_scalers_read(
     worker = made(settings())
     client = await serve(worker)
     entry = worker.desk.index.entries(0)["main/plain"]
+    assert entry.judged is not None
     entry.judged = replace(entry.judged, useful=useful)
     await worker.desk.tick(0, NOW)
 
@@ -216,7 +218,8 @@ async def test_every_worker_answers_for_all_and_names_who_is_silent(serve: Any) 
         worker.app.conf.canonical_url = client.make_url("/")
     everybody: Any = {str(c.make_url("/")): {"kagent-group-events": [n]} for n, c in enumerate(clients)}
     for worker in workers:
-        worker.app.assignor.external_topic_distribution = everybody
+        assignor: Any = worker.app.assignor
+        assignor.external_topic_distribution = everybody
 
     listed = [await get(client, "/api/v1/groups") for client in clients]
     found = [await get(client, "/api/v1/group", group="b/x") for client in clients]
@@ -370,7 +373,8 @@ async def test_workers_with_a_login_answer_each_other(serve: Any) -> None:
     for worker, client in zip(workers, clients, strict=True):
         worker.app.conf.canonical_url = client.make_url("/")
         everybody: Any = {str(c.make_url("/")): {"kagent-group-events": [n]} for n, c in enumerate(clients)}
-        worker.app.assignor.external_topic_distribution = everybody
+        assignor: Any = worker.app.assignor
+        assignor.external_topic_distribution = everybody
 
     answer = await clients[0].get("/api/v1/groups", headers={"Authorization": "Bearer s3cret"})
     old = await clients[0].get("/api/groups", headers={"Authorization": "Bearer s3cret"})

@@ -97,7 +97,6 @@ POLICY = {
     "cooldown": 20.0,
     "update_every": 5.0,
     "cadence": 2.0,
-    "await_drain": 120.0,
 }
 """Waiting times of production, shortened; the demo says so on the screen."""
 WORKER = {"tick": 2.0, "sample": 1.0, "state_interval": 5.0}

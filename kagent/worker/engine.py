@@ -41,12 +41,12 @@ from kagent.tables import coverage as coverage_table
 from kagent.tables import ends as ends_table
 from kagent.text import shown
 from kagent.worker.coordinator_check import Answer, contradiction, refreshed
+from kagent.worker.group_state import GroupState, group_state, learned_by_ms
 from kagent.worker.groups import Entry, Index, IndexStates, Tables
 from kagent.worker.http.group_columns import glance
 from kagent.worker.http.live_view import LiveView
 from kagent.worker.ingest_progress import Coverage
 from kagent.worker.latency import Delays
-from kagent.worker.learning import is_learning, learned_by_ms
 from kagent.worker.offset_gaps import Arrival
 from kagent.worker.restore import adopt
 from kagent.worker.status import Summary, state_message
@@ -444,7 +444,7 @@ class Desk:
         told = [
             replace(
                 summary,
-                judged=counts[cluster, "judged"],
+                judged=counts[cluster, "judged"] + counts[cluster, "learning"] + counts[cluster, "muted"],
                 blind=counts[cluster, "blind"],
                 ignored=counts[cluster, "ignored"],
                 learning=counts[cluster, "learning"],
@@ -592,8 +592,7 @@ class Desk:
             return None
         seen = self.observe(partition, entry, at)
         found = self._judged(seen, entry)
-        counts[entry.cluster, "blind" if seen.blind or found.suppressed_by == "unwatched" else "judged"] += 1
-        self._count_state(entry, seen, counts)
+        self._count_state(entry, seen, found, counts)
         if entry.unjudged_since is not None:
             self.delays.add("verdict", self.now - entry.unjudged_since)
             entry.unjudged_since = None
@@ -602,16 +601,25 @@ class Desk:
         self.live.judged(partition, entry.key, at, quiet, lambda: glance(seen, found, policy), said)
         return found.candidate
 
-    def _count_state(self, entry: Entry, seen: Observation, counts: Counter[tuple[str, str]]) -> None:
-        """Count the group as muted or still being learned, for the state message."""
-        if seen.muted and seen.mute is not None:
-            counts[entry.cluster, "muted"] += 1
-            counts[entry.cluster, "muted_until"] = max(seen.mute.until, counts[entry.cluster, "muted_until"])
-        first_seen = entry.judged.first_seen if entry.judged else seen.now
-        if is_learning(first_seen, seen.now):
-            until = learned_by_ms(first_seen)
-            counts[entry.cluster, "learning"] += 1
-            counts[entry.cluster, "learning_until"] = max(until, counts[entry.cluster, "learning_until"])
+    def _count_state(
+        self, entry: Entry, seen: Observation, found: Judgement, counts: Counter[tuple[str, str]]
+    ) -> None:
+        """Count the group in its one state, for the state message."""
+        cluster, first_seen = entry.cluster, entry.judged.first_seen if entry.judged else seen.now
+        state = group_state(
+            ignored=False,
+            blind=seen.blind is not None or found.suppressed_by == "unwatched",
+            muted=seen.muted,
+            first_seen_ms=first_seen,
+            now_ms=seen.now,
+        )
+        counts[cluster, state] += 1
+        ends = {
+            GroupState.LEARNING: learned_by_ms(first_seen),
+            GroupState.MUTED: seen.mute.until if seen.mute else 0,
+        }
+        if state in ends:
+            counts[cluster, f"{state}_until"] = max(ends[state], counts[cluster, f"{state}_until"])
 
     def observe(self, partition: int, entry: Entry, at: int) -> Observation:
         """All that a judgement of this group rests on now."""

@@ -241,7 +241,7 @@ async def test_calm_and_blind_cannot_be_mistaken_for_each_other(serve: Any, look
     server = await serve(scene)
     page = await look(server.make_url("/"))
     await expect(page.get_by_text("Nothing is open")).to_be_visible()
-    await expect(page.get_by_text("1 group judged. No member is behind")).to_be_visible()
+    await expect(page.get_by_text("1 group judged. It is still being learned until")).to_be_visible()
     assert await page.get_by_role("alert").count() == 0
 
     scene.heard = False

@@ -78,7 +78,8 @@ def worker(moment: str, armed: Path, arguments: list[str]) -> None:
     with the broker and not committed."""
     from aiokafka import AIOKafkaProducer
 
-    from kagent.worker.engine import Desk
+    from kagent.worker.evaluator import GroupEvaluator
+    from kagent.worker.publisher import Publisher
 
     if moment == "write":
         commit = AIOKafkaProducer.commit_transaction
@@ -90,15 +91,15 @@ def worker(moment: str, armed: Path, arguments: list[str]) -> None:
 
         AIOKafkaProducer.commit_transaction = committed
     elif moment == "tick":
-        after(Desk, "observe", lambda *_: stand_still(armed))
+        after(GroupEvaluator, "observe", lambda *_: stand_still(armed))
     else:
         status = {"open": "open", "resolve": "resolved"}[moment]
 
-        def said(desk: Any, partition: int, entry: Any, messages: Any) -> None:
+        def said(publisher: Any, partition: int, key: str, messages: Any) -> None:
             if any(message.status == status for message in messages):
                 stand_still(armed)
 
-        after(Desk, "_say", said)
+        after(Publisher, "publish", said)
     sys.argv = ["faust", *arguments]
     runpy.run_module("faust", run_name="__main__")
 

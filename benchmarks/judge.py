@@ -23,7 +23,7 @@ from kagent.lag.log_ends import EndHistory
 from kagent.lag.membership import Roster
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
-from kagent.simulator.run import MemberView, View
+from kagent.testing import DAY_MS, group_view, member_view
 
 START = 1_700_000_000_000
 GOAL_SECONDS = 3.0
@@ -74,17 +74,11 @@ class World:
             self._sample()
 
     def _roster(self, name: str) -> Roster:
-        members = tuple(
-            MemberView(
-                f"{name}-{m}",
-                f"{name}-{m}",
-                "/10.0.0.1",
-                (name,),
-                {name: tuple(range(m, self.partitions, 3))},
-            )
+        members = [
+            member_view(f"{name}-{m}", member_id=f"{name}-{m}", assigned={name: range(m, self.partitions, 3)})
             for m in range(3)
-        )
-        return Roster.of(View(name, "classic", "Stable", "consumer", "range", 1, members, START - 86_400_000))
+        ]
+        return Roster.of(group_view(name, members=members, last_change_ms=START - DAY_MS))
 
     def _sample(self) -> None:
         self.now += 5000

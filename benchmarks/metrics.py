@@ -22,7 +22,7 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from kagent.contract.events import Beat, GroupEvent, MembershipRecord, TopicOffsets, encode
 from kagent.offsets import Record
 from kagent.settings import Cluster, Settings
-from kagent.worker.engine import Desk
+from kagent.worker.engine import GroupEngine
 from kagent.worker.http.metrics import Limits, exposition
 from kagent.worker.http.server import view
 
@@ -127,7 +127,7 @@ class World:
             return None
 
         settings = Settings(clusters={"main": Cluster(bootstrap="unused:1")})
-        self.desk = Desk(settings, tables, publish, fresh, "w", clock=lambda: self.now / 1000)
+        self.desk = GroupEngine.of(settings, tables, publish, fresh, "w", clock=lambda: self.now / 1000)
         self.desk.load([0], {0: 0})
         self._beat()
 
@@ -168,7 +168,7 @@ class World:
                 end=end,
                 stable=end,
             )
-            self.desk.sampled("main", [sample], {}, {})
+            self.desk.logs.sampled("main", [sample], {}, {})
 
     async def tick(self) -> float:
         self._beat()

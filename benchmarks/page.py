@@ -216,8 +216,9 @@ def serve(pipe: Connection, groups: int) -> None:
 
 
 async def _serve(pipe: Connection, groups: int) -> None:
-    from kagent.app import Worker, wire
+    from kagent.app import wire
     from kagent.settings import Cluster, Settings, Topics
+    from kagent.worker.process import Worker
 
     metrics.START = int(time.time() * 1000) - 30 * 5000
     world = metrics.World()
@@ -228,7 +229,8 @@ async def _serve(pipe: Connection, groups: int) -> None:
     worker = Worker(
         Settings(clusters={"main": Cluster(bootstrap="unused:1")}, topics=Topics(partitions=1)), "main"
     )
-    worker.desk, worker.ready, worker._loaded = world.desk, True, {0}
+    worker.desk = world.desk
+    worker.ownership.ready, worker.ownership.loaded = True, {0}
     app = wire(worker)
     app.finalize()
     app.web.init_server()

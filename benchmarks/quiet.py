@@ -60,7 +60,7 @@ def main() -> int:
         "--act", action="store_true", help="the first feasible action is carried out a minute later, instead"
     )
     parser.add_argument(
-        "--cliffs", action="store_true", help="sick groups with each parameter 10 % more and less, instead"
+        "--cliffs", action="store_true", help="sick groups with each parameter 10 %% more and less, instead"
     )
     parser.add_argument("--verbose", action="store_true", help="print every opening")
     args = parser.parse_args()

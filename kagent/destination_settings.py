@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
@@ -122,7 +122,7 @@ class PagerDuty(HttpDestination):
 
 
 class Webhook(HttpDestination):
-    """Any HTTP receiver, with a template for the body and a signature."""
+    """Any HTTP receiver."""
 
     type: Literal["webhook"]
     url: SecretStr | None = None
@@ -142,7 +142,7 @@ class Webhook(HttpDestination):
 
 
 class Apprise(Destination):
-    """Everything that apprise can reach: Slack, Teams, e-mail, Opsgenie, …"""
+    """Slack, Teams, e-mail and what else apprise reaches."""
 
     type: Literal["apprise"]
     url: SecretStr | None = None
@@ -155,6 +155,11 @@ class Apprise(Destination):
 
 
 AnyDestination = Annotated[Alertmanager | PagerDuty | Webhook | Apprise, Field(discriminator="type")]
+DESTINATIONS: dict[str, type[Destination]] = {
+    get_args(model.model_fields["type"].annotation)[0]: model
+    for model in get_args(get_args(AnyDestination)[0])
+}
+"""Type → its settings; the file of that name in ``kagent/alert/destinations`` delivers to it."""
 
 
 def _destination_name(name: str) -> str:

@@ -28,3 +28,8 @@ class InputError(KagentError):
 
 class SetupError(KagentError):
     """The machine lacks something that kagent needs: Java, a jar, a free port, disk."""
+
+
+def missing_right(right: str) -> str:
+    """What every message says of a right that our user lacks. ``right``: operation and resource, "CREATE on the topic x"."""
+    return f"the user lacks {right} (`kagent acls` prints what is needed)"

@@ -176,13 +176,13 @@ def _annotation(name: str, kind: Any) -> Any:
 def _declared() -> dict[str, Any]:
     """Name → (annotation, field) of every field of Policy, for pydantic."""
     hints, found = get_type_hints(Policy), {}
-    told = descriptions(Policy)
+    described = descriptions(Policy)
     for f in fields(Policy):
         kind = _annotation(f.name, hints[f.name])
         default = {} if f.default is MISSING else f.default
         number = kind in (int, float, Seconds)
         limits = LIMITS.get(f.name, {"ge": 0} if number else {})
-        found[f.name] = (kind, Field(default, description=told.get(f.name), **limits))
+        found[f.name] = (kind, Field(default, description=described.get(f.name), **limits))
     return found
 
 

@@ -1,6 +1,6 @@
 """One command, one log, clean stop: processes run side by side, each restarted with back-off when it dies.
 
-A process that ends with exit code 2 said what is wrong in a sentence; starting it again would not help, so all stop.
+A process that ends with exit code 2 has reported what is wrong; starting it again would not help, so all stop.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from kagent.retry import pause_s
+
 MISUSE = 2
 HEALTHY_AFTER = 60.0
 """Seconds after which a process counts as having started well, so that its next back-off begins small again."""
-LONGEST_BACKOFF = 30.0
 STOP_WITHIN = 30.0
 
 
@@ -25,11 +26,6 @@ class Program:
 
     name: str
     argv: Sequence[str]
-
-
-def backoff(failures: int) -> float:
-    """Seconds to wait before start number ``failures + 1``: 1, 2, 4, … at most LONGEST_BACKOFF."""
-    return min(LONGEST_BACKOFF, 2.0 ** max(0, failures - 1))
 
 
 async def supervise(
@@ -72,8 +68,9 @@ async def _keep(
         if code == MISUSE:
             stop.set()
             return MISUSE
+        # A program that ran well for a while failed for a new reason: wait briefly again.
         failures = 1 if asyncio.get_running_loop().time() - began > HEALTHY_AFTER else failures + 1
-        wait = backoff(failures)
+        wait = pause_s(failures)
         say(f"{program.name} | ended with exit code {code}; starting again in {wait:.0f} s")
         await _wait(stop, wait)
     return 0
@@ -115,6 +112,7 @@ async def _end(process: asyncio.subprocess.Process, exited: asyncio.Task[int]) -
     process.terminate()
     done, _ = await asyncio.wait({exited}, timeout=STOP_WITHIN)
     if not done:
+        # The whole group: Spark starts a JVM of its own, which outlives its parent.
         os.killpg(process.pid, signal.SIGKILL)
     await exited
 

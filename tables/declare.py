@@ -19,6 +19,7 @@ import orjson
 from faust.types import TP
 
 from kagent.contract.admission import Refused, checked
+from kagent.tables.declaration import ROWS
 from kagent.text import shown
 
 log = logging.getLogger("kagent.tables")
@@ -44,6 +45,13 @@ class Writer(Protocol):
 
     def uncommitted(self, table: int) -> Any:
         """Mappings of the rows that are not committed yet, newest first."""
+
+
+def declare_all(app: faust.App, partitions: int, writer: Writer) -> Any:
+    """Every table of ``kagent.tables.declaration``, as attributes of one object."""
+    return SimpleNamespace(
+        **{name: declare(app, name, row, partitions, writer) for name, row in ROWS.items()}
+    )
 
 
 def declare(app: faust.App, name: str, row: type[R], partitions: int, writer: Writer) -> RowTable[R]:

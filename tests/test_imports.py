@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -83,6 +84,31 @@ def test_the_block_blocks() -> None:
     assert "blocked: aiokafka" in answer.stderr
 
 
+WITH_FAUST = {
+    "event_reader",
+    "faust_app",
+    "http.endpoints",
+    "http.pages",
+    "process",
+    "transport",
+}
+"""Modules of the worker that join the engine to Faust."""
+
+
+def test_the_engine_and_all_pieces_but_the_named_ones_can_be_imported_without_faust() -> None:
+    pieces = {name.removeprefix("kagent.worker.") for name in modules() if name.startswith("kagent.worker.")}
+    assert pieces >= WITH_FAUST
+    names = [f"kagent.worker.{name}" for name in sorted(pieces - WITH_FAUST)]
+    assert {"kagent.worker.engine", "kagent.worker.evaluator", "kagent.worker.fence"} <= set(names)
+
+    program = PROGRAM.format(blocked={"faust", "mode"}, names=names)
+    answer = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
+    )
+
+    assert answer.returncode == 0, answer.stderr[-2000:]
+
+
 ORDER = (
     ("contract",),
     ("offsets",),
@@ -121,7 +147,9 @@ def imported(node: ast.AST, known: Mapping[str, Path]) -> Iterator[str]:
         yield from imported(child, known)
 
 
+@cache
 def arrows() -> dict[str, set[str]]:
+    """Module → the package's modules that it imports."""
     known = modules()
     return {
         name: {m for m in imported(ast.parse(file.read_text()), known) if m in known and m != name}

@@ -46,8 +46,8 @@ def test_the_first_pattern_that_matches_holds_on_top_of_the_base() -> None:
     policies = Policies(
         {"threshold": 2, "owner": "platform"},
         [
-            GroupSettings(match="/orders-[0-9]+/", owner="orders"),
-            GroupSettings(match="orders-*", threshold=3),
+            GroupSettings.model_validate({"match": "/orders-[0-9]+/", "owner": "orders"}),
+            GroupSettings.model_validate({"match": "orders-*", "threshold": 3}),
         ],
     )
 
@@ -59,7 +59,7 @@ def test_the_first_pattern_that_matches_holds_on_top_of_the_base() -> None:
 @pytest.mark.parametrize("group", ["kagent-worker", "console-consumer-12", "connect-cluster", "_confluent-x"])
 def test_groups_of_tools_are_ignored_by_default(group: str) -> None:
     assert Policies()(group).ignore
-    assert not Policies(groups=[GroupSettings(match=group)])(group).ignore
+    assert not Policies(groups=[GroupSettings.model_validate({"match": group})])(group).ignore
 
 
 def test_patterns_are_globs_or_whole_regular_expressions() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from kagent.process_tree import Program, backoff, supervise
+from kagent.process_tree import Program, supervise
 
 
 def python(name: str, code: str) -> Program:
@@ -46,7 +46,3 @@ async def test_stopping_lets_a_process_end_cleanly() -> None:
     _, lines = await run_until("up", [python("a", code)])
 
     assert lines == ["a | up", "a | clean"]
-
-
-def test_the_backoff_grows_to_a_bound() -> None:
-    assert [backoff(n) for n in (1, 2, 3, 10)] == [1.0, 2.0, 4.0, 30.0]

@@ -220,12 +220,13 @@ def test_the_schema_takes_the_guides_and_refuses_typos() -> None:
     good = {"policy": {"min_behind": "5m"}, "groups": [{"match": "a", "threshold": 2}]}
     jsonschema.validate(good, schema)
 
-    for bad in (
+    mistakes: tuple[dict[str, Any], ...] = (
         {"polcy": {}},
         {"policy": {"treshold": 2}},
         {"groups": [{}]},
         {"policy": {"min_behind": "5x"}},
-    ):
+    )
+    for bad in mistakes:
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(bad, schema)
 

@@ -22,7 +22,7 @@ from kagent.alert.senders import DeliveryFailed, DeliveryRefused, Sender, sender
 from kagent.client.client import Message, parsed
 from kagent.client.incident_text import is_old
 from kagent.contract.recommendation import Recommendation, Resolution, State, Status, is_newer
-from kagent.destination_settings import Alertmanager, Destination, Wants
+from kagent.destination_settings import Alertmanager, AnyDestination, Wants
 from kagent.errors import KafkaError, SettingsError
 from kagent.kafka.topic_reader import Mark, read_forever
 from kagent.settings import Cluster, Settings
@@ -44,11 +44,13 @@ class DestinationState:
         standing = before.rec if before and not before.closed else None
         if rec is None:
             return [("close", _ended(standing))] if standing else []
+        # Delivery is at least once: after an interruption the topic is read from its start again.
         if before and (rec.as_of < before.rec.as_of or (before.closed and rec.id == before.rec.id)):
             return []
         if before and not is_newer(rec, before.rec):
             return []
         found: list[tuple[Event, Recommendation]] = []
+        # The close of the incident before was compacted away: its receiver must not keep it open for ever.
         if standing and standing.id != rec.id:
             found.append(("close", _ended(standing)))
             standing = None
@@ -77,7 +79,7 @@ class Delivery:
     def __init__(
         self,
         name: str,
-        about: Destination,
+        about: AnyDestination,
         delivery_log: DeliveryLog,
         delivered: dict[str, Delivered],
         clock: Callable[[], float] = time.time,
@@ -97,6 +99,7 @@ class Delivery:
         queue = self.waiting.setdefault(key, deque())
         last = queue[-1] if queue else None
         changes = [m is not None and m.status not in (Status.OPEN, Status.RESOLVED) for m in (last, rec)]
+        # Opens and closes are never replaced: receivers count them.
         if all(changes) and last and rec and last.id == rec.id:
             queue.pop()
         queue.append(rec)
@@ -122,6 +125,7 @@ class Delivery:
         while self.waiting:
             key, queue = next(iter(self.waiting.items()))
             while queue:
+                # It stays at the head until it is delivered, so that a change that comes meanwhile can replace it.
                 rec = queue[0]
                 for event, message in self.state.events(key, rec):
                     await self._deliver(event, key, message)
@@ -137,6 +141,7 @@ class Delivery:
         try:
             async for attempt in AsyncRetrying(
                 retry=retry_if_exception_type((DeliveryFailed, SettingsError, TimeoutError)),
+                # Random, so that several bridges do not reach a receiver that comes back at the same moment.
                 wait=wait_random_exponential(0.5, max=self.about.retry_most),
                 before_sleep=lambda state: self._failed(state.outcome.exception() if state.outcome else None),
                 reraise=True,
@@ -160,6 +165,7 @@ class Delivery:
         for delivered in [t for t in self.state.delivered.values() if not t.closed]:
             rec = delivered.rec
             if self.silent(rec.cluster):
+                # No heartbeat of kagent: the alert stays, and says that nobody confirms it now.
                 rec = rec.model_copy(update={"stale": True})
             try:
                 await self.sender.send("change", delivered.model_copy(update={"rec": rec}))
@@ -197,6 +203,7 @@ class Bridge:
                     delivery.silent = self._silent
                     self.deliveries.append(delivery)
                     delivery.since = since if since is not None else int(self.clock() * 1000)
+                    # Remembered, so that a destination that is added later gets no old incidents, and a restarted one misses none.
                     if since is None:
                         await self.delivery_log.started(name, delivery.since)
                     tasks.create_task(delivery.run())

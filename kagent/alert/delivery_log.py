@@ -49,6 +49,7 @@ class Delivered(BaseModel):
         """What is remembered once ``rec`` was delivered."""
         same = before is not None and before.rec.id == rec.id and not before.closed
         severity = before.first_severity if same and before else rec.severity.value
+        # The log keeps one record for each destination and group: their size is the time of a start.
         small = rec.model_copy(update={**BULKY, "actions": rec.actions[:1]})
         return cls(rec=small, first_severity=severity, closed=rec.status is Status.RESOLVED)
 
@@ -80,6 +81,7 @@ class DeliveryLog:
 
     async def start(self) -> None:
         """Ready to write."""
+        # Idempotent: a retry of the client must not put an older delivery behind a newer one (KIP-98).
         self._producer = AIOKafkaProducer(**aiokafka(self.home, acks="all", enable_idempotence=True))
         await self._producer.start()
 

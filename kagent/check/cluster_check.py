@@ -14,6 +14,7 @@ from typing import Any
 from kagent.contract.events import TopicOffsets, TopicTombstones
 from kagent.detect.state import JudgeState
 from kagent.group_key import group_key
+from kagent.groups import GroupView, MemberView
 from kagent.incident.evaluate import Judgement, ignored
 from kagent.incident.explanation import Looked, look_at
 from kagent.incident.session import EvaluationSession
@@ -35,44 +36,6 @@ UNSEEN = (
 )
 """What only the service sees."""
 STATES = {"stable": "Stable", "empty": "Empty", "dead": "Dead", "preparingrebalance": "PreparingRebalance"}
-
-
-@dataclass(frozen=True, slots=True)
-class MemberView:
-    """A member as its coordinator describes it; its subscription is not part of that."""
-
-    member_id: str
-    instance_id: str | None
-    client_id: str
-    host: str
-    assigned: Mapping[str, tuple[int, ...]]
-    rack: str | None = None
-    subscriptions: tuple[str, ...] = ()
-    regex: str | None = None
-    away: bool = False
-    library: str | None = None
-
-    @property
-    def name(self) -> str:
-        """The name that outlives a restart, as the records give it."""
-        host = self.host if self.host.startswith("/") else f"/{self.host}"
-        return self.instance_id or f"{self.client_id}{host}"
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """A group as its coordinator describes it."""
-
-    group: str
-    type: str
-    state: str
-    protocol_type: str | None
-    protocol: str | None
-    members: tuple[MemberView, ...]
-    generation: int | None = None
-    last_change: int = 0
-    stale: bool = False
-    unresolved: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -119,6 +82,7 @@ class Checkup:
         part = self.seconds / 3
         return replace(
             own,
+            # Nothing was published before this look, and nothing will be after it.
             cooldown=0.0,
             settle=min(own.settle, part),
             hold=min(own.hold, part),
@@ -150,8 +114,10 @@ class Checkup:
     def _take(self, name: str, group: Group, committed: Mapping[Key, int], asked: int) -> None:
         roster = Roster.of(view_of(group))
         watched = self.groups.setdefault(name, Watched(name, roster))
+        # Kept while nothing changed: the coordinator gives a classic group no generation to compare.
         if roster.assignment != watched.roster.assignment or roster.state != watched.roster.state:
             watched.roster = roster
+        # The commit was made somewhere between two rounds; the middle halves the error.
         middle = (self._asked_last + asked) // 2 if self._asked_last else asked
         moved: dict[str, list[tuple[int, int]]] = {}
         for key, offset in committed.items():
@@ -211,6 +177,7 @@ class Checkup:
         )
         watched.last = self.session.judge(watched.seen)
         if watched.last.candidate is not None:
+            # Every observation here is an answer of the coordinator: it confirms itself.
             watched.last = self.session.confirm(watched.last.candidate, watched.seen)
         state = watched.last.state
         if first:  # the coordinator does not say when the group last rebalanced: long ago, until a rebalance is observed
@@ -234,18 +201,32 @@ def _column(found: Mapping[Key, int], topic: Topic) -> list[int]:
     return [found.get((topic.name, p), UNKNOWN) for p in range(topic.partitions)]
 
 
-def view_of(group: Group) -> View:
-    """The coordinator's description in the form of the records' fold."""
-    return View(
+def view_of(group: Group) -> GroupView:
+    """The coordinator's description in the form of the records' fold.
+
+    A description holds neither subscriptions nor, for a classic group, its generation or the time of its last rebalance.
+    """
+    return GroupView(
         group=group.group,
         type="simple" if group.simple and not group.members else group.type,
         state=STATES.get(group.state, group.state.title()),
         protocol_type=None if group.simple else "consumer",
         protocol=group.protocol or None,
+        generation=None,
+        target_epoch=None,
         members=tuple(
-            MemberView(m.member_id, m.instance_id, m.client_id, m.host, _assigned(m.assigned))
+            MemberView(
+                m.member_id,
+                m.instance_id,
+                m.client_id,
+                m.host,
+                rack=None,
+                subscriptions=(),
+                assigned=_assigned(m.assigned),
+            )
             for m in group.members
         ),
+        last_change=0,
     )
 
 

@@ -83,6 +83,7 @@ def _keep(found: dict[str, Message], record: Any) -> Message | None:
     key = (record.key or b"").decode(errors="replace")
     message = parsed(record.key, record.value)
     if message is None:
+        # A tombstone: the incident was retired after worker.keep_resolved_hours.
         if record.value is None:
             found.pop(key, None)
         return None

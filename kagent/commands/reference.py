@@ -29,6 +29,7 @@ from kagent.contract.recommendation import (
     Status,
     Verdict,
 )
+from kagent.destination_settings import DESTINATIONS
 from kagent.pipeline.stream_metrics import Metrics as PipelineMetrics
 from kagent.policy import RETIRED, retired
 from kagent.worker.http.api import ROUTES, Route
@@ -70,10 +71,10 @@ SECTIONS: Mapping[str, tuple[str, str]] = {
     "WorkerSettings": ("`worker`", "The Faust worker."),
     "HttpSettings": ("`worker.http`", "Who may see the page and the API, and how they are encrypted."),
     "PolicySettings": ("`policy`, and each entry of `groups`", POLICY_ABOUT),
-    "Alertmanager": ("`alert.destinations.NAME`, type `alertmanager`", "Prometheus Alertmanager, API v2."),
-    "PagerDuty": ("`alert.destinations.NAME`, type `pagerduty`", "PagerDuty Events v2."),
-    "Webhook": ("`alert.destinations.NAME`, type `webhook`", "Any HTTP receiver."),
-    "Apprise": ("`alert.destinations.NAME`, type `apprise`", "Slack, Teams, e-mail and what else apprise reaches."),
+    **{
+        model.__name__: (f"`alert.destinations.NAME`, type `{name}`", (model.__doc__ or "").strip())
+        for name, model in DESTINATIONS.items()
+    },
     "Wants": ("`alert.destinations.NAME.only`", "Which incidents a destination gets."),
 }  # fmt: skip
 

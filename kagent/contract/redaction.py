@@ -73,8 +73,8 @@ class Redaction:
         ):
             return message
         bare: dict[str, Any] = {"members": [], "moves": [], "assignment": None, "actions": [], "evidence": {}}
-        said = f"The {message.verdict.value} incident was opened before names were hidden."
-        return message.model_copy(update={**bare, "reason": said})
+        reason = f"The {message.verdict.value} incident was opened before names were hidden."
+        return message.model_copy(update={**bare, "reason": reason})
 
     def _clear(self, value: str | None, name: str) -> bool:
         return name in self.fields and value is not None and not value.startswith(MARK)

@@ -70,11 +70,28 @@ def costs(windows: Sequence[Window]) -> dict[str, float]:
     return dict(zip(topics, (found / found.mean()).tolist(), strict=True))
 
 
-def samples(windows: Sequence[Window], cost: Mapping[str, float], now: int) -> list[float]:
-    """Work/s of each window that counts: those of the last ten minutes, or the newest three."""
+def recent(windows: Sequence[Window], now: int) -> Sequence[Window]:
+    """The windows that count: those of the last ten minutes, or the newest three."""
     young = [w for w in windows if now - w.until <= PREFERRED_MS]
-    use = young if len(young) >= FEWEST else list(windows)[-FEWEST:]
+    return young if len(young) >= FEWEST else windows[-FEWEST:]
+
+
+def samples(windows: Sequence[Window], cost: Mapping[str, float], now: int) -> list[float]:
+    """Work/s of each window that counts."""
+    use = recent(windows, now)
     return [sum(cost.get(t, 1.0) * n for t, n in w.records.items()) / w.seconds for w in use]
+
+
+def done_per_s(windows: Sequence[Window], now: int) -> dict[str, float]:
+    """Records/s by topic over the windows that count."""
+    use = recent(windows, now)
+    seconds = sum(w.seconds for w in use)
+    topics = sorted({t for w in use for t in w.records})
+    return (
+        {t: done / seconds for t in topics if (done := sum(w.records.get(t, 0) for w in use))}
+        if seconds > 0
+        else {}
+    )
 
 
 def estimate(rates: Sequence[float]) -> tuple[float, float, float] | None:

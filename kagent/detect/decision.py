@@ -121,7 +121,7 @@ def _voted(known: MemberState, line: Line | None) -> MemberState:
 def _finding(
     member: LateMember, line: Line | None, facts: dict[str, Any], known: MemberState
 ) -> Finding | None:
-    """What is to be said of a late member: ripe or not, and what is missing."""
+    """The finding for a late member: ripe or not, and what is missing."""
     model, limits = member.model, evidence.Limits.of(member.model.policy)
     verdict = (line.verdict if line else None) or Verdict.REBALANCE
     grown = known.spell.grown_s if known.spell else 0.0

@@ -18,10 +18,12 @@ import numpy.typing as npt
 from kagent.lag.measure import Flags, Floats
 
 Codes = npt.NDArray[np.int32]
-LONGEST_S = 3600.0
-"""A remedy that takes longer is none."""
-STEPS = 12
-"""Halvings of the target: 3,600 s to a second."""
+LONGEST_S, LONGEST_PER_LATE = 3600.0, 20.0
+"""A remedy that takes longer is none: an hour, or this many times the lateness. Both are an hour for a member three minutes late,
+when such a verdict is usually due; a fixed hour would change the verdict of a group whose backlog grows because nobody acts,
+although what would help is the same."""
+EXACT_S = 1.0
+"""How exactly the least time is searched."""
 
 
 def drain_s(backlog: Floats, inflow: Floats, capacity: Floats) -> Floats:
@@ -42,14 +44,19 @@ class Placement:
     eligible: Flags | None = None
 
 
-def best_drain_s(units: Placement, capacity: Floats) -> float:
-    """The least T that "largest first into the emptiest, ties stay at home" finds; inf above LONGEST_S."""
+def longest_s(lateness: float) -> float:
+    """The longest remedy that counts as one, for a member that is so late (V, s)."""
+    return max(LONGEST_S, LONGEST_PER_LATE * lateness)
+
+
+def best_drain_s(units: Placement, capacity: Floats, longest: float = LONGEST_S) -> float:
+    """The least T that "largest first into the emptiest, ties stay at home" finds; inf above ``longest``, s."""
     if not len(capacity) or not len(units.home):
         return 0.0
-    if not _fits(units, capacity, LONGEST_S):
+    if not _fits(units, capacity, longest):
         return float("inf")
-    low, high = 0.0, LONGEST_S
-    for _ in range(STEPS):
+    low, high = 0.0, longest
+    while high - low > EXACT_S:
         middle = (low + high) / 2
         low, high = (low, middle) if _fits(units, capacity, middle) else (middle, high)
     return high

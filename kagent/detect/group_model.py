@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,11 +18,11 @@ from kagent.detect import inflow as inflows
 from kagent.detect import tracking
 from kagent.detect.capacity import Capacity
 from kagent.detect.evidence import idle_s
-from kagent.detect.forecast import LONGEST_S, Placement, best_drain_s, drain_s
+from kagent.detect.forecast import Placement, best_drain_s, drain_s
 from kagent.detect.inflow import Interval
 from kagent.detect.lateness import backlog, commit_times, gap_s, judged_at, virtual_lateness_s, waiting_since
 from kagent.detect.start_position import begins_at_start, with_start_positions
-from kagent.detect.state import JudgeState, MemberState
+from kagent.detect.state import JudgeState, MemberState, Window
 from kagent.detect.units import Units, units_of
 from kagent.lag.commits import GONE
 from kagent.lag.measure import Flags, Floats, Lags, Longs, ages, measure
@@ -149,14 +149,15 @@ class GroupModel:
         """Places of the partitions that a plan may place."""
         return np.flatnonzero(self.counted)
 
-    def best_drain(self, optimist: bool = False) -> float:
-        """The least T that any assignment was found to have, s; inf above an hour. ``optimist``: at the ends that favour it."""
+    def best_drain(self, longest_s: float, optimist: bool = False) -> float:
+        """The least T that any assignment was found to have, s; inf above ``longest_s``. ``optimist``: at the ends that favour
+        it."""
         rates, rows = self.columns.rates[:, self.placement_rows], self.placement_rows
         usual = np.median(rates, axis=0)
         flow = np.minimum(rates[0], usual) if optimist else usual
         room = self.capacity.rate.high if optimist else self.capacity.rate.mid
         work = self.columns.backlog[rows] * self.cost[rows]
-        return best_drain_s(Placement(*self._units(rows, work, flow * self.cost[rows])), room)
+        return best_drain_s(Placement(*self._units(rows, work, flow * self.cost[rows])), room, longest_s)
 
     def _units(
         self, rows: Longs, work: Floats, flow: Floats
@@ -207,6 +208,16 @@ class GroupModel:
         """Whether some member's capacity was measured, so that work is time."""
         return bool(self.capacity.measured.any() and (self.capacity.rate.mid > 0).all())
 
+    def if_only(self, topic: str) -> GroupModel:
+        """The same group if the records of ``topic`` were all the work there is: what a member whose mix of topics never
+        changes cannot refute."""
+        cost = {t: float(t == topic) for t in self.lags.topics}
+        owner = _owner_of_counted(self.columns, self.excluded)
+        work, flow, capacity = _load(self.columns, owner, cost, self.state, self.seen)
+        return replace(
+            self, cost=_by_partition(self.columns, cost), work=work, inflow=flow, capacity=capacity
+        )
+
     @property
     def longest_drain(self) -> float:
         """T of the group under today's assignment, s."""
@@ -242,24 +253,23 @@ def observe(seen: Observation, state: JudgeState, policy: Policy) -> GroupModel:
     state = tracking.advance_standing(columns, state, _as_of(seen), first)
     excluded = _excluded(columns, state, policy)
     state = tracking.advance_windows(columns, state, excluded, seen.ends, policy)
-    found, cost = _capacity(columns, state, seen.now)
-    held = columns.relevant & ~excluded & (columns.owner >= 0)
-    owner = np.where(held, columns.owner, NOBODY).astype(np.int32)
-    work = inflows.totals(owner[held], (columns.backlog * cost)[held], columns.members)
-    flow = inflows.estimate(inflows.summed(columns.rates, owner, columns.members, cost))
-    flow = _since_late(columns, owner, cost, flow, state, seen)
+    cost = _costs(columns, state, seen.now)
+    owner = _owner_of_counted(columns, excluded)
+    work, flow, capacity = _load(columns, owner, cost, state, seen)
     model = GroupModel(
         seen=seen,
         policy=policy,
         state=state,
         kind=kind_of(seen.roster, seen.group, policy.kind),
         columns=columns,
-        cost=cost,
+        cost=_by_partition(columns, cost),
         excluded=excluded,
         work=work,
-        lateness=_lateness(columns, owner, cost, work, flow, state, seen, idle_s(policy)),
+        lateness=_lateness(
+            columns, owner, _by_partition(columns, cost), work, flow, state, seen, idle_s(policy)
+        ),
         inflow=flow,
-        capacity=capacities.of_members(found, flow.mid),
+        capacity=capacity,
     )
     return replace(model, state=tracking.advance_clocks(model, before))
 
@@ -316,16 +326,43 @@ def _excluded(columns: Columns, state: JudgeState, policy: Policy) -> Flags:
     return out
 
 
-def _capacity(
-    columns: Columns, state: JudgeState, now: int
-) -> tuple[Sequence[tuple[float, float, float] | None], Floats]:
-    """Each member's measured capacity, and the work of a record per partition."""
+def _windows(columns: Columns, state: JudgeState, now: int) -> list[tuple[Window, ...]]:
+    """The busy windows of every member that are young enough."""
     known = [state.members.get(name) for name in columns.units.names]
-    windows = [capacities.kept(m.windows, now) if m else () for m in known]
-    cost = capacities.costs([w for some in windows for w in some]) if len(columns.lags.topics) > 1 else {}
+    return [capacities.kept(m.windows, now) if m else () for m in known]
+
+
+def _costs(columns: Columns, state: JudgeState, now: int) -> dict[str, float]:
+    """The work of a record by topic."""
+    if len(columns.lags.topics) < 2:
+        return {}
+    return capacities.costs([w for some in _windows(columns, state, now) for w in some])
+
+
+def _by_partition(columns: Columns, cost: Mapping[str, float]) -> Floats:
     per_topic = np.array([cost.get(t, 1.0) for t in columns.lags.topics] or [1.0])
-    found = [capacities.estimate(capacities.samples(w, cost, now)) if w else None for w in windows]
-    return found, per_topic[columns.lags.topic] if len(columns.lags) else np.ones(0)
+    return per_topic[columns.lags.topic] if len(columns.lags) else np.ones(0)
+
+
+def _owner_of_counted(columns: Columns, excluded: Flags) -> npt.NDArray[np.int32]:
+    held = columns.relevant & ~excluded & (columns.owner >= 0)
+    return np.where(held, columns.owner, NOBODY).astype(np.int32)
+
+
+def _load(
+    columns: Columns,
+    owner: npt.NDArray[np.int32],
+    cost: Mapping[str, float],
+    state: JudgeState,
+    seen: Observation,
+) -> tuple[Floats, Interval, Capacity]:
+    """What waits for each member, what arrives and what it can do, all in work by one cost of a record per topic."""
+    per_partition, held = _by_partition(columns, cost), owner >= 0
+    work = inflows.totals(owner[held], (columns.backlog * per_partition)[held], columns.members)
+    flow = inflows.estimate(inflows.summed(columns.rates, owner, columns.members, per_partition))
+    flow = _since_late(columns, owner, per_partition, flow, state, seen)
+    rates = [capacities.samples(w, cost, seen.now) for w in _windows(columns, state, seen.now)]
+    return work, flow, capacities.of_members([capacities.estimate(r) for r in rates], flow.mid)
 
 
 def _since_late(
@@ -379,4 +416,4 @@ def _lateness(
     return out
 
 
-__all__ = ["LONGEST_S", "Columns", "GroupModel", "columns_of", "observe", "skew_of"]
+__all__ = ["Columns", "GroupModel", "columns_of", "observe", "skew_of"]

@@ -1,6 +1,6 @@
 """How much arrives: records per second of every partition in the last five minutes, minute by minute.
 
-Medians do not add up, so whoever asks for the inflow of a set of partitions (a member, a plan's new owner) gets the sums
+Medians do not add up, so a caller that asks for the inflow of a set of partitions (a member, a plan's new owner) gets the sums
 first and the estimate then.
 """
 

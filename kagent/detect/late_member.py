@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from kagent.detect import capacity
 from kagent.detect.evidence import Limits
+from kagent.detect.forecast import longest_s
 from kagent.detect.group_model import GroupModel
 from kagent.lag.measure import Longs
 
@@ -82,26 +85,70 @@ class LateMember:
         on_time[self.at] = False
         return np.flatnonzero(on_time).tolist()
 
-    def gets_as_much(self, peer: int) -> float:
-        """The least ratio of a peer's inflow to this member's, over the topics that this member has."""
+    @property
+    def usual_inflow(self) -> float:
+        """What its partitions get now in work/s, the median of five minutes: the measure in which peers are compared. What it
+        was given before, with more partitions or in a burst, is no part of it."""
+        return self.usual_inflow_of(self.at)
+
+    def usual_inflow_of(self, member: int) -> float:
+        """What the partitions of a member get in work/s, the median of five minutes."""
         model = self.model
+        held = model.counted & (model.owner == member)
+        return float((np.median(model.columns.rates, axis=0) * model.cost)[held].sum())
+
+    @cached_property
+    def done(self) -> Mapping[str, float]:
+        """Records/s by topic that it did while it was certainly busy."""
+        windows = capacity.kept(self.model.member_state(self.at).windows, self.model.now)
+        return capacity.done_per_s(windows, self.model.now)
+
+    def proven_by(self, peer: int) -> float:
+        """How much work/s of this member's mix of topics a peer that keeps up proves to be possible on one machine, whatever
+        records cost: the least ratio of what the peer gets to what this one does, over the topics in which it falls behind most. Of
+        the others the peer must get as much, or it has more time for these."""
+        mine, theirs = self._gets(self.at), self._gets(peer)
+        share = sum(self.done.values()) / max(sum(mine.values()), 1e-9)
+        behind = {t for t, done in self.done.items() if done <= AS_MUCH * share * mine.get(t, 0.0)}
+        if any(theirs.get(t, 0.0) * AS_MUCH < done for t, done in self.done.items() if t not in behind):
+            return 0.0
+        return min((theirs.get(t, 0.0) / self.done[t] for t in behind), default=0.0) * self.speed[1]
+
+    def _gets(self, member: int) -> dict[str, float]:
+        """Records/s by topic that arrive for a member, the median of five minutes."""
+        model, held = self.model, self.model.counted & (self.model.owner == member)
         flow = np.median(model.columns.rates, axis=0)
-        mine = model.counted & (model.owner == self.at)
-        theirs = model.counted & (model.owner == peer)
-        ratios = []
-        for code in np.unique(model.lags.topic[mine]).tolist():
-            topic = model.lags.topic == code
-            arrives = float(flow[mine & topic].sum())
-            if arrives > 0:
-                ratios.append(float(flow[theirs & topic].sum()) / arrives)
-        return min(ratios, default=0.0)
+        topics = np.unique(model.lags.topic[held]).tolist()
+        return {model.lags.topics[t]: float(flow[held & (model.lags.topic == t)].sum()) for t in topics}
+
+    @cached_property
+    def by_topic(self) -> Mapping[str, LateMember]:
+        """The same member by each topic whose cost alone would explain why it is late and its peers are not.
+
+        Windows in which a member always had the same mix of topics do not tell which of them costs the time. A topic explains
+        it where every member that was busy was busy with it, and this one gets more of it than it can do.
+        """
+        topics = self.model.lags.topics
+        held = {topics[code] for code in np.unique(self.model.lags.topic[self.rows]).tolist()}
+        cases = {t: LateMember(self.model.if_only(t), self.at) for t in sorted(held)} if len(held) > 1 else {}
+        return {t: case for t, case in cases.items() if case._is_explained}
+
+    @property
+    def _is_explained(self) -> bool:
+        done = self.model.capacity.rate.mid[self.model.capacity.measured]
+        return self.measured and bool((done > 0).all()) and self.inflow[1] > self.speed[1]
+
+    @property
+    def longest_s(self) -> float:
+        """A remedy that takes longer is none for this member."""
+        return longest_s(self.lateness)
 
     @cached_property
     def best(self) -> float:
-        """The least T that any assignment was found to have, s; inf above an hour."""
-        return self.model.best_drain()
+        """The least T that any assignment was found to have, s; inf above ``longest_s``."""
+        return self.model.best_drain(self.longest_s)
 
     @cached_property
     def best_for_optimist(self) -> float:
         """The same at the ends of the intervals that favour it."""
-        return min(self.best, self.model.best_drain(optimist=True))
+        return min(self.best, self.model.best_drain(self.longest_s, optimist=True))

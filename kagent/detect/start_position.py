@@ -53,7 +53,7 @@ def _filled(low: Longs, rows: Flags, shown: Longs) -> Longs:
 
 
 def begins_at_start(commits: Mapping[str, TopicCommits], ends: Mapping[str, EndHistory]) -> bool:
-    """Whether a topic's first commits, seen by whoever watched its log ends before, lie nearer to the log start than to the end."""
+    """Whether a topic's first commits, seen where its log ends were sampled before, lie nearer to the log start than to the end."""
     return any(
         _began_at_start(row, ends[topic])
         for topic, row in commits.items()

@@ -159,6 +159,20 @@ class Habit:
 
 
 @dataclass(frozen=True, slots=True)
+class Useful:
+    """How many members would help (see ``kagent.recommend.useful_members``). ``because``: why no more do; ``capacity``: of a usual
+    member as it was measured last, work/s; ``more_since``, ``fewer_since``: since when another number has been due, ms, 0 if none
+    is; ``looked_at``: ms."""
+
+    members: int
+    because: str = ""
+    capacity: float = 0.0
+    more_since: int = 0
+    fewer_since: int = 0
+    looked_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class JudgeState:
     """One group's memory. ``generations``: (time, generation) of the changes within the storm window; ``comings``: member
     name → times it came back after leaving; ``habits``: what kinds of pauses and spells ended by themselves;
@@ -182,6 +196,8 @@ class JudgeState:
     stopped_at: int = 0
     pauses_s: tuple[float, ...] = ()
     """For how long members paused at the latest changes of who holds what: their commit gap beyond the usual one."""
+    useful: Useful | None = None
+    """How many members would help; None until a member was busy and so its speed is known."""
     cooldown_until: int = 0
     empty_since: int = 0
     members_at: int = 0

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 REST_S = 60.0
 """A group none of whose partitions moves for a minute while records wait is at rest."""
 SILENT_S, SILENT_GAPS = 30.0, 2
-"""A member is looked at for silence from this time, or so many of its gaps, without a move."""
+"""A member is checked for silence after this time, or this many of its gaps, without a move."""
 FALLS_SHARE = 0.5
 """A member whose lateness rises by half of the time that passes falls behind."""
 STOPPED = frozenset({"stalled", "stuck_member", "blocked_by_transaction"})
@@ -221,11 +221,17 @@ def advance_clocks(model: GroupModel, before: JudgeState) -> JudgeState:
         earlier = before.members.get(name, MemberState())
         if known.time > earlier.time:
             known = _looked(model, at, known, earlier, limits)
-        if known.on_time_at == known.time and known.longest_spell_s:
+        if known.longest_spell_s and (known.on_time_at == known.time or _fell_back(known, earlier)):
             habits = learned(habits, evidence.SPELL, known.longest_spell_s, known.time)
             known = replace(known, longest_spell_s=0.0)
         members[name] = _slim(known, model.work[at] <= evidence.idle_s(model.policy) * model.inflow.mid[at])
     return replace(state, members={n: m for n, m in members.items() if m != MemberState()}, habits=habits)
+
+
+def _fell_back(known: MemberState, earlier: MemberState) -> bool:
+    """Whether a spell ended since the member is as late again as it was when the spell began: late on purpose, or by habit."""
+    spell = earlier.spell
+    return spell is not None and known.spell is None and known.lateness[-1][1] <= spell.reference
 
 
 def _looked(

@@ -1,7 +1,7 @@
-"""Who the members of a group are: the coordinator's members, or, where it knows none, whoever commits together.
+"""Who the members of a group are: the coordinator's members, or, where it knows none, the partitions that are committed together.
 
-A consumer that uses ``assign()`` commits all its partitions in one request, so they bear the same time. Partitions that were
-seen to bear the same time twice belong to one committer. Where a single committer commits everything (Flink's and Spark's
+A consumer that uses ``assign()`` commits all its partitions in one request, so they have the same time. Partitions that
+had the same time twice belong to one committer. Where a single committer commits everything (Flink's and Spark's
 checkpoints), each partition stands for itself.
 """
 

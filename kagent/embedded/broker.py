@@ -40,13 +40,16 @@ DEFAULTS = {
     "transaction.state.log.num.partitions": "2",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
+    # Three seconds by default, so that a starting group rebalances once (KIP-134); a test need not wait.
     "group.initial.rebalance.delay.ms": "0",
+    # Six seconds by default: a dead member would be noticed late.
     "group.min.session.timeout.ms": "1000",
     "group.consumer.min.session.timeout.ms": "1000",
     "group.consumer.min.heartbeat.interval.ms": "500",
     "group.consumer.heartbeat.interval.ms": "1000",
     "auto.create.topics.enable": "false",
     "log.retention.check.interval.ms": "5000",
+    # Retention first runs 30 s after the start by default.
     "log.initial.task.delay.ms": "1000",
 }
 
@@ -107,6 +110,7 @@ class Broker:
         if _taken(self.port):
             raise SetupError(f"Port {self.port} is in use: stop what listens there or choose another port.")
         self.folder.mkdir(parents=True, exist_ok=True)
+        # Formatted once: a broker that was killed has to find its cluster id and logs again.
         if not (self.folder / "data" / "meta.properties").exists():
             self._format()
         with self.log.open("ab") as log:
@@ -115,6 +119,7 @@ class Broker:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
+                # A test run that is killed leaves no broker behind.
                 preexec_fn=die_with_parent,
                 start_new_session=True,
             )
@@ -199,6 +204,7 @@ class Broker:
             if self._process.poll() is not None:
                 reason = _last(self.log.read_text(errors="replace"))
                 raise SetupError(f"The broker ended at start: {reason} (log: {self.log}).")
+            # A client that is refused once waits longer at its next attempt: first see that the port listens.
             if not _taken(self.port):
                 time.sleep(0.1)
                 continue

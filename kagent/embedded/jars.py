@@ -74,6 +74,7 @@ def _build(endpoint: str, folder: Path) -> list[Path]:
         context=MavenContext(repo_cache=folder / "m2"), cache_dir=folder, link_strategy=LinkStrategy.HARD
     )
     env = builder.from_endpoint(endpoint)
+    # jgo writes the lock file last: without it the folder is of a build that failed.
     if not env.lock_path.exists():
         env = builder.from_endpoint(endpoint, update=True)
     return checked([Path(jar) for jar in env.all_jars], Path(env.lock_path))

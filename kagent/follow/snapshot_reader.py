@@ -24,7 +24,7 @@ from kagent.follow.model import Snapshot
 from kagent.group_key import group_key
 from kagent.kafka import aiokafka_internals
 from kagent.kafka.consumer import consumer
-from kagent.process_tree import backoff
+from kagent.retry import pause_s
 from kagent.settings import Cluster, Topics
 
 log = logging.getLogger("kagent.follow")
@@ -114,7 +114,7 @@ class Reader:
             except Exception as error:
                 failures = 1 if time.monotonic() - began > 60 else failures + 1
                 log.warning("kagent's topics on %s cannot be read: %s", self.source.bootstrap, said(error))
-                await self._pause(backoff(failures))
+                await self._pause(pause_s(failures))
 
     async def _pause(self, seconds: float) -> None:
         until = time.monotonic() + seconds

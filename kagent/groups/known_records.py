@@ -143,6 +143,7 @@ def apply_all(state: GroupState | None, items: Iterable[Item]) -> GroupState | N
             group = record.group
     if not changed:
         return state
+    # A new dictionary: the state before may still be held by a row that waits to be written.
     slots = {**known, **changed}
     _forget(slots)
     return GroupState(group, slots)
@@ -158,6 +159,7 @@ def _slot_key(record: Record) -> tuple[str, str] | None:
 
 
 def _slot(record: Record, offset: int, time: int, before: Slot | None) -> Slot:
+    # Keep the value before it: the group is marked stale, and what held a moment ago is still the best guess.
     if record.unreadable:
         return Slot(offset, time, record.name, before.value if before else None, unreadable=True)
     return Slot(offset, time, record.name, record.slim().value)

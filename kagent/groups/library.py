@@ -29,6 +29,8 @@ GENERATION = 8
 
 def library_of(protocol: str | None, subscription: Blob) -> str | None:
     """``java``, ``librdkafka``, ``python``, ``faust``, or None where it cannot be recognised."""
+    # Faust names its own assignor, so the protocol alone identifies it:
+    # https://github.com/faust-streaming/faust/blob/master/faust/assignor/partition_assignor.py
     if protocol == "faust":
         return "faust"
     if protocol is not None and protocol.startswith(FOLLOWING):
@@ -38,8 +40,10 @@ def library_of(protocol: str | None, subscription: Blob) -> str | None:
     if not subscription:
         return None
     data = subscription["userData"]
+    # The Python clients write version 0 (aiokafka/coordinator/protocol.py).
     if subscription["version"] == 0:
         return "python" if data == "" or (data and user_data_of(protocol, subscription)) else None
+    # librdkafka writes an empty string where Java writes null.
     if subscription.get("rackId") == "" or data == "":
         return "librdkafka"
     if (

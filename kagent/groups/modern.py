@@ -66,18 +66,21 @@ def _assignor(live: Live) -> str | None:
     asked = Counter(
         a for s in live.get("member", {}).values() if s.value and (a := s.value.get("serverAssignor"))
     )
+    # The coordinator takes the assignor that most members ask for (KIP-848, "server-side assignors").
     return asked.most_common(1)[0][0] if asked else None
 
 
 def _state(members: tuple[MemberView, ...], target: int | None, live: Live, family: str) -> str:
     if not members:
         return "Empty"
+    # A share group has no revocation to wait for: members share partitions (KIP-932).
     if family == "share":
         return "Stable"
     if family == "streams" and not _validated(live):
         return "NotReady"
     if (_number(live, "epoch", "epoch") or 0) > (target or 0):
         return "Assigning"
+    # Compared as the coordinator does: a member is reconciled at the target epoch in state STABLE.
     if any(not m.stable or (m.epoch or 0) != (target or 0) for m in members):
         return "Reconciling"
     return "Stable"

@@ -51,6 +51,7 @@ def _simple(state: GroupState | None, group: str) -> GroupView:
 
 def _family(live: Live) -> str | None:
     """``consumer``, ``share`` or ``streams`` by the newest record; None where a classic group's is newer than all."""
+    # An upgraded or downgraded group leaves tombstones of its old type; the newest live record says what it is.
     newest = max((slot for slots in live.values() for slot in slots.values()), key=lambda slot: slot.offset)
     return next((family.lower() for family in FAMILIES if newest.record.startswith(family)), None)
 
@@ -58,6 +59,7 @@ def _family(live: Live) -> str | None:
 def _classic(state: GroupState, slot: Slot) -> GroupView:
     value = slot.value or {}
     members = tuple(_member(member, value) for member in value["members"])
+    # A GroupMetadata record without a protocol type is of a group that only commits.
     simple = not members and not value["protocolType"]
     return GroupView(
         group=state.group,
@@ -86,6 +88,7 @@ def _member(member: Mapping[str, Any], group: Mapping[str, Any]) -> MemberView:
         subscriptions=tuple(subscribed.get("topics", ())),
         assigned=joined(_pairs(given.get("assignedPartitions", ()))),
         epoch=group["generation"],
+        # Version 0 of the record has no rebalance timeout: clients used the session timeout then (KIP-62).
         rebalance_timeout_ms=timeout if timeout >= 0 else member["sessionTimeout"],
         library=library_of(group["protocol"], subscribed),
         user_data=user_data_of(group["protocol"], subscribed),

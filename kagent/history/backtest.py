@@ -252,7 +252,7 @@ def _one_group(
 
 
 def _row(cluster: str, group: str, result: Result) -> list[Any]:
-    said = [m.model_dump(mode="json", by_alias=True) for m in result.messages]
+    messages = [m.model_dump(mode="json", by_alias=True) for m in result.messages]
     return [
         cluster,
         group,
@@ -265,7 +265,7 @@ def _row(cluster: str, group: str, result: Result) -> list[Any]:
         result.moves,
         orjson.dumps(result.saved).decode(),
         orjson.dumps(result.dropped).decode(),
-        orjson.dumps(said).decode(),
+        orjson.dumps(messages).decode(),
         orjson.dumps([_plain(t) for t in result.ticks]).decode(),
     ]
 

@@ -1,7 +1,7 @@
 """Which keys make a partition hot: a sample of a topic on Spark. Only keys and sizes are read, never a value.
 
 All partitions are sampled over the same stretch of time, so that their loads compare. What more partitions would do is
-computed with the producer's default partitioner, and only said where the records lie as that partitioner would put them.
+computed with the producer's default partitioner, and only reported where the records lie as that partitioner would put them.
 """
 
 from __future__ import annotations

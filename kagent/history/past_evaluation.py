@@ -167,6 +167,7 @@ class Watcher:
     def observed(self, now: int) -> Observation:
         """All that a judgement rests on now."""
         infos = {t: TopicInfo(len(self._logs[t]), self._ids.get(t)) for t in self._logs}
+        # As the worker would be: without progress records it judges nothing.
         blind = "nothing was recorded" if now - self.heard > GAP else None
         return Observation(
             self.cluster, self.group, now, self.roster, self.commits, self.ends, infos, as_of=now, blind=blind
@@ -185,7 +186,7 @@ def replay(
 ) -> list[Result]:
     """Judge every ``tick`` ms of [start, end] under each policy. Rows before ``start`` are what was known then.
 
-    ``keep_every``: keep what was to be seen at every so many ms; 0: nothing of it.
+    ``keep_every``: interval in ms at which observations are kept; 0: keep none.
     """
     watcher = Watcher(cluster, group)
     results = {name: Result(name) for name in policies}
@@ -208,6 +209,7 @@ def _session(policy: Policy) -> EvaluationSession:
 
 def _by_tick(rows: Iterable[Row], start: int, end: int, tick: int) -> Iterator[tuple[int, list[Row]]]:
     """Each tick with the rows that came since the one before."""
+    # Commits of one batch share a time: their order is that of the source.
     ordered = sorted(rows, key=lambda r: (r["time"], r.get("source_offset") or 0))
     at = 0
     for now in range(start, end + 1, tick):

@@ -29,7 +29,7 @@ class Section:
 
     group: str
     facts: Sequence[str]
-    said: Sequence[Mapping[str, str]]
+    messages: Sequence[Mapping[str, str]]
     figures: Sequence[tuple[str, str]] = field(default_factory=tuple)
 
 
@@ -92,7 +92,7 @@ def section(
         f"{row['skew_hours']:.1f} hours of skew",
         f"{_counted(row['moves'], 'move')} advised",
     ]
-    said = [
+    messages = [
         {
             "time": _time(m["as_of"]),
             "status": m["status"],
@@ -102,7 +102,7 @@ def section(
         for m in messages
     ]
     figures = tuple((title, figure.to_json()) for title, figure in made if figure is not None)
-    return Section(shown(row["group"]), facts, said, figures)
+    return Section(shown(row["group"]), facts, messages, figures)
 
 
 def _counted(number: int, what: str) -> str:

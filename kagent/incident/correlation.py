@@ -167,7 +167,7 @@ def _together(onsets: Mapping[str, Onset]) -> dict[str, Onset]:
 
 
 def _is_crowd(found: int, readers: int, all_found: int, groups: int) -> bool:
-    """Whether so many of a place's readers are too many for chance."""
+    """Whether this many of a place's readers are too many for chance."""
     if found < LEAST or found < SHARE * readers:
         return False
     return _chance(found, readers, all_found, max(groups, readers, all_found)) < CHANCE

@@ -28,6 +28,7 @@ from kagent.lag.commits import GONE, TopicCommits
 from kagent.lag.log_ends import UNKNOWN, EndHistory
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
+from kagent.recommend import useful_members
 from kagent.recommend.render import diagnose, incident_id
 
 IGNORED_TYPES = frozenset({None, "consumer", "streams", "share"})
@@ -87,7 +88,8 @@ def judge(seen: Observation, state: JudgeState | None, policy: Policy) -> Judgem
     known = update_membership(known, seen, policy)
     if known.incident is None and healthy_at_a_glance(seen, known, policy):
         return Judgement(known)
-    return _judged(model_of(seen, known, policy))
+    model, found = model_of(seen, known, policy)
+    return _judged((replace(model, state=useful_members.advance(model, found)), found))
 
 
 def model_of(seen: Observation, state: JudgeState, policy: Policy) -> tuple[GroupModel, tuple[Finding, ...]]:
@@ -139,7 +141,9 @@ def has_open_questions(state: JudgeState, now: int, policy: Policy) -> bool:
     turns = state.generations
     restless = len(turns) >= 3 and turns[-3][0] >= now - policy.storm_window * 1000
     clocks = state.standing or state.at_rest_s or any(m.running or m.mark for m in state.members.values())
-    return bool(restless or state.empty_since or clocks or state.trail or state.lost)
+    return bool(
+        restless or state.empty_since or clocks or state.trail or state.lost or useful_members.due(state, now)
+    )
 
 
 def _abandoned(seen: Observation) -> bool:

@@ -84,7 +84,7 @@ def _verdict(judged: Judgement, lead: Finding | None) -> str:
 
 
 def _calm(model: GroupModel) -> str:
-    """What is said where nothing is reported: how late the latest member is."""
+    """The explanation where nothing is reported: how late the latest member is."""
     at = model.worst
     if at < 0 or model.lateness[at] < model.policy.min_behind:
         return "No member is late."
@@ -208,7 +208,7 @@ def _topics(model: GroupModel) -> list[dict[str, Any]]:
 
 
 def lines(story: dict[str, Any]) -> list[str]:
-    """The story for a person; names in it are escaped by whoever prints them."""
+    """The story for a person; the caller escapes the names in it."""
     if "group" not in story:
         return [f"verdict {story['verdict']}" + (f": {story['not_opened']}" if story["not_opened"] else "")]
     skew = "" if story["skew"] is None else f", skew {story['skew']:.2f} (threshold {story['threshold']:g})"

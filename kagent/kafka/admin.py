@@ -22,7 +22,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_exponential
 
 from kagent.contract.admission import is_topic_name
-from kagent.errors import KafkaError
+from kagent.errors import KafkaError, missing_right
 from kagent.kafka import group_admin, log_offsets, reach
 from kagent.kafka.clients import confluent
 from kagent.kafka.descriptions import Described, Group, Key, Offsets, Topic
@@ -33,29 +33,31 @@ from kagent.settings import Cluster
 log = logging.getLogger("kagent.kafka")
 T = TypeVar("T")
 _SILENT = logging.getLogger("kagent.kafka.silent")
-"""librdkafka prints a refused login or right to stderr however quiet it is told to be, unless a logger takes it."""
+"""librdkafka prints a refused login or right to stderr at any log level, unless a logger takes it."""
 _SILENT.addHandler(logging.NullHandler())
 _SILENT.propagate = False
 
 CHUNK = 500
 DEADLINE = 30.0
 RENEW_AFTER = 3
-"""After so many questions in a row that reached no broker the client is made anew. One that outlived a frozen broker was seen to
+"""After this many requests in a row that reached no broker, a new client is made. One that outlived a frozen broker was seen to
 call it unreachable for minutes, while new clients were answered."""
 LOGIN_POLL_S = 1.0
 LOGIN_WITHIN_S = 5.0
 RIGHTS = {
-    Code.TOPIC_AUTHORIZATION_FAILED: "a right on a topic (`kagent acls` prints what is needed)",
-    Code.GROUP_AUTHORIZATION_FAILED: "DESCRIBE on the groups (`kagent acls` prints what is needed)",
-    Code.CLUSTER_AUTHORIZATION_FAILED: "DESCRIBE on the cluster (`kagent acls` prints what is needed)",
+    Code.TOPIC_AUTHORIZATION_FAILED: "a right on a topic",
+    Code.GROUP_AUTHORIZATION_FAILED: "DESCRIBE on the groups",
+    Code.CLUSTER_AUTHORIZATION_FAILED: "DESCRIBE on the cluster",
 }
 UNREACHABLE = {
+    # Codes with an underscore are librdkafka's own; the others come from a broker.
     Code._ALL_BROKERS_DOWN,
     Code._TRANSPORT,
     Code._TIMED_OUT,
     Code._RESOLVE,
     Code.REQUEST_TIMED_OUT,
 }
+# Kafka marks these as retriable: https://kafka.apache.org/protocol.html#protocol_error_codes
 TRANSIENT = {
     Code.NOT_COORDINATOR,
     Code.COORDINATOR_LOAD_IN_PROGRESS,
@@ -99,6 +101,8 @@ class Admin:
         self._client = self._made()
 
     def _made(self) -> AdminClient:
+        # By default librdkafka waits up to 10 s between connection attempts, longer than most deadlines here:
+        # https://github.com/confluentinc/librdkafka/blob/master/CONFIGURATION.md
         own = {"error_cb": self._client_errors.append, "log_level": 0, "reconnect.backoff.max.ms": 1000}
         return AdminClient(confluent(self.cluster, **own))
 
@@ -124,7 +128,7 @@ class Admin:
                 return True
             except KafkaException as error:
                 self._client.poll(0)
-                if error.args[0].code() in LOGIN or any(said.code() in LOGIN for said in self._client_errors):
+                if error.args[0].code() in LOGIN or any(e.code() in LOGIN for e in self._client_errors):
                     raise LoginRefused(self.sentence(error.args[0], "asked for a login")) from error
         return False
 
@@ -159,6 +163,7 @@ class Admin:
     def _described(self, names: list[str]) -> dict[str, Topic]:
         found: dict[str, Topic] = {}
         with self._errors("asked to describe topics"):
+            # One request for all names; each name has a future, so that a missing topic fails alone.
             futures = self._client.describe_topics(TopicCollection(names), request_timeout=self.deadline)
             for name, future in futures.items():
                 topic = self._or_none(future, UNSEEN_TOPIC)
@@ -228,6 +233,7 @@ class Admin:
 
     def may_transact(self, transactional_id: str) -> bool:
         """Whether our user may write under this transactional id. It is initialised: a producer that uses it is fenced off."""
+        # No request asks for this right; InitProducerId is the first one that needs WRITE on the id (KIP-98).
         quiet = {"log_level": 0, "logger": _SILENT, "transactional.id": transactional_id}
         producer = Producer(confluent(self.cluster, **quiet))
         try:
@@ -296,6 +302,7 @@ class Admin:
 
     @patiently
     def _offsets(self, keys: Iterable[Key], spec: Any, committed_only: bool) -> Offsets:
+        # With READ_COMMITTED, ListOffsets returns the last stable offset as the end (KIP-98).
         level = IsolationLevel.READ_COMMITTED if committed_only else IsolationLevel.READ_UNCOMMITTED
         found: dict[Key, int] = {}
         failed: dict[Key, str] = {}
@@ -353,7 +360,7 @@ class Admin:
         if error.code() in UNREACHABLE:
             return f"The cluster at {where} cannot be reached when {doing}: check the address and that a broker listens."
         if error.code() in RIGHTS:
-            return f"The cluster at {where} refuses when {doing}: the user lacks {RIGHTS[error.code()]}."
+            return f"The cluster at {where} refuses when {doing}: {missing_right(RIGHTS[error.code()])}."
         return f"The cluster at {where} answered with an error when {doing}: {error.str()}."
 
 

@@ -26,6 +26,7 @@ DEFAULTS = {"enable_auto_commit": False, "isolation_level": "read_committed"}
 async def consumer(cluster: Cluster, *topics: str, **options: Any) -> AsyncIterator[AIOKafkaConsumer]:
     """A consumer with these options of aiokafka's, to be started within the block, and stopped at its end. Offsets are
     committed only by an explicit commit, unless the options enable auto-commit."""
+    # Made before it is started: what fails in its constructor has nothing to stop.
     made = AIOKafkaConsumer(*topics, **aiokafka(cluster, **{**DEFAULTS, **options}))
     try:
         yield made

@@ -72,6 +72,7 @@ async def kinds(admin: AIOKafkaAdminClient) -> dict[str, str]:
 async def may_read(admin: AIOKafkaAdminClient, group: str) -> bool:
     """Whether our user may be a member of this group: what the heartbeat of a member that does not exist is answered."""
     try:
+        # A heartbeat needs READ on the group, as joining does; from a member that does not exist it changes nothing.
         answer = await admin._send_request(
             HeartbeatRequest(group, -1, ""), await admin.find_coordinator(group)
         )
@@ -89,6 +90,7 @@ async def described(admin: AIOKafkaAdminClient, groups: Sequence[str]) -> dict[s
     for node, names in await _chunks(admin, groups):
         answer = await send(admin, DescribeClassic(names), node)
         found |= _each(answer, _classic)
+        # DescribeGroups answers ``Dead`` both for a missing group and for one of the KIP-848 protocol.
         dead = [name for name in names if name in found and found[name].group.state == "dead"]
         if dead:
             found |= await _consumers(admin, node, dead)
@@ -179,6 +181,7 @@ def _offsets(raw: dict[str, Any]) -> dict[Key, int]:
         (topic["topic"], part["partition"]): part["offset"]
         for topic in raw["topics"] or ()
         for part in topic["partitions"] or ()
+        # Offset -1 is a partition without a commit.
         if not part["error_code"] and part["offset"] >= 0
     }
 
@@ -240,6 +243,7 @@ def _held(answer: dict[str, Any], ids: dict[str, str]) -> frozenset[Key]:
 
 
 def _id(high: int, low: int) -> str:
+    # The protocol carries a UUID as one value of 16 bytes; Kafka prints it as base64 without padding.
     raw = (high % 2**64).to_bytes(8, "big") + (low % 2**64).to_bytes(8, "big")
     return urlsafe_b64encode(raw).decode().rstrip("=")
 

@@ -30,6 +30,7 @@ END, START = -1, -2
 CHUNK = 20_000
 """Partitions a request: 240 kB out, 440 kB back, so that a broker's request thread is held for a moment only."""
 
+# Rows of the request's and the answer's partition arrays: https://github.com/apache/kafka/blob/trunk/clients/src/main/resources/common/message/ListOffsetsRequest.json
 ASKED = np.dtype([("partition", ">i4"), ("time", ">i8")])
 ANSWERED = np.dtype([("partition", ">i4"), ("error", ">i2"), ("time", ">i8"), ("offset", ">i8")])
 
@@ -84,6 +85,7 @@ class Question(RequestStruct):
 
     def encode(self) -> bytes:
         """The request's body."""
+        # Replica id (-1: a consumer), isolation level, number of topics.
         parts = [struct.pack(">ibi", UNKNOWN, self.isolation_level, len(self.topics))]
         for name, partitions in self.topics.items():
             rows = np.empty(len(partitions), ASKED)
@@ -140,6 +142,7 @@ async def _listed(
         if isinstance(answer, BaseException):
             raise answer
         for topic, rows in answer.topics.items():
+            # A partition whose leader has just moved answers NOT_LEADER_OR_FOLLOWER: unknown until the next sample.
             good = rows[(rows["error"] == 0) & (rows["offset"] >= 0)]
             found[topic][good["partition"]] = good["offset"]
     return found
@@ -149,6 +152,7 @@ def _by_leader(leaders: Mapping[str, Sequence[int]]) -> list[tuple[int, dict[str
     nodes: dict[int, dict[str, Longs]] = defaultdict(dict)
     for topic, of_partition in leaders.items():
         leader = np.asarray(of_partition, np.int64)
+        # Node -1 is a partition without a leader.
         for node in np.unique(leader[leader >= 0]).tolist():
             nodes[node][topic] = np.flatnonzero(leader == node)
     return list(nodes.items())

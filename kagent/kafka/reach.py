@@ -22,6 +22,7 @@ EXPIRED, NOT_YET_VALID, OTHER_NAME, OTHER_ADDRESS = 10, 9, 62, 64
 """``X509_V_ERR_…`` of OpenSSL; any other is an authority that is not known."""
 TLS_ALERT, TLS_HANDSHAKE = 0x15, 0x16
 SPEAKS_TLS = "speaks TLS, and the settings say plaintext: set security.protocol to SSL or SASL_SSL"
+# Size, API key 18, version 0, correlation id 1, then the client id as a length and its bytes.
 API_VERSIONS = struct.pack(">ihhih6s", 16, 18, 0, 1, 6, b"kagent")
 """``ApiVersionsRequest`` version 0, the one request that every broker answers before a login."""
 
@@ -62,6 +63,7 @@ def _addresses(bootstrap: str) -> Iterator[tuple[str, int]]:
     for server in bootstrap.split(","):
         host, _, port = server.strip().rpartition(":")
         if host and port.isdigit():
+            # An IPv6 address stands in brackets before its port (RFC 3986).
             yield host.strip("[]"), int(port)
 
 
@@ -79,6 +81,7 @@ def _answers(connection: socket.socket) -> bool:
 
 def _speaks_tls(host: str, port: int) -> bool:
     """Whether a handshake comes about; what its certificate says does not matter here, nothing is sent."""
+    # Without verification: this only asks whether the port speaks TLS, and sends nothing.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:

@@ -43,7 +43,7 @@ def lacking(
 ) -> list[Lack]:
     """Those of these rules that do not hold now. Raises KafkaError if the cluster cannot be asked.
 
-    ``topics`` and ``groups``: examples for the rules on all names, which nothing can be said of without.
+    ``topics`` and ``groups``: examples for the rules on all names, which can only be checked with an example.
     """
     wanted = list(rules)
     user = f"The user {admin.cluster.security.username or 'of the certificate'}"
@@ -65,7 +65,9 @@ def _topics(admin: Admin, rules: list[Rule], examples: Collection[str]) -> Itera
     for rule in general:
         for name in examples:
             operations = allowed.get(name, UNKNOWN)
-            unseen = not operations and rule.operation != "describe"  # nothing else is told of such a topic
+            unseen = (
+                not operations and rule.operation != "describe"
+            )  # the broker reports nothing else of such a topic
             if operations is not UNKNOWN and not unseen and not _holds(rule.operation, operations):
                 yield rule, name
                 break

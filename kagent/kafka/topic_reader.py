@@ -20,7 +20,7 @@ from aiokafka.errors import KafkaError as ClientError
 from kagent.errors import KafkaError
 from kagent.kafka.aiokafka_internals import partitions_of
 from kagent.kafka.consumer import consumer, start
-from kagent.process_tree import backoff
+from kagent.retry import pause_s
 from kagent.settings import Cluster
 
 log = logging.getLogger("kagent.kafka")
@@ -126,6 +126,7 @@ async def read_forever(
                 await start(reader, cluster)
                 if group_id is not None:
                     await wait_until_visible(reader, topic)
+                    # Subscribed, not assigned: the members of the group share the partitions.
                     reader.subscribe([topic])
                     begun = True
                 else:
@@ -138,14 +139,16 @@ async def read_forever(
                     failures = 0
                     yield Mark.CAUGHT_UP
                 async for record in reader:
+                    # A record is proof of a working connection: the next back-off begins small.
                     failures, places[record.partition] = 0, record.offset + 1
                     yield record
                 return
         except (ClientError, KafkaError) as error:
+            # Misconfigured, or no such topic: nothing that another attempt would mend.
             if isinstance(error, KafkaError) and not begun:
                 raise
             if not patient and (not begun or isinstance(error, REFUSED)):
                 raise unreadable(topic, cluster, error) from error
             log.warning("%s cannot be read (%s); trying again", topic, error)
         failures += 1
-        await asyncio.sleep(backoff(failures))
+        await asyncio.sleep(pause_s(failures))

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError as Code
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic
 
-from kagent.errors import KafkaError
+from kagent.errors import KafkaError, missing_right
 from kagent.kafka.admin import Admin
 from kagent.settings import Topics
 
@@ -19,6 +19,7 @@ VISIBLE_WITHIN = 10.0
 JUDGED = ("cleanup.policy", "retention.ms", "max.message.bytes")
 READ_BY_OTHERS = ("compression.type",)
 """Judged too on the topics that subscribers of any language read: not every client knows zstd (kafkajs does not)."""
+# A row or an event of a group with many partitions passes the broker default of 1 MB.
 LARGE = str(8 * 1024 * 1024)
 
 
@@ -62,6 +63,7 @@ def wanted(topics: Topics) -> list[Wanted]:
         "compression.type": "zstd",
         "max.message.bytes": LARGE,
     }
+    # Dead letters are for a person who looks within days, ticks for a worker that looks within seconds.
     letters = {"cleanup.policy": "delete", "retention.ms": str(7 * 24 * HOUR), "compression.type": "zstd"}
     ticks = {"cleanup.policy": "delete", "retention.ms": str(HOUR), "compression.type": "zstd"}
     return [
@@ -127,10 +129,8 @@ def _create(admin: Admin, missing: list[Wanted], replication: int) -> set[str]:
 
 def _refused(name: str, error: Code) -> str:
     if error.code() in (Code.TOPIC_AUTHORIZATION_FAILED, Code.CLUSTER_AUTHORIZATION_FAILED):
-        return (
-            f"The topic {name} could not be created: the user lacks CREATE on it (or DESCRIBE, if it exists). Run "
-            "`kagent topics` as an administrator, then give the rights that `kagent acls` prints."
-        )
+        lacks = missing_right("CREATE on it, or DESCRIBE if it exists")
+        return f"The topic {name} could not be created: {lacks}. Run `kagent topics` as an administrator, then give the rights."
     return f"The topic {name} could not be created: {error.str()}."
 
 
@@ -142,6 +142,7 @@ def _judged(topic: Wanted, partitions: int, config: Mapping[str, str]) -> TopicC
         problem = f"has {partitions} partitions, the settings say {topic.partitions}: change topics.partitions or re-create it"
         return TopicCheck(topic.name, "wrong", problem)
     judged = JUDGED + (READ_BY_OTHERS if topic.config.get("compression.type") == "gzip" else ())
+    # Settings that change only speed or size are not judged: an administrator may have reasons for theirs.
     wrong = [name for name in judged if name in topic.config and not _holds(name, topic.config, config)]
     if not wrong:
         return TopicCheck(topic.name, "ok")

@@ -107,9 +107,11 @@ def apply(row: TopicCommits | None, update: TopicOffsets | TopicTombstones) -> T
     """The row after one part of an event; the same object if it says nothing new."""
     known = row or TopicCommits(update.topic)
     if isinstance(update, TopicTombstones):
+        # A tombstone: the offsets expired (offsets.retention.minutes) or were deleted with the topic.
         gone = [GONE] * len(update.partition)
         partition, source = _list(update.partition), _list(update.source_offset)
         return _merged(known, partition, gone, [0] * len(gone), source)
+    # KIP-516: a topic that was deleted and created again has another id under the same name.
     other_topic = bool(update.topic_id and known.topic_id and update.topic_id != known.topic_id)
     if other_topic:
         if max(_list(update.source_offset), default=-1) < max(known.source_offset, default=-1):
@@ -139,6 +141,7 @@ def _merged(
     times: Sequence[int],
     source: Sequence[int],
 ) -> TopicCommits:
+    # The usual event: all of the partitions known, each commit newer. It needs no merge.
     if row.partition == partitions and all(map(gt, source, row.source_offset)):
         return _replaced(row, committed, times, source)
     place = {partition: at for at, partition in enumerate(row.partition)}
@@ -167,6 +170,7 @@ def _replaced(
     for at, (offset, before, time) in enumerate(zip(committed, row.committed, times, strict=True)):
         if offset != GONE and before != GONE:
             since = time - row.time[at]
+            # The smallest gap of the event: a partition that is seldom committed says nothing about the cadence.
             if since > 0 and (since < gap or not gap):
                 gap = since
             if offset < before:

@@ -22,6 +22,7 @@ def unread(
     for name, row in commits.items():
         history = ends.get(name)
         if history is None or not history.samples:
+            # A new topic is committed to before its first sample; a deleted one is never sampled again.
             if row.last - row.first > longest and now - row.last < DELETED:
                 return f"the log ends of {name} have never been read, though the group commits to it"
         elif row.last - history.last > longest:
@@ -44,6 +45,7 @@ def unwatched(commits: Mapping[str, TopicCommits], ends: Mapping[str, EndHistory
         times, valid = np.asarray(row.time, np.int64), np.asarray(row.committed, np.int64) != GONE
         dark = times > since
         for answered, again in gaps:
+            # A commit shortly after the last sample is still bracketed by it: the log cannot have grown much.
             dark |= (times > answered + patience) & (times < again)
         if (dark & valid).any():
             return True

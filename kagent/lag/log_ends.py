@@ -105,11 +105,13 @@ class EndHistory:
         """
         ends, starts = np.asarray(end, np.int64), np.asarray(start, np.int64)
         self._widen(len(ends))
+        # Samples may arrive out of order: the sampler and a confirmation both ask.
         if self._count and seen <= self.last:
             return
         if self._another(ends, topic_id):
             self._forget(asked)
         known = self.end
+        # A leader that did not answer costs precision, not the partition: the end before it is a lower bound.
         ends = np.where(ends == UNKNOWN, known, np.maximum(ends, 0))
         self.topic_id = topic_id or self.topic_id
         self.start = np.where(starts == UNKNOWN, self.start, starts)
@@ -228,6 +230,7 @@ class EndHistory:
         if self._rates is not None and self._rates[:2] == (self.last, window):
             return self._rates[2]
         count = self._count
+        # From the newest sample back, not from now: a sampler that stood still must not lower the rate.
         first = int(np.searchsorted(self._seen[:count], self.last - window, side="left"))
         span = self.last - int(self._seen[first]) if count else 0
         if span <= 0:
@@ -287,6 +290,7 @@ class EndHistory:
     def to_row(self) -> dict[str, Any]:
         """A coarse form for a table: the newest samples and ever fewer older ones, about 200 kB at most."""
         keep = kept(self._seen[: self._count], self.last)
+        # A row above message.max.bytes would fail its transaction, and with it the whole flush.
         room = max(2, STORED_CELLS // max(1, self.partitions))
         if len(keep) > room:
             keep = keep[np.unique(np.linspace(0, len(keep) - 1, room).astype(int))]

@@ -126,6 +126,7 @@ def _topic(
     committed = np.where(void(commits, ends, partition, committed, time), GONE, committed)
     start, end = ends.start[partition], ends.end[partition]
     low, high = judged(ends, partition, committed, time, policy)
+    # A commit below the log start cannot be read from there: its reader continues at the start.
     shown = np.maximum(end - np.maximum(committed, start), 0)
     none = committed == GONE
     assumed = _assumed(start, end, policy)

@@ -6,68 +6,16 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from kagent.contract.recommendation import GroupKind
 from kagent.contract.redaction import CLEAR, Redaction
+from kagent.groups import GroupView, MemberView
 
 NOBODY = -1
 Codes = npt.NDArray[np.int32]
-
-
-class MemberLike(Protocol):
-    """What is needed of ``kagent.groups.MemberView``."""
-
-    @property
-    def member_id(self) -> str: ...
-    @property
-    def instance_id(self) -> str | None: ...
-    @property
-    def client_id(self) -> str: ...
-    @property
-    def host(self) -> str: ...
-    @property
-    def rack(self) -> str | None: ...
-    @property
-    def subscriptions(self) -> Sequence[str]: ...
-    @property
-    def regex(self) -> str | None: ...
-    @property
-    def assigned(self) -> Mapping[str, Sequence[int]]: ...
-    @property
-    def away(self) -> bool: ...
-    @property
-    def library(self) -> str | None: ...
-    @property
-    def name(self) -> str: ...
-
-
-class GroupLike(Protocol):
-    """What is needed of ``kagent.groups.GroupView``."""
-
-    @property
-    def group(self) -> str: ...
-    @property
-    def type(self) -> str: ...
-    @property
-    def state(self) -> str: ...
-    @property
-    def protocol_type(self) -> str | None: ...
-    @property
-    def protocol(self) -> str | None: ...
-    @property
-    def generation(self) -> int | None: ...
-    @property
-    def members(self) -> Sequence[MemberLike]: ...
-    @property
-    def last_change(self) -> int: ...
-    @property
-    def stale(self) -> bool: ...
-    @property
-    def unresolved(self) -> Sequence[str]: ...
 
 
 @dataclass(frozen=True)
@@ -81,7 +29,7 @@ class Roster:
     protocol: str | None
     generation: int | None
     last_change: int
-    members: tuple[MemberLike, ...]
+    members: tuple[MemberView, ...]
     names: tuple[str, ...]
     owners: Mapping[str, Codes] = field(default_factory=dict)
     """Topic → for each partition up to the highest held, the code of its holder or NOBODY."""
@@ -91,8 +39,9 @@ class Roster:
     """Member ids as they may be published; ``names`` already are in that form."""
 
     @classmethod
-    def of(cls, view: GroupLike, redaction: Redaction = CLEAR) -> Roster:
+    def of(cls, view: GroupView, redaction: Redaction = CLEAR) -> Roster:
         """The roster of a group's view. Members that are away hold nothing."""
+        # A static member that is away keeps its assignment for its session timeout (KIP-345), but reads nothing.
         members = tuple(m for m in view.members if not m.away)
         owners: dict[str, Codes] = {}
         for code, member in enumerate(members):
@@ -162,6 +111,7 @@ class Roster:
     def holder(self, topic: str, partitions: npt.NDArray[np.int64]) -> Codes:
         """The codes of those who hold these partitions."""
         held = self.owners.get(topic)
+        # A topic that some member subscribes to and none holds yet.
         if held is None:
             return np.full(len(partitions), NOBODY, np.int32)
         return np.where(partitions < len(held), held[np.minimum(partitions, len(held) - 1)], NOBODY).astype(
@@ -183,10 +133,11 @@ def _placed(known: Codes | None, partitions: Sequence[int], code: int) -> Codes:
     return out
 
 
-def _names(members: Sequence[MemberLike], redaction: Redaction) -> tuple[str, ...]:
+def _names(members: Sequence[MemberView], redaction: Redaction) -> tuple[str, ...]:
     """Names that survive a restart; members that share client id and host are numbered."""
     seen: dict[str, int] = {}
     names = [""] * len(members)
+    # By member id, so that the numbers of members with one name stay the same between two looks.
     for at in sorted(range(len(members)), key=lambda i: members[i].member_id):
         name = redaction.name(members[at])
         seen[name] = seen.get(name, 0) + 1
@@ -206,6 +157,7 @@ def kind_of(roster: Roster | None, group: str, configured: GroupKind | None = No
         return GroupKind.CONNECT
     if roster.type == "consumer":
         return GroupKind.CONSUMER
+    # Streams' assignor calls itself so: StreamsPartitionAssignor.name().
     if roster.protocol == "stream":
         return GroupKind.STREAMS
     if roster.protocol == "faust":
@@ -214,6 +166,8 @@ def kind_of(roster: Roster | None, group: str, configured: GroupKind | None = No
 
 
 def _connect_sink(roster: Roster, group: str) -> bool:
+    # Connect names the group of a sink after the connector, its consumers likewise:
+    # https://kafka.apache.org/documentation/#connect_user
     return group.startswith("connect-") and any(
         m.client_id.startswith("connector-consumer-") for m in roster.members
     )

@@ -11,7 +11,7 @@ from kagent.lag.log_ends import EndHistory
 from kagent.lag.membership import Roster
 
 UNKNOWN_CLUSTER = "--bootstrap-server <host:port>"
-"""What advice says where nobody told of the cluster's address: in a replay or a simulation."""
+"""Placeholder for the cluster's address in advice, where it is unknown: in a replay or a simulation."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,7 @@ def _protocol(data: bytes, fields: Struct, where: str) -> dict[str, Any]:
     try:
         return {"version": version, **compiled(fields, min(version, NEWEST), False)(reader)}
     except DecodeError:
+        # A client that claims a later version than it writes: the part that version 0 has is still there.
         if version == 0:
             raise
     prefix = compiled(fields, 0, False)(Reader(data, where, body))

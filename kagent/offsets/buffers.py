@@ -32,6 +32,7 @@ class Column:
         n = len(array)
         _, offsets, self.buffer = array.buffers()
         width = np.int64 if self.large else np.int32
+        # A sliced array keeps its parent's buffers: its offset says where its own items begin.
         whole = np.frombuffer(offsets, width) if offsets is not None and n else np.zeros(n + 1, width)
         bounds = whole[array.offset : array.offset + n + 1].astype(np.int64)
         self.data = np.frombuffer(self.buffer or b"", np.uint8)
@@ -71,6 +72,7 @@ class Column:
         n = len(begin)
         offsets = np.empty(2 * n + 1, np.int64 if self.large else np.int32)
         offsets[0:-1:2], offsets[1::2], offsets[-1] = begin, stop, stop[-1] if n else 0
+        # Validity bits, lowest first: 0b01010101 makes the even places valid and the odd ones null.
         even = np.full((2 * n + 7) // 8, 0b01010101, np.uint8)
         buffers = [pa.py_buffer(even), pa.py_buffer(offsets), self.buffer or pa.py_buffer(b"")]
         return pa.Array.from_buffers(pa.large_binary() if self.large else pa.binary(), 2 * n, buffers, n)
@@ -93,6 +95,7 @@ def not_utf8(strings: pa.Array) -> Mask:
         if high - low == 1:
             bad[low] = True
             continue
+        # Arrow says only that some item is not UTF-8, not which one: halve until each is found.
         middle = (low + high) // 2
         runs += [(low, middle), (middle, high)]
     return bad

@@ -100,6 +100,7 @@ class Reader:
 
     def uvarint(self) -> int:
         value = 0
+        # Five bytes of seven bits hold the 32 bits that Kafka allows (ByteUtils.readUnsignedVarint).
         for shift in range(0, 35, 7):
             if self.at >= self.end:
                 raise self.fail("a variable-length number is cut off")

@@ -108,6 +108,7 @@ def decode_value(kind: int, value: bytes) -> tuple[int, dict[str, Any]]:
 
 @cache
 def _key_reader(kind: int) -> Read:
+    # A key's version is its record type, and keys are never flexible: CoordinatorRecordSerde writes them so.
     return compiled(RECORDS[kind].key, 0, False)
 
 
@@ -122,6 +123,7 @@ def _value_readers(kind: int, version: int) -> tuple[Read, ...]:
 def _with_value(layout: Layout, kind: int, key: dict[str, Any], data: bytes) -> Record:
     where = f"{layout.name} value"
     version = Reader(data, where).int16()
+    # Never read by the nearest known version: a new field would shift every later one.
     if version not in layout.versions:
         raise UnknownValueVersion(Record(layout.name, kind, version, key, None))
     final, *earlier = _value_readers(kind, version)

@@ -126,11 +126,13 @@ def _copy(default: Any) -> Any:
 
 def _tags(reader: Reader, tagged: Mapping[int, tuple[str, Read]], value: dict[str, Any]) -> None:
     count = reader.uvarint()
+    # Each tagged field takes two bytes at least: a damaged count must not make us loop for it.
     if count * 2 > reader.left:
         raise reader.fail(f"{count} tagged fields in {reader.left} bytes")
     for _ in range(count):
         tag, size = reader.uvarint(), reader.uvarint()
         inner = reader.inside(size)
+        # An unknown tag is skipped: flexible versions allow new tags without a new version (KIP-482).
         if tag in tagged:
             name, part = tagged[tag]
             try:
@@ -187,6 +189,7 @@ def _items(of: Type, version: int, flexible: bool) -> Callable[[Reader, int], li
     one = _reader(Field("element", of), version, flexible)
 
     def read(reader: Reader, count: int) -> list[Any]:
+        # Checked before anything is allocated: a damaged length can claim two billion elements.
         if count * size > reader.left:
             raise reader.fail(f"{count} elements in {reader.left} bytes")
         if code:

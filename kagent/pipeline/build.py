@@ -69,6 +69,7 @@ def messages(table: pa.Table, target: Target, now_ms: int) -> Iterator[Message]:
         yield _dead(
             target, error, keys[at].as_py(), values[at].as_py(), int(partition[at]), int(offset[at]), now_ms
         )
+    # Commits are nearly all records, so they are decoded as columns; the rest goes one by one.
     _add_commits(groups, columns, partition[commits], offset[commits])
     for at in others.tolist():
         key, value = keys[at].as_py(), values[at].as_py()
@@ -82,6 +83,7 @@ def messages(table: pa.Table, target: Target, now_ms: int) -> Iterator[Message]:
         group = groups.setdefault(record.group, _Group(int(partition[at])))
         group.records.append(MembershipRecord(int(offset[at]), int(time[at]), record.slim().to_json()))
     for name, group in groups.items():
+        # The worker's and Spark's own commits would make an event each trigger, for ever.
         if not target.is_own(name):
             yield from _events(name, group, target, now_ms)
 
@@ -102,10 +104,10 @@ def _events(name: str, group: _Group, target: Target, now_ms: int) -> Iterator[M
         records=sorted(group.records, key=lambda record: record.source_offset),
     )
     key = group_key(target.cluster, name).encode()
-    told = len(group)
+    events = len(group)
     for part in split(event):
-        yield target.events, key, part, told
-        told = 0
+        yield target.events, key, part, events
+        events = 0
 
 
 def _add_commits(
@@ -118,6 +120,7 @@ def _add_commits(
     group, topic = columns.group.dictionary_encode(), columns.topic.dictionary_encode()
     group_code = group.indices.to_numpy(zero_copy_only=False)
     topic_code = topic.indices.to_numpy(zero_copy_only=False)
+    # Sorted so that one slice is one entry of an event: group, topic, live or removed, partition.
     order = good[
         np.lexsort((columns.partition[good], columns.tombstone[good], topic_code[good], group_code[good]))
     ]

@@ -65,6 +65,7 @@ class CatchUp:
         log.info("Ready: all of __consumer_offsets up to now is read (%s records%s).", f"{reached:,}", speed)
 
     def _tell(self, reached: int, end: int, now: float) -> None:
+        # In a log file a bar would be one line for each redraw.
         if end - reached > WORTH_A_BAR and sys.stderr.isatty() and self._bar is None:
             columns = (
                 TextColumn("catching up"),

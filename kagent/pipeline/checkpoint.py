@@ -44,6 +44,7 @@ class Place:
         """
         mark = self._text(NAME)
         if mark is None:
+            # Spark writes ``metadata`` first: a folder with it and without our mark is another query's.
             if self._text("metadata") is not None:
                 raise SettingsError(
                     f"The checkpoint {self.folder} is not kagent's: give it a folder of its own."
@@ -127,13 +128,13 @@ class Place:
             raise self._refused("written", error) from error
 
     def _refused(self, what: str, error: Any) -> SettingsError:
-        said = str(error.java_exception.getMessage() or error.java_exception).splitlines()[0]
-        return SettingsError(f"The checkpoint {self.folder} cannot be {what} ({said}).")
+        raw = str(error.java_exception.getMessage() or error.java_exception).splitlines()[0]
+        return SettingsError(f"The checkpoint {self.folder} cannot be {what} ({raw}).")
 
 
-def parsed_offsets(said: str | Mapping[str, Any] | None, topic: str) -> dict[int, int]:
+def parsed_offsets(raw: str | Mapping[str, Any] | None, topic: str) -> dict[int, int]:
     """``{"__consumer_offsets": {"0": 12}}``, as JSON text or parsed, to partition → offset."""
-    if not said:
+    if not raw:
         return {}
-    parsed = json.loads(said) if isinstance(said, str) else said
+    parsed = json.loads(raw) if isinstance(raw, str) else raw
     return {int(partition): int(offset) for partition, offset in parsed.get(topic, {}).items()}

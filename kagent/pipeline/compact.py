@@ -8,7 +8,7 @@ import pyarrow as pa
 GATHERED_ROWS = 50_000
 """Rows gathered before they are collapsed: one of Spark's batches alone may hold each key once and teach nothing."""
 GATHERED_BYTES = 64 << 20
-"""Or so many bytes."""
+"""Or this many bytes."""
 COMPACT_ROWS = 500_000
 """Rows held before the batches of a task are collapsed together: bounds memory by distinct keys, not by commits."""
 MOST_KEYS = 400_000
@@ -52,7 +52,7 @@ class Collapser:
 
     @property
     def full(self) -> bool:
-        """Whether so many keys are held that they should be taken."""
+        """Whether enough keys are held that they should be taken."""
         return self._rows > MOST_KEYS and len(self._held) == 1
 
     def take(self) -> pa.Table | None:

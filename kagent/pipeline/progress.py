@@ -1,4 +1,4 @@
-"""Progress records: how far the stream has read, told to every partition of the events topic, also when idle.
+"""Progress records: how far the stream has read, sent to every partition of the events topic, also when idle.
 
 Why a progress record never runs ahead of its events: a task of Spark's Kafka sink ends only when every record it wrote
 was acknowledged by all replicas; when all tasks have ended Spark writes the batch to its commit log; only then does it
@@ -7,7 +7,7 @@ partition meets the events first.
 
 What a beat covers begins where the last one that was delivered ended, so that a beat which could not be sent leaves no
 hole. After a restart it begins with what the checkpoint still has on record. If the log ends cannot be asked or a beat
-cannot be delivered nothing is told, and readers go blind in time.
+cannot be delivered nothing is sent, and readers go blind in time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Ends = Mapping[int, tuple[int, int]]
 """Source partition → (log end, last stable offset)."""
 
 SILENT_TRIGGERS = 2.0
-"""A beat is sent when none was for so many triggers: during a long batch. More often, a reader of a busy cluster would
+"""A beat is sent when none was for this many triggers: during a long batch. More often, a reader of a busy cluster would
 see the log end move on between two batches and hold the stream for late."""
 
 
@@ -104,7 +104,7 @@ class Heart(StreamingQueryListener):
             try:
                 ends = self._ends()
             except KafkaError as error:
-                log.warning("No progress is told: %s", error)
+                log.warning("Progress cannot be sent: %s", error)
                 return
             beat = self._made(ends)
             if beat is not None and self._send(beat):

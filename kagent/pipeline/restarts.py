@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kagent.errors import KafkaError
 from kagent.pipeline.spark_errors import sentence
-from kagent.process_tree import backoff
+from kagent.retry import pause_s
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,15 +42,16 @@ def kept(
             if once:
                 return
         except (PySparkException, Py4JJavaError) as error:
-            said, hopeless = sentence(error)
-            log.debug("Spark said: %s", error)
+            reason, hopeless = sentence(error)
+            log.debug("Spark's error: %s", error)
             if once or hopeless:
-                raise KafkaError(said) from error
+                raise KafkaError(reason) from error
             failures = 1 if time.monotonic() - began > HEALTHY_AFTER else failures + 1
-            log.warning("The stream stopped: %s Starting again in %.0f s.", said, backoff(failures))
+            log.warning("The stream stopped: %s Starting again in %.0f s.", reason, pause_s(failures))
             if failed:
                 failed()
-            stop.wait(backoff(failures))
+            stop.wait(pause_s(failures))
+        # Not a Java exception but a broken gateway: the JVM is gone, and its sessions with it.
         except Py4JError as error:
             raise SparkDied("Spark's JVM has ended") from error
 

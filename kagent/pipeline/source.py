@@ -12,13 +12,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception,
+    sleep_using_event,
+    stop_when_event_set,
+)
+
 from kagent.errors import KafkaError, SettingsError
 from kagent.kafka.admin import Admin
 from kagent.kafka.descriptions import Topic
 from kagent.kafka.reach import Misconfigured
 from kagent.pipeline.progress import Ends
 from kagent.pipeline.stream import SOURCE
-from kagent.process_tree import backoff
+from kagent.retry import BACKOFF
 
 log = logging.getLogger("kagent.pipeline")
 Answer = TypeVar("Answer")
@@ -40,7 +48,7 @@ class Source:
 
         Raises KafkaError for what waiting cannot mend, or at once when not ``patient``.
         """
-        said = False
+        warned = False
         while not self.stop.is_set():
             self.topic = self.tried(lambda: self.admin.topics([SOURCE]).get(SOURCE))
             if self.topic is not None:
@@ -48,25 +56,23 @@ class Source:
             sentence = f"{SOURCE} does not exist yet (no group has ever committed here) or may not be seen (`kagent acls` prints the rights)"
             if not self.patient:
                 raise KafkaError(f"{sentence}.")
-            if not said:
+            if not warned:
                 log.warning("%s; waiting for it.", sentence)
-                said = True
+                warned = True
             self.stop.wait(2)
         return None
 
     def tried(self, ask: Callable[[], Answer]) -> Answer | None:
         """The answer, however long the cluster is away; None if asked to stop. Raises what waiting cannot mend."""
-        failures = 0
-        while not self.stop.is_set():
-            try:
-                return ask()
-            except KafkaError as error:
-                if not self.patient or not mendable(error):
-                    raise
-                failures += 1
-                log.warning("%s Trying again in %.0f s.", error, backoff(failures))
-                self.stop.wait(backoff(failures))
-        return None
+        attempts = Retrying(
+            retry=retry_if_exception(lambda e: self.patient and isinstance(e, KafkaError) and mendable(e)),
+            wait=BACKOFF,
+            sleep=sleep_using_event(self.stop),
+            stop=stop_when_event_set(self.stop),
+            before_sleep=_trying_again,
+            retry_error_callback=lambda _: None,
+        )
+        return None if self.stop.is_set() else attempts(ask)
 
     def ends(self) -> Ends:
         """Log end and last stable offset of every partition. Raises KafkaError; notices a topic that is another now."""
@@ -98,6 +104,11 @@ class Source:
                 f"The cluster at {self.admin.cluster.bootstrap} is {found}, but the settings say that {name} is {wanted}."
             )
         return found
+
+
+def _trying_again(state: RetryCallState) -> None:
+    error = state.outcome.exception() if state.outcome else None
+    log.warning("%s Trying again in %.0f s.", error, state.upcoming_sleep)
 
 
 def mendable(error: KafkaError) -> bool:

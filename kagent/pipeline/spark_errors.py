@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kagent.errors import KafkaError
+from kagent.errors import KafkaError, missing_right
 from kagent.pipeline.stream import SOURCE
 
-RIGHTS = "`kagent acls` prints what is needed"
 HOPELESS = {
     "SaslAuthenticationException": "The cluster refuses the login: check security in the settings.",
     "SslAuthenticationException": "The TLS handshake with the cluster failed: check security in the settings.",
     "Permission denied": "A folder of the stream may not be written: give this user the right, or choose another folder.",
 }
 PASSING = {
-    "TopicAuthorizationException": f"The user may not read {SOURCE} or write the events: {RIGHTS}.",
-    "GroupAuthorizationException": f"The user may not use Spark's consumer groups: {RIGHTS}.",
-    "ClusterAuthorizationException": f"The user lacks a right on the cluster: {RIGHTS}.",
+    "TopicAuthorizationException": f"Spark is refused: {missing_right(f'READ on {SOURCE} or WRITE on the events')}.",
+    "GroupAuthorizationException": f"Spark is refused: {missing_right('READ on its consumer groups')}.",
+    "ClusterAuthorizationException": f"Spark is refused: {missing_right('a right on the cluster')}.",
     "No space left on device": "The disk is full: free some space; the stream has kept its place.",
     "Disk quota exceeded": "The disk quota is used up: free some space; the stream has kept its place.",
     "OutOfMemoryError": "Spark ran out of memory: give pipeline.driver_memory more, or lower pipeline.max_offsets_per_trigger.",
@@ -31,9 +30,10 @@ def sentence(error: Exception) -> tuple[str, bool]:
     """What is wrong, for a person, and whether trying again is hopeless."""
     text = str(error)
     for table, hopeless in ((HOPELESS, True), (PASSING, False)):
-        for sign, said in table.items():
+        # By the class names in the text: across py4j a Java cause arrives only as its stack trace.
+        for sign, meaning in table.items():
             if sign in text:
-                return said, hopeless
+                return meaning, hopeless
     lines = (line.strip() for line in text.splitlines())
     return next((line for line in lines if line), type(error).__name__)[:300], False
 

@@ -40,7 +40,7 @@ def session(settings: PipelineSettings, master: str | None = None, delta: bool =
         **BATCHES,
         # The newer offset lookup hides internal topics: the stream would read nothing, silently.
         "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
-        "spark.sql.streaming.noDataProgressEventInterval": "1000",  # progress is told when idle, too
+        "spark.sql.streaming.noDataProgressEventInterval": "1000",  # Spark reports progress when idle, too
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()}",
         "spark.sql.streaming.metricsEnabled": "true",
         **(LOCAL if local else {}),

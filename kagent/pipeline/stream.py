@@ -37,7 +37,7 @@ def source_options(security: Mapping[str, str], own: str) -> dict[str, str]:
         "kafka.isolation.level": "read_committed",
         "kafka.max.poll.records": "10000",
         "kafka.metadata.max.age.ms": str(NEW_PARTITIONS_MS),
-        "failOnDataLoss": "false",  # retention may take what nobody needs any more; progress records tell of gaps
+        "failOnDataLoss": "false",  # retention may delete old records; progress records report the gap
     }
 
 
@@ -45,6 +45,7 @@ def read_stream(spark: SparkSession, security: Mapping[str, str], own: str, max_
     """The live topic, from its beginning or from the checkpoint. ``own``: what kagent's group names begin with."""
     options = {
         **source_options(security, own),
+        # Only for a new checkpoint: Spark continues an existing one from its own offsets.
         "startingOffsets": "earliest",
         "maxOffsetsPerTrigger": str(max_offsets),
     }

@@ -37,7 +37,7 @@ class Metrics:
         )
         self.restarts = counter("restarts", "How often the query was started again after a failure.")
         self.reached_at = gauge(
-            "progress_time_seconds", "When progress was last told, in seconds since 1970."
+            "progress_time_seconds", "When progress was last sent, in seconds since 1970."
         )
 
     def batch(self, progress: Mapping[str, Any]) -> None:
@@ -54,7 +54,7 @@ class Metrics:
             self.collapse.set(rows / kept)
 
     def beat(self, beat: Beat) -> None:
-        """Take in one beat that was told."""
+        """Count one progress batch that was sent."""
         self.behind.set(sum(beat.log_end) - sum(beat.offset))
         self.unstable.set(max(e - s for e, s in zip(beat.log_end, beat.stable_end, strict=True)))
         self.reached_at.set(beat.time / 1000)

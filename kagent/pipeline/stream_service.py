@@ -83,6 +83,7 @@ class Pipeline:
     def run_on(self, running: SparkSession, source: Source) -> None:
         """As :meth:`run`, on a Spark session that is there already."""
         with tempfile.TemporaryDirectory(prefix="kagent-replay-", ignore_cleanup_errors=True) as own:
+            # A replay must not move the place of the stream that goes on beside it.
             folder = own if self.replay else self.checkpoint or self.settings.pipeline.checkpoint
             place = Place(running, f"{folder.rstrip('/')}/{self.name}")
             assert source.topic is not None
@@ -130,6 +131,8 @@ class Pipeline:
         writer = writer.options(**spark_options(self.settings.home_cluster(self.name)), **SINK)
         writer = writer.option("checkpointLocation", place)
         if self.once:
+            # AvailableNow reads what was there at its start and ends, in batches of maxOffsetsPerTrigger:
+            # https://spark.apache.org/docs/latest/structured-streaming-programming-guide.html#triggers
             return writer.trigger(availableNow=True).start()
         return writer.trigger(processingTime=f"{int(self.every * 1000)} milliseconds").start()
 

@@ -25,7 +25,7 @@ from kagent.contract.recommendation import (
     Status,
     Verdict,
 )
-from kagent.detect.detectors import OF, SPREAD
+from kagent.detect.detectors import OF, SPREAD, skew
 from kagent.detect.finding import Finding
 from kagent.detect.group_model import GroupModel
 from kagent.planner import comparison as planned
@@ -67,6 +67,7 @@ class Diagnosis:
 
 def diagnose(model: GroupModel, finding: Finding) -> Diagnosis:
     """The diagnosis of a finding, with a plan for the backlog of this moment."""
+    model = skew.model_of(model, finding)
     made = reassign(model)
     others = alternatives_of(model, made)
     return Diagnosis(

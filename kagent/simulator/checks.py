@@ -1,4 +1,4 @@
-"""Whether a scenario makes sense, told as one sentence that names the field: before anything is run."""
+"""Whether a scenario makes sense, checked before anything is run; an error is one sentence that names the field."""
 
 from __future__ import annotations
 

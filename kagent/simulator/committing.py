@@ -106,7 +106,7 @@ def write(world: World, when: Floats | float, made: Flags, offsets: Floats) -> N
 
 
 def taken(world: World, until: float) -> Commits | None:
-    """The commits made up to this time that nobody took yet, the latest of each partition."""
+    """The commits made up to this time that were not taken yet, the latest of each partition."""
     out: Commits | None = None
     while world.pending and world.pending[0].until <= until:
         more = world.pending.popleft()

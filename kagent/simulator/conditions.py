@@ -1,7 +1,7 @@
 """How unkind the simulated world is, and how its clients read and commit: the `world:` and `clients:` of a scenario.
 
 :data:`GENTLE` is the world of scenario files without these sections; :data:`HARSH` is what the quiet suite uses. The
-client families are those whose commits were recorded on a real broker; what each does is said beside it.
+client families are those whose commits were recorded on a real broker; what each does is documented beside it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Conditions:
     inflow_changes_at_random: bool = True
     """Each group's inflow changes after exponential waits; else everywhere on the minute."""
     linger_s: float = 0.0
-    """Producers send what came in so many seconds at once."""
+    """Producers send in batches: the records of this many seconds at once."""
     burst_every_s: float = 0.0
     """Mean time between bursts on one random partition."""
     burst_s: float = 30.0
@@ -48,7 +48,7 @@ class Conditions:
     """The coordinator is asked for commits that the tables do not have yet."""
     brokers: int = 3
     remember_all: bool = False
-    """Log ends of the whole run are kept, so that any lateness can be told at its end."""
+    """Log ends of the whole run are kept, so that any lateness can be measured at its end."""
 
 
 @dataclass(frozen=True)

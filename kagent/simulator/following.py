@@ -1,4 +1,4 @@
-"""A group that does what it is told: the plan, a switch of strategy, or the first action that can be done."""
+"""A group that carries out the recommendation: the plan, a switch of strategy, or the first feasible action."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from kagent.simulator.world import World
 from kagent.strategies import STRATEGIES
 
 FIRST = "first"
-"""`follow: first`: the first feasible action is carried out, ACT_AFTER_S after it was told."""
+"""`follow: first`: the first feasible action is carried out, ACT_AFTER_S after it was published."""
+USEFUL = "useful"
+"""`follow: useful`: an autoscaler sets the number of members that would help, ACT_AFTER_S after it changed."""
 ACT_AFTER_S = 60.0
 
 
 def follow(world: World, at: int, message: Recommendation) -> None:
     """What group ``at`` does at once, as the scenario says: the plan's moves, or another strategy."""
     if isinstance(world.scenario.follow, str):
-        rebalancing.switch(world, at, world.scenario.follow)
+        if world.scenario.follow != USEFUL:
+            rebalancing.switch(world, at, world.scenario.follow)
     else:
         _move(world, at, message)
 
@@ -66,11 +69,7 @@ def _switch(world: World, at: int, action: Action, message: Recommendation) -> N
 
 def _resize(world: World, at: int, action: Action, message: Recommendation) -> None:
     """As many members as advised; they are started at once."""
-    names = world.names(at)
-    free = (n for n in (f"m{i}" for i in range(200)) if n not in names)
-    for name in [next(free) for _ in range(int(action.params.get("members", 0)) - len(names))]:
-        rebalancing.enter(world, at, name)
-    rebalancing.rebalance(world, at)
+    rebalancing.resize(world, at, max(int(action.params.get("members", 0)), len(world.names(at))))
 
 
 def _restart(world: World, at: int, action: Action, message: Recommendation) -> None:

@@ -25,7 +25,7 @@ from kagent.simulator.world import Flags
 
 @dataclass(slots=True)
 class Mind:
-    """One evaluation session, and what was said in it: of one group, or of all groups of one cluster."""
+    """One evaluation session and its messages: about one group, or about all groups of one cluster."""
 
     session: EvaluationSession
     messages: list[Recommendation] = field(default_factory=list)
@@ -35,7 +35,7 @@ class Mind:
         return cls(EvaluationSession(lambda group: policy))
 
     def evaluate(self, observations: Sequence[Observation], ask: Ask, groups: int) -> list[Recommendation]:
-        """A look at these groups of the cluster, which has so many: what is said now."""
+        """Evaluate these groups of the cluster, which has ``groups`` in all; the new messages."""
         if groups == 1:
             said = [message for one in observations for message in self.session.evaluate(one, ask)]
         else:

@@ -1,6 +1,6 @@
 """Who holds what: members come and go, and the group shares its partitions anew, as its protocol does it.
 
-eager: nobody begins another poll until the slowest one has ended (KIP-429 tells what it replaced); cooperative: only what
+eager: no member begins another poll until the slowest one has ended (KIP-429 describes what it replaced); cooperative: only what
 changes hands stops, in two rounds (KIP-429); kip848: the same in one, by heartbeats (KIP-848); instant: everybody pauses
 for the same time. Static members (KIP-345) that are back within the session timeout cause none at all.
 """
@@ -47,7 +47,7 @@ def _fresh(world: World, seed: int, slot: int) -> None:
 
 
 def drop(world: World, seed: int, slot: int) -> None:
-    """A member is gone; what it held is nobody's until the next assignment."""
+    """A member is gone; its partitions have no owner until the next assignment."""
     world.order[seed].remove(slot)
     world.hung[seed, slot] = True
     world.next_gc[seed, slot] = NEVER
@@ -259,20 +259,21 @@ def autoscale(world: World) -> None:
     lag = (world.end - world.position).sum(axis=1)
     wanted = np.clip(np.ceil(lag / scaler.lag_per_member), scaler.least, scaler.greatest).astype(int)
     for seed in range(world.seeds):
-        names = world.names(seed)
-        more = int(wanted[seed]) - len(names)
-        if more < 0 and world.time - world.scaled_at[seed] < scaler.cooldown:
-            continue
-        if more == 0:
+        more = int(wanted[seed]) - len(world.order[seed])
+        if more == 0 or (more < 0 and world.time - world.scaled_at[seed] < scaler.cooldown):
             continue
         world.scaled_at[seed] = world.time
-        if more > 0:
-            free = [n for n in (f"m{i}" for i in range(scaler.greatest + len(names))) if n not in names]
-            for name in free[:more]:
-                enter(world, seed, name)
-        else:
-            for name in names[more:]:
-                slot = world.slots.index(name)
-                _reread(world, seed, world.owner[seed] == slot)
-                drop(world, seed, slot)
-        rebalance(world, seed)
+        resize(world, seed, int(wanted[seed]))
+
+
+def resize(world: World, seed: int, count: int) -> None:
+    """So many members: new ones join at once, or the last ones leave."""
+    names = world.names(seed)
+    free = (n for n in (f"m{i}" for i in range(count + len(names))) if n not in names)
+    for _ in range(count - len(names)):
+        enter(world, seed, next(free))
+    for name in names[count:]:
+        slot = world.slots.index(name)
+        _reread(world, seed, world.owner[seed] == slot)
+        drop(world, seed, slot)
+    rebalance(world, seed)

@@ -1,12 +1,13 @@
 """Drive the judgement over a scenario as a worker would: events per trigger, samples, ticks, confirmations.
 
-Many seeds of a scenario run side by side. Who is caught up is told from the columns of all of them at once, by the very
+Many seeds of a scenario run side by side. Whether a group is caught up is read from the columns of all of them at once, by the very
 rule with which the judgement's own cheap look ends; every other group, at every tick, goes through the judgement itself.
 """
 
 from __future__ import annotations
 
 import heapq
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
@@ -16,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kagent.contract.recommendation import Recommendation, Status
+from kagent.group_key import group_key
+from kagent.groups import GroupView, MemberView
 from kagent.lag.commits import GONE
 from kagent.lag.log_ends import PAUSE, EndHistory
 from kagent.lag.membership import Roster
@@ -41,42 +44,6 @@ LIBRARIES = {
     "classic_librdkafka": "librdkafka",
     "classic_python": "python",
 }
-
-
-@dataclass(frozen=True)
-class View:
-    """A group's view as the fold of records would give it."""
-
-    group: str
-    type: str
-    state: str
-    protocol_type: str | None
-    protocol: str | None
-    generation: int | None
-    members: tuple[MemberView, ...]
-    last_change: int
-    stale: bool = False
-    unresolved: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class MemberView:
-    """A member as the fold of records would give it."""
-
-    member_id: str
-    client_id: str
-    host: str
-    subscriptions: tuple[str, ...]
-    assigned: Mapping[str, tuple[int, ...]]
-    instance_id: str | None = None
-    rack: str | None = None
-    regex: str | None = None
-    away: bool = False
-    library: str | None = None
-
-    @property
-    def name(self) -> str:
-        return f"{self.client_id}{self.host}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,18 +75,20 @@ class Report:
     behind: float | None = None
     """When a member was a minute behind for the first time after the onset, in truth: seconds after the onset."""
     changed_wrong: bool = False
-    """Whether the first incident was told right first, and then wrong."""
+    """Whether the first incident had the right verdict first, and then a wrong one."""
     predicted: float | None = None
     """Where the first action was carried out: in how many seconds it should be drained; None if nothing was promised."""
     took: float | None = None
     """And how long it took; None if it never was."""
     acted: bool = False
+    sizes: tuple[tuple[float, int], ...] = ()
+    """Where an autoscaler follows the useful members: (s, members) of each change."""
     worst: float = 0.0
     """How late the latest member was at the end, in seconds."""
 
     @property
     def waited(self) -> float | None:
-        """Seconds from being a minute behind until it was told; 0 where it was told before."""
+        """Seconds from being a minute behind until it was reported; 0 where it was reported before."""
         if self.detected is None or self.behind is None:
             return self.detected
         return max(0.0, self.detected - self.behind)
@@ -140,7 +109,9 @@ class Watcher:
     """The generations that were judged last."""
     truth: truth.Truth
     acts: dict[int, float] = field(default_factory=dict)
-    """When a group carries out what it was told."""
+    """When a group carries out a recommendation."""
+    sizes: dict[int, list[tuple[float, int]]] = field(default_factory=lambda: defaultdict(list))
+    """Per group, when an autoscaler set how many members."""
     known: dict[tuple[Any, ...], Roster] = field(default_factory=dict)
     looks: int = 0
 
@@ -180,6 +151,7 @@ def _run(scenario: Scenario, seeds: tuple[int, ...], policy: Policy, sieve: bool
             _tick(world, watcher, sieve)
             next_tick += scenario.tick
             watcher.truth.look(world)
+            _scale(world, watcher)
     if scenario.follow == following.FIRST or scenario.world.remember_all:
         watcher.truth.worst = truth.lateness(world)
     return [_report(scenario, seed, watcher, at) for at, seed in enumerate(seeds)]
@@ -225,16 +197,17 @@ def _roster(world: World, watcher: Watcher, at: int) -> Roster:
     return made
 
 
-def _view(world: World, at: int, group: str) -> View:
+def _view(world: World, at: int, group: str) -> GroupView:
     simple = world.scenario.kind == "simple"
     members = () if simple else tuple(_described(world, at, slot) for slot in world.order[at])
-    return View(
+    return GroupView(
         group=group,
         type="simple" if simple else "consumer" if world.scenario.kind == "consumer" else "classic",
         state="Stable" if world.order[at] else "Empty",
         protocol_type=None if simple else "consumer",
         protocol=_protocol(world.scenario),
         generation=int(world.generation[at]),
+        target_epoch=None,
         members=members,
         last_change=ms(float(world.changed_at[at])),
     )
@@ -252,6 +225,7 @@ def _described(world: World, at: int, slot: int) -> MemberView:
         member_id=world.member_ids[at][slot],
         client_id=f"{world.scenario.name}-{name}",
         host="/10.0.0.1",
+        rack=None,
         subscriptions=rebalancing.subscribed(world, name),
         assigned={topic: tuple(partitions.tolist()) for topic, partitions in held.items() if len(partitions)},
         instance_id=name if world.scenario.clients.static else None,
@@ -362,6 +336,8 @@ def _asked_commits(world: World, seen: Observation, at: int, now: int) -> dict[s
 
 def _act(world: World, watcher: Watcher) -> None:
     """Groups that carry out the first action do so a while after the first message, by the latest one."""
+    if world.scenario.follow == following.USEFUL:
+        return
     for at in [at for at, when in watcher.acts.items() if when <= world.time]:
         del watcher.acts[at]
         told = [m for m in watcher.minds[at].messages if m.group == watcher.groups[at]]
@@ -371,11 +347,28 @@ def _act(world: World, watcher: Watcher) -> None:
             watcher.truth.predicted[at] = following.predicted_s(told[-1])
 
 
+def _scale(world: World, watcher: Watcher) -> None:
+    """An autoscaler reads the number of useful members at every tick; new members are there a minute later."""
+    if world.scenario.follow != following.USEFUL:
+        return
+    for at in range(world.seeds):
+        state = watcher.minds[at].session.states.get(group_key(CLUSTER, watcher.groups[at]))
+        if state is None or state.useful is None:
+            continue
+        wanted, have = state.useful.members, len(world.order[at])
+        if wanted == have:
+            watcher.acts.pop(at, None)
+        elif watcher.acts.setdefault(at, world.time + following.ACT_AFTER_S * (wanted > have)) <= world.time:
+            del watcher.acts[at]
+            rebalancing.resize(world, at, wanted)
+            watcher.sizes[at].append((world.time, wanted))
+
+
 def _report(scenario: Scenario, seed: int, watcher: Watcher, at: int) -> Report:
     mind, true = watcher.minds[at], watcher.truth
     messages = [m for m in mind.messages if m.group == watcher.groups[at]]
     openings = _openings(messages)
-    first = next((o for o in openings if o.at >= scenario.onset), None)
+    first = next((o for o in openings if o.resolved is None or o.resolved > scenario.onset), None)
     flaps = sum(
         1
         for before, after in pairwise(openings)
@@ -387,7 +380,7 @@ def _report(scenario: Scenario, seed: int, watcher: Watcher, at: int) -> Report:
         seed=seed,
         hours=scenario.hours,
         openings=openings,
-        detected=first.at - scenario.onset if first else None,
+        detected=max(0.0, first.at - scenario.onset) if first else None,
         right=right,
         flaps=flaps,
         drained=true.drained[at],
@@ -398,6 +391,7 @@ def _report(scenario: Scenario, seed: int, watcher: Watcher, at: int) -> Report:
         took=true.took(at),
         acted=true.acted[at] is not None,
         worst=true.worst[at],
+        sizes=tuple(watcher.sizes[at]),
         changed_wrong=bool(right and first and not set(first.verdicts) <= set(scenario.expect)),
     )
 

@@ -85,7 +85,7 @@ class Scenario:
     """Whether kagent has known the group long enough at the start; else it learns first."""
     follow: bool | str = False
     """Whether the group follows the plan of the first recommendation; or the strategy that it switches to then; or `first`: it
-    carries out the first feasible action, a minute later."""
+    carries out the first feasible action, a minute later; or `useful`: its members are always as many as would help."""
     world: Conditions = GENTLE
     clients: Clients = PLAIN_CLIENTS
     autoscaler: Autoscaler | None = None
@@ -170,7 +170,7 @@ def _checked(scenario: Scenario, where: str) -> None:
     checks.one_of(scenario.assignor, checks.ASSIGNORS, f"{where}: assignor")
     checks.clients(scenario.clients, sizes, where)
     if not isinstance(scenario.follow, bool):
-        checks.one_of(scenario.follow, (*STRATEGIES, "first"), f"{where}: follow")
+        checks.one_of(scenario.follow, (*STRATEGIES, "first", "useful"), f"{where}: follow")
     if scenario.assignment is not None:
         checks.assignment(scenario.assignment, scenario.members, sizes, where)
     checks.events(scenario.events, scenario.members, sizes, where)

@@ -82,7 +82,7 @@ def _speed(world: World, event: Event) -> None:
 
 
 def _hold(world: World, event: Event) -> list[Event]:
-    """Partitions that nobody reads: a poison record, or a paused topic; ``for`` ends it by itself."""
+    """Partitions that no member reads: a poison record, or a paused topic; ``for`` ends it by itself."""
     rows = world.rows(event["topic"])
     if "partition" in event:
         rows = rows[np.atleast_1d(event["partition"])]
@@ -95,7 +95,7 @@ def _hold(world: World, event: Event) -> list[Event]:
 
 
 def _inflow(world: World, event: Event) -> list[Event]:
-    """A topic's inflow times ``factor``, for good or ``for`` so many seconds; ``partition``: of that one alone."""
+    """A topic's inflow times ``factor``, for good or ``for`` a number of seconds; ``partition``: of that one alone."""
     rows = world.rows(event["topic"])
     factor = float(event["factor"])
     if "partition" in event:
@@ -142,7 +142,7 @@ def _empty(world: World, event: Event) -> None:
 
 
 def _rewind(world: World, event: Event) -> None:
-    """An operator sets the group back by so many seconds of inflow."""
+    """An operator sets the group back by a number of seconds of inflow."""
     back = world.usual * float(event["seconds"])
     world.position = np.maximum(np.floor(world.position - back), world.start)
     world.block_end = world.position.copy()
@@ -164,7 +164,7 @@ def _recreate(world: World, event: Event) -> None:
 
 
 def _transaction(world: World, event: Event) -> list[Event]:
-    """A producer holds a transaction open on a partition: nobody reads beyond it; ``for`` ends it."""
+    """A producer holds a transaction open on a partition: no member reads beyond it; ``for`` ends it."""
     rows = world.rows(event["topic"])[np.atleast_1d(event.get("partition", 0))]
     world.lso[:, rows] = np.inf if event.get("open") is False else np.floor(world.end[:, rows])
     if "for" in event:
@@ -179,7 +179,7 @@ def _transaction(world: World, event: Event) -> list[Event]:
 
 
 def _retention(world: World, event: Event) -> None:
-    """Log starts move up to so many records before the end."""
+    """Log starts move up to a number of records before the end."""
     rows = world.rows(event["topic"])
     if "partition" in event:
         rows = rows[np.atleast_1d(event["partition"])]
@@ -246,7 +246,7 @@ def _poison(world: World, event: Event) -> list[Event]:
 
 def _restart_brokers(world: World, event: Event) -> list[Event]:
     """Brokers are restarted in turn, as Strimzi does it: each leaves its partitions without a leader, and the group
-    without a coordinator, for ``down`` seconds; ``every`` so many the next one."""
+    without a coordinator, for ``down`` seconds; ``every``: seconds until the next one."""
     every, down = float(event.get("every", 120)), float(event.get("down", 8))
     turn, brokers = int(event.get("turn", 0)), world.scenario.world.brokers
     led = (world.partition + world.topic) % brokers == turn

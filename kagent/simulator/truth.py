@@ -15,12 +15,12 @@ CAUGHT_UP = 30.0
 @dataclass(slots=True)
 class Truth:
     """One entry a seed, seconds after the onset. ``behind``: when a member was LATE_S behind for the first time;
-    ``drained``: since when nobody has been CAUGHT_UP behind."""
+    ``drained``: since when no member has been CAUGHT_UP behind."""
 
     behind: list[float | None]
     drained: list[float | None]
     acted: list[float | None]
-    """When the first action was carried out, s, ``predicted``: what was promised, and ``calm``: since when nobody is late."""
+    """When the first action was carried out, s, ``predicted``: what was promised, and ``calm``: since when no member is late."""
     predicted: list[float | None]
     calm: list[float | None]
     worst: list[float]
@@ -35,7 +35,7 @@ class Truth:
         return cls(nothing(), nothing(), nothing(), nothing(), nothing(), [0.0] * seeds)
 
     def took(self, at: int) -> float | None:
-        """Seconds from the action until nobody was late any more."""
+        """Seconds from the action until no member was late."""
         acted, calm = self.acted[at], self.calm[at]
         return max(0.0, calm - acted) if acted is not None and calm is not None else None
 

@@ -78,7 +78,7 @@ class Commits:
 
 @dataclass(slots=True)
 class World:
-    """The truth at ``time`` (s). Columns are (seeds, partitions) or (seeds, members) unless said otherwise."""
+    """The truth at ``time`` (s). Columns are (seeds, partitions) or (seeds, members) unless stated otherwise."""
 
     scenario: Scenario
     randoms: tuple[np.random.Generator, ...]
@@ -348,7 +348,7 @@ def _remember(world: World, now: float) -> None:
 
 
 def ended(world: World, seconds: float) -> Floats:
-    """Log ends so many seconds before the newest ones; before the scenario began they grew as usual."""
+    """Log ends at this many seconds before the newest ones; before the scenario began they grew as usual."""
     now = world.time
     at = len(world.past) - 1 - max(0, int(np.ceil((seconds - (now - world.past[-1][0])) / SLOT)))
     if at >= 0:
@@ -407,7 +407,7 @@ def shown_end(world: World) -> Longs:
 
 
 def grown(world: World, count: int) -> None:
-    """Make room for so many members: new columns are those of nobody."""
+    """Make room for this many members: new columns belong to no member."""
     more = count - world.speed.shape[1] if world.speed.size else count
     if more <= 0:
         return

@@ -63,9 +63,9 @@ def assign(scenario: Scenario) -> Assignment:
 
 def _owned(scenario: Scenario) -> tuple[Ints, Ints, int]:
     """(member, number) of what members of the newest generation own, grouped by member, lists in their order."""
-    said = generations(scenario)
-    claims = resolved(scenario, scenario.owned, said, said)
-    newest = said[claims.member] == said.max()
+    claimed_generation = generations(scenario)
+    claims = resolved(scenario, scenario.owned, claimed_generation, claimed_generation)
+    newest = claimed_generation[claims.member] == claimed_generation.max()
     member, number = claims.member[newest], claims.number[newest]
     if len(member) and (np.diff(member) < 0).any():
         grouped = np.argsort(member, kind="stable")

@@ -20,6 +20,7 @@ Ints = npt.NDArray[np.int64]
 def assign(scenario: Scenario) -> Assignment:
     """What ``RangeAssignor`` gives. With k subscribers of n partitions the first n mod k get one more than the rest."""
     racks = Racks.of(scenario)
+    # KIP-881: racks matter only where clients and replicas have them, and not every rack has every replica.
     if racks is not None:
         states = _states(scenario, racks)
         if any(state.aware for state in states.values()):

@@ -83,7 +83,7 @@ class Scenario:
         """A scenario out of columns or plain dicts.
 
         ``owned`` and ``remembered`` take an Assignment (columns; rows of members that are not here are dropped: they
-        left) or ``{member: [(topic, partition), …]}``. Without ``remembered`` the sticky assignor is told what is owned,
+        left) or ``{member: [(topic, partition), …]}``. Without ``remembered`` the sticky assignor reads what is owned,
         as it would be in a running group. Raises InputError naming the field.
         """
         joined = tuple(members)

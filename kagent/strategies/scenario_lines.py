@@ -7,7 +7,7 @@
 
 Only ``members`` and one of ``partitions_per_topic`` and ``lags`` must be there. ``topic_ids`` and
 ``user_data`` are Kafka's own: see ``docs/strategies.md``. Where no member has ``user_data``, not even null, ``sticky``
-is told what is owned. An error names the field at fault.
+reads what is owned. An error names the field at fault.
 """
 
 from __future__ import annotations
@@ -36,14 +36,16 @@ def scenario_of(line: Mapping[str, Any]) -> Scenario:
     lags = _lags(line)
     counts = _counts(line, lags)
     listed = _list(line, "members")
-    told = any(isinstance(raw, Mapping) and "user_data" in raw for raw in listed)
+    has_user_data = any(isinstance(raw, Mapping) and "user_data" in raw for raw in listed)
     members: list[Member] = []
     owned: dict[str, Pairs] = {}
     remembered: dict[str, Pairs] = {}
     for at, raw in enumerate(listed):
         member, has, knew = _member(raw, f"members[{at}]")
         members.append(
-            member if told else msgspec.structs.replace(member, remembered_generation=member.generation)
+            member
+            if has_user_data
+            else msgspec.structs.replace(member, remembered_generation=member.generation)
         )
         owned.setdefault(member.id, has)
         remembered.setdefault(member.id, knew)
@@ -51,7 +53,7 @@ def scenario_of(line: Mapping[str, Any]) -> Scenario:
         members,
         counts,
         owned=owned,
-        remembered=remembered if told else None,
+        remembered=remembered if has_user_data else None,
         lags=lags,
         replica_racks=_racks(line, counts),
         topic_ids=_topic_ids(line),

@@ -36,8 +36,10 @@ B5 = "B5: {} claims of partitions that no longer exist were dropped; Kafka's own
 
 def eager(scenario: Scenario) -> Assignment:
     """What ``StickyAssignor`` gives; it knows of owned partitions only what is in the members' user data."""
-    said = [-1 if m.remembered_generation is None else m.remembered_generation for m in scenario.members]
-    placed, notes = _placed(scenario, scenario.remembered, np.array(said, np.int64))
+    claimed_generation = [
+        -1 if m.remembered_generation is None else m.remembered_generation for m in scenario.members
+    ]
+    placed, notes = _placed(scenario, scenario.remembered, np.array(claimed_generation, np.int64))
     return _columns(scenario, placed, notes)
 
 
@@ -49,17 +51,20 @@ def cooperative(scenario: Scenario) -> Assignment:
 
 def generations(scenario: Scenario) -> Ints:
     """What each member says its generation is (the subscription's field, else user data), −1 if nothing."""
-    said = (m.remembered_generation if m.generation is None else m.generation for m in scenario.members)
-    return np.array([-1 if generation is None else generation for generation in said], np.int64)
+    claimed_generation = (
+        m.remembered_generation if m.generation is None else m.generation for m in scenario.members
+    )
+    return np.array([-1 if generation is None else generation for generation in claimed_generation], np.int64)
 
 
-def _placed(scenario: Scenario, rows: Assignment, said: Ints) -> tuple[Placed, tuple[str, ...]]:
+def _placed(scenario: Scenario, rows: Assignment, claimed_generation: Ints) -> tuple[Placed, tuple[str, ...]]:
     field = np.array([-1 if m.generation is None else m.generation for m in scenario.members], np.int64)
-    claims = resolved(scenario, rows, said, field)
+    claims = resolved(scenario, rows, claimed_generation, field)
     racks = _heeded(scenario)
     notes = [B5.format(claims.past_the_end)] if claims.past_the_end else []
     if claims.by_field:
         notes.append(B4.format(claims.by_field))
+    # AbstractStickyAssignor chooses between its two algorithms by this test, right or not.
     if _taken_for_identical(scenario, claims):
         placed = constrained.place(scenario, claims, racks)
         if _all_subscribed(scenario, placed):
@@ -72,6 +77,7 @@ def _placed(scenario: Scenario, rows: Assignment, said: Ints) -> tuple[Placed, t
 def _general(scenario: Scenario, claims: Claims, racks: Racks | None) -> tuple[Placed, list[str]]:
     try:
         placed = general.place(scenario, claims, racks)
+    # Bug B1: placed again as if the code did not fail.
     except general.NullOwnerError:
         return general.place(scenario, claims, racks, faithful=False), [B1]
     if claims.previous is None or _all_subscribed(scenario, placed):
@@ -141,6 +147,7 @@ def withholding(scenario: Scenario, placed: Placed, notes: tuple[str, ...]) -> A
 
 def _transferring(scenario: Scenario, placed: Placed) -> Flags | None:
     """Partitions to be taken out: the constrained case knows them, the general one compares with what is owned."""
+    # ConstrainedAssignmentBuilder collects partitionsTransferringOwnership; the general one leaves it to adjustAssignment.
     if placed.compared:
         return placed.transferring
     layout, owned = scenario.layout, scenario.owned

@@ -27,6 +27,7 @@ def assign(scenario: Scenario) -> Assignment:
     rows = held_rows(scenario)
     member, topic, partition = rows.member, rows.topic, rows.partition
     ids = scenario.member_ids
+    # Java's HashMap walks buckets of hashes, so the order of members follows from their ids alone.
     order = order_of_puts(string_hashes(ids))
     held = np.bincount(member, minlength=len(order))
     quotas = _quotas(held, order, layout.considered_total)

@@ -1,4 +1,4 @@
-"""Asking the coordinator before speaking: the group as it is now, beside what the records said."""
+"""Asking the coordinator before publishing: the group as it is now, compared with what the records say."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kagent.lag.observation import Observation
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The coordinator's word: state (lower case), who holds what by member id, and the stable committed offsets."""
+    """The coordinator's answer: state (lower case), who holds what by member id, and the stable committed offsets."""
 
     state: str
     holders: Mapping[Key, str]
@@ -30,10 +30,11 @@ def ask(admin: Admin, group: str) -> Answer | None:
 
 
 def contradiction(answer: Answer, seen: Observation) -> str | None:
-    """Why the coordinator's word does not bear out what the records say, or None if it does."""
+    """Why the coordinator's answer contradicts the records, or None if it agrees."""
     roster = seen.roster
     if roster is None or not roster.members:
         return "group_changed" if answer.holders else None
+    # While it rebalances, the assignment that the finding rests on is about to change.
     if answer.state != "stable":
         return "not_stable"
     known = {
@@ -55,6 +56,7 @@ def _moved(row: TopicCommits, committed: Mapping[Key, int], now: int) -> TopicCo
     offsets, times, moved = list(row.committed), list(row.time), list(row.moved)
     for at, partition in enumerate(row.partition):
         fresh = committed.get((row.topic, partition), GONE)
+        # Only forward: a commit that went back since is judged when its record comes.
         if fresh != GONE and fresh > offsets[at]:
             offsets[at], times[at], moved[at] = fresh, now, now
     return replace(row, committed=offsets, time=times, moved=moved)

@@ -53,6 +53,7 @@ class PartitionProducers:
 
         Raises aiokafka's KafkaError.
         """
+        # Also of retained partitions: while another worker owned one, it may have fenced our producer off.
         await self.stop()
         wanted = sorted(partitions)
         started = await asyncio.gather(*map(self._started, wanted), return_exceptions=True)
@@ -90,6 +91,7 @@ class PartitionProducers:
         try:
             async with asyncio.timeout(TRANSACTION_WITHIN_S):
                 await producer.begin_transaction()
+                # Sent before the rows: both are awaited before the commit, so their order does not matter to readers.
                 sent = [await producer.send(topic, value, key) for topic, key, value in messages]
                 offsets = {topic: await _send(producer, topic, partition, rows[topic]) for topic in rows}
                 await asyncio.gather(*sent)
@@ -138,4 +140,5 @@ def leave(partition: int, error: BaseException) -> NoReturn:
         error,
     )
     logging.shutdown()
+    # exec keeps process id and terminal: a supervisor or a container sees no restart.
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

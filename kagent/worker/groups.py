@@ -1,7 +1,7 @@
-"""The groups a worker looks after, as live values beside the tables' rows, by partition of the events topic.
+"""The groups that a worker owns, as live values beside the tables' rows, by partition of the events topic.
 
-The in-memory store keeps rows of partitions that were given away, and scanning a table costs the same whoever owns the
-rows; so each partition has an index of its own, built from the rows that name it.
+The in-memory store keeps rows of partitions that were given away, and scanning a table reads the rows of
+all owners; so each partition has an index of its own, built from the rows that name it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from kagent.contract.admission import Refused, checked
 from kagent.contract.events import GroupEvent
@@ -21,21 +21,12 @@ from kagent.groups import GroupState, view
 from kagent.lag.commits import TopicCommits
 from kagent.lag.membership import Roster
 from kagent.tables import lag, members, verdicts
+from kagent.tables.declaration import Tables
 from kagent.text import shown
 
 log = logging.getLogger("kagent.worker")
 GONE_AFTER_MS = 25 * 3_600_000
-"""A group of which nothing is left is forgotten when no replayed event can bring it back: a little after retention."""
-
-
-class Tables(Protocol):
-    """The Faust tables, or anything that behaves like them."""
-
-    members: MutableMapping[str, Any]
-    lag: MutableMapping[str, Any]
-    verdicts: MutableMapping[str, Any]
-    coverage: MutableMapping[str, Any]
-    ends: MutableMapping[str, Any]
+"""A group without state is forgotten when no replayed event can bring it back: a little after retention."""
 
 
 @dataclass(slots=True)
@@ -92,6 +83,11 @@ class Index:
     refused: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(table, reason) → rows that could not be read."""
 
+    @property
+    def group_count(self) -> int:
+        """How many groups all owned partitions have."""
+        return sum(len(entries) for entries in self.partitions.values())
+
     def load(self, owned: Iterable[int]) -> None:
         """Build the entries of these partitions from the tables' rows, and drop all others.
 
@@ -143,6 +139,7 @@ class Index:
         except Refused as error:
             self._commit(partition, entry, event)
             raise Refused("membership", f"a membership record cannot be applied: {error}") from error
+        # The row also names the partition: a group without membership records needs it to be found at the next start.
         if state is not entry.state or key not in self.tables.members:
             entry.state, entry._roster = state, roster
             if state is not None:
@@ -177,12 +174,12 @@ class Index:
                 cluster=entry.cluster, group=entry.group, partition=partition, state=row
             )
 
-    def forget(self, partition: int, now: int, said: Container[str] = ()) -> list[str]:
-        """Drop the groups of which nothing is left for long enough, and nothing on the topic (``said``); their keys."""
+    def forget(self, partition: int, now: int, published: Container[str] = ()) -> list[str]:
+        """Remove groups without state for GONE_AFTER_MS and without a ``published`` message; return their keys."""
         gone = [
             e
             for e in self.entries(partition).values()
-            if e.empty and 0 < e.last_event < now - GONE_AFTER_MS and e.key not in said
+            if e.empty and 0 < e.last_event < now - GONE_AFTER_MS and e.key not in published
         ]
         for entry in gone:
             for topic in entry.commits:

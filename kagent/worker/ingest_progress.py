@@ -110,7 +110,7 @@ class Coverage:
         start, end = self.gaps[key]
         end = min(
             end, max(p.log_end, p.offset)
-        )  # a gap beyond the log end was never there: a wrong record said so
+        )  # a gap beyond the log end was never there: a wrong record claimed it
         if end <= start or (run.start <= start and run.offset >= end):
             del self.gaps[key]
         else:

@@ -1,4 +1,4 @@
-"""How long it takes from a commit to the word about it, stage by stage, as histograms. Pure."""
+"""How long it takes from a commit to its recommendation, stage by stage, as histograms. Pure."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ Stage = Literal["event", "verdict", "publish", "whole"]
 STAGES: dict[Stage, str] = {
     "event": "from a commit to its event in the worker's hands",
     "verdict": "from the event to the judgement of its group",
-    "publish": "from a judgement to the broker's receipt of what was said",
-    "whole": "from the progress a message speaks of to its receipt",
+    "publish": "from a judgement to the broker's receipt of its message",
+    "whole": "from the progress that a message is based on to its receipt",
 }
 BOUNDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)
 
 
 @dataclass(slots=True)
 class Histogram:
-    """How many took at most so long; the last count is of those beyond all BOUNDS."""
+    """Count per upper bound in BOUNDS; the last count is of those beyond all of them."""
 
     counts: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
     sum: float = 0.0

@@ -18,7 +18,7 @@ from kagent.lag.observation import TopicInfo
 DESCRIBE_EVERY = 30.0
 CONFIGS_EVERY = 3600.0
 AT_ONCE_FROM = 2000
-"""From so many partitions on a whole leader is asked at once, over connections of its own."""
+"""From this many partitions, all partitions of a leader are asked in one request, over connections of its own."""
 WANTED = Wanted(END), Wanted(START), Wanted(END, committed_only=True)
 """Log ends first: when they were asked and answered counts."""
 
@@ -69,6 +69,7 @@ class Sampler:
         names = {name for name in wanted if is_topic_name(name)}
         if all_topics:
             names |= set(self.admin.topic_names())
+        # Partition counts change seldom; a new topic is described at once all the same.
         fresh = now - self._described < DESCRIBE_EVERY
         ask = names - set(self.topics) if fresh else names
         if ask:
@@ -97,6 +98,7 @@ class Sampler:
         return [Sample(t.name, t.id, asked, seen, *(column[t.name] for column in columns)) for t in topics]
 
     def _columns(self, topics: Sequence[Topic]) -> list[Columns]:
+        # librdkafka's connections are open already; those of the column request cost a handshake each time.
         if sum(t.partitions for t in topics) < AT_ONCE_FROM:
             return [self._filled({t.name: np.full(t.partitions, UNKNOWN) for t in topics}, w) for w in WANTED]
         columns = self.admin.columns({t.name: t.leaders for t in topics}, WANTED)

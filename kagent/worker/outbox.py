@@ -94,20 +94,23 @@ class Outbox:
             yield from (pending.rows[table] for pending in waiting.values() if table in pending.rows)
 
     def urgent(self, partition: int) -> bool:
-        """Whether a message waits, or so many events that their flush is due."""
+        """Whether a message waits, or MOST_HELD events: then a flush is due."""
         pending = self._pending.get(partition)
         return pending is not None and bool(pending.messages or len(pending.events) >= MOST_HELD)
 
     async def flush(self, partition: int) -> None:
         """Commit what waits for this partition. Between a revocation and the next assignment nothing is written."""
         async with self._locks[partition]:
+            # Closed between revocation and assignment: the partition may be another worker's by now.
             if self._open and self.producers.owns(partition) and partition in self._pending:
                 taken = self._flushing[partition] = self._pending.pop(partition)
                 await self._commit(partition, taken)
+                # Not in a finally: a commit that fails replaces this process (see fence.leave).
                 del self._flushing[partition]
 
     async def _commit(self, partition: int, taken: Pending) -> None:
         rows = {table: self._encoded(table, found) for table, found in taken.rows.items()}
+        # A row may be too large to be written: its table can end up without rows.
         rows = {table: found for table, found in rows.items() if found}
         if rows or taken.messages:
             by_topic = {self._tables[table].changelog: found for table, found in rows.items()}

@@ -8,26 +8,26 @@ from kagent.contract.recommendation import Recommendation, Status
 from kagent.detect.state import Incident, JudgeState
 
 
-def adopt(state: JudgeState | None, said: Recommendation) -> JudgeState | None:
+def adopt(state: JudgeState | None, published: Recommendation) -> JudgeState | None:
     """The state, agreeing with the last published message: its incident is open, or closed, as the message has it."""
     known = state.incident if state else None
-    if said.status is Status.RESOLVED:
-        if state is not None and known is not None and known.id == said.id:
+    if published.status is Status.RESOLVED:
+        if state is not None and known is not None and known.id == published.id:
             return replace(state, incident=None)
         return state
-    if known is not None and (known.id == said.id or known.opened_at > said.opened_at):
+    if known is not None and (known.id == published.id or known.opened_at > published.opened_at):
         return state
     incident = Incident(
-        id=said.id,
-        opened_at=said.opened_at,
-        verdict=said.verdict.value,
-        member=max(said.members, key=lambda m: m.work_now or 0).member if said.members else "",
-        message=said.model_dump(mode="json", by_alias=True),
-        digest=said.basis.digest,
-        sent_at=said.as_of,
-        skew=said.skew.now or 0.0,
-        predicted_skew=said.skew.after,
-        plan=tuple((move.topic, move.partition, move.to) for move in said.moves),
-        stale=said.stale,
+        id=published.id,
+        opened_at=published.opened_at,
+        verdict=published.verdict.value,
+        member=max(published.members, key=lambda m: m.work_now or 0).member if published.members else "",
+        message=published.model_dump(mode="json", by_alias=True),
+        digest=published.basis.digest,
+        sent_at=published.as_of,
+        skew=published.skew.now or 0.0,
+        predicted_skew=published.skew.after,
+        plan=tuple((move.topic, move.partition, move.to) for move in published.moves),
+        stale=published.stale,
     )
-    return replace(state or JudgeState(first_seen=said.opened_at), incident=incident)
+    return replace(state or JudgeState(first_seen=published.opened_at), incident=incident)

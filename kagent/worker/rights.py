@@ -1,6 +1,6 @@
 """What the worker's user may do: it waits for what it cannot work without, and says what else it lacks.
 
-Without a right on kagent's own topics, group or transactions nothing is kept or told, so the worker does not start, or begins
+Without a right on kagent's own topics, group or transactions nothing is kept or published, so the worker does not start, or begins
 anew if it loses one, until the right is there: `/healthz` answers 503 and the state message is ``blind``, both with
 the right's name. Rights on users' topics and groups blind what they are for; dead letters and mutes are only missed.
 """
@@ -32,7 +32,7 @@ from kagent.kafka.clients import confluent
 from kagent.kafka.reach import Misconfigured
 from kagent.kafka.rights import EVERY, Lack, lacking
 from kagent.kafka.topics import ensure
-from kagent.process_tree import backoff
+from kagent.retry import pause_s
 from kagent.settings import Cluster, Settings, Topics
 from kagent.worker.http import security
 from kagent.worker.status import state_message
@@ -51,7 +51,7 @@ ABOUT_RIGHTS = (
 
 
 def own(topics: Topics) -> list[Rule]:
-    """The rights without which no row is kept and nothing is said."""
+    """The rights without which no row is kept and nothing is published."""
     spared = {topics.dead_letters, topics.mutes}
     return [rule for rule in rules(topics)["worker"] if rule.name != EVERY and rule.name not in spared]
 
@@ -133,7 +133,7 @@ async def granted(settings: Settings, home: Cluster, watched: Iterable[str]) -> 
             failures += 1
             await waiting.say(lacks)
             await _tell(settings, home, watched, lacks)
-            await asyncio.sleep(min(5.0, backoff(failures)))
+            await asyncio.sleep(min(5.0, pause_s(failures)))
 
 
 def _lacks(topics: Topics, home: Cluster) -> list[str]:
@@ -208,7 +208,7 @@ async def _tell(settings: Settings, home: Cluster, watched: Iterable[str], lacks
 
 
 def _unspoken(last: object, state: State, interval_s: float) -> bool:
-    """Whether no other worker told of this cluster lately."""
+    """Whether no other worker has published a state of this cluster lately."""
     if not isinstance(last, State) or last.reason == state.reason:
         return True
     return state.time - last.time > 3000 * interval_s

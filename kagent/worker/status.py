@@ -1,7 +1,7 @@
 """What one partition's tick found, and the state message that all partitions' summaries add up to.
 
-Every worker sends a summary of each of its partitions to partition 0 of the ticks topic; whoever owns that partition
-tells the world. So one message speaks for all workers, and a worker that fell silent is seen.
+Every worker sends a summary of each of its partitions to partition 0 of the ticks topic; its owner
+publishes the state message. So one message covers all workers, and a worker that stopped reporting is noticed.
 """
 
 from __future__ import annotations
@@ -55,9 +55,10 @@ def state_message(
 ) -> State:
     """The state of a cluster, from the latest summary of every partition. ``now`` in ms, ``tick`` in seconds.
 
-    A partition that has not been heard of for SILENT_TICKS ticks makes it blind: nobody looks after its groups.
+    A partition without a summary for SILENT_TICKS ticks makes the cluster blind: no worker judges its groups.
     """
     latest = {s.partition: s for s in sorted(summaries, key=lambda s: s.time) if s.cluster == cluster}
+    # At least 15 s: one long garbage collection must not make a cluster blind.
     limit = now - max(15_000.0, SILENT_TICKS * tick * 1000)
     heard = {p: s for p, s in latest.items() if s.time >= limit}
     silent = sorted(set(range(partitions)) - set(heard))
@@ -76,6 +77,7 @@ def state_message(
             (s.oldest_progress for s in heard.values() if s.oldest_progress is not None), default=None
         ),
         judged=sum(s.judged for s in heard.values()),
+        # Groups of partitions without a worker count as blind: nobody judges them.
         blind=sum(s.blind for s in heard.values())
         + sum(s.judged + s.blind for p, s in latest.items() if p in silent),
         ignored=sum(s.ignored for s in heard.values()),

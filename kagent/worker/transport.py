@@ -20,6 +20,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
 
     def _create_worker_consumer(self, transport: Any) -> AIOKafkaConsumer:
         created = super()._create_worker_consumer(transport)
+        # https://github.com/faust-streaming/faust/blob/master/faust/transport/drivers/aiokafka.py passes it only under exactly_once.
         created._isolation_level = "read_committed"
         return created
 
@@ -59,6 +60,7 @@ async def last_records(
         last = await _last_before(reader, {tp: ends[tp] for tp in missing})
         whole = {tp for tp in missing if ends[tp] - back <= begins[tp]}
         found |= {tp: last.get(tp, 0) for tp in missing if tp in last or tp in whole}
+        # Aborted transactions and control records can fill the last offsets: look further back.
         back *= 16
     return found
 

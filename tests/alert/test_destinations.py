@@ -14,7 +14,8 @@ from pydantic import ValidationError
 
 from kagent.alert.bridge import DestinationState
 from kagent.alert.delivery_log import Delivered
-from kagent.alert.senders import DeliveryFailed, DeliveryRefused, ToWebhook, sender
+from kagent.alert.destinations.webhook import ToWebhook
+from kagent.alert.senders import DeliveryFailed, DeliveryRefused, sender
 from kagent.destination_settings import AlertSettings, Wants
 from kagent.errors import SettingsError
 from kagent.settings import load

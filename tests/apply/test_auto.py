@@ -58,7 +58,7 @@ def test_only_an_open_feasible_plan_about_the_spread_of_a_kip_848_group_waits(ch
 
 def test_no_group_is_moved_unless_its_policy_says_auto() -> None:
     assert not auto([NOW]).enabled
-    some = auto([NOW], GroupSettings(match="billing", apply="auto"))
+    some = auto([NOW], GroupSettings.model_validate({"match": "billing", "apply": "auto"}))
     assert some.enabled
     assert [rec.group for rec in some.due([plan("billing"), plan("orders")])] == ["billing"]
 
@@ -71,7 +71,7 @@ def test_a_plan_is_tried_again_after_a_minute_and_a_newer_one_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = [NOW]
-    some = auto(clock, GroupSettings(match="*", apply="auto"))
+    some = auto(clock, GroupSettings.model_validate({"match": "*", "apply": "auto"}))
 
     def refuse(self: AutoApply, rec: Recommendation) -> Any:
         raise CannotApply("not_stable", "Nothing is applied.")
@@ -87,7 +87,7 @@ def test_a_plan_is_tried_again_after_a_minute_and_a_newer_one_at_once(
 def test_a_cluster_that_does_not_answer_is_counted_and_raises_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    some = auto([NOW], GroupSettings(match="*", apply="auto"))
+    some = auto([NOW], GroupSettings.model_validate({"match": "*", "apply": "auto"}))
 
     def fail(self: AutoApply, rec: Recommendation) -> Any:
         raise KafkaError("The cluster cannot be reached.")

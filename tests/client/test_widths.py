@@ -100,7 +100,7 @@ def test_every_width_answers_who_is_late_by_how_much_and_what_to_do_first(board:
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_lag(width: int) -> None:
-    usual = {"log_start": 0, "lost": 0, "void": False, "instance_id": None}
+    usual: Any = {"log_start": 0, "lost": 0, "void": False, "instance_id": None}
     rows = [
         Row(LONG, f"{LONG}-events", 11, 1_234_567, log_end=1_999_999, lag=765_432, member_id=f"{LONG}-3-2f0e2d6c", client_id=f"{LONG}-3", host=f"/{HOST}", **usual),
         Row(LONG, "orders", 0, None, log_end=5, lag=None, member_id=None, client_id=None, host=None, **usual),

@@ -177,6 +177,7 @@ readers = st.sampled_from((admission.decode, admission.tick, admission.mute, adm
 @example(admission.decode, b'{"type":"group","type":{}}')
 @example(admission.published, b'{"type":"state"')
 def test_no_bytes_raise_anything_but_refused(read: Any, data: bytes) -> None:
+    reason: str | None
     try:
         found = read(data)
     except Refused as refused:

@@ -71,5 +71,5 @@ def test_the_quiet_groups_keep_up_although_their_inflow_is_unequal(name: str) ->
 
 def test_the_shortened_waiting_times_are_settings() -> None:
     make_policy(POLICY)
-    WorkerSettings(**WORKER)  # type: ignore[arg-type]
-    PipelineSettings(**PIPELINE)  # type: ignore[arg-type]
+    WorkerSettings(**WORKER)
+    PipelineSettings(**PIPELINE)

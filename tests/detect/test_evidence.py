@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -67,7 +68,7 @@ def test_one_long_gap_is_a_pause_and_counts_as_half_a_minute() -> None:
 
 @pytest.mark.parametrize("lacking", [{"commits": 2}, {"records": 29}, {"grown_s": 59.0}])
 def test_three_commits_thirty_records_and_the_time_it_takes_are_each_needed(
-    lacking: dict[str, float],
+    lacking: Any,
 ) -> None:
     spell = Spell(NOW, NOW, 61.0, 100.0, NOW, 20, 1000)
     known = MemberState(spell=spell, lateness=((NOW, 100.0),))

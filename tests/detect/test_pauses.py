@@ -12,7 +12,7 @@ from kagent.detect.state import JudgeState, MemberState
 from kagent.lag.membership import Roster
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
-from kagent.simulator.run import MemberView, View
+from kagent.testing import group_view, member_view
 
 T = 1_700_000_000_000
 USUAL = 9 * (10_000,)
@@ -21,10 +21,11 @@ BUSY = {"a": MemberState(time=T - 2_000, gaps=USUAL), "b": MemberState(time=T - 
 
 def seen(now: int, generation: int, held: tuple[int, ...]) -> Observation:
     others = tuple(p for p in range(4) if p not in held)
-    members = tuple(
-        MemberView(f"id-{name}", name, "/h", ("t",), {"t": ps}) for name, ps in (("a", held), ("b", others))
-    )
-    view = View("g", "classic", "Stable", "consumer", "range", generation, members, T)
+    members = [
+        member_view(name, host="/h", subscriptions=("t",), assigned={"t": ps})
+        for name, ps in (("a", held), ("b", others))
+    ]
+    view = group_view("g", members=members, generation=generation, last_change_ms=T)
     return Observation("main", "g", now, Roster.of(view), {}, {})
 
 

@@ -23,6 +23,20 @@ def test_a_spell_that_ended_by_itself_is_a_habit() -> None:
     assert 200 <= state.habits[SPELL].longest_s <= 1000
 
 
+def test_a_member_that_stays_late_and_falls_back_to_where_it_was_has_a_habit() -> None:
+    """Late on purpose, and no more so than before: what rose and fell while it was late is its habit."""
+
+    def wave(second: int) -> float:
+        if second <= 700:
+            return 400.0 if second > 300 else 50.0
+        return 200.0 if second % 300 < 120 else 110.0
+
+    world = Timeline([wave, 50, 50, 50], HELD, dict.fromkeys(HELD, 200.0))
+    state = judged(world, 4500)[-1].state
+
+    assert state.habits[SPELL].longest_s >= 60
+
+
 def test_nothing_is_learned_while_the_illness_lasts() -> None:
     world = Timeline([150.0, 150, 50, 50], HELD, dict.fromkeys(HELD, 220.0))
 

@@ -8,6 +8,7 @@ import threading
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -172,7 +173,7 @@ async def followed(estate: Estate, advise: Advise, watch: Watch, after: Told) ->
     await until("the plan is in effect", check)
 
 
-class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+class Listener(ConsumerRebalanceListener):
     def __init__(self, name: str, consumer: AIOKafkaConsumer, watch: Watch) -> None:
         self.name, self.consumer, self.watch = name, consumer, watch
 
@@ -319,10 +320,14 @@ async def test_what_is_not_about_the_group_now_moves_nothing(estate: Estate, adv
             (lambda: good(valid_until=int((time.time() - 3600) * 1000)), Reason.EXPIRED),
         ]
         leader = await leading(one, two)
+
+        def changed(before: Any) -> bool:
+            return bool(read(leader) != before)
+
         for write, reason in cases:
             before = read(leader)
             estate.advise(write())
-            await until("it was read", lambda before=before: read(leader) != before)
+            await until("it was read", partial(changed, before))
             await joined_again(leader, watch)
             assert leader.counts[reason] >= 1, reason
             assert halved(watch)
@@ -365,7 +370,7 @@ async def test_a_dry_run_says_what_it_would_do_and_moves_nothing(
 
 async def test_consumers_run_where_kagents_topics_cannot_be_reached(estate: Estate) -> None:
     watch = Watch()
-    options = {"instance": True, "apply": True, "prefix": "no-such-"}
+    options: Any = {"instance": True, "apply": True, "prefix": "no-such-"}
     async with (
         asynchronous(estate, watch, 0, **options) as one,
         asynchronous(estate, watch, 1, **options) as two,
@@ -382,7 +387,7 @@ async def test_a_plan_in_the_cache_is_worth_nothing_once_the_topics_are_away(
     watch, away = Watch(), own_broker()
     estate = Estate(broker, away.bootstrap)
     monkeypatch.setenv(SWITCH, "dry")
-    options = {"instance": True, "apply": True, "max_age": 8.0}
+    options: Any = {"instance": True, "apply": True, "max_age": 8.0}
     async with (
         asynchronous(estate, watch, 0, **options) as one,
         asynchronous(estate, watch, 1, **options) as two,

@@ -152,7 +152,8 @@ def test_a_topic_that_was_never_read_says_nothing() -> None:
 
 @pytest.mark.parametrize(("rule", "reason"), [("off", Reason.OFF), ("latched", Reason.LATCHED)])
 def test_switched_off_or_latched_nothing_is_followed(advise: Advise, rule: str, reason: Reason) -> None:
-    rules = replace(RULES, **{rule: True})
+    switched: Any = {rule: True}
+    rules = replace(RULES, **switched)
     decision = decide(view(), snapshot(advise(BEFORE, AFTER, NOW)), NOW, rules)
     assert (decision.reason, decision.placed) == (reason, None)
 

@@ -104,9 +104,12 @@ def log(broker: str, admin: Admin) -> Log:
         def caught_up() -> bool | None:
             for m in reader.consume(1000, 0.2):
                 if m.error() is None:
-                    found.append((m.partition(), m.offset(), m.timestamp()[1], m.key(), m.value()))
+                    record: Any = (m.partition(), m.offset(), m.timestamp()[1], m.key(), m.value())
+                    found.append(record)
                 else:
-                    assert m.error().code() == KafkaError._PARTITION_EOF
+                    error = m.error()
+                    assert error is not None
+                    assert error.code() == KafkaError._PARTITION_EOF
                     waited_for.discard(m.partition())
             return None if waited_for else True
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def test_the_history_has_every_message_once_though_killed_between_tables(
             raise PowerCut
 
     def broken(*args: Any) -> Writer:
-        return Writer(*args, after_table=cut)
+        return partial(Writer, after_table=cut)(*args)
 
     with monkeypatch.context() as patch:
         patch.setattr(keepers, "Writer", broken)

@@ -35,7 +35,7 @@ def sampled(
 def test_the_heavy_key_is_found_and_more_partitions_do_what_was_said(
     runs: Callable[[], Any], kafka: Any
 ) -> None:
-    keys: list[bytes | None] = [b"heavy"] * 600 + [f"key-{n}".encode() for n in range(400)]
+    keys: list[bytes | None] = [*[b"heavy"] * 600, *(f"key-{n}".encode() for n in range(400))]
     topic, wider = kafka.topic("keys", 4), kafka.topic("keys-wider", 12)
     produced(kafka, topic, keys)
     produced(kafka, wider, keys)

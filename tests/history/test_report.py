@@ -61,7 +61,7 @@ def test_the_page_shows_each_figure_and_what_was_said_and_loads_nothing(evil: An
     assert titles[:3] == ["Lag of each member", "Skew, threshold and incidents", "Lag by partition and time"]
     assert any(title.startswith("Before and after") for title in titles)
     assert titles[-1] == "Hot keys of t"
-    assert made.said[0]["status"] == "open"
+    assert made.messages[0]["status"] == "open"
     assert html.count('class="chart"') == len(titles)
     own = html.replace(get_plotlyjs(), "")
     assert "://" not in own

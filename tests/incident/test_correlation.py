@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import orjson
 import pytest
 
-from kagent.contract.recommendation import Status
+from kagent.contract.recommendation import Recommendation, Status
 from kagent.incident.correlation import Population, Recent, correlate
 from kagent.incident.evaluate import Candidate
 
@@ -13,7 +15,7 @@ NOW = 1_700_000_000_000
 
 
 def candidate(
-    n: int, topic: str, broker: int = 1, since: int = NOW, brokers: int = 3, **more: bool
+    n: int, topic: str, broker: int = 1, since: int = NOW, brokers: int = 3, **more: Any
 ) -> Candidate:
     return Candidate(
         "main",
@@ -81,7 +83,7 @@ def test_groups_that_were_late_when_they_were_first_seen_have_no_onset() -> None
 
 
 def test_candidates_of_two_minutes_add_up_under_one_id_and_the_incident_ends() -> None:
-    recent, messages = Recent(), []
+    recent, messages = Recent(), list[Recommendation]()
     for n in range(6):
         now = NOW + n * 20_000
         found = correlate([candidate(n, "orders", since=now)], recent, "main", HUNDRED, now)
@@ -97,7 +99,7 @@ def test_candidates_of_two_minutes_add_up_under_one_id_and_the_incident_ends() -
 
 @pytest.mark.parametrize("repeat", [1, 3])
 def test_groups_that_stay_candidates_renew_nothing(repeat: int) -> None:
-    recent, messages = Recent(), []
+    recent, messages = Recent(), list[Recommendation]()
     same = [candidate(n, "orders") for n in range(5)]
     for turn in range(repeat):
         found = correlate(same, recent, "main", HUNDRED, NOW + turn * 10_000)

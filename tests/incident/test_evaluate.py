@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kagent.contract.recommendation import ActionType, Status
+from kagent.contract.recommendation import ActionType, Recommendation, Status
 from kagent.incident.evaluate import Judgement, confirm, judge
 from kagent.incident.suppression import REASONS
 from kagent.lag.observation import Mute
@@ -141,7 +141,7 @@ def test_the_literal_policy_reports_every_crossing_of_the_threshold_once() -> No
         return 500.0 if second > 600 and second % 900 < 120 else 50.0
 
     world = Timeline([bursts, 50, 50, 50, 50, 50], HELD, dict.fromkeys(HELD, 220.0))
-    state, messages = None, []
+    state, messages = None, list[Recommendation]()
     for _ in range(330):
         found = judged(world, 10, state, LITERAL)[-1]
         messages += found.messages

@@ -48,7 +48,7 @@ def statuses(messages: list[Recommendation]) -> list[Status]:
 
 
 def test_an_overloaded_member_is_published_once_and_stays_open(ticks: Callable[[], Observed]) -> None:
-    session, messages = known_session(), []
+    session, messages = known_session(), list[Recommendation]()
     for observation in ticks():
         messages += session.evaluate(observation, lambda seen: seen)
     assert statuses(messages)[0] is Status.OPEN
@@ -59,7 +59,7 @@ def test_an_overloaded_member_is_published_once_and_stays_open(ticks: Callable[[
 
 def test_step_by_step_gives_the_same_messages_as_all_at_once(ticks: Callable[[], Observed]) -> None:
     whole, stepwise = known_session(), known_session()
-    at_once, by_steps = [], []
+    at_once, by_steps = list[Recommendation](), list[Recommendation]()
     for observation in ticks():
         at_once += whole.evaluate_all([observation], lambda seen: seen)
         judgement = stepwise.judge(observation)
@@ -101,7 +101,7 @@ def test_a_tick_that_comes_twice_changes_nothing(ticks: Callable[[], Observed]) 
 
 
 def test_a_session_made_from_the_states_of_another_carries_on(ticks: Callable[[], Observed]) -> None:
-    session, messages = known_session(), []
+    session, messages = known_session(), list[Recommendation]()
     for observation in ticks():
         messages += session.evaluate(observation, lambda seen: seen)
         session = EvaluationSession(Policies(), dict(session.states))

@@ -75,7 +75,9 @@ def test_a_group_takes_its_plan_to_the_letter_keeps_it_and_is_not_moved_twice(st
 def test_the_worker_has_a_group_whose_policy_says_auto_take_its_plan_once(stage: Any) -> None:
     before, after = skewed(stage)
     settings = Settings(clusters={"main": stage.cluster})
-    auto = AutoApply(settings, Policies({}, [GroupSettings(match=stage.name, apply="auto")]))
+    auto = AutoApply(
+        settings, Policies({}, [GroupSettings.model_validate({"match": stage.name, "apply": "auto"})])
+    )
     (due,) = auto.due([stage.advise(before, after)])
     with polling(stage):
         assert auto.apply(due) == "applied"

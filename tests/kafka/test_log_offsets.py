@@ -14,9 +14,10 @@ from kagent.errors import KafkaError
 from kagent.kafka import log_offsets
 from kagent.kafka.admin import Admin
 from kagent.kafka.log_offsets import ASKED, END, START, Answer, Question, Wanted
+from kagent.lag.log_ends import UNKNOWN
 from kagent.settings import Cluster
 from kagent.worker import log_end_sampler
-from kagent.worker.log_end_sampler import UNKNOWN, WANTED, Sampler
+from kagent.worker.log_end_sampler import WANTED, Sampler
 
 TOPICS = {"at-once-a": 3, "at-once-b": 1}
 

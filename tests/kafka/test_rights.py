@@ -31,7 +31,7 @@ from kagent.pipeline.source import Source
 from kagent.settings import Cluster, Topics
 
 if TYPE_CHECKING:
-    from conftest import Guarded
+    from tests.conftest import Guarded
 
 pytestmark = [pytest.mark.kafka]
 

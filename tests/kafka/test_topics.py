@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -57,9 +57,11 @@ def test_the_topics_are_as_the_contracts_say(cast: Cast) -> None:
 
 def test_what_is_wrong_is_said_with_the_command_that_mends_it(cast: Cast) -> None:
     topics = Topics(prefix="wrong-")
-    cast.topic(topics.recommendations, topics.partitions, **{"cleanup.policy": "compact,delete"})
+    compacted: Any = {"cleanup.policy": "compact,delete"}
+    cast.topic(topics.recommendations, topics.partitions, **compacted)
     cast.topic(topics.events, 3)
-    cast.topic(topics.ticks, topics.partitions, **{"retention.ms": "1000"})
+    short: Any = {"retention.ms": "1000"}
+    cast.topic(topics.ticks, topics.partitions, **short)
 
     result = run(cast.bootstrap, "wrong-")
 

@@ -41,7 +41,9 @@ def test_a_tombstone_removes_and_a_replay_does_not_bring_it_back() -> None:
 
 
 def test_any_order_of_the_same_updates_ends_the_same() -> None:
-    updates = [commit(p, 10 * n, 1000 * n, 3 * n + p) for p in range(3) for n in range(1, 6)]
+    updates: list[TopicOffsets | TopicTombstones] = [
+        commit(p, 10 * n, 1000 * n, 3 * n + p) for p in range(3) for n in range(1, 6)
+    ]
     updates.append(TopicTombstones("t", [1], [99]))
     ends = set()
     for seed in range(20):

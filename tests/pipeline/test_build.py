@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
+from typing import Any
 
 import orjson
 import pyarrow as pa
@@ -36,7 +37,7 @@ def value(offset: int) -> bytes:
 
 
 def batch(rows: Iterable[Raw]) -> pa.RecordBatch:
-    columns = list(zip(*rows, strict=True)) or [[], [], [], []]
+    columns: Any = list(zip(*rows, strict=True)) or [[], [], [], []]
     return pa.RecordBatch.from_pydict(
         {
             "key": pa.array(columns[0], pa.binary()),

@@ -94,7 +94,7 @@ def test_the_service_waits_for_a_new_cluster_and_outlives_its_broker(
     commit(broker.bootstrap, "g", 1)
     run.until("Ready")
     broker.kill()
-    run.until("No progress is told")
+    run.until("Progress cannot be sent")
     broker.start()
     commit(broker.bootstrap, "g", 2)
     told = kafka_reader(broker.bootstrap)

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from tenacity import wait_none
 
 from kagent.errors import KafkaError
-from kagent.kafka.admin import Offsets, Topic
+from kagent.kafka.descriptions import Offsets, Topic
 from kagent.kafka.reach import LoginRefused
 from kagent.pipeline.source import Source
 from kagent.pipeline.stream import SOURCE
@@ -76,7 +77,7 @@ def test_a_topic_that_is_gone_or_may_not_be_seen_is_one_sentence() -> None:
 
 
 def test_an_absent_cluster_is_waited_for_and_a_refusal_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kagent.pipeline.source.backoff", lambda _: 0.0)
+    monkeypatch.setattr("kagent.pipeline.source.BACKOFF", wait_none())
     cluster = Cluster()
     cluster.says = [KafkaError("The cluster cannot be reached.")] * 2
 

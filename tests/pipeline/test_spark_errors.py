@@ -12,7 +12,6 @@ from kagent.errors import KafkaError
 from kagent.pipeline import restarts as service
 from kagent.pipeline.restarts import SparkDied, kept
 from kagent.pipeline.spark_errors import sentence, told
-from kagent.process_tree import backoff
 
 
 @pytest.mark.parametrize(
@@ -20,7 +19,7 @@ from kagent.process_tree import backoff
     [
         (
             "x\norg.apache.kafka.common.errors.TopicAuthorizationException: Not authorized",
-            "may not read",
+            "the user lacks READ on",
             False,
         ),
         ("java.io.IOException: No space left on device", "The disk is full", False),
@@ -55,7 +54,7 @@ class Query:
 
 
 def test_a_query_that_fails_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "backoff", lambda failures: 0.0)
+    monkeypatch.setattr(service, "pause_s", lambda failures: 0.0)
     stop, failed = threading.Event(), []
     query = Query(stop, PySparkException("TimeoutException"), PySparkException("No space left on device"))
 
@@ -74,7 +73,3 @@ def test_what_is_hopeless_or_runs_once_is_not_tried_again() -> None:
         kept(Query(stop, PySparkException("TimeoutException")), stop, once=True)
     with pytest.raises(SparkDied):
         kept(Query(stop, Py4JError("gone")), stop, once=False)
-
-
-def test_the_wait_doubles_up_to_half_a_minute() -> None:
-    assert [backoff(n) for n in range(1, 8)] == [1, 2, 4, 8, 16, 30, 30]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kagent.commands.plan import plain
 from kagent.planner import plan
+from kagent.planner.plan_answer import plain
 from kagent.planner.problem_lines import problem_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "planner.md"

@@ -58,7 +58,7 @@ def test_a_pause_longer_than_the_gain_keeps_a_plan_from_being_advised(group: Any
 
 
 def test_only_what_moves_stops_where_groups_rebalance_incrementally(group: Any) -> None:
-    pause = {"pauses_s": (100.0,)}
+    pause: Any = {"pauses_s": (100.0,)}
     eager = told(group(UNEVEN, HALVES, protocol="kagent"), **pause).reassignment
     incremental = told(group(UNEVEN, HALVES, type="consumer", protocol="kagent"), **pause).reassignment
     assert eager is not None

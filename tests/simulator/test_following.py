@@ -44,8 +44,9 @@ def message(kind: ActionType, moves: tuple[Move, ...] = (), **params: Any) -> Re
     """A message whose first action cannot be done; the second is this one."""
     no = Action(type=ActionType.NONE, how="-", feasible="no")
     action = Action(type=kind, how="-", feasible="yes", params=params, gain={"after": 120.0})
-    return Recommendation.model_construct(
-        actions=[no, action], moves=list(moves), basis=Basis.model_construct()
+    basis = Basis.model_construct()  # type: ignore[call-arg]
+    return Recommendation.model_construct(  # type: ignore[call-arg]
+        actions=[no, action], moves=list(moves), basis=basis
     )
 
 

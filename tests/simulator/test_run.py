@@ -125,7 +125,7 @@ def test_the_table_of_many_groups_holds_the_rows_that_one_commit_after_the_other
         table.take(world, world.time)
         made = table.rows(1)["orders"]
         columns = (made.committed, made.time, made.source_offset)
-        told = [[column[n] for n in at] for column in columns]
+        told = [[column[n] for n in at.tolist()] for column in columns]
         row = apply(row, TopicOffsets("orders", world.ids["orders"], at.tolist(), *told)) if len(at) else row
         assert row == made
 

@@ -171,7 +171,7 @@ def test_lag_is_what_the_plain_loop_gives(data: st.DataObject, groups: Groups) -
     expected: dict[str, set[tuple[str, int]]] = {member.id: set() for member in group.members}
     for topic in {topic for member in group.members for topic in member.topics}:
         users = {member.id: [0, 0] for member in group.members if topic in member.topics}
-        lags = group.lags.get(topic, [])
+        lags: Any = group.lags.get(topic, [])
         for partition in sorted(range(len(lags)), key=lambda p: (-int(lags[p]), p)):
             least = min(users, key=lambda name: (*users[name], name))
             users[least][0] += 1
@@ -192,7 +192,7 @@ def test_lag_global_from_nothing_stays_within_graham_s_bound(
     total, lag = group.layout.total, group.lag()
     if not total:
         return
-    share = lag / lag.sum() if lag.sum() else lag * 0.0 + 1 / total
+    share: Any = lag / lag.sum() if lag.sum() else lag * 0.0 + 1 / total
     weight = (1 - balance) / total + balance * share
     given = assign("lag-global", group, balance=balance)
     loads = given.sums(weight[group.layout.numbers(given.topic, given.partition)])

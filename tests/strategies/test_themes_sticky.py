@@ -374,7 +374,10 @@ def test_reassignment_with_random_subscriptions_and_changes(name: str, seed: int
     random = Random(seed)
     counts = {f"t{at:02d}": random.randint(1, 10) for at in range(random.randint(1, 20))}
     names = [f"c{at:02d}" for at in range(random.randint(1, 20))]
-    draw = lambda: random.sample(sorted(counts), random.randint(1, len(counts)))  # noqa: E731
+
+    def draw() -> list[str]:
+        return random.sample(sorted(counts), random.randint(1, len(counts)))
+
     before = settle(name, group({m: draw() for m in names}, counts))
     settle(name, group({m: draw() for m in names}, counts).with_owned(before, 1))
 

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import yaml
@@ -90,9 +91,9 @@ class Soak:
             kind = self.random.choice(["kill", "freeze", "stop"])
             length = self.random.choice(FREEZES_S)
             if kind == "freeze":
-                yield f"freeze {target} for {length} s", lambda t=target, s=length: self.freeze(t, s)
+                yield f"freeze {target} for {length} s", partial(self.freeze, target, length)
             else:
-                yield f"{kind} {target}", lambda k=kind, t=target: self.end(k, t)
+                yield f"{kind} {target}", partial(self.end, kind, target)
 
     def end(self, kind: str, target: str) -> None:
         """kill -9 or SIGTERM, and start again."""

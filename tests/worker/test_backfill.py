@@ -13,7 +13,6 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kagent.contract.events import GroupEvent, TopicOffsets, encode
 from kagent.settings import Cluster, Settings
 from kagent.worker.backfill import stretch
-from kagent.worker.engine import Desk
 
 pytestmark = pytest.mark.kafka
 
@@ -53,18 +52,14 @@ class Jumped:
             producer.produce(self.topic, event(n), partition=1)
         assert producer.flush(30) == 0
 
-    async def handed_offset_6(self, monkeypatch: pytest.MonkeyPatch) -> Any:
-        monkeypatch.setenv(
-            "KAGENT_BOOTSTRAP", self.bootstrap
-        )  # the module makes the app of the settings in effect
-        from kagent.app import Worker
+    async def handed_offset_6(self) -> Any:
+        from kagent.worker.process import Worker
 
         rows: Any = SimpleNamespace(members={}, lag={}, verdicts={}, coverage={}, ends={})
-        worker = Worker(self.settings, "main")
-        worker.desk = Desk(self.settings, rows, worker.publish, worker.ask, "w:1")
+        worker = Worker(self.settings, "main", rows)
         worker.desk.load([1], {1: 2})
-        worker._loaded, worker._loaded_at = {1}, worker._recoveries
-        await worker.on_event(
+        worker.ownership.loaded, worker.ownership.loaded_at = {1}, worker.ownership.recoveries
+        await worker.event_reader.take(
             SimpleNamespace(
                 topic=self.topic,
                 partition=1,
@@ -84,24 +79,20 @@ def event(n: int) -> bytes:
     )
 
 
-async def test_what_was_passed_over_is_taken_in_order_and_nothing_counts_as_lost(
-    broker: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    worker = await Jumped(broker).handed_offset_6(monkeypatch)
+async def test_what_was_passed_over_is_taken_in_order_and_nothing_counts_as_lost(broker: str) -> None:
+    worker = await Jumped(broker).handed_offset_6()
 
     assert list(worker.desk.index.entries(1)) == [f"main/g{n}" for n in (2, 3, 4, 5, 6)]
     assert not worker.desk.coverage[1].lost
-    assert worker.desk.arrival.expected[1] == 7
+    assert worker.desk.ingest.arrival.expected[1] == 7
 
 
-async def test_what_the_topic_no_longer_has_is_lost_and_the_rest_is_taken(
-    broker: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_the_topic_no_longer_has_is_lost_and_the_rest_is_taken(broker: str) -> None:
     jumped = Jumped(broker)
     place = TopicPartition(jumped.topic, 1, 4)
     jumped.admin.delete_records([place])[place].result(30)
 
-    worker = await jumped.handed_offset_6(monkeypatch)
+    worker = await jumped.handed_offset_6()
 
     assert list(worker.desk.index.entries(1)) == [f"main/g{n}" for n in (4, 5, 6)]
     assert worker.desk.coverage[1].lost

@@ -26,35 +26,27 @@ from kagent.errors import KafkaError
 from kagent.incident.correlation import Recent
 from kagent.incident.evaluate import Candidate, judge
 from kagent.settings import Cluster, Settings
-from kagent.worker.engine import Desk
+from kagent.testing import FakeClock, RecordingPublisher
+from kagent.worker.engine import GroupEngine
 from kagent.worker.groups import Entry
 
 NOW = 1_700_000_000_000
-
-
-class Clock:
-    """A clock that stands until it is moved."""
-
-    now = NOW / 1000
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def tables() -> Any:
     return SimpleNamespace(members={}, lag={}, verdicts={}, coverage={}, ends={})
 
 
-def desk(rows: Any = None, sent: list[tuple[str, bytes | None]] | None = None) -> Desk:
-    def publish(partition: int, key: str, value: bytes | None, on_delivery: Any) -> None:
-        if sent is not None:
-            sent.append((key, value))
+def desk(rows: Any = None, sent: list[tuple[str, bytes | None]] | None = None) -> GroupEngine:
+    publish = RecordingPublisher([] if sent is None else sent)
 
     async def fresh(entry: Entry) -> None:
         return None
 
     settings = Settings(clusters={"main": Cluster(bootstrap="a:1")})
-    made = Desk(settings, rows if rows is not None else tables(), publish, fresh, "w:1", Clock())
+    made = GroupEngine.of(
+        settings, rows if rows is not None else tables(), publish, fresh, "w:1", FakeClock()
+    )
     made.load([0], {0: 0})
     return made
 
@@ -121,15 +113,15 @@ def test_what_is_no_event_is_refused_and_the_next_one_is_taken() -> None:
 
 def test_a_mute_holds_until_it_is_taken_back() -> None:
     worker = desk()
-    worker.muted("main/g", orjson.dumps({"until": NOW + 1000, "why": "deploy", "by": "me"}))
-    assert worker.mutes["main/g"].why == "deploy"
+    worker.mutes.take("main/g", orjson.dumps({"until": NOW + 1000, "why": "deploy", "by": "me"}))
+    assert worker.mutes.by_key["main/g"].why == "deploy"
     with pytest.raises(Refused, match="not JSON"):
-        worker.muted("main/g", b"nonsense")
-    assert "main/g" in worker.mutes
+        worker.mutes.take("main/g", b"nonsense")
+    assert "main/g" in worker.mutes.by_key
 
-    worker.muted("main/g", None)
+    worker.mutes.take("main/g", None)
 
-    assert worker.mutes == {}
+    assert worker.mutes.by_key == {}
 
 
 async def test_what_many_groups_of_one_topic_have_in_common_is_published_once_and_outlives_the_process() -> (
@@ -148,7 +140,7 @@ async def test_what_many_groups_of_one_topic_have_in_common_is_published_once_an
             (entry, Candidate("main", f"g{n}", f"id{n}", "rebalance", NOW, "digest", topics=("orders",)))
         )
 
-    worker._correlate(0, found, NOW)
+    worker.ticks.correlate(0, found, NOW)
 
     assert [key for key, _ in sent] == ["main/<topic orders>"]
     assert desk(rows).recent["main"].open == worker.recent["main"].open
@@ -166,18 +158,18 @@ async def test_a_common_incident_that_could_not_be_published_is_published_at_the
         found.append(
             (entry, Candidate("main", f"g{n}", f"id{n}", "rebalance", NOW, "digest", topics=("orders",)))
         )
-    publish = worker.publish
+    publish = worker.publisher.send
 
     def broken(*_: Any) -> None:
         raise KafkaError("the broker is away")
 
-    worker.publish = broken
+    worker.publisher.send = broken
     with pytest.raises(KafkaError):
-        worker._correlate(0, found, NOW)
+        worker.ticks.correlate(0, found, NOW)
     assert worker.recent.get("main", Recent()) == Recent()
 
-    worker.publish = publish
-    worker._correlate(0, found, NOW)
+    worker.publisher.send = publish
+    worker.ticks.correlate(0, found, NOW)
     assert [key for key, _ in sent] == ["main/<topic orders>"]
 
 
@@ -188,7 +180,7 @@ def test_revisions_increase_under_a_key_and_go_on_after_a_restart() -> None:
     worker.adopt(0, {"main/g": recommendation("g", revision=7)})
     entry = worker.index.entries(0)["main/g"]
 
-    worker._say(0, entry, [recommendation("g"), recommendation("g")])
+    worker.publisher.publish(0, entry.key, [recommendation("g"), recommendation("g")])
 
     assert [from_bytes(value or b"").revision for _, value in sent] == [8, 9]  # type: ignore[union-attr]
 
@@ -196,7 +188,7 @@ def test_revisions_increase_under_a_key_and_go_on_after_a_restart() -> None:
 def test_what_was_put_and_not_committed_counts_as_not_published() -> None:
     worker = desk()
     worker.take(0, 0, event("g", [commit(1, 5, 1)]))
-    worker._say(0, worker.index.entries(0)["main/g"], [recommendation("g")])
+    worker.publisher.publish(0, "main/g", [recommendation("g")])
     assert set(worker.published) == {"main/g"}
 
     worker.load([0], {0: 1})  # a rebalance: what waited is dropped, the tables hold what was committed
@@ -226,7 +218,7 @@ def test_a_state_is_in_no_row_before_its_message_is_published() -> None:
 
 async def test_groups_over_the_limit_are_counted_not_kept() -> None:
     worker = desk()
-    worker.settings = worker.settings.model_copy(
+    worker.context.settings = worker.settings.model_copy(
         update={"worker": worker.settings.worker.model_copy(update={"max_groups": 1})}
     )
     worker.take(0, 0, event("a", [commit(0, 1, 1)]))
@@ -241,9 +233,9 @@ async def test_sampling_that_takes_longer_than_its_interval_is_said_once_and_in_
     worker = desk()
     beat(worker, 0)
     for took_s in (1.0, 12.0, 13.0):
-        worker.sampling_took("main", took_s)
+        worker.logs.sampling_took("main", took_s)
     (slow,) = await worker.tick(0, NOW)
-    worker.sampling_took("main", 4.0)
+    worker.logs.sampling_took("main", 4.0)
     (quick,) = await worker.tick(0, NOW)
 
     said = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
@@ -380,7 +372,7 @@ def recommendation(group: str, revision: int = 0) -> Recommendation:
 async def test_a_group_that_is_gone_is_forgotten_once_its_last_message_is_off_the_topic() -> None:
     sent: list[tuple[str, bytes | None]] = []
     worker = desk(sent=sent)
-    clock: Any = worker.clock
+    clock: Any = worker.context.clock
     worker.take(0, 0, event("g", [commit(1, 5, 1)]))
     worker.take(0, 1, event("thrown-away", [commit(1, 5, 1)]))
     worker.adopt(0, {"main/g": recommendation("g")})
@@ -388,11 +380,11 @@ async def test_a_group_that_is_gone_is_forgotten_once_its_last_message_is_off_th
         worker.take(0, 2, event(name, [], [TopicTombstones("orders", [1], [9])]))
     await worker.tick(0, NOW)
 
-    clock.now += 2 * 86_400
+    clock.advance(2 * 86_400)
     await worker.tick(0, worker.now)
     assert set(worker.index.entries(0)) == set(worker.looks) == {"main/g"}
 
-    clock.now += 7 * 86_400
+    clock.advance(7 * 86_400)
     await worker.tick(0, worker.now)
     assert sent[-1] == ("main/g", None)
     assert (worker.group_count, worker.looks, worker.published) == (0, {}, {})
@@ -411,29 +403,29 @@ def test_what_is_known_of_groups_that_went_to_another_worker_is_dropped() -> Non
 
 async def test_the_time_from_a_commit_to_its_judgement_is_measured() -> None:
     worker = desk()
-    clock: Any = worker.clock
-    clock.now += 2
+    clock: Any = worker.context.clock
+    clock.advance(2)
     worker.take(0, 0, event("g", [commit(1, 5, 1)]))  # committed at NOW
-    clock.now += 7
+    clock.advance(7)
     await worker.tick(0, worker.now)
     await worker.tick(0, worker.now + 1)
 
-    took = {stage: (sum(h.counts), h.sum) for stage, h in worker.delays.stages.items()}
+    took: Any = {stage: (sum(h.counts), h.sum) for stage, h in worker.delays.stages.items()}
     assert took["event"] == (1, pytest.approx(2.0))
     assert took["verdict"] == (1, pytest.approx(7.0))
     assert took["publish"] == took["whole"] == (0, 0.0)
 
 
-def beat(worker: Desk, offset: int) -> None:
+def beat(worker: GroupEngine, offset: int) -> None:
     worker.take(0, offset, encode(Beat("main", worker.now, "r", 1.0, False, [3], [0], [10], [10], [10])))
 
 
-def log_end(worker: Desk, end: int) -> None:
+def log_end(worker: GroupEngine, end: int) -> None:
     made = {"topic": "orders", "topic_id": "t", "asked": worker.now - 1, "seen": worker.now, "stable": None}
-    worker.sampled("main", [SimpleNamespace(**made, start=[0, 0], end=[end, end])], {}, {})
+    worker.logs.sampled("main", [SimpleNamespace(**made, start=[0, 0], end=[end, end])], {}, {})
 
 
-def moved(worker: Desk, offset: int, source: int) -> bytes:
+def moved(worker: GroupEngine, offset: int, source: int) -> bytes:
     part = TopicOffsets("orders", None, [1], [offset], [worker.now], [source])
     return encode(GroupEvent("main", "g", 3, worker.now, [part], []))
 
@@ -450,23 +442,23 @@ async def test_after_a_standstill_nothing_is_over_before_log_ends_were_read_agai
 
     again = desk(rows, sent)
     clock: Any = again.clock
-    clock.now += 50
+    clock.advance(50)
 
     async def judged() -> tuple[str | None, int, int]:
         (summary,) = await again.tick(0, again.now)
         return again.looks["main/g"].suppressed_by, summary.judged, summary.blind
 
     for n in range(5):  # commits pass the log end that is remembered; where it is now nobody knows
-        clock.now += 1
+        clock.advance(1)
         beat(again, 2 * n)
         again.take(0, 2 * n + 1, moved(again, 1000 + n, 10 + n))
         assert await judged() == ("unwatched", 0, 1)
-    clock.now += 1
+    clock.advance(1)
     log_end(again, 9000)
     assert await judged() == ("unwatched", 0, 1)  # where it was when the group committed is not known still
     assert len(sent) == 0
 
-    clock.now += 1
+    clock.advance(1)
     again.take(0, 10, moved(again, 1005, 15))
     assert await judged() == (None, 1, 0)
 
@@ -474,14 +466,14 @@ async def test_after_a_standstill_nothing_is_over_before_log_ends_were_read_agai
 async def test_log_ends_that_can_not_be_read_make_blind_and_say_so() -> None:
     sent: list[tuple[str, bytes | None]] = []
     worker = desk(sent=sent)
-    clock: Any = worker.clock
+    clock: Any = worker.context.clock
     beat(worker, 0)
     log_end(worker, 1000)
     worker.take(0, 1, event("g", [commit(1, 5, 1)]))
     worker.adopt(0, {"main/g": recommendation("g")})
     (before,) = await worker.tick(0, NOW)
 
-    clock.now += 61
+    clock.advance(61)
     beat(worker, 2)
     (summary,) = await worker.tick(0, worker.now)
 
@@ -489,7 +481,7 @@ async def test_log_ends_that_can_not_be_read_make_blind_and_say_so() -> None:
     assert summary.reason == "the log ends of the cluster were last read 61 s ago"
     assert sent == []
 
-    clock.now += 60
+    clock.advance(60)
     beat(worker, 3)
     await worker.tick(0, worker.now)
     last = from_bytes(sent[-1][1] or b"")

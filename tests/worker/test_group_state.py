@@ -16,11 +16,11 @@ from kagent.contract.recommendation import State
 from kagent.detect.evidence import NEW_MS
 from kagent.detect.state import JudgeState
 from kagent.settings import Cluster, Settings, Topics
-from kagent.worker.engine import Desk
+from kagent.worker.engine import GroupEngine
 from kagent.worker.group_state import GroupState, group_state
 from kagent.worker.groups import Entry
 from kagent.worker.status import state_message
-from tests.worker.test_engine import NOW, Clock, tables
+from tests.worker.test_engine import NOW, FakeClock, RecordingPublisher, tables
 
 truths = st.fixed_dictionaries({name: st.booleans() for name in ("ignored", "blind", "muted", "new")})
 
@@ -66,21 +66,23 @@ async def ticked(groups: list[dict[str, bool]]) -> State:
     settings = Settings(
         clusters={"main": Cluster(bootstrap="a:1")}, ignore=["ignored-*"], topics=Topics(partitions=1)
     )
-    desk = Desk(settings, tables(), lambda *_: None, fresh, "w:1", Clock())
-    desk.load([0], {0: 0})
+    engine = GroupEngine.of(settings, tables(), RecordingPublisher([]), fresh, "w:1", FakeClock())
+    engine.load([0], {0: 0})
     for at, true in enumerate(groups):
         name = f"{'ignored-' if true['ignored'] else ''}{at}"
         commit = TopicOffsets("orders", None, [0], [5], [NOW], [at])
-        desk.take(0, at, encode(GroupEvent("main", name, 0, NOW, [commit])))
-        entry = desk.index.entries(0)[f"main/{name}"]
+        engine.take(0, at, encode(GroupEvent("main", name, 0, NOW, [commit])))
+        entry = engine.index.entries(0)[f"main/{name}"]
         entry.judged = JudgeState(first_seen=NOW - (0 if true["new"] else NEW_MS))
         if true["blind"]:
             entry.unreadable.add("members")
         if true["muted"]:
-            desk.muted(f"main/{name}", orjson.dumps({"until": NOW + 60_000, "why": "deploy", "by": "me"}))
+            engine.mutes.take(
+                f"main/{name}", orjson.dumps({"until": NOW + 60_000, "why": "deploy", "by": "me"})
+            )
     count = len(groups)
-    desk.take(0, count, encode(Beat("main", NOW, "r", 1.0, False, [0], [0], [count], [count], [count])))
-    return state_message("main", await desk.tick(0, NOW), 1, NOW, 10)
+    engine.take(0, count, encode(Beat("main", NOW, "r", 1.0, False, [0], [0], [count], [count], [count])))
+    return state_message("main", await engine.tick(0, NOW), 1, NOW, 10)
 
 
 async def fresh(_: Entry) -> None:

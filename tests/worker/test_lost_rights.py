@@ -15,7 +15,7 @@ from tests.worker.test_poison import Pipeline, page
 from tests.worker.test_rights import as_user
 
 if TYPE_CHECKING:
-    from conftest import Guarded
+    from tests.conftest import Guarded
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 

@@ -12,7 +12,7 @@ from kagent.contract.events import GroupEvent, TopicOffsets, encode
 from kagent.settings import Cluster, Settings, Topics
 
 if TYPE_CHECKING:
-    from kagent.app import Worker
+    from kagent.worker.process import Worker
 
 NOW = 1_700_000_000_000
 
@@ -20,20 +20,17 @@ NOW = 1_700_000_000_000
 @pytest.fixture
 def worker(monkeypatch: pytest.MonkeyPatch) -> Worker:
     """A worker to which partition 0 was assigned, and whose tables are still being recovered."""
-    monkeypatch.setenv("KAGENT_BOOTSTRAP", "unused:1")
-    from kagent import app
-    from kagent.worker.engine import Desk
+    from kagent.worker import ownership, process
 
     async def published(*_: Any) -> dict[str, Any]:
         return {}
 
-    monkeypatch.setattr(app, "current", published)
+    monkeypatch.setattr(ownership, "current", published)
     settings = Settings(clusters={"main": Cluster(bootstrap="unused:1")}, topics=Topics(partitions=1))
-    made = app.Worker(settings, "main")
     tables: Any = SimpleNamespace(members={}, lag={}, verdicts={}, coverage={}, ends={})
-    made.desk = Desk(settings, tables, made.publish, made.ask, "here", clock=lambda: NOW / 1000)
-    monkeypatch.setattr(made, "owned", lambda: {0})
-    monkeypatch.setattr(made, "_committed", lambda: {0: 7})
+    made = process.Worker(settings, "main", tables, clock=lambda: NOW / 1000)
+    monkeypatch.setattr(made.ownership, "owned", lambda: {0})
+    monkeypatch.setattr(made.ownership, "committed", lambda: {0: 7})
     made.app.rebalancing, made.app.in_recovery = False, True
     return made
 
@@ -53,7 +50,7 @@ def message(offset: int, committed: int) -> Any:
 
 
 async def test_an_event_waits_for_recovery_and_an_older_one_replaces_no_row(worker: Worker) -> None:
-    waiting = asyncio.create_task(worker.on_event(message(7, 5)))
+    waiting = asyncio.create_task(worker.event_reader.take(message(7, 5)))
     await asyncio.sleep(0)
     assert worker.desk.group_count == 0
 
@@ -62,7 +59,7 @@ async def test_an_event_waits_for_recovery_and_an_older_one_replaces_no_row(work
 
     earlier = Index(writer)
     earlier.take(0, GroupEvent("main", "g", 0, NOW, [TopicOffsets("orders", None, [0], [9], [NOW], [9])]))
-    worker.recovered()
+    worker.ownership.recovered()
     worker.app.in_recovery = False
     await asyncio.wait_for(waiting, 10)
 
@@ -73,15 +70,15 @@ async def test_groups_are_built_anew_after_every_recovery(
     worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worker.app.in_recovery = False
-    await worker.on_event(message(7, 5))
+    await worker.event_reader.take(message(7, 5))
     seldom = TopicOffsets("orders", None, [0], [1], [NOW], [1])
     from kagent.worker.groups import Index
 
     Index(worker.desk.tables).take(0, GroupEvent("main", "seldom", 0, NOW, [seldom]))
 
-    monkeypatch.setattr(worker, "_committed", lambda: {0: 8})  # the rows of event 7 were committed
-    worker.recovered()
-    await worker.on_event(message(8, 6))
+    monkeypatch.setattr(worker.ownership, "committed", lambda: {0: 8})  # the rows of event 7 were committed
+    worker.ownership.recovered()
+    await worker.event_reader.take(message(8, 6))
 
     assert set(worker.desk.index.entries(0)) == {"main/g", "main/seldom"}
 
@@ -90,8 +87,8 @@ async def test_an_event_of_a_partition_that_went_away_is_left_to_its_owner(
     worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worker.app.in_recovery = False
-    monkeypatch.setattr(worker, "owned", set)
+    monkeypatch.setattr(worker.ownership, "owned", set)
 
-    await worker.on_event(message(7, 5))
+    await worker.event_reader.take(message(7, 5))
 
     assert worker.desk.counts["events"] == 0

@@ -13,7 +13,7 @@ from kagent.kafka.acls import rules
 from kagent.settings import load
 
 if TYPE_CHECKING:
-    from conftest import Guarded
+    from tests.conftest import Guarded
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 

@@ -40,7 +40,7 @@ def holds(member: LateMember) -> dict[str, Any] | None:
     hot = model.counted & (usual > NEARLY * rate.mid.max()) & (least > NEARLY * rate.high.max())
     mine = member.rows[hot[member.rows]]
     count = int(hot.sum())
-    if not len(mine) or 2 * count > len(model.names) or not _rest_fits(model, hot, count):
+    if not len(mine) or 2 * count > len(model.names) or not _rest_fits(member, hot, count):
         return None
     at = int(mine[np.argmax(usual[mine])])
     return {
@@ -51,14 +51,17 @@ def holds(member: LateMember) -> dict[str, Any] | None:
     }
 
 
-def _rest_fits(model: GroupModel, hot: np.ndarray[Any, np.dtype[np.bool_]], taken: int) -> bool:
-    """Whether what is not hot drains within an hour on the members that hot partitions leave."""
+def _rest_fits(member: LateMember, hot: np.ndarray[Any, np.dtype[np.bool_]], taken: int) -> bool:
+    """Whether what is not hot drains in time on the members that hot partitions leave."""
+    model = member.model
     rows = np.flatnonzero(model.counted & ~hot)
     room = np.sort(model.capacity.rate.mid)[::-1][: len(model.names) - taken]
     flow = np.median(model.columns.rates, axis=0)[rows] * model.cost[rows]
     work = (model.columns.backlog * model.cost)[rows]
     homes = np.full(len(rows), -1, np.int32)
-    return len(rows) == 0 or bool(np.isfinite(best_drain_s(Placement(work, flow, homes), room)))
+    return len(rows) == 0 or bool(
+        np.isfinite(best_drain_s(Placement(work, flow, homes), room, member.longest_s))
+    )
 
 
 def reason(model: GroupModel, finding: Finding) -> str:

@@ -1,8 +1,9 @@
 """rebalance: the work is badly spread, today's assignment does not catch up in time, and a feasible one does.
 
-Holds where the best assignment catches up within an hour, and today's never does, or takes `hold` longer and a third more than
+Holds where the best assignment catches up in time (an hour, or 20 times its lateness), and today's never does, or takes `hold` longer and a third more than
 that while the skew is at or above `threshold`. With the forecast at its likeliest values; or, where the member gets more than
-1.15 times the mean and never catches up, at the optimist's ends alone: then the plan "may not be enough".
+1.15 times the mean and never catches up, at the optimist's ends alone, or if one of its topics cost all the time: then the plan
+"may not be enough".
 With `min_behind: 0` and `hold: 0` every crossing of `threshold` is reported, whatever the forecast.
 Severity: ticket where an action is feasible, else info.
 """
@@ -16,7 +17,6 @@ import numpy as np
 
 from kagent.contract.recommendation import ActionType, Verdict
 from kagent.detect.finding import Finding
-from kagent.detect.forecast import LONGEST_S
 from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import AS_MUCH, LateMember
 from kagent.policy import Policy
@@ -34,6 +34,7 @@ ACTIONS = (
     ActionType.RAISE_PARALLELISM,
     ActionType.ADD_PARTITIONS_OR_REKEY,
 )
+COSTLY_TOPIC = "costly_topic"
 GAIN = 0.75
 """The best must take at most this share of today's time: 0.5 reported 9 of 14 real deep backlogs, 0.75 reported 11."""
 
@@ -41,7 +42,7 @@ GAIN = 0.75
 def holds(member: LateMember) -> dict[str, Any] | None:
     """The evidence that another assignment catches up, or None."""
     model, best = member.model, member.best
-    if best > LONGEST_S or not member.measured:
+    if np.isinf(best) or not member.measured:
         return None
     now = model.longest_drain
     saves = best <= GAIN * now and now - best >= model.policy.hold and model.skew >= model.policy.threshold
@@ -52,12 +53,27 @@ def holds(member: LateMember) -> dict[str, Any] | None:
 
 def may_help(member: LateMember) -> dict[str, Any] | None:
     """The evidence that another assignment may catch up, where the likeliest values say that none does."""
-    model, best = member.model, member.best_for_optimist
-    mean = float(model.inflow.mid.mean()) if len(model.names) else 0.0
-    heavy = member.inflow[1] > AS_MUCH * mean
-    if not heavy or not member.never_drains or best > LONGEST_S or not member.measured:
-        return None
-    return _evidence(member, best, enough=False)
+    if (
+        _gets_more(member)
+        and member.measured
+        and member.never_drains
+        and np.isfinite(member.best_for_optimist)
+    ):
+        return _evidence(member, member.best_for_optimist, enough=False)
+    for topic, case in member.by_topic.items():
+        if _gets_more(case) and np.isfinite(case.best):
+            return _evidence(case, case.best, enough=False) | {COSTLY_TOPIC: topic}
+    return None
+
+
+def _gets_more(member: LateMember) -> bool:
+    return member.inflow[1] > AS_MUCH * float(member.model.inflow.mid.mean())
+
+
+def model_of(model: GroupModel, finding: Finding) -> GroupModel:
+    """The model that a finding was made with: the group's, or the one in which a single topic costs all."""
+    topic = finding.evidence.get(COSTLY_TOPIC)
+    return model if topic is None else model.if_only(topic)
 
 
 def _evidence(member: LateMember, best: float, enough: bool) -> dict[str, Any]:
@@ -92,7 +108,7 @@ def crossing(model: GroupModel, floor: float) -> Iterator[Finding]:
 
 
 def reason(model: GroupModel, finding: Finding) -> str:
-    """The sentence of the message; how many partitions to move is said where the plan is known."""
+    """The sentence of the message; the number of partitions to move is added where the plan is known."""
     e = finding.evidence
     who = shown(model.names[finding.members[0]])
     low, high = model.seconds_of_work

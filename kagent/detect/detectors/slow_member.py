@@ -1,8 +1,9 @@
 """slow_member: a member falls behind with an inflow with which its peers keep up. Restart it; moving is no cure.
 
-Holds where at least half of the peers that are on time get, of every topic that the member has, at least its inflow ÷ 1.15 (g:
-the least such ratio), and its speed over its inflow is below 0.9·g, also with the speed at its most. A peer that gets as much
-of everything and keeps up proves it, whatever records cost; a hot member is never slow.
+A peer proves that a machine can do more, whatever records cost, if it keeps up with more of every topic in which the member falls
+behind than the member does while it is busy, and with as much of the others. Holds where the member falls short of such a proof
+by a tenth, also with its speed at its most, and where at least half of the peers that keep up process more than it does: one fast
+machine is no measure. A hot member is never slow: its peers get less than it does.
 Severity: ticket.
 """
 
@@ -13,7 +14,7 @@ from typing import Any
 from kagent.contract.recommendation import ActionType, Verdict
 from kagent.detect.finding import Finding
 from kagent.detect.group_model import GroupModel
-from kagent.detect.late_member import AS_MUCH, LateMember
+from kagent.detect.late_member import LateMember
 from kagent.text import shown, span
 
 VERDICT = Verdict.SLOW_MEMBER
@@ -27,20 +28,19 @@ SLOWER = 0.9
 
 def holds(member: LateMember) -> dict[str, Any] | None:
     """The evidence that the member is slow, or None."""
-    if not member.measured or member.inflow[1] <= 0 or not member.keeping_up:
+    if not member.measured or member.usual_inflow <= 0:
         return None
-    ratios = [member.gets_as_much(peer) for peer in member.keeping_up]
-    enough = [ratio for ratio in ratios if ratio >= 1 / AS_MUCH]
-    if 2 * len(enough) < len(ratios):
-        return None
-    least, (_, speed, most), arrives = min(enough), member.speed, member.inflow[1]
-    if speed / arrives >= SLOWER * least or most / arrives >= least:
+    peers, (_, speed, most) = member.keeping_up, member.speed
+    proofs = [done for done in map(member.proven_by, peers) if speed < SLOWER * done and most < done]
+    usual = [done for done in map(member.usual_inflow_of, peers) if most < done]
+    if not proofs or 2 * len(usual) < len(peers):
         return None
     return {
-        "speed": round(min(1.0, speed / arrives / least), 3),
+        "speed": round(speed / max(proofs), 3),
         "does_per_s": round(speed, 2),
-        "gets_per_s": round(arrives, 2),
-        "peers": len(enough),
+        "gets_per_s": round(member.usual_inflow, 2),
+        "peers_do_per_s": round(max(proofs), 2),
+        "peers": len(proofs),
     }
 
 
@@ -48,8 +48,9 @@ def reason(model: GroupModel, finding: Finding) -> str:
     """The sentence of the message: what was measured, and the bound that follows."""
     e = finding.evidence
     who = shown(model.names[finding.members[0]])
+    peers = f"{e['peers']} peers keep" if e["peers"] > 1 else "a peer keeps"
     return (
         f"{who} is {span(finding.behind)} behind: it processes {e['does_per_s']:g} records/s of {e['gets_per_s']:g} that arrive, "
-        f"while {e['peers']} peer{'s that get' if e['peers'] > 1 else ' that gets'} as much keep{'' if e['peers'] > 1 else 's'} "
-        f"up: it works at {e['speed']:.0%} of their speed at most."
+        f"while {peers} up with {e['peers_do_per_s']:g} of the same mix: it works at {e['speed']:.0%} of their "
+        "speed at most."
     )

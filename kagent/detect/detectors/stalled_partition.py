@@ -36,7 +36,7 @@ CRASHES = 3
 STANDS_S = 60.0
 """The new holder of a partition must stand this long too."""
 UNKNOWN_CADENCE_S = 3600.0
-"""Until three moves have been seen nobody knows how often this group commits."""
+"""Until three moves have been seen, the commit interval of this group is unknown."""
 
 
 def find(model: GroupModel) -> Iterator[Finding]:
@@ -104,7 +104,7 @@ def _others(model: GroupModel, at: int) -> Flags:
 
 def _crash_loop(model: GroupModel, at: int, clock: Standing) -> bool:
     others = _others(model, at)
-    if clock.handed_over:  # whoever crashes at a record leaves the partitions beside it unserved too
+    if clock.handed_over:  # a member that crashes at a record leaves its other partitions unserved too
         others &= model.owner != model.owner[at]
     generations = sum(time > clock.since for time, _ in model.state.generations)
     return bool(generations >= CRASHES and others.any() and (model.lags.moved[others] > clock.since).all())

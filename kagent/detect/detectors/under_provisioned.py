@@ -1,7 +1,7 @@
 """under_provisioned: more arrives than the members can process; no assignment catches up.
 
-Holds where no assignment was found that catches up within an hour, even with the inflow at its least and the capacities at their
-most: noise and bursts pass the optimist, and the search finds pigeonholes (five equal partitions on four members).
+Holds where no assignment was found that catches up in time (an hour, or 20 times its lateness), even with the inflow at its least and the capacities at their
+most, and whichever topic costs the time: noise and bursts pass the optimist, and the search finds pigeonholes (five equal partitions on four members).
 Severity: ticket where members can be added, else info.
 """
 
@@ -14,7 +14,6 @@ import numpy as np
 
 from kagent.contract.recommendation import ActionType, Verdict
 from kagent.detect.finding import Finding
-from kagent.detect.forecast import LONGEST_S
 from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import LateMember
 from kagent.text import shown, span
@@ -28,7 +27,8 @@ ACTIONS = (ActionType.SET_MEMBER_COUNT, ActionType.RAISE_PARALLELISM, ActionType
 
 def holds(member: LateMember) -> dict[str, Any] | None:
     """The evidence that the members are too few, or None."""
-    if not member.measured or member.best_for_optimist <= LONGEST_S:
+    cases = (member.best_for_optimist, *(case.best for case in member.by_topic.values()))
+    if not member.measured or np.isfinite(min(cases)):
         return None
     model = member.model
     measured = model.capacity.rate.mid[model.capacity.measured]

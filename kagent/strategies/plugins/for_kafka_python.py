@@ -65,17 +65,19 @@ def kafka_python_assignor(
 
 
 def _joined(member: Any, cooperative: bool) -> Joined:
-    said = member.metadata
+    subscription = member.metadata
     if not cooperative:
-        return Joined(member.member_id, tuple(said.topics), said.user_data, member.group_instance_id)
-    owned = tuple((tp.topic, p) for tp in said.owned_partitions or () for p in tp.partitions)
-    generation = said.generation_id
+        return Joined(
+            member.member_id, tuple(subscription.topics), subscription.user_data, member.group_instance_id
+        )
+    owned = tuple((tp.topic, p) for tp in subscription.owned_partitions or () for p in tp.partitions)
+    generation = subscription.generation_id
     return Joined(
         member.member_id,
-        tuple(said.topics),
-        said.user_data,
+        tuple(subscription.topics),
+        subscription.user_data,
         member.group_instance_id,
-        said.rack_id or None,
+        subscription.rack_id or None,
         owned,
         None if generation is None or generation < 0 else generation,
     )

@@ -98,7 +98,7 @@ class Engine:
         owned: dict[str, Pairs] = {}
         members: list[Member] = []
         for one in joined:
-            said, generation = userdata.decode(one.user_data)
+            remembers, generation = userdata.decode(one.user_data)
             member = Member(
                 one.member_id,
                 tuple(dict.fromkeys(one.topics)),
@@ -111,8 +111,8 @@ class Engine:
                 known = None if generation in (None, -1) else generation
                 member = msgspec.structs.replace(member, generation=known)
             members.append(member)
-            remembered[one.member_id] = _once(said)
-            owned[one.member_id] = _once(said if one.owned is None else one.owned)
+            remembered[one.member_id] = _once(remembers)
+            owned[one.member_id] = _once(remembers if one.owned is None else one.owned)
         lags = self.lags.fresh(self.clock()) if self.lags is not None else {}
         usable = {topic: values for topic, values in lags.items() if len(values) == counts.get(topic)}
         return Scenario.of(members, counts, owned=owned, remembered=remembered, lags=usable)

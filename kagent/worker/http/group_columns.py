@@ -24,6 +24,7 @@ from kagent.lag.log_ends import UNKNOWN
 from kagent.lag.membership import kind_of
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
+from kagent.worker.http.models import UsefulMembers
 from kagent.worker.http.timeline import Milestones
 
 STALLED = frozenset({Verdict.STALLED, Verdict.STUCK_MEMBER})
@@ -48,6 +49,7 @@ class Glance:
     muted_until_ms: int | None
     milestones: Milestones
     late: bool = False
+    useful: UsefulMembers | None = None
     members: dict[str, tuple[float, float, float]] = field(default_factory=dict)
 
 
@@ -131,8 +133,15 @@ def glance(seen: Observation, judged: Judgement, policy: Policy) -> Glance:
         muted_until_ms=seen.mute.until if seen.muted and seen.mute is not None else None,
         milestones=milestones(judged.state, judged.findings),
         late=late,
+        useful=useful_members(judged.state, len(roster.members) if roster is not None else 0),
         members=members,
     )
+
+
+def useful_members(state: JudgeState, now: int) -> UsefulMembers | None:
+    """How many members would help, beside how many there are ``now``; None until a member was busy."""
+    useful = state.useful
+    return UsefulMembers(now, useful.members, useful.because or None) if useful is not None else None
 
 
 def judged_skew(model: GroupModel | None, judged: Judgement, has_members: bool) -> float | None:

@@ -136,6 +136,7 @@ def row_of(found: Glance, message: Recommendation | None) -> GroupRow:
         not_opened=found.not_opened,
         muted_until_ms=found.muted_until_ms,
         incident=incident,
+        useful_members=found.useful,
     )
 
 

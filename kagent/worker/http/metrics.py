@@ -17,6 +17,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from kagent.text import shown
+from kagent.worker.http.models import UsefulMembers
 from kagent.worker.latency import STAGES, Histogram, Stage
 
 STATES = ("judged", "learning", "blind", "muted", "ignored")
@@ -57,6 +58,8 @@ METRICS: Mapping[str, About] = {
         About("kagent_group_verdict", "gauge", (*OWN, "verdict"), "1 for the verdict of the last judgement."),
         About("kagent_open_incident", "gauge", (*OWN, "verdict", "severity"), "1 while an incident is open."),
         About("kagent_incidents", "gauge", ("cluster", "what"), "Incidents of the groups that are known, since each was first seen, also before a restart: opened; followed, drained, group_changed, expired (how they ended); right (followed, and it helped)."),
+        About("kagent_group_useful_members", "gauge", OWN, "Members that would help: for autoscalers (`docs/autoscaling.md`). Not there until a member was busy, so that its speed is known."),
+        About("kagent_group_scaling_limit", "gauge", (*OWN, "reason"), "1: the group is late and more members do not help, or nobody can tell, for this reason."),
         About("kagent_planner_gap", "gauge", OWN, "Skew after the open plan − the proven lower bound."),
         About("kagent_group_muted_until_seconds", "gauge", OWN, "When the group's mute ends, in seconds since 1970. Only groups that are muted."),
         About("kagent_groups", "gauge", ("cluster",), "Groups this worker looks after."),
@@ -127,6 +130,8 @@ class GroupSample:
     """Whether the settings say that it is never judged."""
     muted_until_ms: int | None = None
     """When its mute ends; None if it is not muted."""
+    useful: UsefulMembers | None = None
+    """How many members would help, where that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +278,10 @@ def _sums(families: Families, group: GroupSample, cluster: str, name: str) -> No
         families.add("kagent_group_skew", [cluster, name], group.skew)
     if group.incident is not None:
         families.add("kagent_open_incident", [cluster, name, *group.incident], 1)
+    if group.useful is not None:
+        families.add("kagent_group_useful_members", [cluster, name], group.useful.useful)
+        if group.useful.why_not_more:
+            families.add("kagent_group_scaling_limit", [cluster, name, group.useful.why_not_more], 1)
     if group.gap is not None:
         families.add("kagent_planner_gap", [cluster, name], group.gap)
 

@@ -57,9 +57,18 @@ class OpenIncident:
 
 
 @dataclass(frozen=True, slots=True)
+class UsefulMembers:
+    """How many members a group has, how many would help, and why more would not, if the group is late."""
+
+    now: int
+    useful: int
+    why_not_more: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class GroupRow:
     """One group of the list. ``seconds_behind``: of its latest member, at least; ``spark``: greatest lag in each thirtieth of
-    the last hour, oldest first, null where nothing was noted."""
+    the last hour, oldest first, null where nothing was noted; ``useful_members``: null until a member was busy."""
 
     cluster: str
     group: str
@@ -77,6 +86,7 @@ class GroupRow:
     muted_until_ms: int | None
     incident: OpenIncident | None
     spark: list[float | None] = field(default_factory=list)
+    useful_members: UsefulMembers | None = None
 
 
 @dataclass(frozen=True, slots=True)

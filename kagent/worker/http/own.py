@@ -13,7 +13,7 @@ from kagent.contract.recommendation import Recommendation
 from kagent.detect.state import JudgeState
 from kagent.incident.evaluate import Judgement
 from kagent.text import shown
-from kagent.worker.engine import Desk
+from kagent.worker.engine import GroupEngine
 from kagent.worker.groups import Entry
 from kagent.worker.http.group_columns import columns, glance
 from kagent.worker.http.group_detail import detail
@@ -33,7 +33,7 @@ MOST_OPEN = 50
 class Own:
     """``loaded``: the partitions whose groups may be told of; none before the worker has caught up."""
 
-    desk: Desk
+    desk: GroupEngine
     loaded: Callable[[], Collection[int]]
     boot: str = field(default_factory=lambda: secrets.token_hex(4))
     _made: OrderedDict[str, Json] = field(default_factory=OrderedDict)

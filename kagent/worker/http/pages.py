@@ -17,7 +17,7 @@ from kagent.worker.http.own import Own
 from kagent.worker.http.workers import OWN, Workers
 
 if TYPE_CHECKING:
-    from kagent.app import Worker
+    from kagent.worker.process import Worker
 
 log = logging.getLogger("kagent.http")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,12 @@ from kagent.incident.evaluate import Judgement
 from kagent.incident.explanation import explain, look_at
 from kagent.lag.measure import ages, measure
 from kagent.lag.membership import NOBODY
+from kagent.tables.declaration import ROWS
 from kagent.text import shown
-from kagent.worker.engine import Desk
+from kagent.worker.engine import GroupEngine
 from kagent.worker.groups import Entry
 from kagent.worker.http.cluster_view import Part
-from kagent.worker.http.group_columns import judged_skew
+from kagent.worker.http.group_columns import judged_skew, useful_members
 from kagent.worker.http.metrics import (
     STATES,
     GroupSample,
@@ -37,7 +38,7 @@ LONGEST = 2000
 """Longest text told, in characters."""
 
 
-async def view(desk: Desk, ready: bool, only: str | None = None) -> WorkerView:
+async def view(desk: GroupEngine, ready: bool, only: str | None = None) -> WorkerView:
     """The desk as it stands, or only the groups of this name (as it is or as it is shown). Lets others run between groups: a big cluster takes a
     while to add up."""
     now, found = desk.now, []
@@ -81,7 +82,7 @@ async def view(desk: Desk, ready: bool, only: str | None = None) -> WorkerView:
     )
 
 
-def _states(desk: Desk) -> Counter[tuple[str, str]]:
+def _states(desk: GroupEngine) -> Counter[tuple[str, str]]:
     """(cluster, state) → groups, as the last ticks of this worker's partitions counted them."""
     found: Counter[tuple[str, str]] = Counter()
     for summary in desk.live.summaries.values():
@@ -90,7 +91,7 @@ def _states(desk: Desk) -> Counter[tuple[str, str]]:
     return found
 
 
-def _learning_until(desk: Desk) -> dict[str, int]:
+def _learning_until(desk: GroupEngine) -> dict[str, int]:
     found: dict[str, int] = {}
     for summary in desk.live.summaries.values():
         if summary.learning_until:
@@ -98,17 +99,17 @@ def _learning_until(desk: Desk) -> dict[str, int]:
     return found
 
 
-def _sample(desk: Desk, partition: int, entry: Entry, now: int) -> GroupSample:
+def _sample(desk: GroupEngine, partition: int, entry: Entry, now: int) -> GroupSample:
     """The group, or where it cannot be shown, that it is set aside and why: one group costs no page."""
     try:
         return replace(_group(desk, partition, entry, now), set_aside=desk.set_aside.get(entry.key))
     except Exception as error:
-        desk.aside(entry, error)
+        desk.evaluator.put_aside(entry, error)
         why = desk.set_aside[entry.key]
         return GroupSample(entry.cluster, entry.group, blind=True, partition=partition, set_aside=why)
 
 
-def _group(desk: Desk, partition: int, entry: Entry, now: int) -> GroupSample:
+def _group(desk: GroupEngine, partition: int, entry: Entry, now: int) -> GroupSample:
     seen = desk.observe(partition, entry, now)
     lags, judged = measure(seen, desk.policies(entry.group)), desk.looks.get(entry.key)
     known, model = judged is not None, judged.model if judged else None
@@ -138,14 +139,15 @@ def _group(desk: Desk, partition: int, entry: Entry, now: int) -> GroupSample:
         incident=(standing.verdict.value, standing.severity.value) if standing else None,
         partition=partition,
         muted_until_ms=seen.mute.until if seen.muted and seen.mute is not None else None,
+        useful=useful_members(entry.judged, len(members)) if entry.judged else None,
         gap=skew.after - skew.lower_bound if skew and skew.after is not None and skew.lower_bound is not None else None,
     )  # fmt: skip
 
 
-def refused_rows(desk: Desk) -> Counter[tuple[str, str]]:
+def refused_rows(desk: GroupEngine) -> Counter[tuple[str, str]]:
     """(table, reason) → rows that could not be read, by their bytes or by what they say."""
     found = Counter(desk.index.refused)
-    for name in ("members", "lag", "verdicts", "coverage", "ends"):
+    for name in ROWS:
         table = getattr(desk.tables, name)
         for reason, count in getattr(table, "refused", {}).items():
             found[name, reason] += count
@@ -159,13 +161,13 @@ def backlog_by_member(model: GroupModel) -> dict[str, float]:
     return dict(zip(model.names, waits.tolist(), strict=True))
 
 
-def limits(desk: Desk) -> Limits:
+def limits(desk: GroupEngine) -> Limits:
     """By the settings."""
     worker = desk.settings.worker
     return Limits(worker.max_series, worker.max_metric_groups)
 
 
-async def own(desk: Desk, loaded: Iterable[int], only: str | None) -> Part:
+async def own(desk: GroupEngine, loaded: Iterable[int], only: str | None) -> Part:
     """The groups of the partitions that this worker has loaded; with ``only``, the group of this name in full."""
     said: dict[int, list[dict[str, Any]]] = {partition: [] for partition in loaded}
     for group in (await view(desk, True, only)).groups:
@@ -177,7 +179,7 @@ async def own(desk: Desk, loaded: Iterable[int], only: str | None) -> Part:
     return Part(desk.worker, said)
 
 
-def story(desk: Desk, group: GroupSample) -> dict[str, Any]:
+def story(desk: GroupEngine, group: GroupSample) -> dict[str, Any]:
     """What ``kagent explain`` tells of a group: since when, by what evidence, why (not), and what came of it before."""
     entry = desk.index.entries(group.partition)[group_key(group.cluster, group.group)]
     state = entry.judged or JudgeState(first_seen=desk.now)
@@ -213,6 +215,7 @@ def group_json(group: GroupSample, whole: bool) -> dict[str, Any]:
         "lag": sum(p.lag or 0 for p in group.partitions),
         "members": len(group.members),
         "incident": group.incident and {"verdict": group.incident[0], "severity": group.incident[1]},
+        "useful_members": group.useful and asdict(group.useful),
     }
     if whole:
         names = [shown(m.name) for m in group.members]
@@ -237,15 +240,3 @@ def open_json(messages: dict[str, Message]) -> list[dict[str, Any]]:
     """The body of ``/api/recommendations``: what is open, over all workers."""
     found = [m for m in messages.values() if isinstance(m, Recommendation) and is_open(m)]
     return [m.model_dump(mode="json", by_alias=True) for m in sorted(found, key=lambda m: -m.opened_at)]
-
-
-def dead_letter(message: Any, error: Exception, hidden: bool) -> dict[str, str]:
-    """What is kept of an event that cannot be applied: where it lies, why, and its beginning unless names are hidden."""
-    kind = type(error).__name__
-    letter = {
-        "from": f"{message.topic}-{message.partition}@{message.offset}",
-        "why": kind if hidden else str(error),
-        "kind": kind,
-        "key_hex": (message.key or b"")[:256].hex(),
-    }
-    return letter if hidden else {**letter, "value_hex": (message.value or b"")[:256].hex()}

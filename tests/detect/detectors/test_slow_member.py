@@ -38,6 +38,42 @@ def test_a_peer_without_the_members_other_topic_proves_nothing(group: Make) -> N
     assert leading(found) != "slow_member"
 
 
+def test_a_peer_that_gets_less_but_more_than_the_member_does_proves_it(group: Make) -> None:
+    """The member has the fullest partitions by chance; its peers keep up with four fifths of that, and it does not do half."""
+    made = group({"t": [LATE, LATE, *6 * [{**FINE, "rate": 80}]]}, FOUR)
+    _, found = made.looked(members=made.at_work({"m0": 90}, ["m0"], "slow_member"))
+
+    assert leading(found) == "slow_member"
+
+
+def test_one_fast_machine_is_no_measure(group: Make) -> None:
+    made = group({"t": [LATE, LATE, FINE, FINE, *4 * [CALM]]}, FOUR)
+    _, found = made.looked(members=made.at_work({"m0": 150}, ["m0"], "slow_member"))
+
+    assert leading(found) != "slow_member"
+
+
+def test_who_works_off_the_costly_topic_first_is_not_slow(group: Make) -> None:
+    """It does ten of 100 records of u, as its peers do all of them; but of t, which they get less of, it does most."""
+    topics = {"t": [LATE, *3 * [{**FINE, "rate": 20}]], "u": [LATE, *3 * [FINE]]}
+    members = {f"m{n}": {"t": [n], "u": [n]} for n in range(4)}
+    made = group(topics, members)
+    work = made.at_work({"m0": 80}, ["m0"], "slow_member", beside={"u": 10})
+    _, found = made.looked(members=work)
+
+    assert leading(found) != "slow_member"
+
+
+def test_a_topic_with_which_all_keep_up_does_not_hide_a_slow_machine(group: Make) -> None:
+    topics = {"t": [LATE, *3 * [FINE]], "u": 4 * [{**FINE, "rate": 10}]}
+    members = {f"m{n}": {"t": [n], "u": [n]} for n in range(4)}
+    made = group(topics, members)
+    work = made.at_work({"m0": 40}, ["m0"], "slow_member", beside={"u": 10})
+    _, found = made.looked(members=work)
+
+    assert leading(found) == "slow_member"
+
+
 def test_a_speed_within_ten_per_cent_is_not_told_from_noise(group: Make) -> None:
     made = group({"t": [LATE, LATE, *6 * [FINE]]}, FOUR)
     _, found = made.looked(members=made.at_work({"m0": 190}, ["m0"], "slow_member"))

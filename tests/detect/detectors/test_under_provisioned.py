@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from kagent.detect.detectors import under_provisioned
+from kagent.detect.detectors import skew, under_provisioned
 from tests.fixtures.findings import CALM, FINE, FOUR, LATE, leading
 
 Make = Callable[..., Any]
@@ -48,6 +48,34 @@ def test_idle_members_beside_one_that_is_saturated_do_not_call_for_more(group: M
     _, found = made.looked(members=made.at_work({"m0": 190}, ["m0"], "under_provisioned"))
 
     assert leading(found) != "under_provisioned"
+
+
+def test_where_one_topic_may_cost_all_the_time_a_move_may_help(group: Make) -> None:
+    """One member has three of four partitions of a topic whose cost nobody can tell: it is always busy with the same mix."""
+    dear, cheap = {**LATE, "rate": 30}, {**FINE, "rate": 150}
+    topics = {
+        "cheap": [{**LATE, "rate": 150}, cheap, cheap, cheap],
+        "dear": [dear, dear, dear, {**dear, "lag": 0}],
+    }
+    members = {"m0": {"dear": [0, 1, 2], "cheap": [0]}, "m1": {"cheap": [1], "dear": [3]}}
+    made = group(topics, members | {"m2": {"cheap": [2]}, "m3": {"cheap": [3]}})
+    work = made.at_work({"m0": 80}, ["m0"], "rebalance", topic="cheap", beside={"dear": 72})
+    model, found = made.looked(members=work)
+
+    assert leading(found) == "rebalance"
+    assert found[0].evidence["may_not_be_enough"]
+    assert skew.model_of(model, found[0]).cost.tolist() == [0.0] * 4 + [1.0] * 4
+
+
+def test_a_backlog_that_nobody_acts_on_does_not_change_what_would_help(group: Make) -> None:
+    """Alone on a member, each hot partition of the old backlog takes two hours: no reason to call for more members."""
+    for lag, longest in ((20_000, 600), (500_000, 7_200)):
+        hot = {**LATE, "lag": lag}
+        made = group({"t": [hot, hot, *6 * [CALM]]}, FOUR)
+        _, found = made.looked(members=made.at_work({"m0": 170}, ["m0"], "rebalance"))
+
+        assert leading(found) == "rebalance"
+        assert longest / 3 <= found[0].evidence["drain_best_s"] <= longest
 
 
 def test_three_slow_polls_are_not_enough_to_be_certain(group: Make) -> None:

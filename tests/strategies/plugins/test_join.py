@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -90,14 +92,15 @@ def test_what_cannot_run_in_a_client_is_refused_at_once(strategy: str, says: str
 def test_a_background_thread_fills_the_cache_and_outlives_failures() -> None:
     cache = LagCache()
     asked = threading.Semaphore(0)
-    answers = iter([OSError("no broker"), LAGS, LAGS])
+    answers: Iterator[Any] = iter([OSError("no broker"), LAGS, LAGS])
 
     def source() -> dict[str, list[int]]:
-        answer = next(answers, LAGS)
+        answer: Any = next(answers, LAGS)
         asked.release()
         if isinstance(answer, OSError):
             raise answer
-        return answer
+        lags: dict[str, list[int]] = answer
+        return lags
 
     with keep_filled(cache, source, every=0.01, clock=lambda: 5.0):
         for _ in range(3):

@@ -20,7 +20,7 @@ from kagent.settings import Cluster, Settings, Topics
 from kagent.worker.coordinator_check import Answer
 
 if TYPE_CHECKING:
-    from kagent.app import Worker
+    from kagent.worker.process import Worker
 
 STEP_S = 10
 POLICY = {"settle": 30, "hold": 60, "cooldown": 60}
@@ -121,10 +121,10 @@ class Scene:
 
     def shown_anew(self) -> Scene:
         """The same groups in a worker whose web application is still to be made."""
-        from kagent.app import Worker
+        from kagent.worker.process import Worker
 
         worker = Worker(self.worker.settings, "main")
-        worker.desk, worker.ready, worker._loaded = self.worker.desk, True, {0}
+        worker.desk, worker.ownership.ready, worker.ownership.loaded = self.worker.desk, True, {0}
         return replace(self, worker=worker)
 
     def take(self, message: bytes) -> None:
@@ -157,7 +157,7 @@ class Scene:
             end=ends,
             stable=load.stable.astype(np.int64),
         )
-        self.worker.desk.sampled("main", [sample], {}, {})
+        self.worker.desk.logs.sampled("main", [sample], {}, {})
 
     def commit(self, load: Load, now: int) -> None:
         every = list(range(len(load.rates)))
@@ -174,8 +174,8 @@ class Scene:
 
 def made(loads: list[Load], minutes: float, bootstrap: str = "unused:1", **more: Any) -> Scene:
     """A scene that has just begun, ``minutes`` before now."""
-    from kagent.app import Worker
-    from kagent.worker.engine import Desk
+    from kagent.worker.engine import GroupEngine
+    from kagent.worker.process import Worker
 
     settings = Settings(
         clusters={"main": Cluster(bootstrap=bootstrap)},
@@ -194,9 +194,11 @@ def made(loads: list[Load], minutes: float, bootstrap: str = "unused:1", **more:
     async def fresh(entry: Any) -> Answer | None:
         return next((load.answer() for load in loads if load.group == entry.group), None)
 
-    worker.desk = Desk(settings, tables, publish, fresh, "worker-1:6066", clock=lambda: scene.clock_s)
+    worker.desk = GroupEngine.of(
+        settings, tables, publish, fresh, "worker-1:6066", clock=lambda: scene.clock_s
+    )
     worker.desk.load([0], {0: 0})
-    worker.ready, worker._loaded = True, {0}
+    worker.ownership.ready, worker.ownership.loaded = True, {0}
     for load in loads:
         scene.join(load, int(scene.clock_s * 1000))
     return scene

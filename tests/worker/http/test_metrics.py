@@ -21,6 +21,7 @@ from kagent.worker.http.metrics import (
     WorkerView,
     exposition,
 )
+from kagent.worker.http.models import UsefulMembers
 from kagent.worker.latency import BOUNDS, Delays, Histogram
 
 ROOT = Path(__file__).parents[3]
@@ -46,7 +47,14 @@ def bare(name: str) -> str:
 
 def test_every_metric_of_the_table_is_shown_with_its_labels_and_no_other() -> None:
     view = WorkerView(
-        [replace(group("g"), set_aside="its judgement failed", muted_until_ms=1_760_000_000_000)],
+        [
+            replace(
+                group("g"),
+                set_aside="its judgement failed",
+                muted_until_ms=1_760_000_000_000,
+                useful=UsefulMembers(4, 4, "spread"),
+            )
+        ],
         {"main": 2.0},
         3.0,
         True,

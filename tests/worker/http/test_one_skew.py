@@ -46,7 +46,7 @@ async def test_all_show_the_skew_and_the_moves_of_the_message() -> None:
     assert [row.skew, found["story"]["skew"], explained["skew"]["now"], draft["skew"]["now"]] == [
         message.skew.now
     ] * 4
-    assert [round(sample.skew, 3), round(found["skew"], 3)] == [message.skew.now] * 2
+    assert [round(sample.skew or 0.0, 3), round(found["skew"], 3)] == [message.skew.now] * 2
     assert [explained["skew"]["after"], draft["skew"]["after"]] == [message.skew.after] * 2
     moves = [move.model_dump(by_alias=True) for move in message.moves]
     assert moves

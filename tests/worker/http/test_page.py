@@ -112,12 +112,14 @@ async def serve() -> AsyncIterator[Callable[..., Any]]:
 
         async def open_(scene: Scene) -> TestServer:
             from kagent.app import wire
+            from kagent.worker.http.pages import application
 
             app = wire(scene.worker)
             app.finalize()
             app.web.init_server()
             stack.push_async_callback(app.http_client.close)
-            return await stack.enter_async_context(TestServer(app.web.web_app))
+            shown: Any = TestServer(application(app))
+            return await stack.enter_async_context(shown)
 
         yield open_
 

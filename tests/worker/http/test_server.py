@@ -24,7 +24,7 @@ from kagent.offsets import Record
 from kagent.settings import Cluster, Settings, Topics
 
 if TYPE_CHECKING:
-    from kagent.app import Worker
+    from kagent.worker.process import Worker
 
 CLUSTERS = {"main": Cluster(bootstrap="unused:1")}
 EVIL = "<script>alert(1)</script>\x1b[2J"
@@ -68,13 +68,13 @@ def membership() -> dict[str, Any]:
 
 def made(settings: Settings, partition: int = 0, names: Sequence[str] = (EVIL, "plain")) -> Worker:
     """A worker that knows these groups on one partition; no broker is asked for anything."""
-    from kagent.app import Worker
-    from kagent.worker.engine import Desk
+    from kagent.worker.engine import GroupEngine
+    from kagent.worker.process import Worker
 
     tables: Any = SimpleNamespace(members={}, lag={}, verdicts={}, coverage={}, ends={})
     worker = Worker(settings, "main")
-    worker.desk = Desk(
-        settings, tables, worker.publish, worker.ask, f"here-{partition}", clock=lambda: NOW / 1000
+    worker.desk = GroupEngine.of(
+        settings, tables, worker.publish, worker.clusters.ask, f"here-{partition}", clock=lambda: NOW / 1000
     )
     for at, name in enumerate(names):
         commit = TopicOffsets("orders", None, [0, 1], [40, 50], [NOW, NOW], [1, 2])
@@ -87,8 +87,8 @@ def made(settings: Settings, partition: int = 0, names: Sequence[str] = (EVIL, "
     sample = SimpleNamespace(
         topic="orders", topic_id=None, asked=NOW, seen=NOW, start=zero, end=end, stable=end
     )
-    worker.desk.sampled("main", [sample], {}, {})
-    worker.ready, worker._loaded = True, {partition}
+    worker.desk.logs.sampled("main", [sample], {}, {})
+    worker.ownership.ready, worker.ownership.loaded = True, {partition}
     return worker
 
 
@@ -99,12 +99,13 @@ async def serve() -> AsyncIterator[Callable[..., Any]]:
 
         async def open_(worker: Worker) -> TestClient[Any, Any]:
             from kagent.app import wire
+            from kagent.worker.http.pages import application
 
             app = wire(worker)
             app.finalize()
             app.web.init_server()
             stack.push_async_callback(worker.app.http_client.close)
-            return await stack.enter_async_context(TestClient(TestServer(app.web.web_app)))
+            return await stack.enter_async_context(TestClient(TestServer(application(app))))
 
         yield open_
 
@@ -150,7 +151,7 @@ async def test_groups_are_listed_and_shown_one_by_one(client: Any) -> None:
 
 async def test_a_worker_that_has_not_caught_up_is_not_ready(serve: Any) -> None:
     worker = made(Settings(clusters=CLUSTERS, topics=Topics(partitions=1)))
-    worker.ready = False
+    worker.ownership.ready = False
     client = await serve(worker)
 
     assert (await client.get("/readyz")).status == 503
@@ -166,7 +167,8 @@ async def test_whichever_worker_is_asked_answers_for_all_and_says_who_did_not(se
         worker.app.conf.canonical_url = client.make_url("/")
     everybody: Any = {str(c.make_url("/")): {"kagent-group-events": [n]} for n, c in enumerate(clients)}
     for worker in workers:
-        worker.app.assignor.external_topic_distribution = everybody
+        assignor: Any = worker.app.assignor
+        assignor.external_topic_distribution = everybody
 
     said = [await (await client.get("/api/groups")).json() for client in clients]
     assert said[0] == said[1] == said[2]
@@ -200,7 +202,7 @@ async def test_without_the_topic_the_open_incidents_are_not_said_to_be_none(
     async def unreadable(*_: Any) -> None:
         raise KafkaError("unused:1 cannot be reached.")
 
-    monkeypatch.setattr("kagent.app.current", unreadable)
+    monkeypatch.setattr("kagent.worker.http.endpoints.current", unreadable)
 
     answer = await client.get("/api/recommendations")
 
@@ -226,7 +228,7 @@ async def test_hidden_hosts_and_client_ids_appear_on_no_page(pages: Any) -> None
 
 
 def test_a_dead_letter_of_a_kagent_that_hides_names_says_only_where_the_event_lies() -> None:
-    from kagent.worker.http.server import dead_letter
+    from kagent.worker.dead_letters import dead_letter
 
     message = SimpleNamespace(topic="t", partition=1, offset=2, key=b"main/g", value=b'"host":"10.1.2.3"')
 

@@ -6,7 +6,8 @@ from itertools import pairwise
 
 from kagent.contract.recommendation import Outcome, Resolution, Status
 from kagent.worker.http.timeline import EVENTS, Event, Milestones, events_between, merged, outline
-from tests.worker.http.test_api import NOW, message
+from tests.worker.http.test_api import message
+from tests.worker.http.test_server import NOW
 
 
 def test_a_case_is_told_from_first_seen_to_followed() -> None:

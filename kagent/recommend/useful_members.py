@@ -1,0 +1,213 @@
+"""How many members would help, for autoscalers: a number that moves only for reasons that more or fewer members change.
+
+A member's speed is known once it was certainly busy (``kagent.detect.capacity``). For a count n, partitions are dealt out in turn,
+the most inflow first, as every shipped strategy does in some order. Enough is the least n that catches up within the policy's
+``hold`` and leaves a member room, among the counts that change how many partitions the fullest member gets. What no count can
+change takes no part: partitions that stand, that wait for a transaction, or that get more than a member can do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+
+import numpy as np
+
+from kagent.contract.recommendation import Verdict
+from kagent.detect.evidence import Limits
+from kagent.detect.finding import Finding
+from kagent.detect.forecast import drain_s
+from kagent.detect.group_model import GroupModel
+from kagent.detect.inflow import totals
+from kagent.detect.state import JudgeState, Useful
+from kagent.lag.log_ends import UNKNOWN
+from kagent.lag.measure import Flags, Floats
+
+LOOK_EVERY_MS = 300_000
+"""A group that is well is looked at so often, for fewer members."""
+FULLEST, SPARE = 0.85, 0.6
+"""Of a member's speed: above the first share more members are due, and fewer only if each then stays below the second. A load that
+swings by less than 1.4 between them changes nothing."""
+FEWER_AFTER_MS = 1_800_000
+"""For so long fewer must do, as an HPA waits before it removes a member (5 min by default), and longer: a member that is missed
+costs a backlog."""
+PEAK_MS, PEAK_STEP_MS = 7_200_000, 600_000
+"""Fewer must do for the greatest ten minutes of the last two hours."""
+AS_GOOD = 1.1
+"""Where no count catches up in time: the least count that takes at most so many times the best one's time."""
+MOST_COUNTS = 400
+STILL = frozenset(
+    {
+        Verdict.STALLED,
+        Verdict.STUCK_MEMBER,
+        Verdict.SLOW_MEMBER,
+        Verdict.BLOCKED_BY_TRANSACTION,
+        Verdict.UNSTABLE,
+        Verdict.NO_MEMBERS,
+    }
+)
+"""While one of these leads, the number stands: members are not what is missing."""
+SPREAD_ALONE, PARTITIONS = "spread", "partitions"
+
+
+@dataclass(frozen=True)
+class Load:
+    """What can be dealt out, one entry a unit (a partition, or partitions that stay together): ``backlog`` in work, ``inflow`` and
+    ``peak`` in work/s; ``capacity``: of a usual member, work/s; ``hot``: whether some partition gets more than that."""
+
+    backlog: Floats
+    inflow: Floats
+    peak: Floats
+    capacity: float
+    hot: bool
+
+    @property
+    def counts(self) -> list[int]:
+        """The least count for each number of units that the fullest member gets."""
+        units = len(self.inflow)
+        least = {ceil(units / n): n for n in range(units, 0, -1)}
+        return sorted(least.values())[-MOST_COUNTS:]
+
+    def drain_s(self, count: int) -> float:
+        """T of the group with so many members."""
+        each = self._dealt(count)
+        backlog, inflow = totals(each, self.backlog, count), totals(each, self.inflow, count)
+        return float(drain_s(backlog, inflow, np.full(count, self.capacity)).max(initial=0.0))
+
+    def fullness(self, count: int, column: Floats) -> float:
+        """What the fullest of so many members gets, as a share of its speed."""
+        return float(totals(self._dealt(count), column, count).max(initial=0.0)) / self.capacity
+
+    def _dealt(self, count: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+        out = np.empty(len(self.inflow), np.int64)
+        out[np.argsort(-self.inflow, kind="stable")] = np.arange(len(self.inflow)) % count
+        return out
+
+    def enough(self, within_s: float) -> int:
+        """The least count that catches up in time with room to spare; else the least that is as good as any."""
+        counts = self.counts or [1]
+        for count in counts:
+            if self.fullness(count, self.inflow) <= FULLEST and self.drain_s(count) <= within_s:
+                return count
+        times = [self.drain_s(count) for count in counts]
+        values = times if np.isfinite(min(times)) else [self.fullness(c, self.inflow) for c in counts]
+        return next(c for c, v in zip(counts, values, strict=True) if v <= AS_GOOD * min(values))
+
+    def fewest(self) -> int:
+        """The least count that would do with the greatest inflow of late."""
+        counts = self.counts or [1]
+        return next((c for c in counts if self.fullness(c, self.peak) <= SPARE), counts[-1])
+
+
+def due(state: JudgeState, now: int) -> bool:
+    """Whether a group that is well is to be looked at for fewer members."""
+    return state.useful is not None and now - state.useful.looked_at >= LOOK_EVERY_MS
+
+
+def advance(model: GroupModel, findings: Sequence[Finding]) -> JudgeState:
+    """The state after a look at how many members would help; the same object where that is not known."""
+    state = model.state
+    capacity = _capacity(model)
+    if not model.by_member or capacity is None or not model.names:
+        return state
+    have = len(model.names)
+    known = state.useful or Useful(members=min(have, max(1, len(model.counted))), capacity=capacity)
+    known = replace(known, capacity=capacity, looked_at=model.now)
+    still = _still(model, findings)
+    if still is not None:
+        return replace(state, useful=replace(known, because=still, more_since=0, fewer_since=0))
+    load = load_of(model, capacity)
+    return replace(state, useful=_weighed(model, load, known, have))
+
+
+def _capacity(model: GroupModel) -> float | None:
+    """Of a usual member, work/s: measured now, else what was measured last."""
+    measured = model.capacity.rate.mid[model.capacity.measured]
+    found = float(np.median(measured)) if len(measured) else 0.0
+    if found <= 0 and model.state.useful is not None:
+        found = model.state.useful.capacity
+    return round(found, 3) if found > 0 else None
+
+
+def _still(model: GroupModel, findings: Sequence[Finding]) -> str | None:
+    """Why the number stands whatever the load, if it does."""
+    state = model.state
+    if state.incident is not None and state.incident.verdict in STILL:
+        return str(state.incident.verdict)
+    if findings and findings[0].verdict in STILL:
+        return str(findings[0].verdict)
+    if state.at_rest_s:
+        return str(Verdict.STALLED)
+    if model.now - state.generation_at < model.policy.settle * 1000:
+        return "settling"
+    return None
+
+
+def load_of(model: GroupModel, capacity: float) -> Load:
+    """The group's load as units that any member may get."""
+    rows = np.flatnonzero(model.counted & ~_waits_for_transaction(model) & ~_held_by_silent(model))
+    unit = model.columns.units.together(model.lags, model.policy, model.kind)[rows]
+    _, code = np.unique(unit, return_inverse=True)
+    units = int(code.max()) + 1 if len(code) else 0
+    usual = np.median(model.columns.rates, axis=0)
+    backlog = totals(code, (model.columns.backlog * model.cost)[rows], units)
+    inflow = totals(code, (usual * model.cost)[rows], units)
+    peak = inflow * _peak_ratio(model, rows)
+    fits = inflow < capacity
+    return Load(backlog[fits], inflow[fits], peak[fits], capacity, not bool(fits.all()))
+
+
+def _waits_for_transaction(model: GroupModel) -> Flags:
+    lags = model.lags
+    return np.asarray((lags.stable != UNKNOWN) & (lags.stable < lags.end) & (lags.committed >= lags.stable))
+
+
+def _held_by_silent(model: GroupModel) -> Flags:
+    """Partitions of members that have not moved while others did: perhaps they hang."""
+    silent = np.array([model.member_state(at).silent_s > 0 for at in range(len(model.names))], bool)
+    return np.asarray((model.owner >= 0) & silent[np.maximum(model.owner, 0)])
+
+
+def _peak_ratio(model: GroupModel, rows: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> float:
+    """The greatest ten minutes of inflow of the last two hours over the inflow now, at least 1."""
+    grown = np.zeros(PEAK_MS // PEAK_STEP_MS)
+    for code in np.unique(model.lags.topic[rows]).tolist():
+        history = model.seen.ends[model.lags.topics[code]]
+        mine = model.lags.partition[rows[model.lags.topic[rows] == code]]
+        times = history.last - PEAK_STEP_MS * np.arange(len(grown), -1, -1, dtype=np.float64)
+        times = np.maximum(times, history.first)
+        grown += np.diff(history.interpolated(mine, times), axis=0).sum(axis=1)
+    now = float(np.median(model.columns.rates, axis=0)[rows].sum())
+    return max(1.0, float(grown.max()) * 1000 / PEAK_STEP_MS / now) if now > 0 else 1.0
+
+
+def _weighed(model: GroupModel, load: Load, known: Useful, have: int) -> Useful:
+    """What is known after this look: more at once when that has held for a while, fewer after long."""
+    now, limits = model.now, Limits.of(model.policy)
+    enough = load.enough(model.policy.hold)
+    late = bool((model.lateness >= limits.on_time).any())
+    because = _because(load, late, enough, known.members)
+    # Members that a person added by hand are why nobody is late: they must not be scaled away again.
+    needed = late or have > known.members
+    if needed and enough > known.members:
+        since = known.more_since or now
+        if now - since < limits.growing_need * 1000:
+            return replace(known, because=because, more_since=since, fewer_since=0)
+        return replace(known, members=enough, because="", more_since=0, fewer_since=0)
+    fewest = max(load.fewest(), enough)
+    if late or fewest >= known.members:
+        return replace(known, because=because, more_since=0, fewer_since=0)
+    since = known.fewer_since or now
+    if now - since < FEWER_AFTER_MS:
+        return replace(known, because=because, more_since=0, fewer_since=since)
+    return replace(known, members=fewest, because=because, more_since=0, fewer_since=0)
+
+
+def _because(load: Load, late: bool, enough: int, told: int) -> str:
+    """Why no more members than ``told`` help a group that is late; empty where it is not, or more do."""
+    if load.hot:
+        return str(Verdict.HOT_PARTITION)
+    if not late or enough > told:
+        return ""
+    return PARTITIONS if told >= len(load.inflow) else SPREAD_ALONE

@@ -1,0 +1,19 @@
+"""The one back-off of kagent: 1, 2, 4, … seconds, at most LONGEST_S, by tenacity.
+
+What is tried until it succeeds once uses ``tenacity`` with ``wait=BACKOFF``. What runs until it fails, and may run for days before it
+does, counts its failures itself and begins again at one after a healthy run: that is :func:`pause_s`.
+"""
+
+from __future__ import annotations
+
+from tenacity import RetryCallState, Retrying, wait_exponential
+
+LONGEST_S = 30.0
+BACKOFF = wait_exponential(multiplier=1, max=LONGEST_S)
+
+
+def pause_s(failures: int) -> float:
+    """Seconds to wait after this many failures in a row."""
+    state = RetryCallState(Retrying(wait=BACKOFF), None, (), {})
+    state.attempt_number = max(1, failures)
+    return BACKOFF(state)

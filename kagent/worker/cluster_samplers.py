@@ -1,0 +1,79 @@
+"""The watched clusters, asked: log ends of all topics, one group's coordinator, commits, and our rights."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+from kagent.errors import KafkaError
+from kagent.kafka.admin import Admin
+from kagent.worker import rights
+from kagent.worker.coordinator_check import Answer, ask
+from kagent.worker.engine import GroupEngine, in_thread
+from kagent.worker.groups import Entry
+from kagent.worker.log_end_sampler import Sampler
+
+log = logging.getLogger("kagent.app")
+
+
+class ClusterSamplers:
+    """One sampler for each cluster of the settings; ``engine`` is set once it is made, as it asks through this."""
+
+    engine: GroupEngine
+
+    def __init__(self, clusters: Any) -> None:
+        self.by_cluster = {name: Sampler(Admin(c, deadline=10)) for name, c in clusters.items()}
+
+    async def ask(self, entry: Entry) -> Answer | None:
+        """What the coordinator answers about a group, after which the log ends of its topics are sampled."""
+        sampler = self.by_cluster.get(entry.cluster)
+        if sampler is None:
+            return None
+        answer: Answer | None = await in_thread(ask, sampler.admin, entry.group)
+        logs = self.engine.logs
+        # Log ends are read after the commits: read before, a commit could lie beyond its log end.
+        samples = await in_thread(sampler.sample, entry.topics(logs.names.get(entry.cluster, {})))
+        logs.sampled(entry.cluster, samples, sampler.names(), sampler.infos())
+        return answer
+
+    async def sample(self) -> None:
+        """Ask every cluster for the log ends of the topics that its groups read."""
+        logs = self.engine.logs
+        for cluster, sampler in self.by_cluster.items():
+            topics, unresolved = logs.needed_topics(cluster)
+            began = time.monotonic()
+            try:
+                await in_thread(sampler.describe, topics, unresolved)
+                samples = await in_thread(sampler.sample, topics)
+            except (KafkaError, TimeoutError) as error:
+                self.engine.counts["samples_failed"] += 1
+                log.warning("log ends of %s are not known: %s", cluster, error)
+                continue
+            logs.sampled(cluster, samples, sampler.names(), sampler.infos())
+            logs.sampling_took(cluster, time.monotonic() - began)
+
+    async def rebuild_commits(self) -> None:
+        """Ask the coordinators for the commits of groups whose rows could not be read."""
+        for partition, entry in self.engine.ingest.without_commits():
+            sampler = self.by_cluster.get(entry.cluster)
+            if sampler is None:
+                continue
+            found = await in_thread(sampler.admin.committed, [entry.group])
+            self.engine.ingest.rebuild(partition, entry, found.get(entry.group, {}))
+            log.info("the commits of %r were asked of its coordinator", entry.key)
+
+    async def check_rights(self, mine: rights.Rights) -> None:
+        """Ask what our user may do; restart, and wait, without a right that no work can be done without."""
+        try:
+            await in_thread(mine.look_home)
+            for cluster, sampler in self.by_cluster.items():
+                topics, _ = self.engine.logs.needed_topics(cluster)
+                entries = (e for es in self.engine.index.partitions.values() for e in es.values())
+                groups = [e.group for e in entries if e.cluster == cluster]
+                await in_thread(mine.look, cluster, sampler.admin, topics, groups)
+        except (KafkaError, TimeoutError) as error:
+            log.debug("rights are not known: %s", error)
+        if mine.own:
+            rights.begin_anew(" ".join(mine.sentences))
+        mine.say()

@@ -1,0 +1,46 @@
+"""Records that are not let in: counted, and put on the dead-letters topic. Nothing restarts over one."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import orjson
+
+from kagent.contract.admission import Refused
+from kagent.worker.engine import GroupEngine
+
+log = logging.getLogger("kagent.app")
+KEPT_BYTES = 256
+"""Of the record's key and of its value: enough to recognise its producer."""
+
+
+class DeadLetters:
+    """``topic`` is Faust's, with raw bytes as keys and values."""
+
+    def __init__(self, engine: GroupEngine, topic: Any) -> None:
+        self.engine, self.topic = engine, topic
+
+    async def refuse(self, what: str, message: Any, error: Exception) -> None:
+        """Count this record (``what``: its kind) and put it among the dead letters, with the reason."""
+        reason = error.reason if isinstance(error, Refused) else "not_applied"
+        self.engine.counts["dead_letters"] += 1
+        self.engine.refused[what, reason] += 1
+        letter = dead_letter(message, error, bool(self.engine.redaction))
+        if isinstance(error, Refused):
+            log.warning("%s at %s is not let in: %s", what, letter["from"], letter["why"])
+        else:
+            log.error("%s at %s cannot be applied", what, letter["from"], exc_info=error)
+        await self.topic.send(key=message.key, value=orjson.dumps({**letter, "reason": reason}))
+
+
+def dead_letter(message: Any, error: Exception, hidden: bool) -> dict[str, str]:
+    """Where the record lies, why it is not let in, and its first bytes unless names are ``hidden``."""
+    kind = type(error).__name__
+    letter = {
+        "from": f"{message.topic}-{message.partition}@{message.offset}",
+        "why": kind if hidden else str(error),
+        "kind": kind,
+        "key_hex": (message.key or b"")[:KEPT_BYTES].hex(),
+    }
+    return letter if hidden else {**letter, "value_hex": (message.value or b"")[:KEPT_BYTES].hex()}

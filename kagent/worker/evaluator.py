@@ -1,0 +1,213 @@
+"""One group at a time: observe it, judge it, ask its coordinator, publish and keep the result.
+
+A group whose data makes the judgement raise is set aside alone: the others of the partition are judged all the same.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from aiokafka.errors import KafkaError as ClientError
+
+from kagent.contract.recommendation import Verdict
+from kagent.errors import KafkaError
+from kagent.incident.evaluate import Candidate, Judgement
+from kagent.incident.session import EvaluationSession
+from kagent.lag.log_end_coverage import unread
+from kagent.lag.observation import UNKNOWN_CLUSTER, Observation
+from kagent.text import shown
+from kagent.worker.cluster_logs import ClusterLogs
+from kagent.worker.context import WorkerContext
+from kagent.worker.coordinator_check import Answer, contradiction, refreshed
+from kagent.worker.group_state import GroupState, group_state, learned_by_ms
+from kagent.worker.groups import Entry, IndexStates
+from kagent.worker.http.group_columns import glance
+from kagent.worker.mute_state import MuteState
+from kagent.worker.publisher import Publisher
+from kagent.worker.restore import adopt
+from kagent.worker.source_coverage import SourceCoverage
+
+log = logging.getLogger("kagent.worker")
+
+AskCoordinator = Callable[[Entry], Awaitable[Answer | None]]
+"""Ask the coordinator about a group now; None if it could not be asked."""
+BROKER_TROUBLE = (KafkaError, ClientError, TimeoutError)
+"""Errors of the broker, not of a group: the tick fails and the next one tries again."""
+Counts = Counter[tuple[str, str]]
+"""(cluster, what) → number of groups, or a time in ms for what ends with ``_until``."""
+
+
+@dataclass(slots=True)
+class GroupEvaluator:
+    """``set_aside``: group key → why it cannot be judged, until its data changes."""
+
+    context: WorkerContext
+    logs: ClusterLogs
+    coverage: SourceCoverage
+    mutes: MuteState
+    session: EvaluationSession
+    states: IndexStates
+    publisher: Publisher
+    ask: AskCoordinator
+    set_aside: dict[str, str] = field(default_factory=dict)
+    _tool_options: dict[str, str] = field(init=False)
+    """Cluster → how Kafka's own tools reach it, for commands in advice."""
+
+    def __post_init__(self) -> None:
+        clusters = self.context.settings.clusters
+        self._tool_options = {name: cluster.tool_options() for name, cluster in clusters.items()}
+
+    def observe(self, partition: int, entry: Entry, at: int) -> Observation:
+        """Everything that a judgement of this group at ``at`` (ms) rests on."""
+        names = self.logs.names.get(entry.cluster, {})
+        coverage = self.coverage.of(partition)
+        topics, now = entry.topics(names), self.context.now
+        ends = {t: self.logs.ends[entry.cluster, t] for t in topics if (entry.cluster, t) in self.logs.ends}
+        blind = coverage.why_blind(entry.cluster, entry.source, now) or self.logs.blind_reason(entry.cluster)
+        return Observation(
+            cluster=entry.cluster,
+            group=entry.group,
+            now=at,
+            roster=entry.roster(names),
+            commits=entry.commits,
+            ends=ends,
+            topics=self.logs.infos.get(entry.cluster, {}),
+            as_of=coverage.as_of(entry.cluster, entry.source),
+            blind=blind or unread(entry.commits, ends, self.logs.blind_after_ms, now),
+            mute=self.mutes.of(entry.key, entry.cluster, entry.group, at),
+            patience=self.logs.patience_ms,
+            tool_options=self._tool_options.get(entry.cluster, UNKNOWN_CLUSTER),
+        )
+
+    def judge(self, partition: int, entry: Entry, at: int, counts: Counts) -> Candidate | None:
+        """Judge one group, publish what needs no confirmation; the candidate that does. Adds to ``counts``."""
+        try:
+            return self._judge(partition, entry, at, counts)
+        except BROKER_TROUBLE:
+            raise
+        except Exception as error:
+            self.put_aside(entry, error)
+            counts[entry.cluster, "blind"] += 1
+            counts[entry.cluster, "set_aside"] += 1
+            return None
+
+    def _judge(self, partition: int, entry: Entry, at: int, counts: Counts) -> Candidate | None:
+        policy = self.context.policies(entry.group)
+        if policy.ignore:
+            counts[entry.cluster, "ignored"] += 1
+            return None
+        if not self._can_be_judged(entry):
+            counts[entry.cluster, "blind"] += 1
+            counts[entry.cluster, "set_aside"] += 1
+            return None
+        seen = self.observe(partition, entry, at)
+        judgement = self._judgement(seen, entry)
+        if entry.unjudged_since is not None:
+            self.context.delays.add("verdict", self.context.now - entry.unjudged_since)
+            entry.unjudged_since = None
+        self._publish_and_keep(partition, entry, judgement)
+        quiet, latest = judgement.model is None and seen.blind is None, self.publisher.latest.get(entry.key)
+        self.context.live.judged(
+            partition, entry.key, at, quiet, lambda: glance(seen, judgement, policy), latest
+        )
+        _count_state(entry, seen, judgement, counts)  # last: what raises is counted as set aside
+        return judgement.candidate
+
+    def _judgement(self, seen: Observation, entry: Entry) -> Judgement:
+        """The judgement; if the group's state makes it raise, with the state that the published message implies instead."""
+        try:
+            return self.session.judge(seen)
+        except Exception:
+            if entry.judged is None:
+                raise
+            remembered, message = entry.judged, self.publisher.latest.get(entry.key)
+            # The incident stays open under its id; only habits and baselines are lost.
+            entry.judged = adopt(None, message) if message else None
+            try:
+                found = self.session.judge(seen)
+            except Exception:
+                entry.judged = remembered
+                raise
+            log.warning(
+                "what was remembered of %r could not be used and is left out", entry.key, exc_info=True
+            )
+            self.context.refused["memory", "not_judged"] += 1
+            return found
+
+    def _can_be_judged(self, entry: Entry) -> bool:
+        if "members" in entry.unreadable:
+            self.set_aside[entry.key] = (
+                "its row of members could not be read: until it rebalances, or a replay"
+            )
+        limit = self.context.settings.worker.max_partitions_per_group
+        count = sum(len(c.partition) for c in entry.commits.values())
+        if count > limit:
+            self.set_aside[entry.key] = (
+                f"it has {count} partitions, and worker.max_partitions_per_group is {limit}"
+            )
+        return entry.key not in self.set_aside
+
+    def put_aside(self, entry: Entry, error: Exception) -> None:
+        """Do not judge this group again until its data changes; remember why."""
+        if entry.key not in self.set_aside:
+            log.error("the group %r is set aside until its data changes", entry.key, exc_info=error)
+            self.context.counts["judgements_failed"] += 1
+        self.set_aside[entry.key] = f"its judgement failed ({type(error).__name__}: {error})"[:500]
+
+    def aside_reason(self, partition: int, cluster: str) -> str | None:
+        """One of the partition's groups that are set aside, and why."""
+        for key, entry in self.context.index.entries(partition).items():
+            if entry.cluster == cluster and key in self.set_aside:
+                return f"{shown(entry.group)}: {self.set_aside[key]}"
+        return None
+
+    async def confirm(self, partition: int, entry: Entry, candidate: Candidate, at: int) -> None:
+        """Ask the coordinator; publish only what still holds."""
+        try:
+            await self._confirm(partition, entry, candidate, at)
+        except BROKER_TROUBLE:
+            raise
+        except Exception as error:
+            self.put_aside(entry, error)
+
+    async def _confirm(self, partition: int, entry: Entry, candidate: Candidate, at: int) -> None:
+        try:
+            answer = await self.ask(entry)
+        except (KafkaError, TimeoutError) as error:
+            log.warning("a finding about %r is held back: %s", entry.key, error)
+            answer = None
+        seen = self.observe(partition, entry, at)
+        # A rebalance storm is the one finding that an unstable group confirms.
+        storm = candidate.verdict == Verdict.UNSTABLE
+        reason = "unconfirmed" if answer is None else None if storm else contradiction(answer, seen)
+        fresh = reason or "unconfirmed" if answer is None or reason else refreshed(seen, answer)
+        self._publish_and_keep(partition, entry, self.session.confirm(candidate, fresh))
+
+    def _publish_and_keep(self, partition: int, entry: Entry, judgement: Judgement) -> None:
+        """Publish, then write the row, without an await between them: a row never says more than the topic."""
+        try:
+            self.publisher.publish(partition, entry.key, judgement.messages)
+        except BaseException:
+            self.states.drop(entry.key)
+            raise
+        self.states.write(entry.key)
+
+
+def _count_state(entry: Entry, seen: Observation, judgement: Judgement, counts: Counts) -> None:
+    """Count the group in its one state, for the state message."""
+    cluster, first_seen = entry.cluster, entry.judged.first_seen if entry.judged else seen.now
+    state = group_state(
+        ignored=False,
+        blind=seen.blind is not None or judgement.suppressed_by == "unwatched",
+        muted=seen.muted,
+        first_seen_ms=first_seen,
+        now_ms=seen.now,
+    )
+    counts[cluster, state] += 1
+    muted_until = seen.mute.until if seen.mute else 0
+    ends = {GroupState.LEARNING: learned_by_ms(first_seen), GroupState.MUTED: muted_until}
+    if state in ends:
+        counts[cluster, f"{state}_until"] = max(ends[state], counts[cluster, f"{state}_until"])

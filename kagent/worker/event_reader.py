@@ -1,0 +1,86 @@
+"""Messages of the events topic, in the order of their offsets, from Faust or, where Faust passed over some, from the topic itself."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import aclosing
+from typing import Any
+
+from aiokafka.errors import KafkaError as ClientError
+from faust.types import TP
+
+from kagent.errors import KagentError
+from kagent.kafka.admin import Admin
+from kagent.settings import Cluster
+from kagent.worker.backfill import Reread, stretch
+from kagent.worker.dead_letters import DeadLetters
+from kagent.worker.engine import GroupEngine, in_thread
+from kagent.worker.outbox import Outbox
+from kagent.worker.ownership import Ownership
+
+log = logging.getLogger("kagent.app")
+LOG_APPEND_TIME = 1
+"""``timestamp_type`` of a record whose time is the broker's (KIP-32)."""
+
+
+class EventReader:
+    """Hands messages to the engine; the outbox acknowledges them once their rows are committed."""
+
+    def __init__(
+        self,
+        engine: GroupEngine,
+        ownership: Ownership,
+        outbox: Outbox,
+        dead_letters: DeadLetters,
+        home: Cluster,
+    ) -> None:
+        self.engine, self.ownership, self.outbox = engine, ownership, outbox
+        self.dead_letters, self.home = dead_letters, home
+
+    async def take(self, message: Any) -> None:
+        """One message that Faust hands out. Raises nothing over what is in it."""
+        partition = message.partition
+        if not self.ownership.built(partition) and not await self.ownership.wait_until_built(partition):
+            return  # its new owner reads it again: its offset is not committed here
+        if self.engine.ingest.arrival.jumped(partition, message.offset):
+            await self._catch_up(partition, message.offset)
+        await self._apply(message)
+        self.outbox.hold(partition, message)
+        if self.outbox.urgent(partition):
+            await self.outbox.flush(partition)
+
+    async def _catch_up(self, partition: int, end: int) -> None:
+        """Take what lies before this offset, was not handed out and is still in the topic; the rest is lost."""
+        expected = self.engine.ingest.arrival.expected.get(partition, 0)
+        start = max(expected, await in_thread(self._log_start, partition))
+        if start >= end:
+            return
+        topic = self.engine.settings.topics.events
+        try:
+            async with aclosing(stretch(self.home, topic, partition, start, end)) as missed:
+                async for message in missed:
+                    await self._apply(message)
+                    self.outbox.hold(partition, Reread(TP(message.topic, partition), message.offset))
+        except (TimeoutError, ClientError, KagentError) as error:
+            log.warning(
+                "events of partition %d before offset %d cannot be read again: %s", partition, end, error
+            )
+        else:
+            log.info(
+                "%d events of partition %d that Faust passed over were read again", end - start, partition
+            )
+
+    def _log_start(self, partition: int) -> int:
+        key = (self.engine.settings.topics.events, partition)
+        return Admin(self.home, deadline=10).log_start([key]).found.get(key, 0)
+
+    async def _apply(self, message: Any) -> None:
+        try:
+            self.engine.take(message.partition, message.offset, message.value, arrived_ms(message))
+        except Exception as error:
+            await self.dead_letters.refuse("event", message, error)
+
+
+def arrived_ms(message: Any) -> int | None:
+    """When the broker got a message, if its topic keeps the broker's time and not the producer's."""
+    return int(message.timestamp * 1000) if message.timestamp_type == LOG_APPEND_TIME else None

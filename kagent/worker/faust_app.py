@@ -1,0 +1,120 @@
+"""Faust's app: its configuration, and what of its life cycle the outbox and the rights need to take part in."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any
+
+import faust
+from aiokafka.errors import KafkaError as ClientError
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
+
+from kagent.errors import KafkaError
+from kagent.kafka.clients import faust_broker
+from kagent.retry import BACKOFF
+from kagent.settings import Cluster, Settings
+from kagent.worker import rights
+from kagent.worker.fence import PartitionProducers
+from kagent.worker.http import pages, security
+from kagent.worker.http.cluster_view import reached_at
+from kagent.worker.outbox import Outbox
+from kagent.worker.transport import Transport
+
+log = logging.getLogger("kagent.app")
+SESSION_TIMEOUT_S = 15.0
+"""After this time a dead worker's partitions go to another worker, or to the same one restarted."""
+
+
+class App(faust.App):
+    """Faust's app, which makes sure of its topics before it starts, however long the cluster is away."""
+
+    settings_: Settings
+    home_: Cluster
+    outbox: Outbox
+
+    def _new_transport(self) -> Transport:
+        return Transport(self.conf.broker_consumer, self)
+
+    async def _on_partitions_revoked(self, revoked: set[Any]) -> None:
+        """Commit what waits while the partitions are still ours."""
+        await self.outbox.revoke()
+        await super()._on_partitions_revoked(revoked)
+
+    async def _on_partitions_assigned(self, assigned: set[Any], generation_id: int = 0) -> None:
+        """Fence off the previous owners before their changelogs are read."""
+        mine = {tp.partition for tp in assigned if tp.topic == self.settings_.topics.events}
+        async for attempt in AsyncRetrying(
+            retry=retry_if_exception_type(ClientError), wait=BACKOFF, before_sleep=_not_yet
+        ):
+            with attempt:
+                await self.outbox.take_over(mine)
+        await super()._on_partitions_assigned(assigned, generation_id)
+
+    async def on_stop(self) -> None:
+        """Commit what waits before the consumer commits offsets for the last time."""
+        await self.outbox.close()
+        await super().on_stop()
+
+    async def on_first_start(self) -> None:
+        """Create what is missing; wait for a cluster that cannot be reached, refuse with a sentence otherwise."""
+        try:
+            await rights.granted(self.settings_, self.home_, self.settings_.clusters)
+        except KafkaError as error:
+            log.error("%s", error)
+            os._exit(2)  # Faust would show a traceback and try for ever
+        for chatty in ("faust.tables.recovery", "faust.app.base", "faust.transport.drivers.aiokafka"):
+            logging.getLogger(chatty).setLevel(logging.WARNING)  # they print a line per table and partition
+        await super().on_first_start()
+
+    def _crash(self, reason: BaseException) -> None:
+        if rights.about_rights(reason):
+            rights.begin_anew(reason)
+        super()._crash(reason)
+
+
+def _not_yet(state: RetryCallState) -> None:
+    error = state.outcome.exception() if state.outcome else None
+    log.warning("the assigned partitions cannot be taken over yet: %r", error)
+
+
+def faust_app(settings: Settings, home: Cluster) -> App:
+    """The app for these settings; kagent's own topics are on ``home``."""
+    broker, credentials = faust_broker(home)
+    host, tls = reached_at(settings.worker, home.bootstrap), security.server_tls(settings.worker.http)
+    app = App(
+        settings.topics.prefix.rstrip("-") or "kagent",
+        broker=broker,
+        broker_credentials=credentials,
+        env_prefix="KAGENT_",
+        datadir=settings.worker.data,
+        store=settings.worker.store,
+        # Exactly-once comes from the outbox's transactions; Faust's own leaves messages to foreign topics outside of them.
+        processing_guarantee="at_least_once",
+        topic_partitions=settings.topics.partitions,
+        topic_replication_factor=settings.topics.replication,
+        topic_disable_leader=True,
+        table_standby_replicas=0,
+        consumer_metadata_max_age_ms=15_000,
+        consumer_max_fetch_size=8 * 1024 * 1024,
+        consumer_auto_offset_reset="earliest",
+        broker_session_timeout=SESSION_TIMEOUT_S,
+        broker_commit_interval=2.0,
+        producer_linger=0.02,
+        producer_max_request_size=8 * 1024 * 1024,
+        producer_compression_type="zstd",
+        stream_buffer_maxsize=16_384,
+        stream_wait_empty=False,
+        web_bind=settings.worker.web_host,
+        web_host=host,
+        web_port=settings.worker.web_port,
+        web_ssl_context=tls,
+        canonical_url=f"https://{host}:{settings.worker.web_port}" if tls else None,
+        web_application_options=pages.application_options(settings.worker.http),
+        worker_redirect_stdouts=False,
+        autodiscover=False,
+    )
+    app.settings_, app.home_ = settings, home
+    producers = PartitionProducers(home, app.conf.id, SESSION_TIMEOUT_S)
+    app.outbox = Outbox(producers, lambda event: event.ack(app.consumer))
+    return app

@@ -1,0 +1,141 @@
+"""Messages of the events topic into groups and coverage. Nothing here awaits, judges or publishes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from kagent.contract import admission
+from kagent.contract.admission import Refused
+from kagent.contract.events import Beat, GroupEvent, TopicOffsets
+from kagent.group_key import group_key
+from kagent.worker.cluster_logs import ClusterLogs
+from kagent.worker.context import WorkerContext
+from kagent.worker.event_times import limited
+from kagent.worker.groups import Entry
+from kagent.worker.ingest_progress import Coverage
+from kagent.worker.offset_gaps import Arrival
+from kagent.worker.source_coverage import SourceCoverage
+
+log = logging.getLogger("kagent.worker")
+
+
+@dataclass(slots=True)
+class Ingest:
+    """``changed`` is called with the key of a group whose data changed: what set it aside may be over."""
+
+    context: WorkerContext
+    logs: ClusterLogs
+    coverage: SourceCoverage
+    changed: Callable[[str], object]
+    arrival: Arrival = field(default_factory=Arrival)
+
+    def resume(self, committed: Mapping[int, int | None]) -> None:
+        """Expect each partition (→ offset, None without a commit) to go on where it was committed."""
+        self.arrival.expected.clear()
+        for partition, offset in committed.items():
+            self.arrival.resume(partition, offset)
+
+    def take(self, partition: int, offset: int, value: bytes | None, arrived_ms: int | None = None) -> None:
+        """One message of the events topic, which may hold many events.
+
+        :param arrived_ms: when the broker got it, if that is known.
+        :raises Refused: once the rest is applied, for what is not let in, in whole or in part: it belongs in the dead letters.
+        """
+        coverage = self.coverage.taken(partition)
+        if self.arrival.lost(partition, offset):
+            log.warning(
+                "events of partition %d before offset %d are gone: blind until a replay", partition, offset
+            )
+            coverage.lose()
+            self.coverage.keep(partition)
+        now = self.context.now if arrived_ms is None else arrived_ms
+        refused = [
+            error
+            for message in admission.decode_all(value or b"")
+            if (error := self._take_one(partition, coverage, message, now)) is not None
+        ]
+        if refused:
+            raise refused[0]
+
+    def _take_one(
+        self, partition: int, coverage: Coverage, message: GroupEvent | Beat | Refused | None, now: int
+    ) -> Refused | None:
+        """Apply one event or progress record; the reason if it is not let in, in whole or in part."""
+        self.context.counts["events"] += 1
+        if message is None or isinstance(message, Refused):
+            return message
+        if message.cluster not in self.context.settings.clusters:
+            return Refused("unknown_cluster", f"the settings have no cluster {message.cluster!r}")
+        timely = limited(message, now)
+        try:
+            if isinstance(timely, Beat):
+                self._progress(partition, coverage, timely)
+            elif self._has_room(partition, timely):
+                self._event(partition, timely)
+        except Refused as error:
+            return error
+        if timely is message:
+            return None
+        return Refused(
+            "time_ahead", "a time lies ahead of the broker's clock: it was taken as of its arrival"
+        )
+
+    def _event(self, partition: int, event: GroupEvent) -> None:
+        self.changed(group_key(event.cluster, event.group))
+        self.logs.name_topics(event.cluster, [(o.topic_id, o.topic) for o in event.offsets if o.topic_id])
+        self._clock(self.context.index.take(partition, event), event)
+
+    def _clock(self, entry: Entry, event: GroupEvent) -> None:
+        """Begin to measure how long the event waits for its judgement."""
+        now = self.context.now
+        if event.offsets:
+            newest = max((max(o.time) for o in event.offsets if len(o.time)), default=now)
+            self.context.delays.add("event", now - int(newest))
+        if entry.unjudged_since is None:
+            entry.unjudged_since = now
+
+    def _progress(self, partition: int, coverage: Coverage, beat: Beat) -> None:
+        # A list, not a generator in any(): every progress record has to be taken.
+        changed = [coverage.progress(progress) for progress in beat.each()]
+        if any(changed):
+            self.coverage.keep(partition)
+
+    def _has_room(self, partition: int, event: GroupEvent) -> bool:
+        """Whether there is room for the group; groups that are known always have room."""
+        index = self.context.index
+        known = group_key(event.cluster, event.group) in index.entries(partition)
+        if known or index.group_count < self.context.settings.worker.max_groups:
+            return True
+        self.context.counts["groups_over_limit"] += 1
+        return False
+
+    def without_commits(self) -> list[tuple[int, Entry]]:
+        """(partition, group) of groups with a lag row that could not be read: their coordinators know the commits."""
+        return [
+            (partition, entry)
+            for partition, entries in self.context.index.partitions.items()
+            for entry in entries.values()
+            if "lag" in entry.unreadable
+        ]
+
+    def rebuild(self, partition: int, entry: Entry, committed: Mapping[tuple[str, int], int]) -> None:
+        """Take the coordinator's committed offsets in place of a row that could not be read.
+
+        The coordinator does not return when they were committed, so they count as committed now. Source offset -1 makes every
+        record of ``__consumer_offsets`` newer than them.
+        """
+        topics: dict[str, list[tuple[int, int]]] = {}
+        for (topic, number), offset in sorted(committed.items()):
+            topics.setdefault(topic, []).append((number, offset))
+        now = self.context.now
+        offsets = [
+            TopicOffsets(
+                topic, None, [n for n, _ in rows], [o for _, o in rows], [now] * len(rows), [-1] * len(rows)
+            )
+            for topic, rows in topics.items()
+        ]
+        event = GroupEvent(entry.cluster, entry.group, entry.source, now, offsets)
+        self.context.index.take(partition, event)
+        entry.unreadable.discard("lag")

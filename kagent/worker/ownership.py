@@ -1,0 +1,111 @@
+"""Which partitions of the events topic are ours, and whether their groups are built from their rows yet."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiokafka.errors import KafkaError as ClientError
+
+from kagent.client.client import Message, current
+from kagent.errors import KagentError
+from kagent.kafka.admin import Admin
+from kagent.retry import pause_s
+from kagent.settings import Cluster
+from kagent.worker.engine import GroupEngine, in_thread
+
+log = logging.getLogger("kagent.app")
+READY_POLL_S = 0.1
+
+
+class Ownership:
+    """``loaded``: the partitions whose groups are in the engine. ``ready``: whether any were loaded since the start.
+
+    ``rebuild`` is awaited after each load: it asks for what no row could tell.
+    """
+
+    def __init__(
+        self, engine: GroupEngine, app: Any, home: Cluster, rebuild: Callable[[], Awaitable[None]]
+    ) -> None:
+        self.engine, self.app, self.home, self.rebuild = engine, app, home, rebuild
+        self.ready = False
+        self.loaded: set[int] = set()
+        self.recoveries = 0
+        self.loaded_at = -1
+        """Number of the recovery after which ``loaded`` was built."""
+        self.not_sampled = False
+        """Whether the log ends have not been read since the partitions were loaded."""
+        self._not_adopted: set[int] = set()
+        self._published: dict[str, Message] = {}
+        self._loading = asyncio.Lock()
+
+    def owned(self) -> set[int]:
+        """The partitions of the events topic that are assigned to us now."""
+        name = self.engine.settings.topics.events
+        return {tp.partition for tp in self.app.consumer.assignment() if tp.topic == name}
+
+    def recovered(self) -> None:
+        """Tables were read again: groups are built from them again, also those of partitions that stayed ours."""
+        self.recoveries += 1
+
+    def built(self, partition: int) -> bool:
+        """Whether this partition's groups are built from the rows of the latest recovery."""
+        return partition in self.loaded and self.loaded_at == self.recoveries
+
+    async def load(self) -> None:
+        """Build the groups of what is ours now from their rows, unless that is done or recovery has not ended."""
+        async with self._loading:
+            owned = self.owned()
+            if self.app.rebalancing or self.app.in_recovery:
+                return  # rows are missing until recovery has ended: what is built of them now would lack groups
+            if owned == self.loaded and self.loaded_at == self.recoveries:
+                return
+            began = self.recoveries
+            committed = await in_thread(self.committed)
+            # Read again at every load: the previous owner may have published since.
+            published = await current(self.home, self.engine.settings.topics.recommendations)
+            if began != self.recoveries or owned != self.owned():
+                return  # a rebalance happened meanwhile: the next owner builds it
+            self.engine.load(owned, committed)
+            self._published = published
+            self._not_adopted = set(owned)
+            self.loaded, self.loaded_at = owned, began
+            self.not_sampled = True
+            self.ready = True
+        await self.rebuild()
+
+    def adopt_published(self, partition: int) -> None:
+        """Once after a load: take what the recommendations topic holds of the partition's groups."""
+        if partition in self._not_adopted:
+            self._not_adopted.discard(partition)
+            self.engine.adopt(partition, self._published)
+
+    def committed(self) -> dict[int, int | None]:
+        """Partition → offset at which the app's group resumes the events topic; None without a commit. Blocking."""
+        topics, group = self.engine.settings.topics, self.app.conf.id
+        found = Admin(self.home, deadline=10).committed([group]).get(group, {})
+        return {p: found.get((topics.events, p)) for p in range(topics.partitions)}
+
+    async def wait_until_built(self, partition: int) -> bool:
+        """Wait until the groups of this partition are built from their rows; false if it is no longer ours.
+
+        An event applied earlier would meet no rows, and put an older one over theirs.
+        """
+        failures = 0
+        while not self.built(partition) and not self.app.should_stop:
+            if self.app.rebalancing or self.app.in_recovery:
+                await asyncio.sleep(READY_POLL_S)
+                continue
+            if partition not in self.owned():
+                return False
+            try:
+                await self.load()
+            except (KagentError, ClientError, TimeoutError) as error:
+                failures += 1
+                log.warning("partitions cannot be taken over yet: %s", error)
+                await asyncio.sleep(pause_s(failures))
+            else:
+                await asyncio.sleep(0 if self.built(partition) else READY_POLL_S)
+        return self.built(partition)

@@ -1,0 +1,135 @@
+"""One tick of one partition of the events topic: all of its groups, what they have in common, and what is over."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from kagent.group_key import group_key
+from kagent.incident.correlation import Population, Recent
+from kagent.incident.evaluate import Candidate
+from kagent.incident.lifecycle import expired
+from kagent.worker.cluster_logs import ClusterLogs
+from kagent.worker.context import WorkerContext
+from kagent.worker.evaluator import Counts, GroupEvaluator
+from kagent.worker.groups import Entry
+from kagent.worker.publisher import Publisher
+from kagent.worker.source_coverage import SourceCoverage
+from kagent.worker.status import Summary
+
+
+@dataclass(slots=True)
+class PartitionTick:
+    """The steps of a tick, in their order."""
+
+    context: WorkerContext
+    logs: ClusterLogs
+    coverage: SourceCoverage
+    evaluator: GroupEvaluator
+    publisher: Publisher
+
+    async def run(self, partition: int, at: int) -> list[Summary]:
+        """Judge the partition's groups as of ``at`` (ms), publish and write rows; one summary for each cluster."""
+        # Before the first await: whether the data were complete is asked of the same moment as the judgement.
+        summaries = {c: self._status(partition, c) for c in self.coverage.clusters(partition)}
+        counts: Counts = Counter()
+        candidates: list[tuple[Entry, Candidate]] = []
+        # A copy: while a confirmation awaits, an event may add a group.
+        for entry in list(self.context.index.entries(partition).values()):
+            candidate = self.evaluator.judge(partition, entry, at, counts)
+            if candidate is not None:
+                candidates.append((entry, candidate))
+        self.correlate(partition, candidates, at)
+        for entry, candidate in candidates:
+            await self.evaluator.confirm(partition, entry, candidate, at)
+        self._close_gone(partition, at)
+        self.logs.keep(partition, at)
+        self.publisher.retire(partition, at)
+        self._forget(partition, at)
+        found = self._counted(partition, summaries, counts)
+        self.context.live.ticked(partition, found, self.context.index.entries(partition))
+        return found
+
+    def correlate(self, partition: int, candidates: list[tuple[Entry, Candidate]], at: int) -> None:
+        """Publish what many groups have in common; it replaces no group's own candidate."""
+        session = self.evaluator.session
+        for cluster in self.coverage.clusters(partition):
+            mine = [c for e, c in candidates if e.cluster == cluster]
+            before = session.recent.get(cluster, Recent())
+            if not mine and before == Recent():
+                continue
+            found = session.correlate(cluster, mine, self._population(cluster), at)
+            try:
+                for message in found.messages:
+                    self.publisher.publish_common(partition, group_key(cluster, message.group), message)
+            except BaseException:  # not published, so not to be remembered as published
+                session.recent[cluster] = before
+                raise
+            if found.recent != before:
+                self.coverage.keep(partition)
+
+    def _population(self, cluster: str) -> Population:
+        """How many of this worker's groups read each topic and from each broker."""
+        topics: Counter[str] = Counter()
+        brokers: Counter[int] = Counter()
+        infos, count = self.logs.infos.get(cluster, {}), 0
+        for entries in self.context.index.partitions.values():
+            for entry in entries.values():
+                if entry.cluster == cluster:
+                    count += 1
+                    topics.update(entry.commits.keys())
+                    brokers.update({b for t in entry.commits if t in infos for b in infos[t].leaders})
+        return Population(count, topics, brokers)
+
+    def _status(self, partition: int, cluster: str) -> Summary:
+        """Whether the cluster is watched, and why not; still without counts."""
+        coverage, now = self.coverage.of(partition), self.context.now
+        status, reason = coverage.status(cluster, now)
+        if not any(c == cluster for c, _ in coverage.sources):
+            status, reason = (
+                "blind",
+                "no progress of the pipeline has come yet: is `kagent pipeline` running?",
+            )
+        unsampled = self.logs.blind_reason(cluster)
+        if unsampled is not None and status != "blind":
+            status, reason = "blind", unsampled
+        reason = reason or self.logs.slow_reason(cluster)
+        return Summary(cluster, partition, self.context.worker, now, status, reason, coverage.oldest(cluster))
+
+    def _close_gone(self, partition: int, at: int) -> None:
+        """Close the incident of a group of which nothing is left: every open gets its close."""
+        for entry in self.context.index.entries(partition).values():
+            if entry.gone and entry.judged is not None and entry.judged.incident is not None:
+                state, message = expired(entry.judged, at)
+                self.publisher.publish(partition, entry.key, [message] if message is not None else [])
+                self.context.index.judged(partition, entry, state)
+
+    def _forget(self, partition: int, at: int) -> None:
+        for key in self.context.index.forget(partition, at, self.publisher.latest):
+            self.evaluator.session.forget(key)
+            self.evaluator.set_aside.pop(key, None)
+            self.context.counts["forgotten"] += 1
+
+    def _counted(self, partition: int, summaries: Mapping[str, Summary], counts: Counts) -> list[Summary]:
+        """The summaries with what the tick counted."""
+        entries = self.context.index.entries(partition).values()
+        opened = Counter(e.cluster for e in entries if e.judged and e.judged.incident)
+        blind_reason, aside_reason = self.context.live.blind_reason, self.evaluator.aside_reason
+        return [
+            replace(
+                summary,
+                judged=counts[cluster, "judged"] + counts[cluster, "learning"] + counts[cluster, "muted"],
+                blind=counts[cluster, "blind"],
+                ignored=counts[cluster, "ignored"],
+                learning=counts[cluster, "learning"],
+                learning_until=counts[cluster, "learning_until"] or None,
+                muted=counts[cluster, "muted"],
+                muted_until=counts[cluster, "muted_until"] or None,
+                blind_reason=blind_reason(partition, cluster) if counts[cluster, "blind"] else None,
+                set_aside=counts[cluster, "set_aside"],
+                set_aside_reason=aside_reason(partition, cluster),
+                open=opened[cluster],
+            )
+            for cluster, summary in summaries.items()
+        ]

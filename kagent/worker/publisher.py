@@ -1,0 +1,66 @@
+"""Recommendations onto their topic: numbered, counted, and remembered as the latest under their key."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from kagent.contract.recommendation import Recommendation, Status, to_bytes
+from kagent.worker.context import WorkerContext
+
+log = logging.getLogger("kagent.worker")
+
+Publish = Callable[[int, str, bytes | None, Callable[[], None] | None], None]
+"""Send a message under this key to the recommendations topic, with the rows of the partition of its group; call when it is committed."""
+
+
+@dataclass(slots=True)
+class Publisher:
+    """``latest``: key → latest message. ``revisions``: key → revision of the latest message; it only grows."""
+
+    context: WorkerContext
+    send: Publish
+    latest: dict[str, Recommendation] = field(default_factory=dict)
+    revisions: dict[str, int] = field(default_factory=dict)
+
+    def publish(self, partition: int, key: str, messages: Iterable[Recommendation]) -> None:
+        """Put a group's messages into the outbox."""
+        for recommendation in messages:
+            redacted, began = self.context.redaction.checked(recommendation), self.context.now
+            message = self._numbered(key, redacted)
+            self.send(partition, key, to_bytes(message), partial(self._delivered, began, message.as_of))
+            self.latest[key] = message
+            self.context.live.said(partition, key, message)
+            self.context.counts[f"said_{message.status.value}"] += 1
+            log.info("%s %s: %s", message.status.value, key, message.reason)
+
+    def publish_common(self, partition: int, key: str, message: Recommendation) -> None:
+        """Put a message about many groups into the outbox."""
+        self.send(partition, key, to_bytes(self._numbered(key, message)), None)
+
+    def _numbered(self, key: str, message: Recommendation) -> Recommendation:
+        self.revisions[key] = self.revisions.get(key, 0) + 1
+        return message.model_copy(update={"revision": self.revisions[key]})
+
+    def _delivered(self, began: int, as_of: int) -> None:
+        self.context.delays.add("publish", self.context.now - began)
+        self.context.delays.add("whole", self.context.now - as_of)
+
+    def continue_revisions(self, published: Mapping[str, Any]) -> None:
+        """Number on from what the topic holds (key → message): readers drop a revision that they have seen."""
+        for key, message in published.items():
+            if isinstance(message, Recommendation):
+                self.revisions[key] = max(message.revision, self.revisions.get(key, 0))
+
+    def retire(self, partition: int, at: int) -> None:
+        """Delete resolved recommendations from the topic when they are old."""
+        limit = at - int(self.context.settings.worker.keep_resolved_hours * 3_600_000)
+        for key in list(self.context.index.entries(partition)):
+            message = self.latest.get(key)
+            if message is not None and message.status is Status.RESOLVED and message.as_of < limit:
+                self.send(partition, key, None, None)
+                del self.latest[key]
+                self.revisions.pop(key, None)

@@ -1,0 +1,77 @@
+"""Ticks: sent to every owned partition, and judged by the partition's owner when they come back.
+
+They go through Kafka so that a partition's ticks and events have one owner. Summaries of ticks go to partition 0 of the same
+topic: its owner adds them up into the state message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+import orjson
+
+from kagent.contract import admission
+from kagent.contract.admission import Refused
+from kagent.worker.dead_letters import DeadLetters
+from kagent.worker.engine import GroupEngine
+from kagent.worker.outbox import Outbox
+from kagent.worker.ownership import Ownership
+from kagent.worker.status import Summary
+
+
+class TickReader:
+    """``topic`` is Faust's topic of ticks; ``sample`` reads the log ends of all clusters."""
+
+    def __init__(
+        self,
+        engine: GroupEngine,
+        ownership: Ownership,
+        outbox: Outbox,
+        dead_letters: DeadLetters,
+        topic: Any,
+        sample: Callable[[], Awaitable[None]],
+    ) -> None:
+        self.engine, self.ownership, self.outbox = engine, ownership, outbox
+        self.dead_letters, self.topic, self.sample = dead_letters, topic, sample
+
+    async def send(self) -> None:
+        """Ask for a judgement of every partition that is ours."""
+        # The assignment is being changed: the partitions of a moment ago may belong to another worker.
+        if self.ownership.app.rebalancing:
+            return
+        value = orjson.dumps({"type": "tick", "time": self.engine.now})
+        for partition in self.ownership.owned():
+            await self.topic.send(value=value, partition=partition)
+
+    async def take(self, message: Any) -> None:
+        """A tick: judge the partition. A summary: take note of it."""
+        try:
+            tick = admission.tick(message.value)
+        except Refused as error:
+            await self.dead_letters.refuse("tick", message, error)
+            return
+        if isinstance(tick, admission.SummaryTick):
+            self.engine.summarised(Summary.from_json(msgspec.structs.asdict(tick.summary)))
+        elif tick is not None and self._timely(tick.time) and message.partition in self.ownership.owned():
+            await self._judge(message.partition, tick.time)
+
+    def _timely(self, time_ms: int) -> bool:
+        """Whether a tick is of now: not left over from before a standstill, nor from a clock that was ahead."""
+        return abs(self.engine.now - time_ms) <= max(15_000, 2_000 * self.engine.settings.worker.tick)
+
+    async def _judge(self, partition: int, time_ms: int) -> None:
+        await self.ownership.load()
+        if not self.ownership.built(partition):
+            return
+        if self.ownership.not_sampled:  # log ends in rows are old: read them before anything is judged
+            self.ownership.not_sampled = False
+            await self.sample()
+        self.ownership.adopt_published(partition)
+        summaries = await self.engine.tick(partition, time_ms)
+        if self.outbox.urgent(partition):
+            await self.outbox.flush(partition)  # messages of this tick are seen now, with their rows
+        for summary in summaries:
+            value = orjson.dumps({"type": "summary", "summary": summary.to_json()})
+            await self.topic.send(value=value, partition=0)

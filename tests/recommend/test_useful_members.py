@@ -1,0 +1,157 @@
+"""The number of useful members moves only for load that members change, and not to and fro."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kagent.contract.recommendation import Verdict
+from kagent.detect.finding import Finding
+from kagent.detect.state import JudgeState, Useful
+from kagent.recommend import useful_members
+from kagent.recommend.useful_members import FULLEST, Load, advance, due
+from kagent.simulator.run import run
+from kagent.simulator.scenario import parse
+from tests.fixtures.findings import CALM, FINE, FOUR
+
+LATE = {"end": 10_000_000, "rate": 100.0, "lag": 40_000}
+LONG_AGO = 1
+SPEED = 150.0
+
+
+def load(inflow: list[float], capacity: float, backlog: float = 0.0) -> Load:
+    column = np.array(inflow)
+    return Load(np.full(len(inflow), backlog), column, column, capacity, False)
+
+
+@given(
+    inflow=st.lists(st.floats(0.1, 90), min_size=1, max_size=60),
+    backlog=st.floats(0, 1e4),
+)
+def test_no_more_members_than_partitions_and_none_that_leaves_the_fullest_as_it_was(
+    inflow: list[float], backlog: float
+) -> None:
+    made = load(inflow, 100.0, backlog)
+    count = made.enough(300)
+    assert 1 <= count <= len(inflow)
+    fullest = -(-len(inflow) // count)
+    assert count == 1 or -(-len(inflow) // (count - 1)) > fullest
+
+
+@given(inflow=st.lists(st.floats(1, 80), min_size=2, max_size=40))
+def test_enough_is_the_least_count_that_catches_up_in_time(inflow: list[float]) -> None:
+    made = load(inflow, 100.0, 100.0)
+
+    def does(count: int) -> bool:
+        return made.fullness(count, made.inflow) <= FULLEST and made.drain_s(count) <= 300
+
+    count = made.enough(300)
+    if any(does(n) for n in made.counts):
+        assert does(count)
+        assert not any(does(n) for n in made.counts if n < count)
+
+
+def looked(group: Any, parts: list[dict[str, Any]], **state: Any) -> Useful | None:
+    made = group({"t": parts}, FOUR)
+    known = {"members": made.at_work(dict.fromkeys(FOUR, SPEED)), **state}
+    model, found = made.looked(**known)
+    return advance(model, found).useful
+
+
+def test_a_group_that_is_too_small_gets_more_once_that_has_held_for_a_minute(group: Any) -> None:
+    first = looked(group, [LATE] * 8)
+    assert first is not None
+    assert (first.members, first.more_since > 0) == (4, True)
+    later = looked(group, [LATE] * 8, useful=replace(first, more_since=LONG_AGO))
+    assert later is not None
+    assert later.members == 8
+
+
+def test_members_added_by_hand_that_are_needed_are_not_scaled_away(group: Any) -> None:
+    busy = [{**FINE, "rate": 100.0}] * 8
+    found = looked(group, busy, useful=Useful(1, capacity=SPEED, more_since=LONG_AGO))
+    assert found is not None
+    assert found.members == 8
+
+
+def test_a_group_with_more_members_than_partitions_never_wants_more_than_these(group: Any) -> None:
+    found = looked(group, [FINE] * 2)
+    assert found is not None
+    assert found.members == 2
+
+
+def test_a_bad_spread_alone_needs_no_members(group: Any) -> None:
+    parts = [{**LATE, "lag": 5000}] * 2 + [{**CALM, "rate": 10}] * 6
+    found = looked(group, parts, useful=Useful(4, more_since=LONG_AGO))
+    assert found is not None
+    assert (found.members, found.because) == (4, "spread")
+
+
+def test_one_partition_that_gets_more_than_a_member_can_do_needs_no_members(group: Any) -> None:
+    hot = {"end": 10_000_000, "rate": 400.0, "lag": 100_000}
+    found = looked(group, [hot, *7 * [CALM]], useful=Useful(4, more_since=LONG_AGO))
+    assert found is not None
+    assert (found.members, found.because) == (4, "hot_partition")
+
+
+@pytest.mark.parametrize("verdict", sorted(useful_members.STILL))
+def test_while_members_are_not_what_is_missing_the_number_stands(group: Any, verdict: Verdict) -> None:
+    made = group({"t": [LATE] * 8}, FOUR)
+    known = Useful(4, more_since=LONG_AGO, capacity=SPEED)
+    model, _ = made.looked(members=made.at_work(dict.fromkeys(FOUR, SPEED)), useful=known)
+    found = advance(model, (Finding(verdict, (0,), (0,), 100.0, {}, since=1),)).useful
+    assert found is not None
+    assert (found.members, found.because, found.more_since) == (4, str(verdict), 0)
+
+
+def test_fewer_only_after_half_an_hour_in_which_fewer_would_do(group: Any) -> None:
+    idle = [{**FINE, "rate": 10.0}] * 8
+    first = looked(group, idle, useful=Useful(4, capacity=SPEED))
+    assert first is not None
+    assert (first.members, first.fewer_since > 0) == (4, True)
+    later = looked(group, idle, useful=replace(first, fewer_since=LONG_AGO))
+    assert later is not None
+    assert later.members == 1
+
+
+def test_nothing_is_told_until_a_member_was_busy(group: Any) -> None:
+    model, found = group({"t": [FINE] * 8}, FOUR).looked()
+    assert advance(model, found) is model.state
+
+
+def test_a_well_group_is_looked_at_for_fewer_now_and_then() -> None:
+    state = JudgeState(first_seen=0, useful=Useful(4, looked_at=1_000_000))
+    assert not due(state, 1_000_001)
+    assert due(state, 1_000_000 + useful_members.LOOK_EVERY_MS)
+    assert not due(JudgeState(first_seen=0), 2**40)
+
+
+def test_it_outlives_the_process() -> None:
+    state = JudgeState(first_seen=1, useful=Useful(4, "spread", 12.5, 7, 0, 9))
+    assert JudgeState.from_row(state.to_row()) == state
+
+
+def scenario(**changes: Any) -> Any:
+    topic = {"partitions": 12, "inflow": 2000, "cost": 0.003} | changes.pop("topic", {})
+    return parse(
+        {"name": "s", "topics": {"t": topic}, "members": 4, "hours": 0.5, "follow": "useful", "expect": "under_provisioned"}
+        | changes
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_in_the_simulator_a_group_grows_to_what_it_needs_and_no_further() -> None:
+    report = run(scenario())
+    assert [count for _, count in report.sizes] == [12]
+    assert report.drained is not None
+
+
+@pytest.mark.slow
+def test_in_the_simulator_a_hot_key_adds_no_member() -> None:
+    hot = {"spread": [40, *11 * [1]], "cost": 0.001}
+    assert run(scenario(topic=hot, expect="hot_partition")).sizes == ()

@@ -19,9 +19,9 @@ from kagent.lag.measure import Flags, Floats
 
 Codes = npt.NDArray[np.int32]
 LONGEST_S, LONGEST_PER_LATE = 3600.0, 20.0
-"""A remedy that takes longer is none: an hour, or this many times as long as the backlog took to build. Both are an hour for a
-backlog of three minutes, when such a verdict is usually due; a fixed hour would change the verdict of a group whose backlog grows
-because nobody acts, although what would help is the same."""
+"""A remedy that takes longer is none: an hour, or this many times the lateness. Both are an hour for a member three minutes late,
+when such a verdict is usually due; a fixed hour would change the verdict of a group whose backlog grows because nobody acts,
+although what would help is the same."""
 EXACT_S = 1.0
 """How exactly the least time is searched."""
 
@@ -44,9 +44,9 @@ class Placement:
     eligible: Flags | None = None
 
 
-def longest_s(late_s: float) -> float:
-    """The longest remedy that counts as one, for a member that has been late for so long."""
-    return max(LONGEST_S, LONGEST_PER_LATE * late_s)
+def longest_s(lateness: float) -> float:
+    """The longest remedy that counts as one, for a member that is so late (V, s)."""
+    return max(LONGEST_S, LONGEST_PER_LATE * lateness)
 
 
 def best_drain_s(units: Placement, capacity: Floats, longest: float = LONGEST_S) -> float:

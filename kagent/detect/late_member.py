@@ -141,8 +141,7 @@ class LateMember:
     @property
     def longest_s(self) -> float:
         """A remedy that takes longer is none for this member."""
-        backlog = self.model.member_state(self.at).backlog
-        return longest_s(backlog.late_s if backlog else 0.0)
+        return longest_s(self.lateness)
 
     @cached_property
     def best(self) -> float:

@@ -72,16 +72,19 @@ def limit_s(model: GroupModel, at: int) -> float:
 
 
 def fetch_s(model: GroupModel, rows: Longs, at: int) -> float:
-    """How long a client without a bound on its poll may commit nothing: what it had before it when it last moved, at its
-    speed, half as much again. What came since is not in that fetch, though some clients go on committing where they are."""
+    """How long a client without a bound on its poll may commit nothing: what it had before it when it fetched last, within a
+    commit gap of its last move, at its speed, half as much again. What came since is not in that fetch, though some clients go on
+    committing where they are."""
     speed = float(max(model.capacity.rate.mid[at], model.inflow.mid[at]))
     return min(FETCH_FACTOR * _waited(model, rows) / speed, FETCH_LONGEST_S) if speed > 0 else FETCH_LONGEST_S
 
 
 def _waited(model: GroupModel, rows: Longs) -> float:
-    """Work that waited when one of these partitions moved last."""
-    last = np.full(len(model.lags), int(model.lags.moved[rows].max(initial=0)), np.int64)
-    waits, _ = backlog(model.lags, model.seen.ends, last, model.policy.allowed_lag)
+    """Work that waited at most a commit gap after one of these partitions moved last: then the next fetch had begun."""
+    owners = model.owner[rows]
+    gap_ms = round(1000 * float(model.columns.gap[owners[owners >= 0]].max(initial=0.0)))
+    last = np.full(len(model.lags), int(model.lags.moved[rows].max(initial=0)) + gap_ms, np.int64)
+    _, waits = backlog(model.lags, model.seen.ends, last, model.policy.allowed_lag)
     return float((waits[rows] * model.cost[rows]).sum())
 
 

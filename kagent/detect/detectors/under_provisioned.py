@@ -1,6 +1,6 @@
 """under_provisioned: more arrives than the members can process; no assignment catches up.
 
-Holds where no assignment was found that catches up in time (an hour, or 20 times as long as it took), even with the inflow at its least and the capacities at their
+Holds where no assignment was found that catches up in time (an hour, or 20 times its lateness), even with the inflow at its least and the capacities at their
 most, and whichever topic costs the time: noise and bursts pass the optimist, and the search finds pigeonholes (five equal partitions on four members).
 Severity: ticket where members can be added, else info.
 """

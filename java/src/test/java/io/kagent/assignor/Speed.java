@@ -5,6 +5,7 @@ import java.lang.management.ThreadMXBean;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
@@ -41,17 +42,17 @@ public final class Speed {
         String other = large.recommendation(Map.of(), "");
         BrokerSide refused = fresh(new FixedSource(Scene.NOW_MS).recommended("main/g", other));
         UniformAssignor uniform = new UniformAssignor();
-        for (int round = 0; round < 2; round++) {
-            timed("uniform, 1000 x 50000", 100, () -> uniform.assign(largeSpec, large.describer()));
-            timed("refused, nothing open, then uniform", 100, () -> {
-                nothing.planned(largeSpec, large.describer());
-                uniform.assign(largeSpec, large.describer());
-            });
-            timed("refused, a plan that does not fit, then uniform", 100, () -> {
-                refused.planned(largeSpec, large.describer());
-                uniform.assign(largeSpec, large.describer());
-            });
-        }
+        Map<String, Runnable> beside = new LinkedHashMap<>();
+        beside.put("uniform, 1000 x 50000", () -> uniform.assign(largeSpec, large.describer()));
+        beside.put("refused, nothing open, then uniform", () -> {
+            nothing.planned(largeSpec, large.describer());
+            uniform.assign(largeSpec, large.describer());
+        });
+        beside.put("refused, a plan that does not fit, then uniform", () -> {
+            refused.planned(largeSpec, large.describer());
+            uniform.assign(largeSpec, large.describer());
+        });
+        timed(beside, 300);
     }
 
     private static BrokerSide fresh(FixedSource source) {
@@ -86,16 +87,28 @@ public final class Speed {
     }
 
     private static void timed(String name, int rounds, Runnable work) {
-        for (int round = 0; round < rounds / 4; round++) {
-            work.run();
+        timed(Map.of(name, work), rounds);
+    }
+
+    /** Each once in every round: what slows the machine for a while slows all of them. */
+    private static void timed(Map<String, Runnable> works, int rounds) {
+        Map<String, double[]> ms = new LinkedHashMap<>();
+        works.keySet().forEach(name -> ms.put(name, new double[rounds]));
+        for (int round = -rounds / 4; round < rounds; round++) {
+            for (Map.Entry<String, Runnable> work : works.entrySet()) {
+                long began = CPU.getCurrentThreadCpuTime();
+                work.getValue().run();
+                if (round >= 0) {
+                    ms.get(work.getKey())[round] = (CPU.getCurrentThreadCpuTime() - began) / 1e6;
+                }
+            }
         }
-        double[] ms = new double[rounds];
-        for (int round = 0; round < rounds; round++) {
-            long began = CPU.getCurrentThreadCpuTime();
-            work.run();
-            ms[round] = (CPU.getCurrentThreadCpuTime() - began) / 1e6;
-        }
+        ms.forEach(Speed::print);
+    }
+
+    private static void print(String name, double[] ms) {
         Arrays.sort(ms);
+        int rounds = ms.length;
         System.out.printf("%-50s %8.2f %8.2f %8.2f%n", name, ms[rounds / 2], ms[(int) (rounds * 0.99)], ms[rounds - 1]);
     }
 }

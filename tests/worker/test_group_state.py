@@ -16,11 +16,12 @@ from kagent.contract.recommendation import State
 from kagent.detect.evidence import NEW_MS
 from kagent.detect.state import JudgeState
 from kagent.settings import Cluster, Settings, Topics
+from kagent.testing import FakeClock, RecordingPublisher
 from kagent.worker.engine import GroupEngine
 from kagent.worker.group_state import GroupState, group_state
 from kagent.worker.groups import Entry
 from kagent.worker.status import state_message
-from tests.worker.test_engine import NOW, FakeClock, RecordingPublisher, tables
+from tests.worker.test_engine import NOW, tables
 
 truths = st.fixed_dictionaries({name: st.booleans() for name in ("ignored", "blind", "muted", "new")})
 
@@ -42,7 +43,7 @@ def test_each_group_of_a_tick_is_counted_once(groups: list[dict[str, bool]]) -> 
     """Through the worker's tick and the state message, up to the sentence that people read."""
     state = asyncio.run(ticked(groups))
 
-    expected = Counter(state_of(true) for true in groups)
+    expected = Counter[str](state_of(true) for true in groups)
     total = sum(
         int(n)
         for n in re.findall(

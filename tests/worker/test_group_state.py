@@ -16,11 +16,12 @@ from kagent.contract.recommendation import State
 from kagent.detect.evidence import NEW_MS
 from kagent.detect.state import JudgeState
 from kagent.settings import Cluster, Settings, Topics
+from kagent.testing import FakeClock, RecordingPublisher
 from kagent.worker.engine import GroupEngine
 from kagent.worker.group_state import GroupState, group_state
 from kagent.worker.groups import Entry
 from kagent.worker.status import state_message
-from tests.worker.test_engine import NOW, FakeClock, RecordingPublisher, tables
+from tests.worker.test_engine import NOW, tables
 
 truths = st.fixed_dictionaries({name: st.booleans() for name in ("ignored", "blind", "muted", "new")})
 
@@ -50,10 +51,10 @@ def test_each_group_of_a_tick_is_counted_once(groups: list[dict[str, bool]]) -> 
         )
     )
     assert total == len(groups) == state.judged + state.blind + state.ignored
-    assert (state.blind, state.ignored) == (expected["blind"], expected["ignored"])
-    assert (state.learning, state.muted) == (expected["learning"], expected["muted"])
-    assert (state.learning_until is not None) == bool(expected["learning"])
-    assert (state.muted_until is not None) == bool(expected["muted"])
+    assert (state.blind, state.ignored) == (expected[GroupState.BLIND], expected[GroupState.IGNORED])
+    assert (state.learning, state.muted) == (expected[GroupState.LEARNING], expected[GroupState.MUTED])
+    assert (state.learning_until is not None) == bool(expected[GroupState.LEARNING])
+    assert (state.muted_until is not None) == bool(expected[GroupState.MUTED])
 
 
 def state_of(true: dict[str, bool]) -> GroupState:

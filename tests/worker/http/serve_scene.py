@@ -17,6 +17,7 @@ TICK_S = 60
 async def main() -> None:
     """Print the address, then serve for ever."""
     from kagent.app import wire
+    from kagent.worker.http.pages import application
 
     scene = made([Load("reports", 2, [5.0, 3.0])], 5, worker={"tick": TICK_S})
     for _ in range(30):
@@ -24,7 +25,7 @@ async def main() -> None:
     app = wire(scene.worker)
     app.finalize()
     app.web.init_server()
-    async with TestServer(app.web.web_app, host="127.0.0.1") as server:
+    async with TestServer(application(app), host="127.0.0.1") as server:
         sys.stdout.write(f"{server.make_url('/')}\n")
         sys.stdout.flush()
         await asyncio.Event().wait()

@@ -43,7 +43,7 @@ def test_each_group_of_a_tick_is_counted_once(groups: list[dict[str, bool]]) -> 
     """Through the worker's tick and the state message, up to the sentence that people read."""
     state = asyncio.run(ticked(groups))
 
-    expected = Counter(state_of(true) for true in groups)
+    expected = Counter[str](state_of(true) for true in groups)
     total = sum(
         int(n)
         for n in re.findall(

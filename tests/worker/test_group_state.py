@@ -51,10 +51,10 @@ def test_each_group_of_a_tick_is_counted_once(groups: list[dict[str, bool]]) -> 
         )
     )
     assert total == len(groups) == state.judged + state.blind + state.ignored
-    assert (state.blind, state.ignored) == (expected["blind"], expected["ignored"])
-    assert (state.learning, state.muted) == (expected["learning"], expected["muted"])
-    assert (state.learning_until is not None) == bool(expected["learning"])
-    assert (state.muted_until is not None) == bool(expected["muted"])
+    assert (state.blind, state.ignored) == (expected[GroupState.BLIND], expected[GroupState.IGNORED])
+    assert (state.learning, state.muted) == (expected[GroupState.LEARNING], expected[GroupState.MUTED])
+    assert (state.learning_until is not None) == bool(expected[GroupState.LEARNING])
+    assert (state.muted_until is not None) == bool(expected[GroupState.MUTED])
 
 
 def state_of(true: dict[str, bool]) -> GroupState:

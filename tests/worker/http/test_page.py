@@ -56,7 +56,7 @@ def loads() -> list[Load]:
     """A skewed group, one with a partition that stands still, healthy ones, and names that nobody would wish for."""
     skewed = [270.0 if p < 6 else 40.0 for p in range(24)]
     return [
-        Load("orders", 4, [*skewed[:2], 560.0, *skewed[3:]]),
+        Load("orders", 4, [*skewed[:2], 560.0, *skewed[3:]], capacity=1200),
         Load("payments", 3, [30.0] * 9, stuck=4),
         Load("reports", 2, [5.0, 3.0]),
         Load(EVIL, 2, [1.0, 2.0]),
@@ -176,9 +176,7 @@ async def test_the_groups_are_searched_and_filtered_and_the_view_is_an_address(
 
     rows = page.locator("table.groups tbody tr")
     await expect(rows).to_have_count(5)
-    for at, name in enumerate(
-        ["payments", "orders"]
-    ):  # of two open tickets, who is further behind: 590 s, 560 s
+    for at, name in enumerate(["payments", "orders"]):  # of two open tickets, who is minutes further behind
         await expect(rows.nth(at).get_by_role("link")).to_have_text(name)
         await expect(rows.nth(at)).to_have_class("open")
     await page.get_by_label("Search").fill("REP")

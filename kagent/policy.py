@@ -189,7 +189,7 @@ def _declared() -> dict[str, Any]:
 class _PolicyBase(BaseModel):
     """Reads text from variables and numbers from YAML alike; a name that does not exist is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod
@@ -325,7 +325,9 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def checked_pattern(pattern: str) -> str:
-    """The pattern itself. Raises ValueError if it is no regular expression."""
+    """The pattern itself. Raises ValueError if it is empty or no regular expression."""
+    if not pattern:
+        raise ValueError("must not be empty: it would match no group (`*` matches all)")
     try:
         matches(pattern, "")
     except SettingsError as error:

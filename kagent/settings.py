@@ -55,7 +55,7 @@ ClusterName = Annotated[str, AfterValidator(_cluster_name)]
 class Strict(BaseModel):
     """A part of the settings: a name that does not exist is an error, not ignored."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Security(Strict):
@@ -77,6 +77,8 @@ class Security(Strict):
     def _whole(self) -> Security:
         if self.protocol.startswith("SASL") and not (self.username and (self.password or self.password_file)):
             raise ValueError(f"{self.protocol} needs username and password (or password_file)")
+        if self.username and not self.protocol.startswith("SASL"):
+            raise ValueError(f"username is not used with protocol {self.protocol}; did you mean SASL_SSL?")
         return self
 
     def secret(self) -> str | None:
@@ -101,6 +103,18 @@ class Cluster(Strict):
         None, description="File with the login for Kafka's own tools, named in advice as --command-config."
     )
 
+    @field_validator("bootstrap")
+    @classmethod
+    def _addresses(cls, bootstrap: str) -> str:
+        """Only what no client can use is refused: the port may be left out, as Kafka's clients then take 9092."""
+        for address in bootstrap.split(","):
+            found = re.fullmatch(r"\s*(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+)(?::(\d+))?\s*", address)
+            if found is None or not 0 < int(found[2] or 9092) < 65536:
+                raise ValueError(
+                    f"must be host:port, several with commas; {address.strip()!r} is no host:port"
+                )
+        return bootstrap
+
     def tool_options(self) -> str:
         """How Kafka's own command-line tools reach this cluster, to be pasted behind their name."""
         config = self.command_config
@@ -113,10 +127,19 @@ class Cluster(Strict):
 class Topics(Strict):
     """kagent's own topics on the home cluster."""
 
-    prefix: str = "kagent-"
+    prefix: str = Field("kagent-", max_length=200)
     partitions: int = Field(8, ge=1, le=50)
     replication: int = Field(1, ge=1, description="3 in production.")
     retention_hours: int = Field(24, ge=1, description="How long events are kept.")
+
+    @field_validator("prefix")
+    @classmethod
+    def _prefix(cls, prefix: str) -> str:
+        if not re.fullmatch(r"[A-Za-z0-9._-]*", prefix):
+            raise ValueError(
+                f"must hold letters, digits, dot, dash and underscore only, as topics do, not {prefix!r}"
+            )
+        return prefix
 
     @property
     def events(self) -> str:
@@ -210,6 +233,13 @@ class HttpSettings(Strict):
         description="Where people reach the page, such as `https://ops.example/kagent`: alerts then link to it.",
     )
 
+    @field_validator("proxy_header")
+    @classmethod
+    def _header(cls, name: str) -> str:
+        if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name):  # a token of RFC 9110, 5.6.2
+            raise ValueError(f"must be the name of a header, such as X-Forwarded-User, not {name!r}")
+        return name
+
     @model_validator(mode="after")
     def _whole(self) -> HttpSettings:
         if self.login == "token" and not (self.token or self.token_file):
@@ -243,12 +273,13 @@ class HttpSettings(Strict):
 class WorkerSettings(Strict):
     """The Faust worker."""
 
-    tick: Seconds = Field(10.0, gt=0, description="Time between judgements.")
-    sample: Seconds = Field(5.0, gt=0, description="Time between samples of the log ends.")
-    state_interval: Seconds = Field(30.0, gt=0, description="Time between state messages.")
+    tick: Seconds = Field(10.0, gt=0, le=3600, description="Time between judgements.")
+    sample: Seconds = Field(5.0, gt=0, le=3600, description="Time between samples of the log ends.")
+    state_interval: Seconds = Field(30.0, gt=0, le=3600, description="Time between state messages.")
     flush: Seconds = Field(
         15.0,
         gt=0,
+        le=3600,
         description="Most time a changed row waits to be committed; so much is read again after a kill. Messages do not wait.",
     )
     keep_resolved_hours: Hours = Field(
@@ -388,7 +419,10 @@ OLD_FOLDERS = {"checkpoint": "kagent-checkpoint", "worker": "kagent-data"}
 
 def with_folders(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values, with folders under ``data`` where none is named."""
-    base = Path(str(values.get("data") or platformdirs.user_data_dir("kagent", appauthor=False))).expanduser()
+    given = values.get("data")
+    if given is not None and not isinstance(given, str | Path):
+        return dict(values)  # refused by its type
+    base = Path(given or platformdirs.user_data_dir("kagent", appauthor=False)).expanduser()
     found = {**values, "data": str(base)}
     for part, name, folder in (("pipeline", "checkpoint", "checkpoint"), ("worker", "data", "worker")):
         section = found.get(part) or {}

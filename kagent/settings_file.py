@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,12 +38,32 @@ class SettingsFile:
         return str(self.path) if line is None else f"{self.path}:{line}"
 
 
+class Loader(yaml.SafeLoader):
+    """PyYAML's safe one with the numbers of YAML 1.2 (core schema, 10.3.2): YAML 1.1 reads ``1:30`` as 90 and ``010`` as 8, which
+    nobody means in a setting."""
+
+
+INTEGER, FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
+Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in known if tag not in (INTEGER, FLOAT)]
+    for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+Loader.add_implicit_resolver(INTEGER, re.compile(r"^[-+]?(0|[1-9][0-9_]*)$"), list("-+0123456789"))
+Loader.add_implicit_resolver(
+    FLOAT,
+    re.compile(
+        r"^([-+]?([0-9][0-9_]*)?\.[0-9]+([eE][-+]?[0-9]+)?|[-+]?[0-9]+\.?[eE][-+]?[0-9]+|[-+]?[0-9]+\.|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$"
+    ),
+    list("-+.0123456789"),
+)
+
+
 def read(path: Path) -> SettingsFile:
     """The file's values with their lines. Raises SettingsError if it cannot be read or is no YAML mapping."""
     try:
         text = path.read_text(encoding="utf-8")
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        values = yaml.safe_load(text)
+        node = yaml.compose(text, Loader=Loader)
+        values = yaml.load(text, Loader=Loader)  # a SafeLoader
     except OSError as error:
         raise SettingsError(f"The settings file {path} cannot be read ({error.strerror}).") from error
     except UnicodeDecodeError as error:

@@ -98,8 +98,8 @@ def state_line(state: State, now: int | None = None) -> str:
 
 
 def counted_groups(state: State) -> str:
-    """How many groups are judged, learning, blind, muted and ignored; what there is none of is left out, but blind."""
-    judged = max(0, state.judged - state.learning)
+    """How many groups are judged, learning, blind, muted and ignored, each group once; what there is none of is left out, but blind."""
+    judged = max(0, state.judged - state.learning - state.muted)
     parts = [f"{judged} group{'' if judged == 1 else 's'} judged"]
     if state.learning:
         parts.append(f"{state.learning} learning{_until(state.learning_until)}")

@@ -40,7 +40,7 @@ COLUMNS = (
     Column("who", "WHO", rank=6, least=16),
     Column("action", "FIRST ACTION", least=20, keep="start"),
     Column("since", "OPEN FOR", rank=4, right=True),
-    Column("note", "NOTE", rank=3, least=17, keep="start"),
+    Column("note", "NOTE", rank=3, least=18, keep="start"),
     Column("owner", "OWNER", rank=8, least=8),
     Column("skew", "SKEW", rank=9, right=True),
     Column("how", "HOW", rank=10, least=40, keep="start"),

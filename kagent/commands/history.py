@@ -98,9 +98,10 @@ def maintain(ctx: click.Context, path: str | None, master: str, keep_days: int) 
 @command.command("schema")
 def schema() -> None:
     """Print the tables and their columns."""
-    from kagent.history.tables import COLUMNS, columns
+    from kagent.history.tables import SCHEMAS
+    from kagent.pipeline.sql_schema import columns
 
-    for name in COLUMNS:
+    for name in SCHEMAS:
         click.echo(name)
-        for column, kind in columns(name):
+        for column, kind in columns(SCHEMAS[name]):
             click.echo(f"  {column:<14} {kind}")

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import click
 
+from kagent.client.client import current
+from kagent.client.incident_text import state_line
 from kagent.commands import completion, output
 from kagent.commands.check import policies
 from kagent.commands.common import chosen
 from kagent.commands.output import Format
-from kagent.errors import InputError
+from kagent.contract.recommendation import State
+from kagent.errors import InputError, KafkaError
 from kagent.kafka.admin import Admin
 from kagent.kafka.group_lag import WITH_LAG, ShownGroup, shown_lag
 from kagent.policy import Policies
+from kagent.settings import Settings
 from kagent.text import shown
 from kagent.text_table import Column
 
@@ -43,9 +49,10 @@ def command(ctx: click.Context, groups: tuple[str, ...], everything: bool, form:
     """Show the lag of GROUPS, or of all users' groups. `-` stands for no commit.
 
     The shown ratio is the greatest lag of a member over the mean. It is not the skew that kagent judges, which counts
-    work and commit times: `kagent explain` has that.
+    work and commit times: `kagent explain` has that. Where kagent watches the cluster, the last line says how many groups
+    it judges, is learning, cannot see, has muted and ignores.
     """
-    settings, _, cluster = chosen(ctx)
+    settings, name, cluster = chosen(ctx)
     admin = Admin(cluster)
     ignored = [] if groups or everything else _ignored(admin, policies(settings))
     names = groups or [name for name in sorted(_with_lag(admin)) if name not in ignored]
@@ -60,6 +67,18 @@ def command(ctx: click.Context, groups: tuple[str, ...], everything: bool, form:
         _print_rows(found, form)
     if ignored and found and form.is_table:
         click.echo(f"{len(ignored)} more groups are kagent's own or ignored: --all shows them.", err=True)
+    if form.is_table and not groups and (told := asyncio.run(_states(settings, name))):
+        click.echo(told, err=True)
+
+
+async def _states(settings: Settings, name: str) -> str | None:
+    """In which states kagent has the cluster's groups; None where no worker has ever reported, or without the right to read it."""
+    try:
+        messages = await current(settings.home_cluster(name), settings.topics.recommendations)
+    except KafkaError:
+        return None
+    state = messages.get(name)
+    return state_line(state, int(time.time() * 1000)) if isinstance(state, State) else None
 
 
 def _with_lag(admin: Admin) -> list[str]:

@@ -144,11 +144,14 @@ def print_list(
 def print_table(
     headers: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None, wide: bool = False
 ) -> None:
-    """A table whose columns have no order of importance: the last ones give way first."""
+    """A table whose columns have no order of importance: the last ones give way first, before them those without a title, which
+    hold bars: a bar that is cut would show another number."""
     if title:
         Console(file=sys.stdout, highlight=False, soft_wrap=True).print(Text(title))
     columns = [
         Column(str(at), header.upper(), rank=at, least=14, keep="start" if at else "both")
+        if header
+        else Column(str(at), "", rank=len(headers) + at)
         for at, header in enumerate(headers)
     ]
     print_rows(columns, [{str(at): cell for at, cell in enumerate(row)} for row in rows], wide)

@@ -88,7 +88,8 @@ async def _once(settings: Settings, name: str, terminal: Console | None, show: S
         output.print_records([board.record(rec, _now()) for rec in board.ranked()], form.output)
     elif terminal is not None:
         width = output.width(form.wide) or 10_000
-        terminal.print(board.screen(_now(), width, len(board.open) + 20), width=width, soft_wrap=False)
+        terminal.width = width  # of what is no terminal rich takes 80 and would cut there
+        terminal.print(board.screen(_now(), width, len(board.open) + 20), soft_wrap=False)
     else:
         _print_standing(board, show)
 

@@ -15,8 +15,9 @@ import pyarrow as pa
 from kagent.errors import InputError
 from kagent.history.past_evaluation import Result, Tick, replay
 from kagent.history.tables import History
-from kagent.history.unpack import OUTPUT, SCHEMA, event_rows
+from kagent.history.unpack import SCHEMA, event_rows
 from kagent.pipeline.build import Target, messages
+from kagent.pipeline.sql_schema import columns, ddl
 from kagent.policy import Policies, Policy
 
 if TYPE_CHECKING:
@@ -26,10 +27,25 @@ WARM_UP = 6 * 3_600_000
 """How long before the range the commits and log ends are read, in ms, so that its first tick knows the groups."""
 DUMP = {"key", "value", "partition", "offset", "timestamp"}
 ENDS = {"topic", "partition", "time", "log_end"}
-COLUMNS = (
-    "cluster string, kind string, time bigint, `group` string, topic string, topic_id string, partition int, "
-    "committed bigint, source int, source_offset bigint, log_start bigint, log_end bigint, stable_end bigint, message string"
+ROWS = pa.schema(
+    [
+        ("cluster", pa.string()),
+        ("kind", pa.string()),
+        ("time", pa.int64()),
+        ("group", pa.string()),
+        ("topic", pa.string()),
+        ("topic_id", pa.string()),
+        ("partition", pa.int32()),
+        ("committed", pa.int64()),
+        ("source", pa.int32()),
+        ("source_offset", pa.int64()),
+        ("log_start", pa.int64()),
+        ("log_end", pa.int64()),
+        ("stable_end", pa.int64()),
+        ("message", pa.string()),
+    ]
 )
+"""One shape for the rows of all tables; what a table does not have is null."""
 BROKEN = (
     "FAILED_READ_FILE",
     "CANNOT_READ_FILE",
@@ -37,12 +53,23 @@ BROKEN = (
     "FileNotFoundException",
     "ParquetDecodingException",
 )
-RESULT = (
-    "cluster string, `group` string, policy string, judged bigint, openings bigint, flaps bigint, by_itself bigint, "
-    "skew_hours double, moves bigint, saved string, dropped string, messages string, ticks string"
+RESULT = pa.schema(
+    [
+        ("cluster", pa.string()),
+        ("group", pa.string()),
+        ("policy", pa.string()),
+        ("judged", pa.int64()),
+        ("openings", pa.int64()),
+        ("flaps", pa.int64()),
+        ("by_itself", pa.int64()),
+        ("skew_hours", pa.float64()),
+        ("moves", pa.int64()),
+        ("saved", pa.string()),
+        ("dropped", pa.string()),
+        ("messages", pa.string()),
+        ("ticks", pa.string()),
+    ]
 )
-NAMES = [part.strip().split(" ")[0].strip("`") for part in COLUMNS.split(",")]
-RESULT_NAMES = [part.strip().split(" ")[0].strip("`") for part in RESULT.split(",")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +106,14 @@ def of_history(spark: SparkSession, history: History, cluster: str, within: Rang
 def _fitted(frame: DataFrame, kind: str, more: set[str] | None = None) -> list[str]:
     """Expressions that give the frame the columns of all rows."""
     known = set(frame.columns) | (more or set())
-    types = dict(part.strip().replace("`", "").split(" ") for part in COLUMNS.split(","))
+    types = dict(columns(ROWS))
     return [
         f"'{kind}' AS kind"
         if name == "kind"
         else "unix_millis(time) AS time"
         if name == "time"
         else f"CAST({f'`{name}`' if name in known else 'NULL'} AS {types[name]}) AS `{name}`"
-        for name in NAMES
+        for name in ROWS.names
     ]
 
 
@@ -94,7 +121,7 @@ def _together(lag: DataFrame, changes: DataFrame, ends: DataFrame) -> DataFrame:
     """All rows, those of the log ends once for every group that commits to the topic."""
     readers = lag.select("cluster", "group", "topic").distinct()
     return lag.unionByName(changes).unionByName(
-        ends.drop("group").join(readers, ["cluster", "topic"]).select(*NAMES)
+        ends.drop("group").join(readers, ["cluster", "topic"]).select(*ROWS.names)
     )
 
 
@@ -109,10 +136,10 @@ def of_dump(spark: SparkSession, path: str, ends: str | None, cluster: str) -> D
     raw = dump.selectExpr(
         *(_bytes(dump, name) for name in ("key", "value")), "partition", "offset", _ms(dump, "timestamp")
     )
-    rows = raw.mapInArrow(_decoded(cluster), OUTPUT)
+    rows = raw.mapInArrow(_decoded(cluster), ddl(SCHEMA))
     lag, changes = (rows.where(f"kind = '{kind}'") for kind in ("lag", "changes"))
     stretch = ", ".join(f"CAST(NULL AS bigint) AS {name}" for name in ("log_start", "log_end", "stable_end"))
-    shaped = [f.selectExpr("*", *stretch.split(", ")).select(*NAMES) for f in (lag, changes)]
+    shaped = [f.selectExpr("*", *stretch.split(", ")).select(*ROWS.names) for f in (lag, changes)]
     return _together(shaped[0], shaped[1], _given_ends(spark, ends, cluster) if ends else _least_ends(lag))
 
 
@@ -206,7 +233,7 @@ def backtest(
     picked = rows if only is None else rows.where(rows["group"].rlike(_regex(only)))
     tasks = 4 * rows.sparkSession.sparkContext.defaultParallelism
     grouped = picked.repartition(tasks, "cluster", "group").groupBy("cluster", "group")
-    judged = grouped.applyInArrow(_one_group(policies, within, keep_every), RESULT)
+    judged = grouped.applyInArrow(_one_group(policies, within, keep_every), ddl(RESULT))
     with readable():
         found = judged.toArrow().to_pylist()
     if not found:
@@ -281,7 +308,5 @@ def _plain(tick: Tick) -> dict[str, Any]:
 
 
 def _table(rows: Sequence[Sequence[Any]]) -> pa.Table:
-    kinds = {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64()}
-    types = [kinds[part.strip().split(" ")[1]] for part in RESULT.split(",")]
-    columns = [[row[at] for row in rows] for at in range(len(types))]
-    return pa.table([pa.array(c, t) for c, t in zip(columns, types, strict=True)], names=RESULT_NAMES)
+    values = [[row[at] for row in rows] for at in range(len(RESULT))]
+    return pa.table([pa.array(c, f.type) for c, f in zip(values, RESULT, strict=True)], schema=RESULT)

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from kagent.errors import KafkaError
-from kagent.history.tables import COLUMNS, History, columns
-from kagent.history.unpack import OUTPUT, unpacked
+from kagent.history.tables import SCHEMAS, History
+from kagent.history.unpack import SCHEMA, unpacked
 from kagent.kafka.admin import Admin
 from kagent.kafka.descriptions import Offsets
+from kagent.pipeline.sql_schema import columns, ddl
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -92,7 +93,9 @@ class Writer:
     def __call__(self, batch: DataFrame, number: int) -> None:
         """The function for foreachBatch."""
         rows = batch.selectExpr("topic", "key", "value", "unix_millis(timestamp) AS time")
-        made = rows.mapInArrow(unpacked(self.events), OUTPUT).where(f"cluster = '{self.cluster}'").persist()
+        made = (
+            rows.mapInArrow(unpacked(self.events), ddl(SCHEMA)).where(f"cluster = '{self.cluster}'").persist()
+        )
         try:
             spark = made.sparkSession
             self.ends.topics |= {
@@ -124,7 +127,7 @@ class Writer:
         )
         dated = stamped.selectExpr("*", "to_date(time) AS day")
         fitted = dated.selectExpr(
-            *(f"CAST(`{column}` AS {kind}) AS `{column}`" for column, kind in columns(name))
+            *(f"CAST(`{column}` AS {kind}) AS `{column}`" for column, kind in columns(SCHEMAS[name]))
         )
         writer = fitted.coalesce(1).write.format("delta").mode("append").partitionBy("day")
         writer = writer.option("txnAppId", f"{self.stream}-{name}").option("txnVersion", str(number))
@@ -163,9 +166,9 @@ def _recommendations(rows: DataFrame) -> DataFrame:
 
 def create(spark: SparkSession, history: History) -> None:
     """Make the tables that are not there yet, so that a reader finds all of them from the first moment."""
-    for name in COLUMNS:
+    for name in SCHEMAS:
         spark.sql(
-            f"CREATE TABLE IF NOT EXISTS delta.`{history.table(name)}` ({COLUMNS[name]}) USING delta PARTITIONED BY (day)"
+            f"CREATE TABLE IF NOT EXISTS delta.`{history.table(name)}` ({ddl(SCHEMAS[name])}) USING delta PARTITIONED BY (day)"
         )
 
 
@@ -180,7 +183,7 @@ def maintain(
 ) -> dict[str, int]:
     """Join small files, drop days older than ``keep_days``, remove files that no version needs. Table → files now."""
     found = {}
-    for name in COLUMNS:
+    for name in SCHEMAS:
         path = f"delta.`{history.table(name)}`"
         spark.sql(f"DELETE FROM {path} WHERE day < date_sub(current_date(), {keep_days})")
         spark.sql(f"OPTIMIZE {path}")

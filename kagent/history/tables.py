@@ -16,21 +16,70 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-COLUMNS = {
-    "lag": (
-        "day date, cluster string, time timestamp, `group` string, topic string, topic_id string, partition int, "
-        "committed bigint, log_start bigint, log_end bigint, lag bigint, sampled_at timestamp, source int, source_offset bigint"
+import pyarrow as pa
+
+from kagent.pipeline.sql_schema import TIMESTAMP
+
+SCHEMAS: dict[str, pa.Schema] = {
+    "lag": pa.schema(
+        [
+            ("day", pa.date32()),
+            ("cluster", pa.string()),
+            ("time", TIMESTAMP),
+            ("group", pa.string()),
+            ("topic", pa.string()),
+            ("topic_id", pa.string()),
+            ("partition", pa.int32()),
+            ("committed", pa.int64()),
+            ("log_start", pa.int64()),
+            ("log_end", pa.int64()),
+            ("lag", pa.int64()),
+            ("sampled_at", TIMESTAMP),
+            ("source", pa.int32()),
+            ("source_offset", pa.int64()),
+        ]
     ),
-    "ends": (
-        "day date, cluster string, time timestamp, topic string, topic_id string, partition int, "
-        "log_start bigint, log_end bigint, stable_end bigint"
+    "ends": pa.schema(
+        [
+            ("day", pa.date32()),
+            ("cluster", pa.string()),
+            ("time", TIMESTAMP),
+            ("topic", pa.string()),
+            ("topic_id", pa.string()),
+            ("partition", pa.int32()),
+            ("log_start", pa.int64()),
+            ("log_end", pa.int64()),
+            ("stable_end", pa.int64()),
+        ]
     ),
-    "changes": "day date, cluster string, time timestamp, `group` string, source int, source_offset bigint, record string",
-    "recommendations": (
-        "day date, cluster string, time timestamp, key string, id string, `group` string, status string, "
-        "verdict string, severity string, skew double, message string"
+    "changes": pa.schema(
+        [
+            ("day", pa.date32()),
+            ("cluster", pa.string()),
+            ("time", TIMESTAMP),
+            ("group", pa.string()),
+            ("source", pa.int32()),
+            ("source_offset", pa.int64()),
+            ("record", pa.string()),
+        ]
+    ),
+    "recommendations": pa.schema(
+        [
+            ("day", pa.date32()),
+            ("cluster", pa.string()),
+            ("time", TIMESTAMP),
+            ("key", pa.string()),
+            ("id", pa.string()),
+            ("group", pa.string()),
+            ("status", pa.string()),
+            ("verdict", pa.string()),
+            ("severity", pa.string()),
+            ("skew", pa.float64()),
+            ("message", pa.string()),
+        ]
     ),
 }
+"""Table → its columns. Readers of other languages rely on them: columns are added, never renamed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +91,3 @@ class History:
     def table(self, name: str) -> str:
         """Where the table is."""
         return f"{self.place.rstrip('/')}/{name}"
-
-
-def columns(name: str) -> list[tuple[str, str]]:
-    """Name and SQL type of each of a table's columns."""
-    pairs = (part.strip().split(" ", 1) for part in COLUMNS[name].split(","))
-    return [(column.strip("`"), kind) for column, kind in pairs]

@@ -16,22 +16,22 @@ from kagent.contract.admission import decode
 from kagent.contract.events import GroupEvent
 
 ROWS_OUT = 50_000
-FIELDS = {
-    "kind": ("string", pa.string()),
-    "cluster": ("string", pa.string()),
-    "time": ("bigint", pa.int64()),
-    "group": ("string", pa.string()),
-    "topic": ("string", pa.string()),
-    "topic_id": ("string", pa.string()),
-    "partition": ("int", pa.int32()),
-    "committed": ("bigint", pa.int64()),
-    "source": ("int", pa.int32()),
-    "source_offset": ("bigint", pa.int64()),
-    "key": ("string", pa.string()),
-    "message": ("string", pa.string()),
-}
-OUTPUT = ", ".join(f"`{name}` {sql}" for name, (sql, _) in FIELDS.items())
-SCHEMA = pa.schema([(name, kind) for name, (_, kind) in FIELDS.items()])
+SCHEMA = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("cluster", pa.string()),
+        ("time", pa.int64()),
+        ("group", pa.string()),
+        ("topic", pa.string()),
+        ("topic_id", pa.string()),
+        ("partition", pa.int32()),
+        ("committed", pa.int64()),
+        ("source", pa.int32()),
+        ("source_offset", pa.int64()),
+        ("key", pa.string()),
+        ("message", pa.string()),
+    ]
+)
 Row = dict[str, Any]
 
 

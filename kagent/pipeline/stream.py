@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from kagent.pipeline.build import Message, Target, messages
 from kagent.pipeline.compact import Collapser
+from kagent.pipeline.sql_schema import ddl
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SOURCE = "__consumer_offsets"
-OUTPUT = "topic string, key binary, value binary, records int"
 SCHEMA = pa.schema(
     [("topic", pa.string()), ("key", pa.binary()), ("value", pa.binary()), ("records", pa.int32())]
 )
@@ -57,7 +57,7 @@ def to_messages(records: DataFrame, target: Target, cores: int) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
     columns = ["key", "value", "partition", "offset", "unix_millis(timestamp) AS time"]
-    made = records.selectExpr(*columns).coalesce(cores).mapInArrow(per_task(target), OUTPUT)
+    made = records.selectExpr(*columns).coalesce(cores).mapInArrow(per_task(target), ddl(SCHEMA))
     return made.observe(
         "kagent",
         F.sum("records").alias("records"),

@@ -22,9 +22,9 @@ from kagent.text import shown
 from kagent.worker.cluster_logs import ClusterLogs
 from kagent.worker.context import WorkerContext
 from kagent.worker.coordinator_check import Answer, contradiction, refreshed
+from kagent.worker.group_state import GroupState, group_state, learned_by_ms
 from kagent.worker.groups import Entry, IndexStates
 from kagent.worker.http.group_columns import glance
-from kagent.worker.learning import is_learning, learned_by_ms
 from kagent.worker.mute_state import MuteState
 from kagent.worker.publisher import Publisher
 from kagent.worker.restore import adopt
@@ -105,9 +105,6 @@ class GroupEvaluator:
             return None
         seen = self.observe(partition, entry, at)
         judgement = self._judgement(seen, entry)
-        blind = seen.blind or judgement.suppressed_by == "unwatched"
-        counts[entry.cluster, "blind" if blind else "judged"] += 1
-        _count_state(entry, seen, counts)
         if entry.unjudged_since is not None:
             self.context.delays.add("verdict", self.context.now - entry.unjudged_since)
             entry.unjudged_since = None
@@ -116,6 +113,7 @@ class GroupEvaluator:
         self.context.live.judged(
             partition, entry.key, at, quiet, lambda: glance(seen, judgement, policy), latest
         )
+        _count_state(entry, seen, judgement, counts)  # last: what raises is counted as set aside
         return judgement.candidate
 
     def _judgement(self, seen: Observation, entry: Entry) -> Judgement:
@@ -198,13 +196,18 @@ class GroupEvaluator:
         self.states.write(entry.key)
 
 
-def _count_state(entry: Entry, seen: Observation, counts: Counts) -> None:
-    """Count the group as muted or as still being learned, for the state message."""
-    if seen.muted and seen.mute is not None:
-        counts[entry.cluster, "muted"] += 1
-        counts[entry.cluster, "muted_until"] = max(seen.mute.until, counts[entry.cluster, "muted_until"])
-    first_seen = entry.judged.first_seen if entry.judged else seen.now
-    if is_learning(first_seen, seen.now):
-        until = learned_by_ms(first_seen)
-        counts[entry.cluster, "learning"] += 1
-        counts[entry.cluster, "learning_until"] = max(until, counts[entry.cluster, "learning_until"])
+def _count_state(entry: Entry, seen: Observation, judgement: Judgement, counts: Counts) -> None:
+    """Count the group in its one state, for the state message."""
+    cluster, first_seen = entry.cluster, entry.judged.first_seen if entry.judged else seen.now
+    state = group_state(
+        ignored=False,
+        blind=seen.blind is not None or judgement.suppressed_by == "unwatched",
+        muted=seen.muted,
+        first_seen_ms=first_seen,
+        now_ms=seen.now,
+    )
+    counts[cluster, state] += 1
+    muted_until = seen.mute.until if seen.mute else 0
+    ends = {GroupState.LEARNING: learned_by_ms(first_seen), GroupState.MUTED: muted_until}
+    if state in ends:
+        counts[cluster, f"{state}_until"] = max(ends[state], counts[cluster, f"{state}_until"])

@@ -119,7 +119,7 @@ class PartitionTick:
         return [
             replace(
                 summary,
-                judged=counts[cluster, "judged"],
+                judged=counts[cluster, "judged"] + counts[cluster, "learning"] + counts[cluster, "muted"],
                 blind=counts[cluster, "blind"],
                 ignored=counts[cluster, "ignored"],
                 learning=counts[cluster, "learning"],

@@ -25,7 +25,8 @@ from kagent.commands.report import command as report_command
 from kagent.errors import KagentError
 from kagent.history.backtest import Range, backtest, of_dump, of_history
 from kagent.history.delta_writer import create
-from kagent.history.tables import History, columns
+from kagent.history.tables import SCHEMAS, History
+from kagent.pipeline.sql_schema import columns
 from kagent.policy import Policies
 
 pytestmark = [pytest.mark.spark]
@@ -185,9 +186,11 @@ def test_a_broken_file_in_the_history_is_named(tmp_path: Path, past: Any) -> Non
     }
     row = {"day": when.date(), "cluster": "main", "time": when, "group": "g", "topic": "t", "partition": 0}
     for name in ("lag", "ends", "changes"):
-        schema = pa.schema([(column, types.get(kind, pa.string())) for column, kind in columns(name)])
+        schema = pa.schema(
+            [(column, types.get(kind, pa.string())) for column, kind in columns(SCHEMAS[name])]
+        )
         table = pa.Table.from_pylist(
-            [{c: row.get(c, 1 if k == "bigint" else None) for c, k in columns(name)}], schema
+            [{c: row.get(c, 1 if k == "bigint" else None) for c, k in columns(SCHEMAS[name])}], schema
         )
         write_deltalake(str(tmp_path / name), table, partition_by=["day"])
     (data,) = (tmp_path / "lag").glob("day=*/*.parquet")

@@ -11,7 +11,7 @@ import pytest
 from plotly.offline import get_plotlyjs
 
 from kagent.history import charts
-from kagent.history.backtest import RESULT_NAMES, Range, _row
+from kagent.history.backtest import RESULT, Range, _row
 from kagent.history.past_evaluation import replay
 from kagent.history.report import incidents, page, section
 from kagent.offsets import decode
@@ -37,7 +37,7 @@ def judged(past: Any, group: str) -> tuple[dict[str, Any], Range]:
     within = Range(made.begin, made.begin + made.seconds * 1000)
     policy = make_policy({"settle": 30})
     (result,) = replay("main", group, rows, {"p": policy}, within.start, within.end, 10_000, 60_000)
-    return dict(zip(RESULT_NAMES, _row("main", group, result), strict=True)), within
+    return dict(zip(RESULT.names, _row("main", group, result), strict=True)), within
 
 
 @pytest.fixture(scope="module")

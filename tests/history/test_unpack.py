@@ -7,7 +7,7 @@ import json
 import pyarrow as pa
 
 from kagent.contract.events import Beat, GroupEvent, MembershipRecord, TopicOffsets, TopicTombstones, encode
-from kagent.history.tables import COLUMNS, columns
+from kagent.history.tables import SCHEMAS
 from kagent.history.unpack import SCHEMA, event_rows, recommendation_rows, unpacked
 
 EVENT = GroupEvent(
@@ -62,4 +62,4 @@ def test_batches_keep_their_shape_also_when_empty() -> None:
 
 
 def test_every_table_has_day_and_cluster_first() -> None:
-    assert all([name for name, _ in columns(table)][:3] == ["day", "cluster", "time"] for table in COLUMNS)
+    assert all(schema.names[:3] == ["day", "cluster", "time"] for schema in SCHEMAS.values())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import faust
@@ -17,12 +19,14 @@ from kagent.worker.http.workers import OWN, Workers
 if TYPE_CHECKING:
     from kagent.worker.process import Worker
 
+log = logging.getLogger("kagent.http")
+
 
 def application_options(settings: HttpSettings) -> dict[str, Any]:
     """How aiohttp's application is made."""
     limited = limits.Limits((*security.OPEN_PATHS, OWN)).middleware()
     return {
-        "middlewares": [limited, front, security.guard(settings)],
+        "middlewares": [limited, front, security.guard(settings), problems_as_json],
         "client_max_size": limits.MAX_BODY_BYTES,
     }
 
@@ -33,6 +37,39 @@ async def front(request: web.Request, handler: security.Handler) -> web.StreamRe
     if request.path == "/" and "text/html" in request.headers.get("Accept", ""):
         return show(request, assets.page(0))
     return await handler(request)
+
+
+@web.middleware
+async def problems_as_json(request: web.Request, handler: security.Handler) -> web.StreamResponse:
+    """Under ``/api/``, what aiohttp and a defect of kagent's would answer as plain text is a ``models.Problem`` too."""
+    if not request.path.startswith("/api/"):
+        return await handler(request)
+    try:
+        return await handler(request)
+    except web.HTTPException as error:
+        if error.status < HTTPStatus.BAD_REQUEST:
+            raise
+        answer = problem(error.status, sentence_of(error, request))
+        if "Allow" in error.headers:
+            answer.headers["Allow"] = error.headers["Allow"]
+        return answer
+    except Exception:
+        log.exception("%s %r cannot be answered", request.method, request.path)
+        return problem(
+            500,
+            "kagent failed to answer this: it is a defect of kagent, and the worker's log has its traceback.",
+        )
+
+
+def sentence_of(error: web.HTTPException, request: web.Request) -> str:
+    """What is wrong with a request that aiohttp refuses, and what to do."""
+    if error.status == HTTPStatus.NOT_FOUND:
+        return "There is no such address; /api/v1/openapi.json lists those that there are."
+    if error.status == HTTPStatus.METHOD_NOT_ALLOWED:
+        return f"{request.method} is not answered here; use {error.headers.get('Allow', 'GET')}."
+    if error.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+        return "The body is too large."
+    return f"{error.reason}."
 
 
 def show(request: web.Request, asset: assets.Asset | None) -> web.Response:

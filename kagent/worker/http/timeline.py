@@ -60,7 +60,8 @@ def events_of(message: Recommendation) -> list[Event]:
     text = message.reason
     if message.resolution is not None:
         text = f"{message.resolution.value.replace('_', ' ')}: {text}{_drain(message)}"
-    return [Event(message.as_of, message.status.value, text, message.id)]
+    at_ms = max(message.as_of, message.opened_at)  # an update may rest on data of just before the opening
+    return [Event(at_ms, message.status.value, text, message.id)]
 
 
 def _drain(message: Recommendation) -> str:

@@ -297,6 +297,42 @@ async def test_a_what_if_that_cannot_be_answered_says_why(serve: Any, body: byte
     assert named in (await answer.json())["error"]
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "status", "named"),
+    [
+        ("GET", "/api/v1/nothing", 404, "openapi.json"),
+        ("POST", "/api/v1/status", 405, "use GET"),
+        ("DELETE", "/api/v1/what-if", 405, "use POST"),
+    ],
+)
+async def test_what_aiohttp_refuses_is_json_too(
+    serve: Any, method: str, path: str, status: int, named: str
+) -> None:
+    client = await serve(made(settings()))
+
+    answer = await client.request(method, path)
+
+    assert (answer.status, answer.content_type) == (status, "application/json")
+    assert named in (await answer.json())["error"]
+    assert "Content-Security-Policy" in answer.headers
+
+
+@pytest.mark.parametrize("path", ["/api/v1/status", "/api/groups"])
+async def test_an_unexpected_error_is_json_and_its_traceback_is_in_the_log_alone(
+    serve: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    worker = made(settings())
+    client = await serve(worker)
+    for part in ("live", "index"):  # a defect: every answer about groups fails
+        monkeypatch.setattr(type(worker.desk), part, None)
+
+    answer = await client.get(path)
+
+    assert (answer.status, answer.content_type) == (500, "application/json")
+    assert "the worker's log has its traceback" in (await answer.json())["error"]
+    assert "Traceback" in caplog.text
+
+
 async def test_every_answer_is_what_the_openapi_document_says(serve: Any) -> None:
     worker = made(settings())
     worker.desk.published["main/plain"] = message("plain")

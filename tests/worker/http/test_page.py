@@ -7,18 +7,24 @@ import json
 import os
 import re
 import shutil
+import signal
+import ssl
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from aiohttp import ClientSession, web
+import yaml
+from aiohttp import ClientConnectorCertificateError, ClientConnectorError, ClientError, ClientSession, web
 from aiohttp.test_utils import TestServer
 from click.testing import CliRunner
-from playwright.async_api import Browser, Page, async_playwright, expect
+from playwright.async_api import Browser, Locator, Page, async_playwright, expect
 
 from kagent.cli import root
+from tests.worker.conftest import Kagent
 from tests.worker.http.scene import Load, Scene, made
 
 pytestmark = [pytest.mark.slow]
@@ -34,7 +40,7 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-PATIENCE_MS = 30_000
+PATIENCE_MS = 120_000
 EVIL = '<img src="http://evil.example/x" onerror="alert(1)">\u202egro\x1b[2J'
 LONG = "l" * 10_000
 
@@ -50,7 +56,7 @@ def loads() -> list[Load]:
     """A skewed group, one with a partition that stands still, healthy ones, and names that nobody would wish for."""
     skewed = [270.0 if p < 6 else 40.0 for p in range(24)]
     return [
-        Load("orders", 4, [*skewed[:2], 560.0, *skewed[3:]]),
+        Load("orders", 4, [*skewed[:2], 560.0, *skewed[3:]], capacity=1200),
         Load("payments", 3, [30.0] * 9, stuck=4),
         Load("reports", 2, [5.0, 3.0]),
         Load(EVIL, 2, [1.0, 2.0]),
@@ -70,7 +76,9 @@ def once() -> Scene:
     """Twenty minutes of all groups; nobody changes it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KAGENT_BOOTSTRAP", "unused:1")
-        return asyncio.run(watched(loads()))
+        return asyncio.run(
+            watched(loads(), worker={"tick": 60})
+        )  # judged once: this page is not old for four minutes
 
 
 @pytest.fixture
@@ -122,6 +130,7 @@ async def look(browser: Browser) -> Callable[..., Any]:
 
     async def open_(url: Any, width: int = 1280, height: int = 900, **options: Any) -> Page:
         context = await browser.new_context(viewport={"width": width, "height": height}, **options)
+        context.set_default_timeout(PATIENCE_MS)
         page = await context.new_page()
         strange: list[str] = []
         page.strange = strange  # type: ignore[attr-defined]
@@ -167,8 +176,9 @@ async def test_the_groups_are_searched_and_filtered_and_the_view_is_an_address(
 
     rows = page.locator("table.groups tbody tr")
     await expect(rows).to_have_count(5)
-    for at in (0, 1):  # what is open comes first
-        await expect(rows.nth(at)).to_contain_text(re.compile("payments|orders"))
+    for at, name in enumerate(["payments", "orders"]):  # of two open tickets, who is minutes further behind
+        await expect(rows.nth(at).get_by_role("link")).to_have_text(name)
+        await expect(rows.nth(at)).to_have_class("open")
     await page.get_by_label("Search").fill("REP")
     await expect(rows).to_have_count(1)
     await page.get_by_label("Search").fill("")
@@ -231,7 +241,7 @@ async def test_calm_and_blind_cannot_be_mistaken_for_each_other(serve: Any, look
     server = await serve(scene)
     page = await look(server.make_url("/"))
     await expect(page.get_by_text("Nothing is open")).to_be_visible()
-    await expect(page.get_by_text("1 group judged. No member is behind")).to_be_visible()
+    await expect(page.get_by_text("1 group judged. It is still being learned until")).to_be_visible()
     assert await page.get_by_role("alert").count() == 0
 
     scene.heard = False
@@ -272,6 +282,85 @@ async def test_a_worker_that_dies_is_seen_and_the_last_answer_is_dated(serve: An
     await expect(page.get_by_role("alert")).to_contain_text("as of")
     await expect(page.get_by_text("5 groups judged")).to_be_visible()
     await assert_nobody_is_kept_out(page)
+
+
+@pytest.fixture
+async def hanging() -> AsyncIterator[asyncio.subprocess.Process]:
+    """A worker's web application in a process of its own, which has judged one healthy group."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.worker.http.serve_scene", cwd=ROOT, stdout=asyncio.subprocess.PIPE
+    )
+    yield process
+    process.send_signal(signal.SIGKILL)  # also ends what is stopped
+    await process.wait()
+
+
+async def test_a_worker_that_hangs_cannot_be_mistaken_for_a_healthy_one(look: Any, hanging: Any) -> None:
+    assert hanging.stdout is not None
+    url = (await hanging.stdout.readline()).decode().strip()
+    cluster, groups, group = [
+        await look(url + path) for path in ("", "ui/groups", "ui/group?cluster=main&group=reports")
+    ]
+    await expect(cluster.get_by_text("Nothing is open")).to_be_visible()
+    await expect(groups.locator(".badge.healthy")).to_have_count(1)
+    await expect(group.get_by_text("Nothing is the matter")).to_be_visible()
+
+    hanging.send_signal(signal.SIGSTOP)
+
+    for page in (cluster, groups, group):  # bounded by how long the page waits for an answer: 8 s
+        await expect(page.get_by_role("alert").first).to_contain_text("does not answer")
+        await expect(page.locator(".badge.healthy, .calm, .calmbox")).to_have_count(0)
+        await assert_nobody_is_kept_out(page)
+    await expect(cluster.get_by_text("Not known now")).to_be_visible()
+    await expect(groups.get_by_text("was healthy")).to_be_visible()
+    await expect(group.get_by_role("alert").last).to_contain_text("as of")
+
+    hanging.send_signal(signal.SIGCONT)
+
+    await expect(cluster.get_by_text("Nothing is open")).to_be_visible()
+    await expect(groups.locator(".badge.healthy")).to_have_count(1)
+    await expect(group.get_by_text("Nothing is the matter")).to_be_visible()
+
+
+@pytest.mark.kafka
+async def test_a_running_worker_speaks_tls_to_clients_and_browsers(
+    broker: str, tmp_path: Path, look: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``kagent worker`` with a certificate: who trusts its authority is answered, plain HTTP is not."""
+    data = Path(__file__).parents[2] / "alert" / "data"
+    pem = str(data / "here.pem")
+    running = Kagent(
+        tmp_path,
+        SimpleNamespace(bootstrap=broker),  # type: ignore[arg-type]
+        worker_settings={"http": {"cert_file": pem, "key_file": pem, "ca_file": str(data / "ca.pem")}},
+        topic_settings={"prefix": "tls-"},
+    )
+    monkeypatch.delenv("KAGENT_BOOTSTRAP")
+    running.configure()
+    address = f"127.0.0.1:{yaml.safe_load(running.config.read_text())['worker']['web_port']}"
+    trusting = ssl.create_default_context(cafile=str(data / "ca.pem"))
+    running.start_worker()
+    try:
+        async with ClientSession() as session, asyncio.timeout(180):
+            while True:
+                try:
+                    async with session.get(f"https://{address}/api/v1/status", ssl=trusting) as answer:
+                        said = await answer.json()
+                    assert answer.status == 200, (said, running.ends())
+                    if said["complete"]:
+                        break
+                except ClientConnectorError:
+                    assert not running.ended("worker"), running.ends()
+                await asyncio.sleep(0.2)
+            with pytest.raises(ClientConnectorCertificateError):
+                await session.get(f"https://{address}/api/v1/status")
+            with pytest.raises(ClientError):
+                await session.get(f"http://{address}/api/v1/status")
+        page = await look(f"https://{address}/", ignore_https_errors=True)
+        await expect(page.get_by_role("alert")).to_contain_text("kagent pipeline")  # there is none here
+        assert page.strange == []
+    finally:
+        running.end()
 
 
 async def test_behind_a_proxy_with_a_path_prefix_everything_is_found(
@@ -334,6 +423,54 @@ async def test_the_keyboard_alone_leads_everywhere(serve: Any, look: Any, seen: 
     assert await page.evaluate("document.activeElement.id") == "main"
 
 
+async def test_search_filter_copy_and_map_need_no_mouse(serve: Any, look: Any, seen: Scene) -> None:
+    server = await serve(seen)
+    page = await look(server.make_url("/ui/groups"))
+    rows = page.locator("table.groups tbody tr")
+    await expect(rows).to_have_count(5)
+
+    await tab_to(page, "Search")
+    await page.keyboard.type("pay")
+    await expect(rows).to_have_count(1)
+    for _ in "pay":
+        await page.keyboard.press("Backspace")
+    await expect(rows).to_have_count(5)
+    await tab_to(page, "Verdict")
+    await page.keyboard.type("reb")  # a list is chosen from by its first letters
+    await expect(rows).to_have_count(1)
+    await tab_to(page, "orders")
+    await page.keyboard.press("Enter")
+
+    await expect(page.locator("h1")).to_have_text("orders")
+    await expect(page.locator(".map-row")).to_have_count(4)
+    width = await page.locator(".fill").first.evaluate("e => parseFloat(e.style.width)")
+    await tab_to(page, "Copy the command")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("button", name="Copied")).to_be_focused()
+    await tab_to(page, "now")
+    await page.keyboard.press("ArrowRight")
+    await expect(page.get_by_label("after the moves")).to_be_checked()
+    await page.wait_for_function(
+        "n => parseFloat(document.querySelector('.fill').style.width) < n", arg=width
+    )
+    await tab_to(page, "The map as a table")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("region", name="Partitions")).to_be_visible()
+    assert page.strange == []
+
+
+async def tab_to(page: Page, name: str, most: int = 60) -> None:
+    """Press Tab until what has this name has the focus."""
+    named = """name => { const e = document.activeElement, label = e.labels?.[0];
+        return [e.getAttribute('aria-label'), label?.firstChild?.textContent, label?.textContent, e.textContent]
+            .some(text => text?.trim() === name || text?.trim().startsWith(name + '(')); }"""
+    for _ in range(most):
+        await page.keyboard.press("Tab")
+        if await page.evaluate(named, name):
+            return
+    raise AssertionError(f"{name} is not reached with the Tab key")
+
+
 VIEWS = ("/", "/ui/groups", "/ui/group?cluster=main&group=orders", "/ui/group?cluster=main&group=payments")
 
 
@@ -364,6 +501,14 @@ def skewed(cast: Any) -> None:
         consumer.commit(offsets=held, asynchronous=False)
 
 
+async def press_to(page: Page, slider: Locator, value: int) -> None:
+    """Move a slider with the keys: Home, then so many times the arrow."""
+    await slider.focus()
+    await page.keyboard.press("Home")
+    for _ in range(value):
+        await page.keyboard.press("ArrowRight")
+
+
 @pytest.mark.kafka
 async def test_the_slider_answers_as_kagent_plan_does(serve: Any, look: Any, cast: Any) -> None:
     await asyncio.to_thread(skewed, cast)
@@ -386,7 +531,7 @@ async def test_the_slider_answers_as_kagent_plan_does(serve: Any, look: Any, cas
         if moves == len(whole["plan"]["moves"]):
             continue
         async with page.expect_response(re.compile("what-if")) as asked:
-            await slider.fill(str(moves))
+            await press_to(page, slider, moves)
         said = await (await asked.value).json()
         line, bound = json.dumps(said["line"]), ["--max-moves", str(moves)]
         planned = await asyncio.to_thread(CliRunner().invoke, root, ["plan", "--json", *bound], input=line)

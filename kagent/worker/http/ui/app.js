@@ -1,5 +1,5 @@
 // The shell: navigation, what is wrong with kagent itself, the login; and the page that the address names.
-import { html, render, useState, useEffect, useRef, useLive, here, href, go, onLogin, setToken, retryAll, ROOT, clock, Ago, Loading, now, span } from "./lib.js";
+import { html, render, useState, useEffect, useRef, useLive, here, href, go, onLogin, setToken, retryAll, ROOT, clock, Ago, Loading, Old, silent_s, silence_allowed_s, span, useOld } from "./lib.js";
 import { Cluster } from "./cluster.js";
 import { Groups } from "./groups.js";
 
@@ -58,8 +58,8 @@ function Trouble({ status }) {
   const found = [];
   if (error && !error.startsWith("A login")) found.push(["The worker does not answer.", data ? `What is below is as of ${clock(data.time_ms)}. See whether the worker runs: kagent worker` : "See whether it runs: kagent worker"]);
   if (data) {
-    const silent = (now() - data.time_ms) / 1000;
-    if (!error && data.time_ms && silent > Math.max(20, 4 * data.tick_s)) found.push([`Nothing was judged for ${span(silent)}.`, "See the worker's log and /healthz."]);
+    const silent = silent_s(data);
+    if (!error && data.time_ms && silent > silence_allowed_s(data)) found.push([`Nothing was judged for ${span(silent)}.`, "See the worker's log and /healthz."]);
     if (!error && !data.time_ms) found.push(["The worker has not judged anything yet.", "It is catching up; this takes seconds to minutes after a start."]);
     for (const c of data.clusters.filter((c) => c.status !== "watching" && data.time_ms)) found.push([c.status === "blind" ? `Blind on ${c.cluster}: ${c.reason}` : `Catching up on ${c.cluster}: ${c.reason || ""}`, c.advice]);
     if (!data.complete) found.push([`No worker answers for ${data.missing_partitions.length} of the events topic's partitions: some groups are missing here.`, data.unanswered.map((u) => `${u.worker}: ${u.why}`).join("; ") || "Start a worker: kagent worker"]);
@@ -73,6 +73,7 @@ function Trouble({ status }) {
 function App() {
   const { page, params } = useAddress();
   const status = useLive("api/v1/status");
+  const old = useOld(status);
   const main = useRef(null), first = useRef(true);
   useEffect(() => {
     document.title = page === "group" ? `${params.get("group") || "group"} · kagent` : `${page} · kagent`;
@@ -88,7 +89,7 @@ function App() {
       <nav aria-label="Pages">${link("cluster", open ? `Cluster (${open} open)` : "Cluster")}${link("groups", "Groups")}</nav>
       <span class="live dim">${status.data && !status.error ? html`judged <${Ago} ms=${status.data.time_ms} />` : "not connected"}</span></header>
     <${Login} /><${Trouble} status=${status} />
-    <main id="main" ref=${main} tabindex="-1"><${Page} status=${status} params=${params} /></main>
+    <main id="main" ref=${main} tabindex="-1" class=${old ? "old" : ""}><${Old.Provider} value=${old}><${Page} status=${status} params=${params} /><//></main>
     <footer class="dim">kagent ${status.data?.version || ""} · read-only · <a href=${new URL("api/v1/openapi.json", ROOT).href}>API</a></footer>`;
 }
 

@@ -3,7 +3,7 @@ import uPlot from "./vendor/uPlot.js";
 import { html, useEffect, useLayoutEffect, useRef, useState, Name, short, span, useWidth } from "./lib.js";
 
 const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3], [14, 5], [5, 2, 2, 2, 2, 2]];
-const SPANS = [1, 5, 10, 30, 60, 300, 600, 1800, 3600, 7200, 18000, 36000, 86400, 172800, 432000, 864000, 8640000];
+const SPANS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 18000, 36000, 86400, 172800, 432000, 864000, 8640000];
 export const MOST_LINES = DASHES.length;
 const ink = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 

@@ -1,5 +1,5 @@
 // The first page: is anything the matter, what was looked at, and is kagent itself well.
-import { html, href, groupHref, Ago, Condition, Loading, Name, Spark, Verdict, count, plural, span, words, clock, now } from "./lib.js";
+import { html, href, groupHref, useContext, Ago, Old, asOf, Condition, Loading, Name, Spark, Verdict, count, plural, span, words, clock, now } from "./lib.js";
 
 export function Cluster({ status }) {
   const { data } = status;
@@ -10,17 +10,20 @@ export function Cluster({ status }) {
 
 function One({ cluster, data }) {
   const open = data.open.filter((row) => row.cluster === cluster.cluster);
-  const seeing = cluster.status === "watching" && data.complete;
+  const old = useContext(Old);
+  const seeing = cluster.status === "watching" && data.complete && !old;
   const calm = seeing && !open.length;
-  const headline = open.length ? `${plural(open.length, "incident")} open`
-    : calm ? "Nothing is open" : cluster.status === "catching_up" ? "Catching up" : cluster.status === "blind" ? "Blind" : "Not all groups can be seen";
+  const headline = open.length ? `${plural(open.length, "incident")} open${old ? `, ${asOf(old)}` : ""}`
+    : old ? "Not known now" : calm ? "Nothing is open" : cluster.status === "catching_up" ? "Catching up" : cluster.status === "blind" ? "Blind" : "Not all groups can be seen";
   return html`<section class=${`cluster ${calm ? "calm" : open.length ? "busy" : "blindbox"}`} aria-labelledby=${`c-${cluster.cluster}`}>
     <header><h2 id=${`c-${cluster.cluster}`}><${Name} of=${cluster.cluster} /></h2><p class="headline"><span aria-hidden="true">${calm ? "✓" : open.length ? "▲" : "⊘"}</span> ${headline}</p>
-    <p>${looked(cluster, calm)}</p></header>
+    <p>${old ? `${asOf(old)}: ` : ""}${looked(cluster, calm)}</p></header>
     <dl class="tiles">
       ${tile("judged", cluster.judged, href("groups", { cluster: cluster.cluster }))}
       ${tile("open", open.length, href("groups", { cluster: cluster.cluster, condition: "open" }), open.length ? "warn" : "")}
       ${tile("blind", cluster.blind, href("groups", { cluster: cluster.cluster, condition: "blind" }), cluster.blind ? "hazard" : "")}
+      ${cluster.learning > 0 && tile("of them learning", cluster.learning)}
+      ${cluster.muted > 0 && tile("of them muted", cluster.muted)}
       ${tile("ignored", cluster.ignored)}
       <div><dt>pipeline's progress</dt><dd>${cluster.progress_ms ? html`<${Ago} ms=${cluster.progress_ms} />` : "none yet"}</dd></div>
     </dl>
@@ -30,7 +33,9 @@ function One({ cluster, data }) {
 
 function looked(c, calm) {
   const said = `${plural(c.judged, "group")} judged${c.blind ? `, ${count(c.blind)} blind` : ""}${c.ignored ? `, ${count(c.ignored)} left out by the settings` : ""}.`;
-  if (calm) return `${said} No member is behind in a way that needs somebody.`;
+  const who = c.judged === 1 ? "It is" : c.learning === c.judged ? "All are" : `${count(c.learning)} of them ${c.learning === 1 ? "is" : "are"}`;
+  const learning = c.learning ? ` ${who} still being learned${c.learning_until_ms ? ` until ${clock(c.learning_until_ms)}` : ""}: until then only what is certain opens.` : "";
+  if (calm) return `${said}${learning} No member is behind in a way that needs somebody.`;
   return c.status === "watching" ? said : `${said} ${c.status === "blind" ? "What is open stays open and nothing new is found until kagent sees again." : ""}`;
 }
 
@@ -41,12 +46,13 @@ function Incident({ row }) {
   return html`<li class=${`incident ${row.incident.severity}`}>
     <div class="incident-head"><${Condition} row=${row} /> ${special ? html`<${Name} of=${row.group} />` : html`<a class="big" href=${groupHref(row)}><${Name} of=${row.group} /></a>`} <${Verdict} of=${row.incident.verdict} /></div>
     <p class="reason">${row.incident.reason}</p>
-    <div class="incident-foot dim"><span>opened <${Ago} ms=${row.incident.opened_at_ms} /></span><span>${span(row.seconds_behind)} behind</span>${row.owner && html`<span>owner <${Name} of=${row.owner} /></span>`}<${Spark} values=${row.spark} label="Lag in the last hour" /></div></li>`;
+    <div class="incident-foot dim"><span>opened <${Ago} ms=${row.incident.opened_at_ms} /></span><span>${row.blind ? "delay not known" : `${span(row.seconds_behind)} behind`}</span>${row.owner && html`<span>owner <${Name} of=${row.owner} /></span>`}<${Spark} values=${row.spark} label="Lag in the last hour" /></div></li>`;
 }
 
 function Workers({ data }) {
+  const old = useContext(Old);
   return html`<section aria-labelledby="workers"><h2 id="workers">Workers</h2>
-    <ul class="plain">${data.workers.map((w) => html`<li key=${w}><span class="badge healthy"><span aria-hidden="true">●</span> answers</span> <${Name} of=${w} /></li>`)}
+    <ul class="plain">${data.workers.map((w) => html`<li key=${w}>${old ? html`<span class="badge old"><span aria-hidden="true">⊘</span> answered before</span>` : html`<span class="badge healthy"><span aria-hidden="true">●</span> answers</span>`} <${Name} of=${w} /></li>`)}
     ${data.unanswered.map((u) => html`<li key=${u.worker}><span class="badge blind"><span aria-hidden="true">⊘</span> silent</span> <${Name} of=${u.worker} />: ${u.why}</li>`)}</ul>
     <p class="dim">Judged every ${data.tick_s} s, the last time at ${clock(data.time_ms)}.</p></section>`;
 }

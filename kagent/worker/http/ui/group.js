@@ -1,18 +1,20 @@
 // One group: what to do, where its work lies, how it came to be, and what could be.
-import { html, useState, useLive, href, Ago, Condition, CopyButton, Loading, Name, Verdict, clock, count, inert, plural, short, span, words } from "./lib.js";
+import { html, useContext, useState, useLive, href, Ago, Behind, Breakable, Old, asOf, Condition, CopyButton, Loading, Name, Verdict, clock, count, inert, plural, short, span, words } from "./lib.js";
 import { GroupCharts } from "./charts.js";
 import { Legend, Map, Table, amount, partitionsOf } from "./map.js";
 import { WhatIf } from "./whatif.js";
 
 export function Group({ params, status }) {
   const names = { group: params.get("group") || "", ...(params.get("cluster") ? { cluster: params.get("cluster") } : {}) };
+  const allOld = useContext(Old);
   const query = new URLSearchParams(names).toString();
   const { data, error, status: code } = useLive(`api/v1/group?${query}`);
   const { data: series } = useLive(`api/v1/group/series?${query}`);
   if (!data) return error ? html`<h1><${Name} of=${names.group} /></h1><p class="notice" role="alert">${error} ${code === 404 && html`<a href=${href("groups", { search: names.group })}>Search for it</a>`}</p>` : html`<h1><${Name} of=${names.group} /></h1><${Loading} />`;
   const { row } = data;
   const partitions = partitionsOf(data.map, data.work_unit);
-  return html`<p class="crumbs"><a href=${href("groups")}>Groups</a> / <${Name} of=${row.cluster} /></p>
+  const old = allOld || (error ? data.time_ms : 0);
+  return html`<${Old.Provider} value=${old}><p class="crumbs"><a href=${href("groups")}>Groups</a> / <${Name} of=${row.cluster} /></p>
     <h1><${Name} of=${row.group} /></h1>
     <${Head} data=${data} />
     <${Recommendation} data=${data} />
@@ -21,22 +23,23 @@ export function Group({ params, status }) {
     <section aria-labelledby="members"><h2 id="members">Members</h2><${Members} data=${data} /></section>
     <section aria-labelledby="past"><h2 id="past">What happened</h2><${Timeline} events=${data.timeline} /></section>
     <section aria-labelledby="whatif"><h2 id="whatif">What if</h2><${WhatIf} key=${`${row.cluster}/${row.group}`} row=${row} /></section>
-    <section aria-labelledby="story"><h2 id="story">The whole story</h2><details><summary>As <code>kagent explain</code> tells it</summary><pre class="story" tabindex="0">${data.story.join("\n")}</pre></details></section>`;
+    <section aria-labelledby="story"><h2 id="story">The whole story</h2><details><summary>As <code>kagent explain</code> tells it</summary><pre class="story" tabindex="0">${data.story.join("\n")}</pre></details></section><//>`;
 }
 
 function Head({ data }) {
-  const { row } = data;
+  const { row } = data, old = useContext(Old);
   const facts = [words(row.kind), row.state, data.protocol && inert(data.protocol), data.generation !== null && `generation ${data.generation}`, plural(row.member_count, "member"), row.owner && `owner ${inert(row.owner)}`];
-  return html`<div class="head"><${Condition} row=${row} /> <${Verdict} of=${row.verdict} /> <span class="dim">${facts.filter(Boolean).join(" · ")}</span></div>
-    <dl class="tiles"><div><dt>behind</dt><dd>${span(row.seconds_behind)}</dd></div><div><dt>lag</dt><dd title=${count(row.lag_records)}>${short(row.lag_records)}</dd></div><div><dt>skew</dt><dd>${row.skew === null ? "–" : row.skew.toFixed(2)} <small class="dim">threshold ${data.threshold}</small></dd></div></dl>
+  return html`<div class="head"><${Condition} row=${row} /> <${Verdict} of=${row.verdict} blind=${row.blind} /> <span class="dim">${facts.filter(Boolean).join(" · ")}</span></div>
+    <dl class="tiles"><div><dt>behind</dt><dd><${Behind} row=${row} /></dd></div><div><dt>lag</dt><dd title=${count(row.lag_records)}>${short(row.lag_records)}</dd></div><div><dt>skew</dt><dd>${row.skew === null ? "–" : row.skew.toFixed(2)} <small class="dim">threshold ${data.threshold}</small></dd></div></dl>
+    ${old > 0 && html`<p class="notice" role="alert">Everything below is ${asOf(old)}: nothing newer has come. What is true now is not known.</p>`}
     ${row.blind && html`<div class="trouble" role="alert"><span class="trouble-sign" aria-hidden="true">⊘</span><p><strong>Blind for this group: ${row.blind}.</strong><br />The numbers below may be old. Nothing opens and nothing resolves until kagent sees it again.</p></div>`}
     ${row.muted_until_ms && html`<p class="notice">Muted until ${clock(row.muted_until_ms)}.</p>`}`;
 }
 
 function Recommendation({ data }) {
-  const { row } = data, open = Boolean(row.incident);
+  const { row } = data, open = Boolean(row.incident), old = useContext(Old);
   const r = open ? data.recommendation : data.draft;
-  if (!r) return row.blind ? null : html`<section class="calmbox" aria-label="Recommendation"><p class="headline"><span aria-hidden="true">✓</span> Nothing is the matter</p><p>No member is behind for certain. ${plural(data.map.partition.length, "partition")} on ${plural(data.members.length, "member")} were looked at <${Ago} ms=${data.time_ms} />.</p>${data.recommendation && html`<${Last} r=${data.recommendation} />`}</section>`;
+  if (!r) return row.blind || old ? null : html`<section class="calmbox" aria-label="Recommendation"><p class="headline"><span aria-hidden="true">✓</span> Nothing is the matter</p><p>No member is behind for certain. ${plural(data.map.partition.length, "partition")} on ${plural(data.members.length, "member")} were looked at <${Ago} ms=${data.time_ms} />.</p>${data.recommendation && html`<${Last} r=${data.recommendation} />`}</section>`;
   const plan = r.skew.after !== null && r.skew.after !== undefined;
   return html`<section class=${`recommendation ${open ? r.severity : "draft"}`} aria-labelledby="rec"><h2 id="rec">${open ? "Recommendation" : "Not published (yet)"}</h2>
     ${!open && row.not_opened && html`<p class="notice">Why not: ${inert(row.not_opened, 500)}.</p>`}
@@ -63,7 +66,7 @@ function Action({ a }) {
   const price = [a.disruption.partitions && plural(a.disruption.partitions, "partition move"), a.disruption.pause_s && `pause ${span(a.disruption.pause_s)}`];
   const facts = [gain, a.durable ? "lasts" : null, ...price].filter(Boolean);
   return html`<li class=${`action ${a.feasible}`}><div><strong>${words(a.type)}</strong> <span class=${`badge ${a.feasible}`}><span aria-hidden="true">${sign}</span> ${about}</span></div>
-    <p>${inert(a.how, 2000)}</p>${a.reason && html`<p class="dim">${inert(a.reason, 1000)}</p>`}${facts.length > 0 && html`<p class="dim">${facts.join(" · ")}</p>`}<${CopyButton} text=${text} label=${label} /></li>`;
+    <p><${Breakable} text=${a.how} /></p>${a.reason && html`<p class="dim">${inert(a.reason, 1000)}</p>`}${facts.length > 0 && html`<p class="dim">${facts.join(" · ")}</p>`}<${CopyButton} text=${text} label=${label} /></li>`;
 }
 
 function Last({ r }) {

@@ -1,5 +1,5 @@
 // All groups, the most urgent first; filters are part of the address, so that a view can be sent to somebody.
-import { html, useState, useEffect, useRef, useLive, here, href, go, groupHref, Condition, Loading, Name, Spark, Verdict, count, short, span, words } from "./lib.js";
+import { html, useState, useEffect, useRef, useLive, here, href, go, groupHref, Behind, Condition, Loading, Name, Spark, Verdict, count, short, words } from "./lib.js";
 
 const PAGE = 100;
 const TYPING_MS = 200;
@@ -54,8 +54,8 @@ function Row({ row }) {
   return html`<tr class=${row.condition}>
     <th scope="row"><a href=${groupHref(row)}><${Name} of=${row.group} /></a></th>
     <td data-label="State"><${Condition} row=${row} /></td>
-    <td data-label="Verdict"><${Verdict} of=${row.verdict} /></td>
-    <td data-label="Behind" class="number">${row.seconds_behind ? span(row.seconds_behind) : html`<span class="dim">0 s</span>`}</td>
+    <td data-label="Verdict"><${Verdict} of=${row.verdict} blind=${row.blind} /></td>
+    <td data-label="Behind" class="number"><${Behind} row=${row} /></td>
     <td data-label="Lag" class="number" title=${count(row.lag_records)}>${short(row.lag_records)}</td>
     <td data-label="Skew" class="number">${row.skew === null ? "–" : row.skew.toFixed(2)}</td>
     <td data-label="Last hour"><${Spark} values=${row.spark} label="Lag in the last hour" /></td>

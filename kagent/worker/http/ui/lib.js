@@ -86,6 +86,23 @@ const retries = new Set();
 const onRetry = (poll) => { retries.add(poll); return () => retries.delete(poll); };
 export const retryAll = () => retries.forEach((poll) => poll());
 
+// --- age -------------------------------------------------------------------------------------------------------
+// What is old must not look healthy. The time of the last judgement while nothing newer comes, else 0.
+export const Old = createContext(0);
+export const silent_s = (data) => (now() - data.time_ms) / 1000;
+export const silence_allowed_s = (data) => Math.max(20, 4 * data.tick_s);
+export function useOld({ data, error }) {
+  const [old, setOld] = useState(0);
+  useEffect(() => {
+    const look = () => setOld(data && (error || (data.time_ms && silent_s(data) > silence_allowed_s(data))) ? data.time_ms || 1 : 0);
+    look();
+    const timer = setInterval(look, 2000);
+    return () => clearInterval(timer);
+  }, [data, error]);
+  return old;
+}
+export const asOf = (ms) => (ms > 1 ? `as of ${clock(ms)}` : "before the worker began");
+
 // --- addresses -------------------------------------------------------------------------------------------------
 export function here() {
   const path = location.pathname.slice(new URL(ROOT).pathname.length).replace(/^ui\/?/, "");
@@ -112,6 +129,8 @@ export function inert(name, limit = 255) {
     return code.length <= 2 ? `\\x${code.padStart(2, "0")}` : code.length <= 4 ? `\\u${code.padStart(4, "0")}` : `\\U${code.padStart(8, "0")}`;
   });
 }
+// A sentence in which long settings and addresses break after a dot, and not within a word.
+export const Breakable = ({ text }) => inert(text, 2000).split(/(?<=[.=:/(])(?=\w)/).map((part, at) => (at ? html`<wbr />${part}` : part));
 export const Name = ({ of, limit }) => html`<bdi class="name" title=${inert(of)}>${inert(of, limit)}</bdi>`;
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
@@ -149,11 +168,15 @@ export function Ago({ ms }) {
 const SIGNS = { open: "▲", suspect: "◆", blind: "⊘", healthy: "●" };
 const CONDITIONS = { open: "open", suspect: "watched closely", blind: "blind", healthy: "healthy" };
 export function Condition({ row }) {
+  const old = useContext(Old);
+  if (old) return html`<span class="badge old"><span aria-hidden="true">⊘</span> was ${CONDITIONS[row.condition]}</span>`;
   const kind = row.condition === "open" ? `open ${row.incident?.severity || ""}` : row.condition;
   const stale = row.condition === "blind" && row.incident ? ", one open" : "";
   return html`<span class=${`badge ${kind}`}><span aria-hidden="true">${SIGNS[row.condition]}</span> ${CONDITIONS[row.condition]}${row.condition === "open" ? ` · ${row.incident.severity}` : stale}</span>`;
 }
-export const Verdict = ({ of }) => (of === "balanced" ? html`<span class="dim">balanced</span>` : html`<strong>${words(of)}</strong>`);
+// Of a blind group the last known numbers would look like those of a healthy one.
+export const Behind = ({ row }) => (row.blind ? html`<span class="dim">not known</span>` : row.seconds_behind ? span(row.seconds_behind) : html`<span class="dim">0 s</span>`);
+export const Verdict = ({ of, blind }) => (blind && of === "balanced" ? html`<span class="dim">–</span>` : of === "balanced" ? html`<span class="dim">balanced</span>` : html`<strong>${words(of)}</strong>`);
 
 export function Spark({ values, label }) {
   const known = values.filter((v) => v !== null);

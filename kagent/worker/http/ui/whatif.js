@@ -54,7 +54,7 @@ function Bench({ line }) {
   const unit = whole?.plan.objective === "drain" ? "seconds until drained" : "work";
   return html`<div class="bench">
     <div class="controls">
-      <label>Moves: <output>${count(value)}</output> of ${count(most)}
+      <label><span>Moves: <output>${count(value)}</output> of ${count(most)}</span>
         <input type="range" min="0" max=${most} value=${value} disabled=${Boolean(strategy) || !most} onInput=${(e) => setMoves(Number(e.target.value))} aria-label="Moves" /></label>
       <div class="stepper" role="group" aria-label="Number of members"><span>Members</span><button onClick=${() => change(-1)} aria-label="One member less" disabled=${total <= 1}>−</button><input class="few" type="number" min="1" max=${line.members.length + MOST_CHANGE} value=${total} onChange=${(e) => to(e.target)} aria-label="Members" /><output aria-live="polite">${members ? `(${members > 0 ? "+" : "−"}${Math.abs(members)})` : ""}</output><button onClick=${() => change(1)} aria-label="One member more">+</button></div>
       <label>Assignment by <select value=${strategy} onChange=${(e) => setStrategy(e.target.value)}><option value="">the plan</option>${(whole?.plan.alternatives || []).map((a) => html`<option key=${a.strategy} value=${a.strategy}>${a.strategy} (greatest ${short(a.greatest)}, ${plural(a.moves, "move")}${a.feasible === "no" ? ", not for this kind of group" : ""})</option>`)}</select></label>
@@ -74,11 +74,18 @@ function Result({ answer, strategy, unit }) {
   const found = useMemo(() => (assignment ? placed(line, assignment) : null), [answer]);
   if (!found) return html`<p class="notice">${assign?.error?.message || "This strategy has no answer for the group."}</p>`;
   const [moves, greatest, skew] = strategy ? [other?.moves, other?.greatest, other?.skew] : [plan.moves.length, plan.greatest.after, plan.skew.after];
-  return html`<p class="verdict" aria-live="polite"><strong>${plural(moves ?? 0, "move")}</strong>: greatest ${unit} ${count(plan.greatest.now)} → <strong>${count(greatest)}</strong>, skew ${plan.skew.now.toFixed(2)} → <strong>${skew === undefined ? "–" : skew.toFixed(2)}</strong>; no assignment gets below ${count(plan.greatest.lower_bound)}.</p>
+  return html`<p class="verdict" aria-live="polite"><strong>${plural(moves ?? 0, "move")}</strong>: greatest ${unit} ${count(plan.greatest.now)} → <strong>${count(greatest)}</strong>, shown ratio ${plan.skew.now.toFixed(2)} → <strong>${skew === undefined ? "–" : skew.toFixed(2)}</strong>; no assignment gets below ${count(plan.greatest.lower_bound)}.</p>
     ${other?.unsafe && html`<p class="notice"><strong>Not to be used:</strong> it breaks ${inert(other.unsafe)}.</p>`}
     ${plan.notes.map((note) => html`<p class="dim">${inert(note, 1000)}</p>`)}
     <${Map} members=${found.members} partitions=${found.partitions} after=${true} unit="records" />
     <${Table} members=${found.members} partitions=${found.partitions} label="Partitions in the what-if" />`;
+}
+
+// Clients put a UUID behind their name, which tells a person nothing while the names differ.
+const UUID = /-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+function named(members) {
+  const whole = members.map((m) => m.group_instance_id || m.id), names = whole.map((name) => name.replace(UUID, ""));
+  return whole.map((name, at) => ({ name: new Set(names).size === names.length ? names[at] : name }));
 }
 
 // The scenario's partitions with who holds them now, and who would.
@@ -93,5 +100,5 @@ function placed(line, assignment) {
     const member = held.get(key(topic, partition)) ?? -1, to = goal.get(key(topic, partition)) ?? -1;
     partitions.push({ topic, partition, member, to: to === member ? -1 : to, lag, seconds: 0, work: lag });
   }
-  return { members: line.members.map((m) => ({ name: m.group_instance_id || m.id })), partitions };
+  return { members: named(line.members), partitions };
 }

@@ -1,0 +1,83 @@
+"""The tables of ``plan``, ``assign`` and ``replay`` at 80, 120 and 200 columns with names of 60 characters: files under ``snapshots`` hold them.
+
+A snapshot that is missing is written and the test fails once, so that somebody looks at it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from rich.cells import cell_len
+
+from kagent.cli import root
+from kagent.commands import output, replay
+from kagent.commands.output import Format
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+WIDTHS = (80, 120, 200)
+LONG = "payments-settlement-reconciliation-processor-eu-central-1-v2"
+TOPIC = "payments-settlement-reconciliation-requests-eu-central-1-v02"
+SCENARIO: dict[str, Any] = {
+    "id": LONG,
+    "lags": {TOPIC: [[p, lag] for p, lag in enumerate([1_250_000, 980_000, 40_000, 35_000, 30_000, 9_000])]},
+    "members": [
+        {"id": f"{LONG}-1", "topics": [TOPIC], "owned": [[TOPIC, 0], [TOPIC, 1], [TOPIC, 2]]},
+        {"id": f"{LONG}-2", "topics": [TOPIC], "owned": [[TOPIC, 3], [TOPIC, 4]]},
+        {"id": f"{LONG}-3", "topics": [TOPIC], "owned": [[TOPIC, 5]]},
+    ],
+}
+
+
+@pytest.fixture(params=WIDTHS)
+def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """A terminal of this many columns, as rich finds it."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", str(request.param))
+    chosen: int = request.param
+    return chosen
+
+
+def held(name: str, text: str) -> None:
+    file = SNAPSHOTS / f"{name}.txt"
+    if not file.exists():
+        file.write_text(text, encoding="utf-8")
+        pytest.fail(f"{file.name} was missing and is written now: look at it and run again")
+    assert text == file.read_text(encoding="utf-8")
+
+
+def tables(text: str) -> list[str]:
+    """The lines of tables and titles; sentences and notes wrap as text does."""
+    return [line for line in text.splitlines() if not line.startswith(("rebalance: ", "note: ", "one: "))]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("plan", ["plan"]),
+        ("assign-range", ["assign", "--strategy", "range"]),
+        ("assign-all", ["assign", "--strategy", "all"]),
+    ],
+)
+def test_no_table_is_wrapped(name: str, arguments: list[str], width: int) -> None:
+    answer = CliRunner().invoke(root, arguments, input=json.dumps(SCENARIO) + "\n")
+
+    assert answer.exit_code == 0, answer.output
+    assert max(map(cell_len, tables(answer.stdout))) <= width
+    held(f"{name}-{width}", answer.stdout)
+
+
+def test_what_was_replayed_is_not_wrapped(rec: Any, width: int, capsys: pytest.CaptureFixture[str]) -> None:
+    messages = [
+        rec(LONG, as_of=1_760_000_000_000, reason=f"{LONG}-1 holds 97 % of the group's backlog and is 12 min behind."),
+        rec("orders", as_of=1_760_000_060_000, status="resolved", resolution="drained"),
+    ]  # fmt: skip
+
+    output.print_list(Format(), replay.COLUMNS, [replay._record(m) for m in messages], replay._cells)
+
+    text = capsys.readouterr().out
+    assert max(map(cell_len, text.splitlines())) <= width
+    held(f"replay-{width}", text)

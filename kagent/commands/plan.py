@@ -83,19 +83,18 @@ def command(
     """
     if math.isnan(tolerance):
         raise InputError("--tolerance: a number is expected")
-    group = source if common.is_group(source, group) else group
+    group, note = source if common.is_group(source, group) else group, ""
     if group is not None and not live and _as_judged(ctx):
         story = _story(ctx, group, url)
         if story is not None:
             _tell_judged(judged_plan.document(story), form)
             return
-        click.echo(
-            "No worker has answered with its plan; this one rests on the lag that the cluster shows now.",
-            err=True,
-        )
+        note = "No worker has answered with its plan; this one rests on the lag that the cluster shows now."
     if group is not None and url:
         raise InputError("--worker has a plan of its own: leave --live, --tolerance and --max-moves away.")
     found = [common.live(ctx, group)] if group is not None else lines.objects(common.opened(ctx, source))
+    if note:  # only now: without a cluster there is no plan that it could be about
+        click.echo(note, err=True)
     if _answer(found, tolerance, max_moves, form, "skew" if group is None else SHOWN_RATIO):
         ctx.exit(2)
 

@@ -39,6 +39,9 @@ _SILENT.propagate = False
 
 CHUNK = 500
 DEADLINE = 30.0
+AWAY_S = 10.0
+"""How long a question waits where nothing listened at the address: a broker that restarts is back by then, and who typed a wrong
+address wants to know."""
 RENEW_AFTER = 3
 """After this many requests in a row that reached no broker, a new client is made. One that outlived a frozen broker was seen to
 call it unreachable for minutes, while new clients were answered."""
@@ -94,7 +97,8 @@ class Admin:
     """The questions. One instance per cluster, to be kept: the first call of a client is the dear one."""
 
     def __init__(self, cluster: Cluster, deadline: float = DEADLINE) -> None:
-        self.cluster, self.deadline = cluster, deadline
+        self.cluster, self._patience = cluster, deadline
+        self._away = False
         self._client_errors: list[Any] = []
         self._checked = False
         self._unreached = 0
@@ -106,9 +110,15 @@ class Admin:
         own = {"error_cb": self._client_errors.append, "log_level": 0, "reconnect.backoff.max.ms": 1000}
         return AdminClient(confluent(self.cluster, **own))
 
+    @property
+    def deadline(self) -> float:
+        """How long a question waits for its answer, s."""
+        return min(self._patience, AWAY_S) if self._away else self._patience
+
     def note(self, reached: bool) -> None:
         """Count questions that reached no broker; a client that reaches none any more is made anew."""
         self._unreached = 0 if reached else self._unreached + 1
+        self._away = self._away and not reached
         if self._unreached >= RENEW_AFTER:
             self._client, self._unreached = self._made(), 0
 
@@ -116,7 +126,7 @@ class Admin:
         """Once: raises Misconfigured, in seconds, for TLS that does not fit or a login that is refused."""
         if self._checked:
             return
-        reach.check(self.cluster)
+        self._away = not reach.check(self.cluster)
         self._checked = not self.cluster.security.protocol.startswith("SASL") or self._logged_in()
 
     def _logged_in(self) -> bool:

@@ -35,9 +35,9 @@ class LoginRefused(Misconfigured):
     """The cluster is there and does not believe the user or the password."""
 
 
-def check(cluster: Cluster) -> None:
-    """Raises Misconfigured with a sentence if no broker of the address speaks as the settings say; silent if any does, or
-    if none can be reached. SettingsError if a file of the settings cannot be used."""
+def check(cluster: Cluster) -> bool:
+    """Whether a broker of the address speaks as the settings say; False if none can be reached. Raises Misconfigured with a
+    sentence if those that are reached do not, SettingsError if a file of the settings cannot be used."""
     context = ssl_context(cluster.security)
     wrong: list[str] = []
     for host, port in _addresses(cluster.bootstrap):
@@ -53,10 +53,11 @@ def check(cluster: Cluster) -> None:
         except OSError:
             continue
         if trouble is None:
-            return
+            return True
         wrong.append(f"The broker at {host}:{port} {trouble}.")
     if wrong:
         raise Misconfigured(wrong[0])
+    return False
 
 
 def _addresses(bootstrap: str) -> Iterator[tuple[str, int]]:

@@ -208,6 +208,11 @@ class GroupModel:
         """Whether some member's capacity was measured, so that work is time."""
         return bool(self.capacity.measured.any() and (self.capacity.rate.mid > 0).all())
 
+    @cached_property
+    def usual_rates(self) -> Floats:
+        """Records/s that arrive at each partition, the median of five minutes."""
+        return np.asarray(np.median(self.columns.rates, axis=0))
+
     def if_only(self, topic: str) -> GroupModel:
         """The same group if the records of ``topic`` were all the work there is: what a member whose mix of topics never
         changes cannot refute."""
@@ -254,6 +259,7 @@ def observe(seen: Observation, state: JudgeState, policy: Policy) -> GroupModel:
     excluded = _excluded(columns, state, policy)
     state = tracking.advance_windows(columns, state, excluded, seen.ends, policy)
     cost = _costs(columns, state, seen.now)
+    per_partition = _by_partition(columns, cost)
     owner = _owner_of_counted(columns, excluded)
     work, flow, capacity = _load(columns, owner, cost, state, seen)
     model = GroupModel(
@@ -262,12 +268,10 @@ def observe(seen: Observation, state: JudgeState, policy: Policy) -> GroupModel:
         state=state,
         kind=kind_of(seen.roster, seen.group, policy.kind),
         columns=columns,
-        cost=_by_partition(columns, cost),
+        cost=per_partition,
         excluded=excluded,
         work=work,
-        lateness=_lateness(
-            columns, owner, _by_partition(columns, cost), work, flow, state, seen, idle_s(policy)
-        ),
+        lateness=_lateness(columns, owner, per_partition, work, flow, state, seen, idle_s(policy)),
         inflow=flow,
         capacity=capacity,
     )

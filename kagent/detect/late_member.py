@@ -95,7 +95,7 @@ class LateMember:
         """What the partitions of a member get in work/s, the median of five minutes."""
         model = self.model
         held = model.counted & (model.owner == member)
-        return float((np.median(model.columns.rates, axis=0) * model.cost)[held].sum())
+        return float((model.usual_rates * model.cost)[held].sum())
 
     @cached_property
     def done(self) -> Mapping[str, float]:
@@ -117,7 +117,7 @@ class LateMember:
     def _gets(self, member: int) -> dict[str, float]:
         """Records/s by topic that arrive for a member, the median of five minutes."""
         model, held = self.model, self.model.counted & (self.model.owner == member)
-        flow = np.median(model.columns.rates, axis=0)
+        flow = model.usual_rates
         topics = np.unique(model.lags.topic[held]).tolist()
         return {model.lags.topics[t]: float(flow[held & (model.lags.topic == t)].sum()) for t in topics}
 

@@ -1,7 +1,8 @@
 """under_provisioned: more arrives than the members can process; no assignment catches up.
 
-Holds where no assignment was found that catches up in time (an hour, or 20 times its lateness), even with the inflow at its least and the capacities at their
-most, and whichever topic costs the time: noise and bursts pass the optimist, and the search finds pigeonholes (five equal partitions on four members).
+Holds where no assignment was found that catches up in time (an hour, or 20 times its lateness), even with the inflow at its least
+and the capacities at their most, and whichever topic costs the time: noise and bursts pass the optimist, and the search finds
+pigeonholes (five equal partitions on four members).
 Severity: ticket where members can be added, else info.
 """
 
@@ -27,8 +28,9 @@ ACTIONS = (ActionType.SET_MEMBER_COUNT, ActionType.RAISE_PARALLELISM, ActionType
 
 def holds(member: LateMember) -> dict[str, Any] | None:
     """The evidence that the members are too few, or None."""
-    cases = (member.best_for_optimist, *(case.best for case in member.by_topic.values()))
-    if not member.measured or np.isfinite(min(cases)):
+    if not member.measured or np.isfinite(member.best_for_optimist):
+        return None
+    if any(np.isfinite(case.best) for case in member.by_topic.values()):
         return None
     model = member.model
     measured = model.capacity.rate.mid[model.capacity.measured]

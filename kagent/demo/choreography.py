@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import shutil
 import signal
@@ -11,10 +10,11 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import orjson
 import yaml
 from confluent_kafka.admin import NewTopic
 from rich.console import Console
@@ -29,7 +29,18 @@ from kagent.demo import screen
 from kagent.demo.patience import Patience
 from kagent.demo.processes import Processes
 from kagent.demo.scene import Scene, group_lag
-from kagent.demo.topology import APPLY, FOLLOWER, FOLLOWERS, GROUPS, LOADS, PIPELINE, POLICY, WORKER, Group
+from kagent.demo.topology import (
+    APPLY,
+    FOLLOWER,
+    FOLLOWERS,
+    GROUPS,
+    LOADS,
+    PIPELINE,
+    POLICY,
+    WORKER,
+    Group,
+    Member,
+)
 from kagent.embedded.broker import HOST, Broker, free_port
 from kagent.errors import KafkaError, KagentError, SetupError
 from kagent.kafka.admin import Admin
@@ -137,9 +148,9 @@ class Demo:
     async def _load(self, processes: Processes, cluster: Cluster) -> None:
         for group in GROUPS:
             for place in range(group.members):
-                said = json.dumps(self._member(group, place, cluster))
-                processes.start(f"{group.name}-{place + 1}", "-m", "kagent.demo.member", said)
-        loads = json.dumps([asdict(load) for load in LOADS])
+                member = self._member(group, place, cluster)
+                processes.start(member.client_id, "-m", "kagent.demo.member", orjson.dumps(member).decode())
+        loads = orjson.dumps(LOADS).decode()
         processes.start("producer", "-m", "kagent.demo.producer", cluster.bootstrap, loads)
         admin, wanted = Admin(cluster, deadline=3), {group.name: group.members for group in GROUPS}
         patience = Patience(START_LIMIT, MOST)
@@ -156,19 +167,20 @@ class Demo:
             await asyncio.sleep(0.5)
         raise SetupError(f"The consumers did not all join, and nothing moves any more (logs: {self.folder}).")
 
-    def _member(self, group: Group, place: int, cluster: Cluster) -> dict[str, Any]:
-        return {
-            "bootstrap": cluster.bootstrap,
-            "group": group.name,
-            "client_id": f"{group.name}-{place + 1}",
-            "place": place,
-            "topics": list(group.topics),
-            "cost": group.cost,
-            "commit": group.commit,
-            "client": group.client,
-            "start": group.start,
-            "follows": group.follows == FOLLOWER,
-        }
+    def _member(self, group: Group, place: int, cluster: Cluster) -> Member:
+        """The twin of a group that follows has a follower too, in a dry run: they differ in nothing else."""
+        follow: Literal["apply", "dry run"] = "apply" if group.follows == FOLLOWER else "dry run"
+        return Member(
+            cluster.bootstrap,
+            group.name,
+            place,
+            group.topics,
+            cost=group.cost,
+            commit=group.commit,
+            client=group.client,
+            start=group.start,
+            follow=follow if group.start else None,
+        )
 
     async def _services(self, processes: Processes) -> None:
         config = str(self.folder / "kagent.yaml")

@@ -10,19 +10,22 @@ import time
 from contextlib import nullcontext
 from typing import Any
 
-import orjson
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
 from aiokafka.errors import KafkaError
+from pydantic import TypeAdapter
 
 from kagent.assignor import NAME
 from kagent.demo.assignor import FixedList
+from kagent.demo.topology import Member
 from kagent.follow import aiokafka_follower
 from kagent.follow.for_aiokafka import AiokafkaFollower
 from kagent.kafka.consumer import stop as stopped
+from kagent.strategies.plugins.for_aiokafka import assignor_of
 
 log = logging.getLogger("kagent.demo")
 
 BATCH = 20
+FIXED_LIST = "fixed-list"
 LIBRDKAFKA_TICK = 0.2
 AGAIN = 1.0
 
@@ -58,15 +61,16 @@ class Commits(ConsumerRebalanceListener):  # type: ignore[misc]
                 log.warning("not committed: %s", error)
 
 
-async def run_aiokafka(said: dict[str, Any], stop: asyncio.Event) -> None:
-    """A member with aiokafka; with a fixed list above which ``kagent.follow`` stands, if its group has one."""
+async def run_aiokafka(said: Member, stop: asyncio.Event) -> None:
+    """A member with aiokafka; its group may have a fixed list, and ``kagent.follow`` may stand above it."""
     while not stop.is_set():
         follower = _follower(said)
-        options = {"partition_assignment_strategy": [follower.assignor]} if follower else {}
+        assignor = follower.assignor if follower else _assignor(said)
+        options = {"partition_assignment_strategy": [assignor]} if assignor else {}
         consumer = AIOKafkaConsumer(
-            bootstrap_servers=said["bootstrap"],
-            group_id=said["group"],
-            client_id=said["client_id"],
+            bootstrap_servers=said.bootstrap,
+            group_id=said.group,
+            client_id=said.client_id,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
             session_timeout_ms=30_000,
@@ -83,59 +87,62 @@ async def run_aiokafka(said: dict[str, Any], stop: asyncio.Event) -> None:
             await stopped(consumer)
 
 
-def _follower(said: dict[str, Any]) -> AiokafkaFollower | None:
-    """The twin of a group that follows has one too, in a dry run: they differ in nothing else."""
-    if not said.get("start"):
+def _assignor(said: Member) -> Any:
+    return assignor_of(FixedList(said.group, said.start), FIXED_LIST) if said.start else None
+
+
+def _follower(said: Member) -> AiokafkaFollower | None:
+    if said.follow is None:
         return None
-    start = tuple(tuple((t, p) for t, p in held) for held in said["start"])
-    follower = aiokafka_follower(said["bootstrap"], said["group"], "demo", apply=said["follows"])
-    follower.builtin = FixedList(said["group"], start)
+    follower = aiokafka_follower(said.bootstrap, said.group, "demo", apply=said.follow == "apply")
+    if said.start:
+        follower.builtin = FixedList(said.group, said.start)
     return follower
 
 
-async def _read(consumer: AIOKafkaConsumer, said: dict[str, Any], stop: asyncio.Event) -> None:
-    commits = Commits(consumer, said["commit"])
+async def _read(consumer: AIOKafkaConsumer, said: Member, stop: asyncio.Event) -> None:
+    commits = Commits(consumer, said.commit)
     await consumer.start()
-    consumer.subscribe(said["topics"], listener=commits)
+    consumer.subscribe(said.topics, listener=commits)
     while not stop.is_set():
         for tp, records in (await consumer.getmany(timeout_ms=200, max_records=BATCH)).items():
-            await asyncio.sleep(said["cost"] * len(records))
+            await asyncio.sleep(said.cost * len(records))
             commits.done[tp] = records[-1].offset + 1
         await commits.now_and_then()
     await commits.commit()
 
 
-async def run_librdkafka(said: dict[str, Any], stop: asyncio.Event) -> None:
+async def run_librdkafka(said: Member, stop: asyncio.Event) -> None:
     """A member with librdkafka and the KIP-848 protocol."""
     from confluent_kafka import Consumer
 
     consumer = Consumer(
         {
-            "bootstrap.servers": said["bootstrap"],
-            "group.id": said["group"],
-            "client.id": said["client_id"],
+            "bootstrap.servers": said.bootstrap,
+            "group.id": said.group,
+            "client.id": said.client_id,
             "group.protocol": "consumer",
             "group.remote.assignor": NAME,
             "auto.offset.reset": "earliest",
-            "auto.commit.interval.ms": int(said["commit"] * 1000),
+            "auto.commit.interval.ms": int(said.commit * 1000),
         }
     )
-    consumer.subscribe(said["topics"])
+    consumer.subscribe(list(said.topics))
     try:
         while not stop.is_set():
             records = await asyncio.to_thread(consumer.consume, BATCH, LIBRDKAFKA_TICK)
-            await asyncio.sleep(said["cost"] * len(records))
+            await asyncio.sleep(said.cost * len(records))
     finally:
         await asyncio.to_thread(consumer.close)
 
 
-async def main(said: dict[str, Any]) -> None:
+async def main(said: Member) -> None:
     """Run until SIGTERM."""
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
-    await (run_librdkafka if said["client"] == "librdkafka" else run_aiokafka)(said, stop)
+    await (run_librdkafka if said.client == "librdkafka" else run_aiokafka)(said, stop)
 
 
 if __name__ == "__main__":
-    asyncio.run(main(orjson.loads(sys.argv[1])))
+    asyncio.run(main(TypeAdapter(Member).validate_json(sys.argv[1])))

@@ -11,6 +11,7 @@ whichever they are: who holds the busy one gets more than it can do.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 Held = tuple[tuple[str, int], ...]
 FOLLOWER, APPLY = "kagent.follow", "kagent apply"
@@ -29,9 +30,33 @@ class Group:
     role: str
     commit: float = 2.0
     start: tuple[Held, ...] | None = None
-    client: str = "aiokafka"
+    client: Literal["aiokafka", "librdkafka"] = "aiokafka"
     follows: str = ""
     twin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One consumer process of a group: ``place`` counts from 0, ``cost`` is seconds a record, ``commit`` seconds.
+
+    ``start``: what each place of the group begins with, by an assignor of the client's own; None: the built-in one.
+    ``follow``: how ``kagent.follow`` stands above it: ``apply``, ``dry run`` (it says what it would do), or not at all.
+    """
+
+    bootstrap: str
+    group: str
+    place: int
+    topics: tuple[str, ...]
+    cost: float = 0.001
+    commit: float = 1.0
+    client: Literal["aiokafka", "librdkafka"] = "aiokafka"
+    start: tuple[Held, ...] | None = None
+    follow: Literal["apply", "dry run"] | None = None
+
+    @property
+    def client_id(self) -> str:
+        """``FixedList`` knows a member's place by it: the broker begins the member id with it."""
+        return f"{self.group}-{self.place + 1}"
 
 
 @dataclass(frozen=True, slots=True)

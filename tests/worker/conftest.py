@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from kagent.client.client import Message, current
 from kagent.contract.recommendation import Recommendation, State
+from kagent.demo.topology import Member
 from kagent.embedded.broker import Broker, die_with_parent, free_port
 from kagent.errors import KafkaError
 from kagent.kafka.admin import Admin
@@ -105,7 +107,8 @@ class Kagent:
     def kill(self, name: str) -> None:
         """kill -9, with all that it started."""
         process = self.processes.pop(name)
-        os.killpg(process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it ended by itself
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait(10)
 
     def stop(self, name: str) -> int:
@@ -114,19 +117,10 @@ class Kagent:
         process.terminate()
         return process.wait(120)
 
-    def member(self, group: str, place: int, topics: list[str], **said: Any) -> str:
+    def member(self, group: str, place: int, topics: tuple[str, ...], **said: Any) -> None:
         """A consumer process of aiokafka: ``start`` (what each place holds), ``cost`` and ``commit`` in seconds."""
-        name = f"{group}-{place}"
-        usual = {"cost": 0.001, "commit": 1.0, "client": "aiokafka", "start": None, "plan": None}
-        about = {
-            "bootstrap": self.broker.bootstrap,
-            "group": group,
-            "client_id": name,
-            "place": place,
-            "topics": topics,
-        }
-        self._python(name, "kagent.demo.member", orjson.dumps({**about, **usual, **said}).decode())
-        return name
+        member = Member(self.broker.bootstrap, group, place, topics, **said)
+        self._python(member.client_id, "kagent.demo.member", orjson.dumps(member).decode())
 
     def load(self, topic: str, rates: list[float]) -> None:
         """A producer process: so many records/s into each partition."""
@@ -164,7 +158,7 @@ class Kagent:
                 return found
             if time.monotonic() > until:
                 pytest.fail(f"not within {deadline:.0f} s: {what} (last seen: {last!r})\n{self.ends()}")
-            dead = [name for name in ("pipeline", "worker") if self.ended(name)]
+            dead = [name for name in self.processes if self.ended(name)]
             if dead:
                 pytest.fail(f"while waiting ({what}) these ended: {', '.join(dead)}\n{self.ends()}")
             time.sleep(0.25)

@@ -25,7 +25,7 @@ from kagent.embedded.broker import free_port
 from kagent.kafka.admin import Admin
 
 SKEWED = "skewed"
-START = [[("orders", 0), ("orders", 1), ("orders", 2)], [("orders", 3)]]
+START = ((("orders", 0), ("orders", 1), ("orders", 2)), (("orders", 3),))
 FREEZES_S = (5, 17, 30)
 """Shorter than a session, longer, and longer than a transaction's timeout."""
 RECOVERS_WITHIN_S = 300.0
@@ -61,7 +61,7 @@ class Soak:
         running = self.running
         running.topic("orders", 4)
         for place in (0, 1):
-            running.member(SKEWED, place, ["orders"], start=START, cost=0.025)
+            running.member(SKEWED, place, ("orders",), start=START, cost=0.025)
         running.load("orders", [20.0] * 4)
         running.start_pipeline()
         for name in self.ports:

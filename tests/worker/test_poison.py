@@ -65,6 +65,7 @@ class Pipeline:
 def running(kagent: Callable[..., Any]) -> Any:
     made = kagent()
     made.topic("orders", 1)
+    made.start_worker()
     return made
 
 
@@ -108,7 +109,6 @@ def events_refused(running: Any) -> float:
 
 
 def test_no_record_on_any_topic_stops_or_restarts_a_worker(running: Any, pipeline: Pipeline) -> None:
-    running.start_worker()
     running.eventually("the sound group is judged", lambda: judged(running), 120)
     future = int(time.time() * 1000) + 10 * 365 * 86_400_000
     far = Beat("main", future, "other", 1.0, False, [1], [10**12], [10**12], [10**12], [10**12])

@@ -19,8 +19,8 @@ def test_caught_up_groups_with_unequal_inflow_never_open(kagent: Callable[..., A
     running.topic("clicks", 2)
     for every in (1.0, 5.0, 60.0):
         for place in (0, 1):
-            start = [[("clicks", 0)], [("clicks", 1)]]
-            running.member(f"every-{every:.0f}s", place, ["clicks"], start=start, commit=every)
+            start = ((("clicks", 0),), (("clicks", 1),))
+            running.member(f"every-{every:.0f}s", place, ("clicks",), start=start, commit=every)
     running.load("clicks", [5.0, 40.0])
     running.start_pipeline()
     running.start_worker()

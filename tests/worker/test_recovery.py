@@ -18,7 +18,7 @@ from kagent.contract.recommendation import Status
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.flaky(reruns=0)]
 
 GROUP = "skewed"
-START = [[("orders", 0), ("orders", 1), ("orders", 2)], [("orders", 3)]]
+START = ((("orders", 0), ("orders", 1), ("orders", 2)), (("orders", 3),))
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def running(kagent: Callable[..., Any], policy: dict[str, Any]) -> Any:
     made = kagent(policy)
     made.topic("orders", 4)
     for place in (0, 1):
-        made.member(GROUP, place, ["orders"], start=START, cost=0.025)
+        made.member(GROUP, place, ("orders",), start=START, cost=0.025)
     made.load("orders", [20.0] * 4)
     made.start_pipeline()
     made.start_worker()

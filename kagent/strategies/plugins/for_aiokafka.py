@@ -28,20 +28,24 @@ def aiokafka_assignor(
     ``partition_assignment_strategy=[aiokafka_assignor("sticky")]``. Name one assignor: with several, aiokafka joins once
     for each. ``lags`` is for ``lag`` and ``lag-global``. Raises InputError where the strategy cannot run here.
     """
+    engine = Engine(strategy, lags, clock, **options)
+    if engine.strategy.cooperative:
+        raise InputError(
+            f"{strategy} needs the cooperative protocol, which aiokafka does not speak; take sticky"
+        )
+    return assignor_of(engine, strategy)
+
+
+def assignor_of(engine: Engine, protocol: str) -> Any:
+    """An assignor for aiokafka that places as ``engine`` does; ``protocol`` is the name its group agrees on."""
     from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
     from aiokafka.coordinator.protocol import (
         ConsumerProtocolMemberAssignment,
         ConsumerProtocolMemberMetadata,
     )
 
-    engine = Engine(strategy, lags, clock, **options)
-    if engine.strategy.cooperative:
-        raise InputError(
-            f"{strategy} needs the cooperative protocol, which aiokafka does not speak; take sticky"
-        )
-
     class Assignor(AbstractPartitionAssignor):
-        name = strategy
+        name = protocol
 
         def assign(self, cluster: Any, members: Mapping[str, Any]) -> dict[str, Any]:
             joined = [

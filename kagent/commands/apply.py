@@ -15,6 +15,7 @@ from kagent.apply.preconditions import Plan
 from kagent.commands.common import chosen
 from kagent.errors import InputError
 from kagent.group_key import group_key
+from kagent.policy import policy_for
 from kagent.text import shown
 
 SHOWN_MOVES = 20
@@ -44,7 +45,10 @@ def command(
     that move are revoked. At most once in 15 minutes and three times a day for each group.
     """
     settings, name, cluster = chosen(ctx)
-    applier = Applier(cluster, settings.home_cluster(name), name, group, settings.topics)
+    follows = policy_for(settings.policy, settings.groups, group).uniform_follows
+    applier = Applier(
+        cluster, settings.home_cluster(name), name, group, settings.topics, uniform_follows=follows
+    )
     if reset:
         _attempts(applier).reset()
         click.echo(f"{shown(group)} may be moved again.")

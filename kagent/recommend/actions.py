@@ -217,19 +217,17 @@ def _count(advice: Advice) -> Iterator[Action]:
     """Another number of members, where that helps."""
     if advice.kind in (K.STREAMS, K.SIMPLE) or not advice.model.by_member:
         return
-    if advice.finding.verdict is Verdict.NO_MEMBERS:
-        yield _action(ActionType.SET_MEMBER_COUNT, "Start the group's consumers, or delete the group.", "yes")
-    elif advice.finding.verdict is Verdict.IDLE_MEMBERS:
+    if advice.finding.verdict is Verdict.IDLE_MEMBERS:
         yield _fewer(advice)
     else:
         yield from _scaled(advice, ActionType.SET_MEMBER_COUNT)
 
 
 def _start(advice: Advice) -> Iterator[Action]:
-    if advice.finding.verdict is Verdict.NO_MEMBERS:
-        yield _action(ActionType.SET_MEMBER_COUNT, "Start the group's consumers, or delete the group.", "yes")
-    else:
+    if advice.finding.verdict is not Verdict.NO_MEMBERS:
         yield from _count(advice)
+    elif not advice.finding.evidence.get("members"):
+        yield _action(ActionType.SET_MEMBER_COUNT, "Start the group's consumers, or delete the group.", "yes")
 
 
 def _fewer(advice: Advice) -> Action:
@@ -281,6 +279,9 @@ def _restart(advice: Advice) -> Iterator[Action]:
     if advice.finding.verdict is Verdict.UNSTABLE:
         yield _steady(advice)
         return
+    if advice.finding.verdict is Verdict.NO_MEMBERS:
+        yield from _assigned_anew(advice)
+        return
     who = shown(advice.member) or "the group's members"
     how = {
         K.CONNECT: f"Restart the task of {who}: POST /connectors/<name>/tasks/<n>/restart.",
@@ -289,6 +290,15 @@ def _restart(advice: Advice) -> Iterator[Action]:
     }.get(advice.kind, f"Restart or replace {who}.")
     params = {"member": advice.member} if advice.member else {}
     yield _action(ActionType.RESTART_MEMBER, how, "yes", params=params)
+
+
+def _assigned_anew(advice: Advice) -> Iterator[Action]:
+    if advice.finding.evidence.get("members"):
+        how = (
+            "Restart one member, so that the group assigns its partitions anew. If they stay without an owner, its assignor is "
+            "at fault."
+        )
+        yield _action(ActionType.RESTART_MEMBER, how, "yes")
 
 
 def _steady(advice: Advice) -> Action:

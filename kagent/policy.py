@@ -100,6 +100,8 @@ class Policy:
     """Members keep state by partition: no moves are advised."""
     apply: str = "off"
     """auto: the worker has a KIP-848 group take its open plan as `kagent apply` would, once per 15 minutes and three times a day."""
+    uniform_follows: bool = False
+    """The brokers run kagent's assignor as their `uniform` (`kagent assignor --as-uniform`): groups that name it can take plans."""
     co_partitioned: bool | None = None
     """Partition p of all topics must stay together; None: only where the client makes it so (Kafka Streams, Faust)."""
     kind: GroupKind | None = None

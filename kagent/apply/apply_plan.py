@@ -49,6 +49,8 @@ class Applier:
     group: str
     topics: Topics
     asking: Asking = field(default_factory=Asking)
+    uniform_follows: bool = False
+    """Whether kagent's assignor stands on the brokers under the name `uniform`, as the group's policy says."""
 
     @property
     def rules(self) -> Rules:
@@ -62,7 +64,7 @@ class Applier:
             raise KafkaError(f"{shown(self.group)} may not be seen: DESCRIBE on the group is missing.")
         snapshot = self._snapshot()
         topics = admin.topics(self._topics(found, snapshot))
-        return checked(found, snapshot, topics, time.time(), self.rules)
+        return checked(found, snapshot, topics, time.time(), self.rules, self.uniform_follows)
 
     def apply(self, plan: Plan, attempts: Attempts, deadline_s: float) -> Applied:
         """Have the group take the plan, which was just checked. Raises CannotApply if it may not, or did not follow."""

@@ -90,7 +90,8 @@ class AutoApply:
     def _apply(self, rec: Recommendation) -> Applied:
         _, watched = self.settings.cluster(rec.cluster)
         home = self.settings.home_cluster(rec.cluster)
-        applier = Applier(watched, home, rec.cluster, rec.group, self.settings.topics, self.asking)
+        follows = self.policies(rec.group).uniform_follows
+        applier = Applier(watched, home, rec.cluster, rec.group, self.settings.topics, self.asking, follows)
         plan = applier.check()
         if plan.recommendation.id != rec.id:
             raise CannotApply("superseded", "Nothing is applied: another recommendation is open by now.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kagent.assignor import NAME
+from kagent.assignor import NAME, follows_plans
 from kagent.contract.recommendation import Recommendation
 from kagent.errors import KagentError
 from kagent.follow.followable import Refused, plan_for
@@ -41,10 +41,15 @@ class Plan:
 
 
 def checked(
-    found: Described, snapshot: Snapshot | None, topics: Mapping[str, Topic], now: float, rules: Rules
+    found: Described,
+    snapshot: Snapshot | None,
+    topics: Mapping[str, Topic],
+    now: float,
+    rules: Rules,
+    uniform_follows: bool = False,
 ) -> Plan:
     """The plan that the group may take now. ``now``: seconds since the epoch. Raises CannotApply."""
-    _of_its_kind(found, rules.group)
+    _of_its_kind(found, rules.group, uniform_follows)
     rec = snapshot.recommendation if snapshot else None
     names = _names(found, rec)
     view = View(
@@ -62,7 +67,7 @@ def checked(
     return Plan(rec, {ids[name]: frozenset(held) for name, held in plan.items()}, names)
 
 
-def _of_its_kind(found: Described, group: str) -> None:
+def _of_its_kind(found: Described, group: str, uniform_follows: bool) -> None:
     name, kind = shown(group), found.group.type
     if found.group.state == "dead":
         raise CannotApply(NOT_KIP_848, f"There is no group {name}: check its name.")
@@ -72,11 +77,12 @@ def _of_its_kind(found: Described, group: str) -> None:
             f"{name} is a {kind} group, and only groups of the consumer protocol (KIP-848) can be moved from outside: "
             "give its consumers kagent.follow, or kagent's Java assignor (`kagent assignor --consumer`).",
         )
-    if found.group.protocol != NAME:
+    if not follows_plans(found.group.protocol, uniform_follows):
         raise CannotApply(
             NO_ASSIGNOR,
             f"{name} is assigned by {shown(found.group.protocol)}: put kagent's assignor on every broker (`kagent assignor` "
-            f"prints how), then set group.remote.assignor={NAME} in the group's consumers.",
+            f"prints how), then set group.remote.assignor={NAME} in the group's consumers; franz-go's cannot name it: "
+            "`kagent assignor --as-uniform`.",
         )
 
 

@@ -8,21 +8,35 @@ JAR = Path(__file__).with_name("kagent-assignor.jar")
 """The jar, in the wheel too."""
 CLASS = "io.kagent.assignor.KagentAssignor"
 """Broker side, for ``group.consumer.assignors``."""
+UNIFORM_CLASS = "io.kagent.assignor.KagentUniformAssignor"
+"""Broker side too, under the name of Kafka's `uniform` and in its place."""
 CONSUMER_CLASS = "io.kagent.assignor.KagentConsumerAssignor"
 """Client side, for ``partition.assignment.strategy`` of the classic protocol."""
 NAME = "kagent"
 """By which groups of either protocol name it."""
+UNIFORM = "uniform"
 SERVER_SIDE = "org.apache.kafka.coordinator.group.assignor"
 
 
+def follows_plans(protocol: str | None, uniform_follows: bool) -> bool:
+    """Whether the assignor that a group names reads kagent's plans. ``uniform_follows``: the policy of the group."""
+    return NAME in (protocol or "") or (uniform_follows and protocol == UNIFORM)
+
+
 def broker_lines(
-    bootstrap: str, cluster: str = "main", prefix: str = "kagent-", apply: str = "dry"
+    bootstrap: str,
+    cluster: str = "main",
+    prefix: str = "kagent-",
+    apply: str = "dry",
+    as_uniform: bool = False,
 ) -> dict[str, str]:
     """The settings of every broker, name → value; ``apply``: dry, follow or off.
 
-    The first assignor of the list is the default of all groups that name none, so Kafka's own stays first.
+    The first assignor of the list is the default of all groups that name none, so Kafka's own stays first, unless
+    ``as_uniform`` puts kagent's in its place.
     """
-    own = [f"{SERVER_SIDE}.UniformAssignor", f"{SERVER_SIDE}.RangeAssignor"]
+    uniform = UNIFORM_CLASS if as_uniform else f"{SERVER_SIDE}.UniformAssignor"
+    own = [uniform, f"{SERVER_SIDE}.RangeAssignor"]
     lines = {
         "group.consumer.assignors": ",".join([*own, CLASS]),
         "kagent.bootstrap.servers": bootstrap,

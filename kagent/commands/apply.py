@@ -13,6 +13,7 @@ import click
 from kagent.commands.common import chosen
 from kagent.errors import InputError
 from kagent.group_key import group_key
+from kagent.policy import policy_for
 from kagent.text import shown
 
 if TYPE_CHECKING:
@@ -49,7 +50,10 @@ def command(
     from kagent.apply.apply_plan import Applier
 
     settings, name, cluster = chosen(ctx)
-    applier = Applier(cluster, settings.home_cluster(name), name, group, settings.topics)
+    follows = policy_for(settings.policy, settings.groups, group).uniform_follows
+    applier = Applier(
+        cluster, settings.home_cluster(name), name, group, settings.topics, uniform_follows=follows
+    )
     if reset:
         _attempts(applier).reset()
         click.echo(f"{shown(group)} may be moved again.")

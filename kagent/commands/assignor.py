@@ -24,8 +24,15 @@ APPLY = ("dry", "follow", "off")
 @click.option(
     "--consumer", is_flag=True, help="The lines of a Java consumer of the classic protocol instead."
 )
+@click.option(
+    "--as-uniform",
+    is_flag=True,
+    help="kagent's in place of Kafka's `uniform`: for members that cannot name kagent (franz-go).",
+)
 @click.pass_context
-def command(ctx: click.Context, jar: bool, copy: Path | None, apply: str, consumer: bool) -> None:
+def command(
+    ctx: click.Context, jar: bool, copy: Path | None, apply: str, consumer: bool, as_uniform: bool
+) -> None:
     """Print the path of the jar with kagent's assignors, and the settings to add on every broker."""
     if copy is not None:
         _copy(copy)
@@ -36,7 +43,7 @@ def command(ctx: click.Context, jar: bool, copy: Path | None, apply: str, consum
     if consumer:
         click.echo(_consumer_text(name, settings, apply))
     else:
-        click.echo(_broker_text(settings.home_cluster(name).bootstrap, name, settings, apply))
+        click.echo(_broker_text(settings.home_cluster(name).bootstrap, name, settings, apply, as_uniform))
 
 
 def _copy(folder: Path) -> None:
@@ -46,15 +53,20 @@ def _copy(folder: Path) -> None:
         raise InputError(f"The jar could not be copied to {folder}: {error.strerror}.") from error
 
 
-def _broker_text(bootstrap: str, cluster: str, settings: Settings, apply: str) -> str:
-    lines = broker_lines(bootstrap, cluster, settings.topics.prefix, apply)
+def _broker_text(bootstrap: str, cluster: str, settings: Settings, apply: str, as_uniform: bool) -> str:
+    lines = broker_lines(bootstrap, cluster, settings.topics.prefix, apply, as_uniform)
+    group = (
+        "# Then, in kagent's settings, for groups that name uniform or nothing: policy: {uniform_follows: true}"
+        if as_uniform
+        else f"# Then, in every consumer of a group that shall follow: group.protocol=consumer, group.remote.assignor={NAME}"
+    )
     return "\n".join(
         [
             f"# The jar, for the folder libs/ of every broker: {JAR}",
             "# In server.properties of every broker, then restart them one by one:",
             *(f"{key}={value}" for key, value in lines.items()),
             "# TLS or SASL of the reader: kagent.client.security.protocol=… and so on.",
-            f"# Then, in every consumer of a group that shall follow: group.protocol=consumer, group.remote.assignor={NAME}",
+            group,
         ]
     )
 

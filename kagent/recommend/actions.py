@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from kagent.assignor import follows_plans
 from kagent.contract.recommendation import Action, ActionType, GroupKind, Verdict
 from kagent.detect.detectors import OF
 from kagent.detect.finding import Finding
@@ -88,7 +89,8 @@ def _action(kind: ActionType, how: str, feasible: Feasible, reason: str | None =
 
 def follows(model: GroupModel) -> bool:
     """Whether the group's own protocol is an assignor that reads kagent's plans."""
-    return "kagent" in ((model.roster.protocol if model.roster else None) or "")
+    uniform_follows = model.policy.uniform_follows and model.kind is K.CONSUMER
+    return follows_plans(model.roster.protocol if model.roster else None, uniform_follows)
 
 
 def stateful(model: GroupModel) -> bool:
@@ -215,19 +217,17 @@ def _count(advice: Advice) -> Iterator[Action]:
     """Another number of members, where that helps."""
     if advice.kind in (K.STREAMS, K.SIMPLE) or not advice.model.by_member:
         return
-    if advice.finding.verdict is Verdict.NO_MEMBERS:
-        yield _action(ActionType.SET_MEMBER_COUNT, "Start the group's consumers, or delete the group.", "yes")
-    elif advice.finding.verdict is Verdict.IDLE_MEMBERS:
+    if advice.finding.verdict is Verdict.IDLE_MEMBERS:
         yield _fewer(advice)
     else:
         yield from _scaled(advice, ActionType.SET_MEMBER_COUNT)
 
 
 def _start(advice: Advice) -> Iterator[Action]:
-    if advice.finding.verdict is Verdict.NO_MEMBERS:
-        yield _action(ActionType.SET_MEMBER_COUNT, "Start the group's consumers, or delete the group.", "yes")
-    else:
+    if advice.finding.verdict is not Verdict.NO_MEMBERS:
         yield from _count(advice)
+    elif not advice.finding.evidence.get("members"):
+        yield _action(ActionType.SET_MEMBER_COUNT, "Start the group's consumers, or delete the group.", "yes")
 
 
 def _fewer(advice: Advice) -> Action:
@@ -279,6 +279,9 @@ def _restart(advice: Advice) -> Iterator[Action]:
     if advice.finding.verdict is Verdict.UNSTABLE:
         yield _steady(advice)
         return
+    if advice.finding.verdict is Verdict.NO_MEMBERS:
+        yield from _assigned_anew(advice)
+        return
     who = shown(advice.member) or "the group's members"
     how = {
         K.CONNECT: f"Restart the task of {who}: POST /connectors/<name>/tasks/<n>/restart.",
@@ -287,6 +290,15 @@ def _restart(advice: Advice) -> Iterator[Action]:
     }.get(advice.kind, f"Restart or replace {who}.")
     params = {"member": advice.member} if advice.member else {}
     yield _action(ActionType.RESTART_MEMBER, how, "yes", params=params)
+
+
+def _assigned_anew(advice: Advice) -> Iterator[Action]:
+    if advice.finding.evidence.get("members"):
+        how = (
+            "Restart one member, so that the group assigns its partitions anew. If they stay without an owner, its assignor is "
+            "at fault."
+        )
+        yield _action(ActionType.RESTART_MEMBER, how, "yes")
 
 
 def _steady(advice: Advice) -> Action:

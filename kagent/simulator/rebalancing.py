@@ -16,6 +16,7 @@ from kagent.simulator.world import NEVER, NOBODY, Longs, World
 from kagent.strategies import STRATEGIES, Member, assign
 from kagent.strategies import Scenario as Assignment
 
+Pairs = list[tuple[str, int]]
 SLOWEST_S = 300.0
 """No rebalance waits longer for a poll (max.poll.interval.ms)."""
 HEARTBEAT_S = 2.0
@@ -216,24 +217,36 @@ def subscribed(world: World, name: str) -> tuple[str, ...]:
 def _by_strategy(
     world: World, seed: int, strategy: str, names: Sequence[str], wants: Iterable[tuple[str, ...]]
 ) -> Longs:
-    """By one of :mod:`kagent.strategies`, from what members hold and the lags of this moment."""
+    """By one of :mod:`kagent.strategies`, from what members hold and the lags of this moment.
+
+    A cooperative strategy keeps back what changes hands until its holder has given it up (KIP-429): it is asked once more.
+    """
+    members = [Member(name, want) for name, want in zip(names, wants, strict=True)]
     held = {name: _held(world, seed, world.slots.index(name)) for name in names}
-    lag = np.floor(np.maximum(world.end[seed] - world.position[seed], 0)).astype(np.int64)
-    scenario = Assignment.of(
-        [Member(name, want) for name, want in zip(names, wants, strict=True)],
-        {t.name: t.partitions for t in world.topics},
-        lags={t.name: lag[world.rows(t.name)] for t in world.topics},
-        owned=held,
-        remembered=held,
-    )
+    for _round in range(1 + STRATEGIES[strategy].cooperative):
+        held = _placed(world, seed, strategy, members, held)
     owner = np.full(len(world.topic), NOBODY)
-    for name, parts in assign(strategy, scenario).to_dict().items():
+    for name, parts in held.items():
         for topic, partition in parts:
             owner[world.rows(topic)[partition]] = world.slots.index(name)
     return owner
 
 
-def _held(world: World, seed: int, slot: int) -> list[tuple[str, int]]:
+def _placed(
+    world: World, seed: int, strategy: str, members: Sequence[Member], held: dict[str, Pairs]
+) -> dict[str, Pairs]:
+    lag = np.floor(np.maximum(world.end[seed] - world.position[seed], 0)).astype(np.int64)
+    scenario = Assignment.of(
+        members,
+        {t.name: t.partitions for t in world.topics},
+        lags={t.name: lag[world.rows(t.name)] for t in world.topics},
+        owned=held,
+        remembered=held,
+    )
+    return {name: list(parts) for name, parts in assign(strategy, scenario).to_dict().items()}
+
+
+def _held(world: World, seed: int, slot: int) -> Pairs:
     return [
         (world.topics[world.topic[row]].name, int(world.partition[row]))
         for row in np.flatnonzero(world.owner[seed] == slot).tolist()

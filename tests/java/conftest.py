@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kagent.assignor import CLASS, JAR, SERVER_SIDE
+from kagent.assignor import CLASS, JAR, SERVER_SIDE, UNIFORM_CLASS
 from kagent.contract.recommendation import Recommendation, to_bytes
 from kagent.embedded.broker import Broker, die_with_parent, free_port
 from kagent.embedded.jars import broker_jars
@@ -30,8 +30,8 @@ DEADLINE_S = 60.0
 
 
 def assignor_settings(port: int, apply: str = "follow") -> dict[str, str]:
-    """kagent's assignor first, so that it decides for every group that names none."""
-    names = [CLASS, f"{SERVER_SIDE}.UniformAssignor", f"{SERVER_SIDE}.RangeAssignor"]
+    """kagent's assignor first, so that it decides for every group that names none; and as ``uniform`` too."""
+    names = [CLASS, UNIFORM_CLASS, f"{SERVER_SIDE}.RangeAssignor"]
     return {
         "group.consumer.assignors": ",".join(names),
         "kagent.bootstrap.servers": f"127.0.0.1:{port}",

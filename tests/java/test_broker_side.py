@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -89,6 +90,23 @@ def test_the_worker_has_a_group_whose_policy_says_auto_take_its_plan_once(stage:
         again = AutoApply(settings, auto.policies)  # another process: what was done stands on a topic
         assert again.apply(stage.advise(held, other)) == "wait"
     assert stage.settled(3, PARTITIONS) == after
+
+
+def test_a_group_that_names_uniform_takes_its_plan_where_that_is_kagents(stage: Any, tmp_path: Path) -> None:
+    """franz-go's sticky balancers name ``uniform`` and can name no other."""
+    stage.topic(PARTITIONS)
+    stage.join(2, **{"group.remote.assignor": "uniform"})
+    before = stage.settled(2, PARTITIONS)
+    first, second = sorted(before)
+    after = {first: before[first] | before[second], second: frozenset()}
+    stage.advise(before, after)
+    assert "--as-uniform" in str(apply(stage, "--yes").exception)
+    settings = tmp_path / "kagent.yaml"
+    settings.write_text("policy: {uniform_follows: true}")
+    with polling(stage):
+        done = apply(stage, "--yes", "--config", str(settings))
+    assert done.exit_code == 0, done.output
+    assert stage.settled(2, PARTITIONS) == after
 
 
 def test_expired_and_forged_recommendations_move_nothing(stage: Any) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from kagent.assignor import CLASS, CONSUMER_CLASS, JAR, broker_lines
+from kagent.assignor import CLASS, CONSUMER_CLASS, JAR, UNIFORM_CLASS, broker_lines
 from kagent.cli import root
 from kagent.embedded.jars import broker_jars
 
@@ -32,7 +32,7 @@ def test_the_jar_has_the_sources_as_they_are() -> None:
 def test_the_jar_has_a_class_of_each_source_and_none_of_anybody_else() -> None:
     classes = {re.sub(r"(\$.*)?\.class$", "", name) for name in entries(".class")}
     assert classes == {name.removesuffix(".java") for name in entries(".java")}
-    assert {name.replace(".", "/") for name in (CLASS, CONSUMER_CLASS)} <= classes
+    assert {name.replace(".", "/") for name in (CLASS, CONSUMER_CLASS, UNIFORM_CLASS)} <= classes
 
 
 @pytest.mark.slow
@@ -60,3 +60,6 @@ def test_the_command_prints_the_jar_and_the_lines_of_a_broker() -> None:
     printed = runner.invoke(root, ["--bootstrap", "kafka:9092", "assignor", "--apply", "follow"]).output
     for name, value in broker_lines("kafka:9092", apply="follow").items():
         assert f"{name}={value}" in printed
+    printed = runner.invoke(root, ["--bootstrap", "kafka:9092", "assignor", "--as-uniform"]).output
+    assert f"group.consumer.assignors={UNIFORM_CLASS}," in printed
+    assert "UniformAssignor," not in printed.replace(UNIFORM_CLASS, "")

@@ -1,43 +1,89 @@
-"""no_members: a group has lost its members and its lag grows.
+"""no_members: a group, or some of its partitions, has no member, and the lag grows.
 
 Holds when a group that had members within a day has had none for `absent_after`, and for twice its longest such absence, while
-records arrive that it would have read. Severity: info.
+records arrive that it would have read. Holds too when members are there and partitions of a topic to which one of them
+subscribes have had no owner for `absent_after`, while who holds what did not change: a rebalance that was left half done (the
+second round of the cooperative protocol, KIP-429), or a faulty assignor. Severity: info.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from kagent.contract.recommendation import ActionType, Verdict
-from kagent.detect.facts import worst
+from kagent.detect.facts import named, worst
 from kagent.detect.finding import Finding
 from kagent.detect.group_model import GroupModel
-from kagent.text import span
+from kagent.lag.measure import Flags
+from kagent.lag.membership import NOBODY, Roster
+from kagent.text import shown, span
 
 VERDICT = Verdict.NO_MEMBERS
 SPREAD = False
 PAGES = False
 ASKS_ASSIGNMENT = False
-ACTIONS = (ActionType.SET_MEMBER_COUNT,)
+ACTIONS = (ActionType.SET_MEMBER_COUNT, ActionType.RESTART_MEMBER)
 DAY_MS = 86_400_000
 
 
 def find(model: GroupModel) -> Iterator[Finding]:
     """The absence, if it matters."""
-    state, roster, policy = model.state, model.roster, model.policy
-    if roster is None or roster.members or not state.empty_since or roster.type == "simple":
+    roster = model.roster
+    if roster is None or roster.type == "simple":
         return
-    if model.now - state.members_at > DAY_MS:
+    yield from _half_assigned(model, roster) if roster.members else _deserted(model)
+
+
+def _deserted(model: GroupModel) -> Iterator[Finding]:
+    state = model.state
+    if not state.empty_since or model.now - state.members_at > DAY_MS:
         return
-    absent, lags = model.now - state.empty_since, model.lags
-    grows = lags.known & ~lags.orphaned & (lags.shown > policy.allowed_lag) & (lags.inflow > 0)
-    if absent > max(policy.absent_after * 1000, 2 * state.longest_absence) and grows.any():
-        evidence = {"absent_s": round(absent / 1000), "unread": int(lags.shown[grows].sum())}
-        behind = float(model.age[0][grows].max())
-        yield Finding(VERDICT, (), worst(grows, lags.shown), behind, evidence, state.empty_since)
+    absent = model.now - state.empty_since
+    if absent > max(model.policy.absent_after * 1000, 2 * state.longest_absence):
+        yield from _finding(model, _unread(model), absent, state.empty_since)
+
+
+def _half_assigned(model: GroupModel, roster: Roster) -> Iterator[Finding]:
+    state, lags = model.state, model.lags
+    absent = model.as_of - state.assigned_at
+    if roster.unresolved or not state.assigned_at or absent <= model.policy.absent_after * 1000:
+        return
+    asked = {topic for member in roster.members for topic in member.subscriptions}
+    wanted = np.array([topic in asked for topic in lags.topics], np.bool_)
+    without = (lags.owner == NOBODY) & wanted[lags.topic]
+    yield from _finding(model, _unread(model) & without, absent, state.assigned_at)
+
+
+def _unread(model: GroupModel) -> Flags:
+    lags = model.lags
+    return np.asarray(
+        lags.known & ~lags.orphaned & (lags.shown > model.policy.allowed_lag) & (lags.inflow > 0)
+    )
+
+
+def _finding(model: GroupModel, unread: Flags, absent_ms: int, since: int) -> Iterator[Finding]:
+    if not unread.any():
+        return
+    rows = worst(unread, model.lags.shown)
+    evidence = {
+        "absent_s": round(absent_ms / 1000),
+        "unread": int(model.lags.shown[unread].sum()),
+        "partitions": named(model, rows),
+        "members": len(model.roster.members) if model.roster else 0,
+    }
+    yield Finding(VERDICT, (), rows, float(model.age[0][unread].max()), evidence, since)
 
 
 def reason(model: GroupModel, finding: Finding) -> str:
     """The sentence of the message."""
     e = finding.evidence
-    return f"The group has had no members for {span(e['absent_s'])}; {e['unread']} records wait."
+    waiting = f"{e['unread']} records wait."
+    if not e.get("members"):
+        return f"The group has had no members for {span(e['absent_s'])}; {waiting}"
+    first, more = model.lags.name(finding.rows[0]), len(finding.rows) - 1
+    which = f"{shown(first[0])}-{first[1]}" + (f" and {more} more" if more else "")
+    return (
+        f"No member has held {which} for {span(e['absent_s'])}, and the group has {e['members']}; {waiting}"
+    )

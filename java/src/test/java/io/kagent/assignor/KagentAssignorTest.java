@@ -12,13 +12,14 @@ import javax.management.MBeanServer;
 import javax.management.ObjectName;
 import javax.management.openmbean.TabularData;
 
+import org.apache.kafka.coordinator.group.api.assignor.ConsumerGroupPartitionAssignor;
 import org.apache.kafka.coordinator.group.api.assignor.GroupAssignment;
 import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
 import org.junit.jupiter.api.Test;
 
 /** As a broker makes it: several times, with all its settings, whatever they are. */
 class KagentAssignorTest {
-    private static void givesWhatUniformGives(KagentAssignor assignor) {
+    private static void givesWhatUniformGives(ConsumerGroupPartitionAssignor assignor) {
         Scene scene = Scene.of(4, 2, 7).dealt(new Random(5));
         GroupAssignment given = assignor.assign(scene.spec(), scene.describer());
         assertEquals(new UniformAssignor().assign(scene.spec(), scene.describer()).toString(), given.toString());
@@ -37,6 +38,15 @@ class KagentAssignorTest {
             givesWhatUniformGives(assignor);
         }
         assertEquals("kagent", new KagentAssignor().name());
+    }
+
+    @Test
+    void underTheNameUniformItIsUniformTooUntilThereIsAPlan() {
+        KagentUniformAssignor assignor = new KagentUniformAssignor();
+        givesWhatUniformGives(assignor);
+        assignor.configure(Map.of("kagent.apply", "follow"));
+        givesWhatUniformGives(assignor);
+        assertEquals(new UniformAssignor().name(), assignor.name());
     }
 
     @Test

@@ -72,9 +72,12 @@ async def _send_test(name: str, about: AnyDestination, public_url: str | None) -
 
     sending = sender(about, public_url)
     events: tuple[Event, ...] = ("open", "close")
+    now_ms = int(
+        time.time() * 1000
+    )  # one for both: the end of another incident would leave the first one firing
     for event in events:
         try:
-            await sending.send(event, Delivered.of(made_up_incident(event, int(time.time() * 1000)), None))
+            await sending.send(event, Delivered.of(made_up_incident(event, now_ms), None))
         except (DeliveryFailed, DeliveryRefused, TimeoutError) as error:
             raise KagentError(
                 f"{name} ({about.type}) did not take the test incident: {error or 'no answer in time'}."

@@ -66,6 +66,9 @@ class Follower:
     ``counts``: how often each Reason decided a rebalance that this member led, and ``asked``.
     """
 
+    eager_only: str | None = None
+    """The library, where it does not speak the cooperative protocol."""
+
     def __init__(
         self,
         bootstrap: str | Cluster,
@@ -81,9 +84,9 @@ class Follower:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.builtin = Engine(strategy)
-        if self.builtin.strategy.cooperative:
+        if self.cooperative and self.eager_only:
             raise InputError(
-                f"{strategy} needs the cooperative protocol: kagent.follow is eager; take sticky"
+                f"{strategy} needs the cooperative protocol, which {self.eager_only} does not speak: take sticky"
             )
         self.builtin.place(
             {"t": 1}, [Joined(name, ("t",)) for name in "ab"]
@@ -97,6 +100,7 @@ class Follower:
         self.reader = Reader(source, cluster, group, self.learned, self.tick, Topics(prefix=prefix))
         self._lock = threading.Lock()
         self._held: Held = ()
+        self._target: Held | None = None
         self._generation: int | None = None
         self._followed: Followed | None = None
         self._asked: tuple[int, ...] = ()
@@ -111,6 +115,11 @@ class Follower:
         """The name under which all members of the group join; kagent knows a following group by it."""
         name = self.builtin.strategy.name
         return FOLLOWING if name == "sticky" else f"{FOLLOWING}-{name}"
+
+    @property
+    def cooperative(self) -> bool:
+        """Whether members keep what they hold while they join (KIP-429)."""
+        return self.builtin.strategy.cooperative
 
     @property
     def latched(self) -> bool:
@@ -139,9 +148,14 @@ class Follower:
         """What to send with a JoinGroup request."""
         with self._lock:
             self._leads = self._led = None
-            return plan_userdata.joining(
-                self._name(), self._held, self._generation, self._followed, self._asked
-            )
+            held = self._held if self._target is None else self._target
+            return plan_userdata.joining(self._name(), held, self._generation, self._followed, self._asked)
+
+    def owned(self, topics: Iterable[str]) -> tuple[Held, int | None]:
+        """What this member holds of these topics, and since which generation; for a cooperative JoinGroup request."""
+        with self._lock:
+            wanted = set(topics)
+            return tuple(pair for pair in self._held if pair[0] in wanted), self._generation
 
     def assigned(self, pairs: Iterable[tuple[str, int]], generation: int | None, data: bytes | None) -> None:
         """Remember what this member was given; ``generation`` as the client tells it, None where it does not."""
@@ -150,6 +164,7 @@ class Follower:
             self._held = once(pairs)
             self._generation = given.generation if given and generation is None else generation
             self._followed = given.followed if given else None
+            self._target = given.pairs if given and self._followed else None
             self._remember(given.asked if given else ())
             if self._led is not None:
                 peers = tuple(replace(peer, generation=self._generation) for peer in self._led.peers)
@@ -164,10 +179,13 @@ class Follower:
 
     # The leader's part.
 
-    def place(self, counts: Mapping[str, int], joined: Sequence[Joined]) -> tuple[dict[str, Pairs], bytes]:
+    def place(
+        self, counts: Mapping[str, int], joined: Sequence[Joined]
+    ) -> tuple[dict[str, Pairs], dict[str, bytes]]:
         """Everybody's partitions, every member present, and the blob that goes with each. Asks nobody, never raises."""
         heard = [plan_userdata.read_joining(one.user_data) for one in joined]
-        view = View(tuple(map(_peer, joined, heard)), counts)
+        owners = _owners(joined)
+        view = View(tuple(_peer(one, said, owners) for one, said in zip(joined, heard, strict=True)), counts)
         with self._lock:
             self._remember(at for one in heard if one is not None for at in one.asked)
         decision = self._decide(view)
@@ -175,17 +193,32 @@ class Follower:
         self.counts[decision.reason] += 1
         self._tell(decision, dry)
         use = decision.placed is not None and not dry
-        if use and decision.placed is not None:
-            placed = {member: list(held) for member, held in decision.placed.items()}
+        target = decision.placed if use else None
+        if target is not None:
+            # What somebody else still holds is given out at the rebalance that follows its revocation (KIP-429).
+            placed = {
+                member: [p for p in held if owners.get(p, member) == member]
+                for member, held in target.items()
+            }
         else:
-            placed = self.builtin.place(counts, _for_builtin(view, joined))
+            placed = self.builtin.place(counts, self._for_builtin(view, joined))
         followed = decision.followed if use else None
         peers = tuple(
             replace(peer, held=once(placed.get(peer.member_id, ())), followed=followed) for peer in view.peers
         )
         with self._lock:
-            self._led = View(peers, dict(counts))
-            return placed, plan_userdata.given(_next(view.generation), followed, self._asked)
+            self._led, asked = View(peers, dict(counts)), self._asked
+        told = target if target is not None and self.cooperative else {}
+        generation = _next(view.generation)
+        return placed, {
+            member: plan_userdata.given(generation, followed, asked, told.get(member)) for member in placed
+        }
+
+    def _for_builtin(self, view: View, joined: Sequence[Joined]) -> list[Joined]:
+        """The members as they would have joined with the built-in assignor alone."""
+        if self.cooperative:
+            return [replace(one, user_data=b"") for one in joined]
+        return _for_eager(view, joined)
 
     def _decide(self, view: View) -> Decision:
         rules = replace(self.rules, off=self._off(), latched=self._latched)
@@ -263,16 +296,26 @@ def _next(generation: int | None) -> int:
     return min((-1 if generation is None else generation) + 1, NEWEST)
 
 
-def _peer(one: Joined, heard: plan_userdata.Joining | None) -> Peer:
+def _owners(joined: Sequence[Joined]) -> dict[tuple[str, int], str]:
+    """Partition → the member that holds it, of cooperative members; of two claims the one of the newer generation counts."""
+    oldest_first = sorted(joined, key=lambda one: -1 if one.generation is None else one.generation)
+    return {pair: one.member_id for one in oldest_first for pair in one.owned or ()}
+
+
+def _peer(one: Joined, heard: plan_userdata.Joining | None, owners: Mapping[tuple[str, int], str]) -> Peer:
     """The broker's word for an instance id counts more than the member's own."""
     topics = tuple(dict.fromkeys(one.topics))
     if heard is None:
         return Peer(one.member_id, topics)
     name = one.group_instance_id or heard.name
-    return Peer(one.member_id, topics, name, heard.pairs, heard.generation, heard.followed)
+    if one.owned is None:
+        return Peer(one.member_id, topics, name, heard.pairs, heard.generation, heard.followed)
+    held = once(pair for pair in one.owned if owners[pair] == one.member_id)
+    generation = heard.generation if one.generation is None else one.generation
+    return Peer(one.member_id, topics, name, held, generation, heard.followed, heard.pairs)
 
 
-def _for_builtin(view: View, joined: Sequence[Joined]) -> list[Joined]:
+def _for_eager(view: View, joined: Sequence[Joined]) -> list[Joined]:
     """What members hold, in the user data of the sticky assignor."""
     out: list[Joined] = []
     for peer, one in zip(view.peers, joined, strict=True):

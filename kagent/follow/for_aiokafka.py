@@ -52,6 +52,8 @@ class AiokafkaClient:
 class AiokafkaFollower(Follower):
     """``assignor``: for the consumer's ``partition_assignment_strategy``; ``of``: the block in which it follows."""
 
+    eager_only = "aiokafka"
+
     def __init__(self, bootstrap: str | Cluster, group: str, cluster: str = "main", **options: Any) -> None:
         super().__init__(bootstrap, group, cluster, **options)
         self.assignor = _assignor(self)
@@ -99,7 +101,7 @@ def _assignor(follower: Follower) -> Any:
             ]
             placed, data = follower.place(partition_counts(cluster, joined), joined)
             return {
-                member: ConsumerProtocolMemberAssignment(VERSION, by_topic(pairs), data)
+                member: ConsumerProtocolMemberAssignment(VERSION, by_topic(pairs), data[member])
                 for member, pairs in placed.items()
             }
 

@@ -1,4 +1,4 @@
-"""The follower as an assignor for kafka-python (3.0.12 and up), eager."""
+"""The follower as an assignor for kafka-python (3.0.12 and up), eager and cooperative."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 from kagent.follow.follower import Follower, partition_counts
 from kagent.follow.java_host import java_host
 from kagent.settings import Cluster
-from kagent.strategies.plugins.for_kafka_python import EAGER_VERSION
-from kagent.strategies.plugins.join import Joined, by_topic
+from kagent.strategies.plugins.for_kafka_python import EAGER_VERSION, as_joined, cooperative_subscription
+from kagent.strategies.plugins.join import by_topic
 
 log = logging.getLogger("kagent.follow")
 
@@ -78,30 +78,36 @@ class KafkaPythonFollower(Follower):
 def kafka_python_follower(
     bootstrap: str | Cluster, group: str, cluster: str = "main", **options: Any
 ) -> KafkaPythonFollower:
-    """A follower for one KafkaConsumer; give each consumer its own. Parameters as of ``aiokafka_follower``."""
+    """A follower for one KafkaConsumer; give each consumer its own. Parameters as of ``aiokafka_follower``.
+
+    With ``strategy="cooperative-sticky"`` the group speaks the cooperative protocol: only partitions that move are revoked.
+    """
     return KafkaPythonFollower(bootstrap, group, cluster, **options)
 
 
 def _assignor(follower: Follower) -> Any:
-    from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+    from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
     from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
     class Assignor(AbstractPartitionAssignor):
         name = follower.protocol
 
+        def supported_protocols(self) -> list[Any]:
+            return [RebalanceProtocol.COOPERATIVE if follower.cooperative else RebalanceProtocol.EAGER]
+
         def assign(self, cluster: Any, members: Sequence[Any]) -> dict[str, Any]:
-            joined = [
-                Joined(m.member_id, tuple(m.metadata.topics), m.metadata.user_data, m.group_instance_id)
-                for m in members
-            ]
+            joined = [as_joined(member, follower.cooperative) for member in members]
             placed, data = follower.place(partition_counts(cluster, joined), joined)
             return {
-                member: ConsumerProtocolAssignment(EAGER_VERSION, by_topic(pairs), data)
+                member: ConsumerProtocolAssignment(EAGER_VERSION, by_topic(pairs), data[member])
                 for member, pairs in placed.items()
             }
 
         def metadata(self, topics: Iterable[str]) -> Any:
-            return ConsumerProtocolSubscription(EAGER_VERSION, list(topics), follower.user_data())
+            said = follower.user_data()
+            if follower.cooperative:
+                return cooperative_subscription(topics, said, *follower.owned(topics))
+            return ConsumerProtocolSubscription(EAGER_VERSION, list(topics), said)
 
         def on_assignment(self, assignment: Any, generation: int) -> None:
             pairs = [(tp.topic, tp.partition) for tp in assignment.partitions()]

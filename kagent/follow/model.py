@@ -83,6 +83,8 @@ class Peer:
     generation: int | None = None
     """The generation of that."""
     followed: Followed | None = None
+    target: Held | None = None
+    """What the followed plan gives it, where it may not hold all of that yet (cooperative); None: what it holds."""
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,12 @@ class _Blob(BaseModel):
     plan: Digest | None = None
     roster: Digest | None = None
     asked: Asked = []
+    held: dict[Name, list[Number]] | None = None
+
+    @property
+    def pairs(self) -> Held | None:
+        """``held`` as pairs."""
+        return None if self.held is None else once((t, p) for t, ps in self.held.items() for p in ps)
 
     @property
     def followed(self) -> Followed | None:
@@ -41,19 +47,15 @@ Kind = TypeVar("Kind", bound=_Blob)
 
 
 class Joining(_Blob):
-    """What a member sends when it joins. ``held``: topic → partitions; None where there are too many to tell."""
+    """What a member sends when it joins. ``held``: what it was given last or, under the cooperative protocol, what the plan gives
+    it, topic → partitions; None where there are too many to tell."""
 
     name: Name | None = None
-    held: dict[Name, list[Number]] | None = None
-
-    @property
-    def pairs(self) -> Held | None:
-        """What it was given last."""
-        return None if self.held is None else once((t, p) for t, ps in self.held.items() for p in ps)
 
 
 class Given(_Blob):
-    """What the leader sends with an assignment. ``generation``: a count of kagent's own, for clients whose assignor does not receive the real one."""
+    """What the leader sends with an assignment. ``generation``: a count of kagent's own, for clients whose assignor does not receive
+    the real one; ``held``: what the plan gives the member (cooperative: some of it may still be another's)."""
 
 
 def joining(
@@ -64,17 +66,28 @@ def joining(
     asked: Iterable[int],
 ) -> bytes:
     """A member's blob; without what it holds if that is too long, and empty if even that cannot be encoded."""
-    topics: dict[str, list[int]] = {}
-    for topic, number in held or ():
-        topics.setdefault(topic, []).append(number)
     known: dict[str, Any] = _common(generation, followed, asked) | {"name": name}
-    whole = _written(Joining, known | {"held": None if held is None else topics})
+    whole = _written(Joining, known | {"held": _by_topic(held)})
     return whole or _written(Joining, known | {"held": None})
 
 
-def given(generation: int | None, followed: Followed | None, asked: Iterable[int]) -> bytes:
-    """The leader's blob, the same for all members."""
-    return _written(Given, _common(generation, followed, asked))
+def given(
+    generation: int | None,
+    followed: Followed | None,
+    asked: Iterable[int],
+    target: Iterable[tuple[str, int]] | None = None,
+) -> bytes:
+    """The leader's blob for a member. ``target``: what the plan gives it, where it cannot have all of it at once."""
+    return _written(Given, _common(generation, followed, asked) | {"held": _by_topic(target)})
+
+
+def _by_topic(pairs: Iterable[tuple[str, int]] | None) -> dict[str, list[int]] | None:
+    if pairs is None:
+        return None
+    topics: dict[str, list[int]] = {}
+    for topic, number in pairs:
+        topics.setdefault(topic, []).append(number)
+    return topics
 
 
 def read_joining(data: bytes | None) -> Joining | None:

@@ -39,7 +39,11 @@ def _kept(view: View) -> tuple[Followed, Mapping[str, Held]] | None:
         return None
     if any(peer.held for peer in blank):  # it was in the group meanwhile, without the plan
         return None
-    placed = {peer.member_id: peer.held for peer in view.peers if peer.followed is not None}
+    placed = {
+        peer.member_id: peer.held if peer.target is None else peer.target
+        for peer in view.peers
+        if peer.followed is not None
+    }
     if blank:
         held = {pair for pairs in placed.values() for pair in pairs or ()}
         placed[blank[0].member_id] = tuple(sorted(view.partitions - held))

@@ -410,8 +410,9 @@ async def test_a_plan_in_the_cache_is_worth_nothing_once_the_topics_are_away(
 class Polling(SyncListener):
     """A kafka-python consumer that polls in a thread until it is closed."""
 
-    def __init__(self, estate: Estate, watch: Watch, at: int) -> None:
-        self.follower = kafka_python_follower(estate.home, estate.group, **estate.options(apply=True))
+    def __init__(self, estate: Estate, watch: Watch, at: int, **options: Any) -> None:
+        told = estate.options(apply=True, **options)
+        self.follower = kafka_python_follower(estate.home, estate.group, **told)
         self.consumer = KafkaConsumer(
             bootstrap_servers=estate.bootstrap,
             group_id=estate.group,
@@ -451,6 +452,73 @@ class Polling(SyncListener):
         self._thread.join(timeout=60)
         assert not self._thread.is_alive()
         assert self.failure is None
+
+
+class Cooperating(Polling):
+    """One that keeps what it holds while it joins; ``revoked``: what it had to give up, in order."""
+
+    def __init__(self, estate: Estate, watch: Watch, at: int) -> None:
+        self.held: set[int] = set()
+        self.revoked: list[int] = []
+        super().__init__(estate, watch, at, strategy="cooperative-sticky")
+
+    @property
+    def generation(self) -> int:
+        """The one in which it was given what it holds."""
+        return int(self.consumer._coordinator._generation.generation_id)
+
+    def on_partitions_revoked(self, revoked: Any) -> None:
+        given_up = {tp.partition for tp in revoked}
+        self.held -= given_up
+        self.revoked += sorted(given_up)
+
+    def on_partitions_assigned(self, assigned: Any) -> None:
+        self.held |= {tp.partition for tp in assigned}
+
+
+async def test_a_cooperative_kafka_python_group_gives_up_only_what_moves(
+    estate: Estate, advise: Advise
+) -> None:
+    watch = Watch()
+    members: list[Cooperating] = []
+
+    def holdings(count: int) -> Told:
+        """What so many members hold between them, all of it, in one generation; else nothing."""
+        held = {one.name: set(one.held) for one in members}
+        together = len({one.generation for one in members}) == 1 and len(held) == count
+        whole = sorted(p for parts in held.values() for p in parts) == list(range(PARTITIONS))
+        return held if together and whole and all(held.values()) else {}
+
+    def advised(after: Told) -> bytes:
+        usual = {"group": estate.group, "basis": timeless(estate)}
+        return to_bytes(advise(pairs(estate, before), pairs(estate, after), **usual))
+
+    try:
+        members += [Cooperating(estate, watch, at) for at in range(2)]
+        before = await until("both are there", partial(holdings, 2))
+        for one in members:
+            one.revoked.clear()
+        (giver, had), (taker, has) = sorted(before.items())
+        moved = max(had)
+        after = {giver: had - {moved}, taker: has | {moved}}
+        estate.advise(advised(after))
+        await until("the plan is in effect", lambda: holdings(2) == after)
+        assert {one.name: one.revoked for one in members} == {giver: [moved], taker: []}
+
+        estate.advise(None)
+        leader = await leading(*(one.follower for one in members))
+        await until("it is no longer open", lambda: leader.snapshot and not leader.snapshot.recommendation)
+        generation = members[0].generation
+        leader.client.rejoin()
+        await until("they joined again", lambda: members[0].generation > generation and holdings(2))
+        assert holdings(2) == after
+        assert {one.name: one.revoked for one in members} == {giver: [moved], taker: []}
+        members.append(Cooperating(estate, watch, 2))
+        await until("three share", partial(holdings, 3))
+        await until("all is read", watch.all_read)
+    finally:
+        for member in members:
+            member.close()
 
 
 async def test_a_kafka_python_group_follows_its_plan_and_keeps_it(estate: Estate, advise: Advise) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kafka.coordinator.assignors.abstract import RebalanceProtocol
 
 from kagent.contract.recommendation import Recommendation
 from kagent.errors import InputError
@@ -107,7 +108,7 @@ def leads(one: Follower, **said: Any) -> None:
     snapshot, one.snapshot = one.snapshot, None
     placed, data = one.place(COUNTS, joined(BEFORE, **said))
     one.snapshot = snapshot
-    one.assigned(placed["id-a/h"], 7, data)
+    one.assigned(placed["id-a/h"], 7, data["id-a/h"])
 
 
 def after_it() -> dict[str, list[tuple[str, int]]]:
@@ -119,7 +120,7 @@ def test_the_plan_is_given_out_with_its_id_and_nothing_is_touched(advise: Advise
     read(one, advise(BEFORE, AFTER, NOW))
     placed, data = one.place(COUNTS, joined(BEFORE))
     assert placed == after_it()
-    heard = said.read_given(data)
+    heard = said.read_given(data["id-a/h"])
     assert heard is not None
     assert heard.followed is not None
     assert one.counts == {Reason.FOLLOWED: 1}
@@ -133,7 +134,7 @@ def test_a_dry_run_is_the_default_and_assigns_with_the_built_in_assignor(
     read(one, advise(BEFORE, AFTER, NOW))
     placed, data = one.place(COUNTS, joined(BEFORE))
     assert sorted(map(len, placed.values())) == [2, 2]
-    heard = said.read_given(data)
+    heard = said.read_given(data["id-a/h"])
     assert heard is not None
     assert heard.followed is None
     assert caplog.messages == [
@@ -226,8 +227,8 @@ def test_what_was_followed_travels_with_the_members_and_is_kept(advise: Advise, 
     second.client = Alone("b")
     read(first, advise(BEFORE, AFTER, NOW))
     placed, data = first.place(COUNTS, joined(BEFORE))
-    first.assigned(placed["id-a/h"], 8, data)
-    second.assigned(placed["id-b/h"], 8, data)
+    first.assigned(placed["id-a/h"], 8, data["id-a/h"])
+    second.assigned(placed["id-b/h"], 8, data["id-b/h"])
     read(second, None)
     again = [Joined("id-a/h", ("t",), first.user_data()), Joined("id-b/h", ("t",), second.user_data())]
     assert second.place(COUNTS, again)[0] == after_it()
@@ -259,7 +260,7 @@ def test_hostile_holdings_do_not_upset_the_built_in_assignor(untouched: None) ->
     members = joined({"a/h": [("t", 2**31 - 1), ("nowhere", 0)], "b/h": [("t", 0)]}, generation=2**31 - 1)
     placed, data = one.place(COUNTS, members)
     assert sorted(pair for held in placed.values() for pair in held) == [("t", at) for at in range(4)]
-    assert said.read_given(data) is not None
+    assert all(said.read_given(blob) is not None for blob in data.values())
 
 
 def test_the_brokers_word_for_an_instance_id_counts(advise: Advise) -> None:
@@ -311,10 +312,66 @@ def test_kagent_knows_a_followers_client_whatever_its_client_id() -> None:
 def test_kagent_knows_a_following_group_by_its_protocol(make: Callable[..., Any]) -> None:
     assert make("nowhere:1", "billing").assignor.name == "kagent-follow"
     assert make("nowhere:1", "billing", strategy="range").assignor.name == "kagent-follow-range"
-    with pytest.raises(InputError, match="eager"):
-        make("nowhere:1", "billing", strategy="cooperative-sticky")
     with pytest.raises(InputError, match="LagCache"):
         make("nowhere:1", "billing", strategy="lag")
+
+
+def test_the_cooperative_protocol_takes_kafka_python() -> None:
+    cooperative = kafka_python_follower("nowhere:1", "billing", strategy="cooperative-sticky").assignor
+    assert cooperative.name == "kagent-follow-cooperative-sticky"
+    assert cooperative.supported_protocols() == [RebalanceProtocol.COOPERATIVE]
+    with pytest.raises(InputError, match="aiokafka does not speak: take sticky"):
+        aiokafka_follower("nowhere:1", "billing", strategy="cooperative-sticky")
+
+
+def cooperative_round(
+    leader: Follower, members: Mapping[str, Follower], counts: Mapping[str, int], generation: int
+) -> dict[str, set[tuple[str, int]]]:
+    """All join and are given their part; what each has to give up."""
+    group = []
+    for member_id, member in members.items():
+        blob, (owned, since) = member.user_data(), member.owned(("t",))
+        group.append(Joined(member_id, ("t",), blob, None, None, owned, since))
+    placed, data = leader.place(counts, group)
+    revoked = {one.member_id: set(one.owned or ()) - set(placed[one.member_id]) for one in group}
+    for member_id, member in members.items():
+        member.assigned(placed[member_id], generation, data[member_id])
+    return revoked
+
+
+def cooperative_pair() -> tuple[Follower, Follower]:
+    """Two members that hold what the plan starts from."""
+    first, second = (follower(strategy="cooperative-sticky") for _ in range(2))
+    second.client = Alone("b")
+    for member, held in ((first, BEFORE["a/h"]), (second, BEFORE["b/h"])):
+        member.assigned(held, 7, said.given(7, None, []))
+    return first, second
+
+
+def test_a_cooperative_group_gives_up_only_what_moves_and_has_the_plan_after_two_rounds(
+    advise: Advise,
+) -> None:
+    first, second = cooperative_pair()
+    members = {"id-a/h": first, "id-b/h": second}
+    read(first, advise(BEFORE, AFTER, NOW))
+    moved = {f"id-{name}": set(BEFORE[name]) - set(AFTER[name]) for name in BEFORE}
+    assert cooperative_round(first, members, COUNTS, 8) == moved
+    # Another member leads, and reads nothing: the members tell it where they were on their way to.
+    assert not any(cooperative_round(second, members, COUNTS, 9).values())
+    assert {name: list(member.owned(("t",))[0]) for name, member in members.items()} == after_it()
+    assert not any(cooperative_round(second, members, COUNTS, 10).values())
+    assert second.counts == {Reason.KEPT: 2}
+
+
+def test_two_who_claim_one_partition_do_not_both_get_it() -> None:
+    first, second = cooperative_pair()
+    second.assigned([*BEFORE["b/h"], BEFORE["a/h"][0]], 5, None)  # from before it was lost
+    members = {"id-a/h": first, "id-b/h": second}
+    for generation in (8, 9, 10):
+        cooperative_round(first, members, COUNTS, generation)
+        held = [pair for member in members.values() for pair in member.owned(("t",))[0]]
+        assert len(held) == len(set(held))
+    assert sorted(held) == [("t", at) for at in range(4)]
 
 
 def test_a_consumer_of_another_group_is_refused() -> None:
@@ -332,7 +389,7 @@ def test_a_consumer_of_another_group_is_refused() -> None:
 
 WARM = {
     name: Follower("nowhere:1", "billing", strategy=name)
-    for name in ("sticky", "range", "roundrobin", "fair")
+    for name in ("sticky", "range", "roundrobin", "fair", "cooperative-sticky")
 }
 BLOBS = st.builds(
     said.joining,
@@ -369,3 +426,39 @@ def test_whatever_the_members_say_every_partition_is_given_once(
     )
     topics = {member.member_id: member.topics for member in group}
     assert all(topic in topics[member] for member, held in placed.items() for topic, _ in held)
+
+
+OWNED = st.lists(st.tuples(st.sampled_from(["t", "u"]), st.integers(0, 5)), max_size=8, unique=True)
+
+
+@settings(max_examples=100)
+@given(
+    members=st.lists(st.tuples(BLOBS, OWNED, st.none() | st.integers(0, 3)), min_size=1, max_size=4),
+    counts=st.fixed_dictionaries({"t": st.integers(0, 4), "u": st.integers(0, 2)}),
+)
+def test_whatever_cooperative_members_say_no_partition_is_taken_from_under_one_and_all_are_given_in_the_end(
+    members: Any, counts: dict[str, int]
+) -> None:
+    one = WARM["cooperative-sticky"]
+    blobs = {f"m{at}": blob for at, (blob, _, _) in enumerate(members)}
+    owned = {f"m{at}": (tuple(pairs), since) for at, (_, pairs, since) in enumerate(members)}
+    for generation in range(4, 8):
+        group = [Joined(name, ("t", "u"), blobs[name], None, None, *owned[name]) for name in owned]
+        newest: dict[tuple[str, int], set[str]] = {}
+        for name, (pairs, since) in owned.items():
+            for pair in pairs:
+                claims = newest.setdefault(pair, {name})
+                known = max(-1 if owned[m][1] is None else owned[m][1] for m in claims)
+                own = -1 if since is None else since
+                newest[pair] = claims | {name} if own == known else {name} if own > known else claims
+        placed, data = one.place(counts, group)
+        given = [pair for held in placed.values() for pair in held]
+        assert len(given) == len(set(given))
+        assert all(name in newest.get(pair, {name}) for name, held in placed.items() for pair in held)
+        blobs = {
+            name: said.joining(None, held.pairs, generation, held.followed, ())
+            for name, blob in data.items()
+            if (held := said.read_given(blob))
+        }
+        owned = {name: (tuple(held), generation) for name, held in placed.items()}
+    assert sorted(given) == sorted((topic, number) for topic in counts for number in range(counts[topic]))

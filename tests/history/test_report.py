@@ -11,9 +11,10 @@ import pytest
 from plotly.offline import get_plotlyjs
 
 from kagent.history import charts
-from kagent.history.backtest import RESULT, Range, _row
+from kagent.history.backtest import RESULT, _row
 from kagent.history.past_evaluation import replay
 from kagent.history.report import incidents, page, section
+from kagent.history.scope import Range
 from kagent.offsets import decode
 from kagent.policy import make_policy
 

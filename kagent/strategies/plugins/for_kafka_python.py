@@ -35,7 +35,7 @@ def kafka_python_assignor(
             return [RebalanceProtocol.COOPERATIVE if cooperative else RebalanceProtocol.EAGER]
 
         def assign(self, cluster: Any, members: Sequence[Any]) -> dict[str, Any]:
-            joined = [_joined(member, cooperative) for member in members]
+            joined = [as_joined(member, cooperative) for member in members]
             counts = {t: _count(cluster, t) for member in joined for t in member.topics}
             return {
                 member: ConsumerProtocolAssignment(EAGER_VERSION, by_topic(pairs), b"")
@@ -45,18 +45,7 @@ def kafka_python_assignor(
         def metadata(self, topics: Iterable[str]) -> Any:
             if not cooperative:
                 return ConsumerProtocolSubscription(EAGER_VERSION, list(topics), engine.user_data())
-            owned = [
-                ConsumerProtocolSubscription.TopicPartition(topic=topic, partitions=partitions)
-                for topic, partitions in by_topic(engine.owned)
-            ]
-            return ConsumerProtocolSubscription(
-                version=COOPERATIVE_VERSION,
-                topics=list(topics),
-                user_data=b"",
-                owned_partitions=owned,
-                generation_id=engine.generation,
-                rack_id=None,
-            )
+            return cooperative_subscription(topics, b"", engine.owned, engine.generation)
 
         def on_assignment(self, assignment: Any, generation: int) -> None:
             engine.assigned(((tp.topic, tp.partition) for tp in assignment.partitions()), generation)
@@ -64,7 +53,27 @@ def kafka_python_assignor(
     return Assignor()
 
 
-def _joined(member: Any, cooperative: bool) -> Joined:
+def cooperative_subscription(
+    topics: Iterable[str], user_data: bytes, owned: Iterable[tuple[str, int]], generation: int | None
+) -> Any:
+    """What a cooperative member sends when it joins. ``generation``: the one in which it was given what it owns."""
+    from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
+
+    return ConsumerProtocolSubscription(
+        version=COOPERATIVE_VERSION,
+        topics=list(topics),
+        user_data=user_data,
+        owned_partitions=[
+            ConsumerProtocolSubscription.TopicPartition(topic=topic, partitions=partitions)
+            for topic, partitions in by_topic(owned)
+        ],
+        generation_id=-1 if generation is None else generation,
+        rack_id=None,
+    )
+
+
+def as_joined(member: Any, cooperative: bool) -> Joined:
+    """A member as its JoinGroup request shows it."""
     subscription = member.metadata
     if not cooperative:
         return Joined(

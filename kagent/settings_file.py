@@ -40,7 +40,7 @@ class SettingsFile:
 
 class Loader(yaml.SafeLoader):
     """PyYAML's safe one with the numbers of YAML 1.2 (core schema, 10.3.2): YAML 1.1 reads ``1:30`` as 90 and ``010`` as 8, which
-    nobody means in a setting."""
+    is never meant in a setting."""
 
 
 INTEGER, FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"

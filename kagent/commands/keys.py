@@ -59,10 +59,10 @@ def command(
     with bar(f"Asking how much of {shown(topic)} there is"):
         from kagent.history.hot_keys import sample, stretch
         from kagent.kafka.admin import Admin
-        from kagent.pipeline.spark_errors import told
+        from kagent.pipeline.spark_errors import errors_as_sentences
 
         ranges, seconds = stretch(Admin(cluster), topic, last, most)
-    with started(settings, master, f"Sampling {shown(topic)}", delta=False) as spark, told():
+    with started(settings, master, f"Sampling {shown(topic)}", delta=False) as spark, errors_as_sentences():
         group = f"{settings.topics.prefix}keys"
         found = sample(spark, cluster, topic, ranges, seconds, by_bytes, group)
     counts = partitions or tuple(found.partitions * n for n in (1, 2, 3, 4))

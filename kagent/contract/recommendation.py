@@ -95,7 +95,7 @@ class Contract(BaseModel):
 
 
 class Skew(Contract):
-    """Greatest over mean member work; 1.0 is even. None where it cannot be told."""
+    """Greatest over mean member work; 1.0 is even. None where it is not known."""
 
     now: float | None = Field(description="Under the current assignment.")
     after: float | None = Field(None, description="Under the recommended plan.")

@@ -221,7 +221,7 @@ class Demo:
 
     async def _hear(self, heard: AsyncIterator[Any]) -> None:
         async for message in heard:
-            before = self.scene.said.get(message.group) if isinstance(message, Recommendation) else None
+            before = self.scene.messages.get(message.group) if isinstance(message, Recommendation) else None
             self.scene.hear(message)
             if isinstance(message, Recommendation) and (before is None or before.status != message.status):
                 self.console.print(

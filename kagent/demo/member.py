@@ -61,16 +61,16 @@ class Commits(ConsumerRebalanceListener):  # type: ignore[misc]
                 log.warning("not committed: %s", error)
 
 
-async def run_aiokafka(said: Member, stop: asyncio.Event) -> None:
+async def run_aiokafka(about: Member, stop: asyncio.Event) -> None:
     """A member with aiokafka; its group may have a fixed list, and ``kagent.follow`` may stand above it."""
     while not stop.is_set():
-        follower = _follower(said)
-        assignor = follower.assignor if follower else _assignor(said)
+        follower = _follower(about)
+        assignor = follower.assignor if follower else _assignor(about)
         options = {"partition_assignment_strategy": [assignor]} if assignor else {}
         consumer = AIOKafkaConsumer(
-            bootstrap_servers=said.bootstrap,
-            group_id=said.group,
-            client_id=said.client_id,
+            bootstrap_servers=about.bootstrap,
+            group_id=about.group,
+            client_id=about.client_id,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
             session_timeout_ms=30_000,
@@ -79,7 +79,7 @@ async def run_aiokafka(said: Member, stop: asyncio.Event) -> None:
         )
         try:
             async with follower.of(consumer) if follower else nullcontext():
-                await _read(consumer, said, stop)
+                await _read(consumer, about, stop)
         except KafkaError as error:
             log.warning("%s; joining anew", error)
             await asyncio.sleep(AGAIN)
@@ -87,61 +87,61 @@ async def run_aiokafka(said: Member, stop: asyncio.Event) -> None:
             await stopped(consumer)
 
 
-def _assignor(said: Member) -> Any:
-    return assignor_of(FixedList(said.group, said.start), FIXED_LIST) if said.start else None
+def _assignor(about: Member) -> Any:
+    return assignor_of(FixedList(about.group, about.start), FIXED_LIST) if about.start else None
 
 
-def _follower(said: Member) -> AiokafkaFollower | None:
-    if said.follow is None:
+def _follower(about: Member) -> AiokafkaFollower | None:
+    if about.follow is None:
         return None
-    follower = aiokafka_follower(said.bootstrap, said.group, "demo", apply=said.follow == "apply")
-    if said.start:
-        follower.builtin = FixedList(said.group, said.start)
+    follower = aiokafka_follower(about.bootstrap, about.group, "demo", apply=about.follow == "apply")
+    if about.start:
+        follower.builtin = FixedList(about.group, about.start)
     return follower
 
 
-async def _read(consumer: AIOKafkaConsumer, said: Member, stop: asyncio.Event) -> None:
-    commits = Commits(consumer, said.commit)
+async def _read(consumer: AIOKafkaConsumer, about: Member, stop: asyncio.Event) -> None:
+    commits = Commits(consumer, about.commit)
     await consumer.start()
-    consumer.subscribe(said.topics, listener=commits)
+    consumer.subscribe(about.topics, listener=commits)
     while not stop.is_set():
         for tp, records in (await consumer.getmany(timeout_ms=200, max_records=BATCH)).items():
-            await asyncio.sleep(said.cost * len(records))
+            await asyncio.sleep(about.cost * len(records))
             commits.done[tp] = records[-1].offset + 1
         await commits.now_and_then()
     await commits.commit()
 
 
-async def run_librdkafka(said: Member, stop: asyncio.Event) -> None:
+async def run_librdkafka(about: Member, stop: asyncio.Event) -> None:
     """A member with librdkafka and the KIP-848 protocol."""
     from confluent_kafka import Consumer
 
     consumer = Consumer(
         {
-            "bootstrap.servers": said.bootstrap,
-            "group.id": said.group,
-            "client.id": said.client_id,
+            "bootstrap.servers": about.bootstrap,
+            "group.id": about.group,
+            "client.id": about.client_id,
             "group.protocol": "consumer",
             "group.remote.assignor": NAME,
             "auto.offset.reset": "earliest",
-            "auto.commit.interval.ms": int(said.commit * 1000),
+            "auto.commit.interval.ms": int(about.commit * 1000),
         }
     )
-    consumer.subscribe(list(said.topics))
+    consumer.subscribe(list(about.topics))
     try:
         while not stop.is_set():
             records = await asyncio.to_thread(consumer.consume, BATCH, LIBRDKAFKA_TICK)
-            await asyncio.sleep(said.cost * len(records))
+            await asyncio.sleep(about.cost * len(records))
     finally:
         await asyncio.to_thread(consumer.close)
 
 
-async def main(said: Member) -> None:
+async def main(about: Member) -> None:
     """Run until SIGTERM."""
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
-    await (run_librdkafka if said.client == "librdkafka" else run_aiokafka)(said, stop)
+    await (run_librdkafka if about.client == "librdkafka" else run_aiokafka)(about, stop)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ class Processes:
     ending: set[str] = field(default_factory=set)
     """Those that may end, if they end well."""
     broker: Broker | None = None
-    """Watched once it runs; whoever started it ends it."""
+    """Watched once it runs; the code that started it ends it."""
 
     def log(self, name: str) -> Path:
         """Where this process's output goes."""
@@ -91,8 +91,8 @@ def _last_words(log: Path) -> str:
     """The last line that says something; frames of tables do not."""
     for line in reversed(log.read_text(errors="replace").splitlines()):
         if any(letter.isalnum() for letter in line):
-            return f"; it said last: {line.strip().rstrip('.')}"
-    return "; it said nothing"
+            return f"; its last line: {line.strip().rstrip('.')}"
+    return "; it printed nothing"
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:

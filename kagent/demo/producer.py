@@ -1,4 +1,4 @@
-"""The steady load, as a process: so many records a second into each partition. ``python -m kagent.demo.producer``."""
+"""The steady load, as a process: a given number of records a second into each partition. ``python -m kagent.demo.producer``."""
 
 from __future__ import annotations
 

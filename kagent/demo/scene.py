@@ -10,7 +10,7 @@ from kagent.demo.topology import FOLLOWERS, LOADS, Group
 from kagent.kafka.group_lag import ShownGroup
 
 CAUGHT_UP_SECONDS = 5.0
-"""A member is caught up when it lags less than so many seconds of its own inflow (a commit is up to 2 s old)."""
+"""A member is caught up when it lags less than this many seconds of its own inflow (a commit is up to 2 s old)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Scene:
     """The story so far. Times in s of one clock."""
 
     lags: dict[str, GroupLag] = field(default_factory=dict)
-    said: dict[str, Recommendation] = field(default_factory=dict)
+    messages: dict[str, Recommendation] = field(default_factory=dict)
     opened: dict[str, Recommendation] = field(default_factory=dict)
     state: State | None = None
     followed: dict[str, Followed] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Scene:
         if isinstance(message, State):
             self.state = message
             return
-        self.said[message.group] = message
+        self.messages[message.group] = message
         self.opened.setdefault(message.group, message)
 
     def follow(self, group: str, now: float) -> None:
@@ -105,27 +105,27 @@ class Scene:
 
     def advice(self, group: str) -> Recommendation | None:
         """The advice for a group that follows, if it says what to move."""
-        said = self.said.get(group)
+        latest = self.messages.get(group)
         ready = (
-            said is not None
-            and said.status in (Status.OPEN, Status.UPDATED)
-            and said.verdict is Verdict.REBALANCE
-            and said.moves
+            latest is not None
+            and latest.status in (Status.OPEN, Status.UPDATED)
+            and latest.verdict is Verdict.REBALANCE
+            and latest.moves
         )
-        return said if ready else None
+        return latest if ready else None
 
     @property
     def reached(self) -> tuple[object, ...]:
         """How far the story has come: what was heard of each group, and whether the plans are in effect and drained."""
-        heard = tuple((name, rec.status, rec.verdict) for name, rec in sorted(self.said.items()))
+        heard = tuple((name, rec.status, rec.verdict) for name, rec in sorted(self.messages.items()))
         spread = tuple((name, lag.spread) for name, lag in sorted(self.lags.items()))
         done = tuple((name, one.at, one.drained_after) for name, one in sorted(self.followed.items()))
         return heard, spread, done
 
     def resolved(self, group: str) -> bool:
         """Whether the incident of a group that follows has been closed."""
-        said = self.said.get(group)
-        return said is not None and said.status is Status.RESOLVED
+        latest = self.messages.get(group)
+        return latest is not None and latest.status is Status.RESOLVED
 
     @property
     def finished(self) -> bool:
@@ -140,17 +140,17 @@ class Scene:
         for group in FOLLOWERS:
             failure = self._failure(group)
             found += [failure] if failure else []
-        hot = self.said.get("hot")
+        hot = self.messages.get("hot")
         if hot is None:
-            found.append("nothing was said about the hot partition")
+            found.append("no message about the hot partition")
         elif hot.verdict is not Verdict.HOT_PARTITION:
             found.append(f"the hot partition was called {hot.verdict.value}")
         return found
 
     def _failure(self, group: Group) -> str | None:
         """What went wrong with a group that follows, the first of it."""
-        name, known, said = group.name, self.followed.get(group.name), self.said.get(group.name)
-        if said is None:
+        name, known, latest = group.name, self.followed.get(group.name), self.messages.get(group.name)
+        if latest is None:
             return f"no recommendation came for {name}"
         if known is None or known.drained_after is None:
             return f"{name} did not drain after it had applied the advice"
@@ -158,6 +158,6 @@ class Scene:
             return f"the twin of {name} drained as fast without the advice"
         if not self.resolved(name):
             return f"the incident of {name} was not resolved"
-        if said.resolution is not Resolution.FOLLOWED or said.outcome is None:
-            return f"the incident of {name} was resolved as {said.resolution}, not as followed"
+        if latest.resolution is not Resolution.FOLLOWED or latest.outcome is None:
+            return f"the incident of {name} was resolved as {latest.resolution}, not as followed"
         return None

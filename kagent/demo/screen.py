@@ -42,14 +42,14 @@ def live(scene: Scene, left: float) -> RenderableType:
             table.add_row(group.name, Text(group.role, style="dim"), "", "", "", "", "", "")
             continue
         _rows(table, scene, group.name, lag)
-    said = Text(
+    footer = Text(
         state_line(scene.state) if scene.state else "waiting for the first state message", style="dim"
     )
-    return Stack(table, said)
+    return Stack(table, footer)
 
 
 def _rows(table: Table, scene: Scene, name: str, lag: GroupLag) -> None:
-    verdict = scene.said.get(name)
+    verdict = scene.messages.get(name)
     says = f"{verdict.status.value}: {verdict.verdict.value}" if verdict else "–"
     for at, member in enumerate(lag.members):
         first = at == 0
@@ -110,7 +110,7 @@ def summary(scene: Scene) -> Table:
         table.add_column(column, vertical="bottom")
     for group in GROUPS:
         first = scene.opened.get(group.name)
-        rec = scene.said.get(group.name)
+        rec = scene.messages.get(group.name)
         verdict = first.verdict.value if first and rec else "balanced, never opened"
         if rec is not None and group.name == "hot":
             verdict = rec.verdict.value
@@ -131,9 +131,9 @@ def summary(scene: Scene) -> Table:
 
 def predicted(scene: Scene, group: str) -> float | None:
     """The drain in seconds that the advice promised, from the outcome, else from the followed plan's gain."""
-    said = scene.said.get(group)
-    if said is not None and said.outcome is not None and said.outcome.predicted_drain_s is not None:
-        return said.outcome.predicted_drain_s
+    latest = scene.messages.get(group)
+    if latest is not None and latest.outcome is not None and latest.outcome.predicted_drain_s is not None:
+        return latest.outcome.predicted_drain_s
     followed = scene.followed.get(group)
     follow = [a for a in (followed.advice.actions if followed else ()) if a.type is ActionType.FOLLOW_PLAN]
     return follow[0].gain.get("after") if follow else None

@@ -112,8 +112,8 @@ def _advance_rest(columns: Columns, state: JudgeState, as_of: int, first_commit:
         return replace(state, at_rest_s=rest, going_since=going)
     if not state.at_rest_s:
         return state if going == state.going_since else replace(state, going_since=going)
-    told = state.incident is not None and state.incident.verdict in STOPPED
-    habits = state.habits if told else learned(state.habits, "rest", state.at_rest_s, as_of)
+    reported = state.incident is not None and state.incident.verdict in STOPPED
+    habits = state.habits if reported else learned(state.habits, "rest", state.at_rest_s, as_of)
     return replace(state, at_rest_s=0.0, going_since=last, habits=habits)
 
 

@@ -319,7 +319,7 @@ def _advice_lines(message: Recommendation) -> list[str]:
         out.append(f"  under {other.strategy}: skew {other.skew:.2f}, {other.moves} moves{note}")
     if message.frontier:
         out.append(
-            "  greatest work after so many moves: "
+            "  greatest work after this many moves: "
             + ", ".join(f"{k} move{'' if k == 1 else 's'} → {w:g}" for k, w in message.frontier)
         )
     return out

@@ -39,7 +39,7 @@ def sentence(error: Exception) -> tuple[str, bool]:
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def errors_as_sentences() -> Iterator[None]:
     """Turns what Spark raises into KafkaError with a sentence: for commands that run once."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException

@@ -171,7 +171,7 @@ def _can_follow(model: GroupModel) -> tuple[Feasible, str | None]:
         )
     if model.kind is K.CLASSIC_JAVA:
         return "no", "its assignor is not kagent's"
-    return "no", "no client of this kind can be told which partition to take"
+    return "no", "clients of this kind have no way to take a given partition"
 
 
 def _switch(advice: Advice) -> Iterator[Action]:
@@ -208,7 +208,7 @@ def _switch_to(advice: Advice, option: Alternative) -> Action:
 
 
 def _present(model: GroupModel) -> str:
-    """The strategy that the group runs now, which nobody can switch to."""
+    """The strategy that the group runs now, which the group cannot switch to."""
     protocol = (model.roster.protocol if model.roster else None) or ""
     return f"kip848-{protocol}" if model.kind is K.CONSUMER else protocol
 

@@ -46,7 +46,7 @@ def scenario_from(
     lags: Mapping[str, npt.ArrayLike] | None = None,
     topic_ids: Mapping[str, str] | None = None,
 ) -> Scenario:
-    """The scenario of a group's membership, of these topics with so many partitions each."""
+    """The scenario of a group's membership, of these topics with ``counts`` partitions each."""
     generation = roster.generation
     ids, instances, racks, held = (list(map(column, roster.members)) for column in COLUMNS)
     topics = _eligible(roster, tuple(counts))
@@ -63,6 +63,6 @@ def _eligible(roster: Roster, topics: tuple[str, ...]) -> Iterator[tuple[str, ..
         if key not in alike:
             named = frozenset(key or topics)
             alike[key] = named, tuple(t for t in topics if t in named)
-        named, told = alike[key]
+        named, allowed = alike[key]
         # What it holds beyond its subscription is being taken from it, and is its own until then.
-        yield told if named.issuperset(m.assigned) else tuple(t for t in topics if roster.eligible(at, t))
+        yield allowed if named.issuperset(m.assigned) else tuple(t for t in topics if roster.eligible(at, t))

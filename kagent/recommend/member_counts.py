@@ -37,7 +37,7 @@ class Counts:
         return self._first([n for n, _ in self.shares if n >= needed and n > self.have])
 
     def relieving(self, gain: float) -> Count | None:
-        """The least count, up to twice the present one, that relieves the most loaded member by ``gain`` whoever gets which."""
+        """The least count, up to twice the present one, that relieves the most loaded member by ``gain`` for every way to assign them."""
         limit = (1 - gain) * self.share_now
         return self._first(
             [n for n, _ in self.shares if self.have < n <= 2 * self.have and self.bound[n] <= limit]

@@ -147,7 +147,7 @@ def reassign(model: GroupModel) -> Reassignment | None:
 
 
 def cost_of(model: GroupModel, made: Plan, rows: Longs) -> Cost:
-    """What the pause of the rebalance costs: inflow goes on, and nobody reads what stands still."""
+    """What the pause of the rebalance costs: inflow goes on, and what stands still is not read."""
     pause_s = pauses.usual_s(model.state)
     drain_s = _with_pause(model, made, rows, pause_s) if made.drain_after is not None else np.inf
     r_score = None if made.r_score is None else round(made.r_score, 3)

@@ -38,7 +38,7 @@ WHOLE = 2000
 """Up to this many partitions the message has the whole assignment."""
 MOVES = 200
 LASTING = frozenset({Verdict.IDLE_MEMBERS, Verdict.NO_MEMBERS})
-"""Verdicts that can wait for whoever looks."""
+"""Verdicts that can wait until someone looks."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ costs a backlog."""
 PEAK_MS, PEAK_STEP_MS = 7_200_000, 600_000
 """Fewer must do for the greatest ten minutes of the last two hours."""
 AS_GOOD = 1.1
-"""Where no count catches up in time: the least count that takes at most so many times the best one's time."""
+"""Where no count catches up in time: the least count that takes at most this many times the best one's time."""
 MOST_COUNTS = 400
 STILL = frozenset(
     {
@@ -70,13 +70,13 @@ class Load:
         return sorted(least.values())[-MOST_COUNTS:]
 
     def drain_s(self, count: int) -> float:
-        """T of the group with so many members."""
+        """T of the group with this many members."""
         each = self._dealt(count)
         backlog, inflow = totals(each, self.backlog, count), totals(each, self.inflow, count)
         return float(drain_s(backlog, inflow, np.full(count, self.capacity)).max(initial=0.0))
 
     def fullness(self, count: int, column: Floats) -> float:
-        """What the fullest of so many members gets, as a share of its speed."""
+        """What the fullest of this many members gets, as a share of its speed."""
         return float(totals(self._dealt(count), column, count).max(initial=0.0)) / self.capacity
 
     def _dealt(self, count: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
@@ -188,7 +188,7 @@ def _weighed(model: GroupModel, load: Load, known: Useful, have: int) -> Useful:
     enough = load.enough(model.policy.hold)
     late = bool((model.lateness >= limits.on_time).any())
     because = _because(load, late, enough, known.members)
-    # Members that a person added by hand are why nobody is late: they must not be scaled away again.
+    # Members that a person added by hand are why no member is late: they must not be scaled away again.
     needed = late or have > known.members
     if needed and enough > known.members:
         since = known.more_since or now
@@ -204,10 +204,10 @@ def _weighed(model: GroupModel, load: Load, known: Useful, have: int) -> Useful:
     return replace(known, members=fewest, because=because, more_since=0, fewer_since=0)
 
 
-def _because(load: Load, late: bool, enough: int, told: int) -> str:
-    """Why no more members than ``told`` help a group that is late; empty where it is not, or more do."""
+def _because(load: Load, late: bool, enough: int, count: int) -> str:
+    """Why no more members than ``count`` help a group that is late; empty where it is not, or more do."""
     if load.hot:
         return str(Verdict.HOT_PARTITION)
-    if not late or enough > told:
+    if not late or enough > count:
         return ""
-    return PARTITIONS if told >= len(load.inflow) else SPREAD_ALONE
+    return PARTITIONS if count >= len(load.inflow) else SPREAD_ALONE

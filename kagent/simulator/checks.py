@@ -193,8 +193,8 @@ def _event(event: Any, names: set[str], topics: Mapping[str, int], where: str) -
         raise InputError(f"{where}: {{at, do, …}} is expected, not {event!r}")
     do = event.get("do")
     if do not in EVENTS:
-        said = "`do` is missing" if do is None else f"nothing is called {do!r}"
-        raise InputError(f"{where}: {said}; there are: {', '.join(sorted(EVENTS))}")
+        problem = "`do` is missing" if do is None else f"nothing is called {do!r}"
+        raise InputError(f"{where}: {problem}; there are: {', '.join(sorted(EVENTS))}")
     must, may = EVENTS[do]
     missing = [name for name in must if name not in event]
     unknown = sorted(set(event) - {"at", "do", *must, *may})

@@ -55,10 +55,10 @@ def _move(world: World, at: int, message: Recommendation) -> None:
     rebalancing.rebalance(world, at, owner)
 
 
-def _slot(world: World, at: int, told: str) -> int:
-    """The member that kagent calls so."""
+def _slot(world: World, at: int, name: str) -> int:
+    """The member that kagent calls ``name``."""
     names = {f"{world.scenario.name}-{world.slots[s]}/10.0.0.1": s for s in world.order[at]}
-    return names[told] if told in names else world.slots.index(told)
+    return names[name] if name in names else world.slots.index(name)
 
 
 def _switch(world: World, at: int, action: Action, message: Recommendation) -> None:

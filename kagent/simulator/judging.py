@@ -37,11 +37,11 @@ class Mind:
     def evaluate(self, observations: Sequence[Observation], ask: Ask, groups: int) -> list[Recommendation]:
         """Evaluate these groups of the cluster, which has ``groups`` in all; the new messages."""
         if groups == 1:
-            said = [message for one in observations for message in self.session.evaluate(one, ask)]
+            published = [message for one in observations for message in self.session.evaluate(one, ask)]
         else:
-            said = list(self.session.evaluate_all(observations, ask, groups))
-        self.messages += said
-        return said
+            published = list(self.session.evaluate_all(observations, ask, groups))
+        self.messages += published
+        return published
 
     def wants_a_look(self, seen: Observation, policy: Policy) -> bool:
         """Whether the group is to be looked at whatever its lag."""

@@ -106,12 +106,12 @@ def sample(world: World, sight: Sight) -> None:
     for topic in world.topics:
         here = slice(*world.span(topic.name))
         open_ = (world.lso[:, here] < end[:, here]).any()
-        told = np.where(down[here], UNKNOWN, end[:, here]) if down[here].any() else end[:, here]
+        known = np.where(down[here], UNKNOWN, end[:, here]) if down[here].any() else end[:, here]
         sight.ends.setdefault(topic.name, EndHistory(topic.partitions * world.seeds)).add(
             now,
             now + 20,
             world.start[:, here].astype(np.int64).ravel(),
-            told.ravel(),
+            known.ravel(),
             stable(world, here).ravel() if open_ else None,
             world.ids[topic.name],
         )

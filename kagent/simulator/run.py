@@ -279,7 +279,7 @@ def _judge(world: World, watcher: Watcher, mind: Mind, looked: list[int], now: i
     policy = watcher.policy
     seen = {watcher.groups[at]: _observe(world, watcher, at, now) for at in looked}
     places = dict(zip(seen, looked, strict=True))
-    said = mind.evaluate(
+    messages = mind.evaluate(
         tuple(seen.values()),
         lambda one: _ask(world, one, places[one.group], now),
         world.seeds if world.scenario.together else 1,
@@ -287,7 +287,7 @@ def _judge(world: World, watcher: Watcher, mind: Mind, looked: list[int], now: i
     watcher.looks += len(looked)
     for group, at in places.items():
         watcher.close[at] = mind.wants_a_look(seen[group], policy)
-    for message in said:
+    for message in messages:
         if message.status is Status.OPEN and message.group in places:
             _told(world, watcher, places[message.group], message)
 
@@ -323,11 +323,11 @@ def _asked_commits(world: World, seen: Observation, at: int, now: int) -> dict[s
     """Commits that the tables do not have yet are in the coordinator's answer, without their times."""
     out = {}
     for name, row in seen.commits.items():
-        told = world.committed[at, slice(*world.span(name))].astype(np.int64).tolist()
-        newer = [c != GONE and t > c for t, c in zip(told, row.committed, strict=True)]
+        asked = world.committed[at, slice(*world.span(name))].astype(np.int64).tolist()
+        newer = [c != GONE and t > c for t, c in zip(asked, row.committed, strict=True)]
         out[name] = replace(
             row,
-            committed=[t if n else c for t, c, n in zip(told, row.committed, newer, strict=True)],
+            committed=[t if n else c for t, c, n in zip(asked, row.committed, newer, strict=True)],
             time=[now if n else t for t, n in zip(row.time, newer, strict=True)],
             moved=[now if n else t for t, n in zip(row.moved, newer, strict=True)],
         )
@@ -340,11 +340,11 @@ def _act(world: World, watcher: Watcher) -> None:
         return
     for at in [at for at, when in watcher.acts.items() if when <= world.time]:
         del watcher.acts[at]
-        told = [m for m in watcher.minds[at].messages if m.group == watcher.groups[at]]
-        if told and told[-1].status in (Status.OPEN, Status.UPDATED):
-            following.carry_out(world, at, told[-1])
+        messages = [m for m in watcher.minds[at].messages if m.group == watcher.groups[at]]
+        if messages and messages[-1].status in (Status.OPEN, Status.UPDATED):
+            following.carry_out(world, at, messages[-1])
             watcher.truth.acted[at] = world.time
-            watcher.truth.predicted[at] = following.predicted_s(told[-1])
+            watcher.truth.predicted[at] = following.predicted_s(messages[-1])
 
 
 def _scale(world: World, watcher: Watcher) -> None:

@@ -132,7 +132,7 @@ def parse(raw: Any, where: str = "scenario", harsh: bool = False) -> Scenario:
         values["autoscaler"] = Autoscaler(**{"lag_per_member": 1000.0, **values["autoscaler"]})
     if not isinstance(topics, Mapping) or not topics:
         raise InputError(f"{where}: topics: at least one topic is needed, as name → fields")
-    made = tuple(_topic(name, said, f"{where}: topics.{name}") for name, said in topics.items())
+    made = tuple(_topic(name, section, f"{where}: topics.{name}") for name, section in topics.items())
     values.setdefault("name", Path(where).stem)
     values["expect"] = tuple(_listed(values.get("expect")))
     values["events"] = values.get("events") or ()
@@ -142,23 +142,23 @@ def parse(raw: Any, where: str = "scenario", harsh: bool = False) -> Scenario:
     return replace(scenario, events=tuple(ordered), members=int(scenario.members))
 
 
-def _section(said: Any, base: Section, where: str) -> Section:
+def _section(section: Any, base: Section, where: str) -> Section:
     """The defaults with what the file says; values are checked by their types."""
-    if not isinstance(said or {}, Mapping):
+    if not isinstance(section or {}, Mapping):
         raise InputError(f"{where}: fields are expected")
-    checks.known(said or {}, type(base), where)
+    checks.known(section or {}, type(base), where)
     types = {f.name: str(f.type) for f in fields(base)}
     given = {
-        name: checks.several(value, types[name], f"{where}.{name}") for name, value in (said or {}).items()
+        name: checks.several(value, types[name], f"{where}.{name}") for name, value in (section or {}).items()
     }
     return replace(base, **given)
 
 
-def _topic(name: Any, said: Any, where: str) -> Topic:
-    if not isinstance(said or {}, Mapping):
+def _topic(name: Any, section: Any, where: str) -> Topic:
+    if not isinstance(section or {}, Mapping):
         raise InputError(f"{where}: fields are expected, such as `partitions: 12`")
-    checks.known(said or {}, Topic, where, "name")
-    made = Topic(name=str(name), **(said or {}))
+    checks.known(section or {}, Topic, where, "name")
+    made = Topic(name=str(name), **(section or {}))
     checks.spread(made.spread, f"{where}.spread")
     return replace(made, partitions=int(made.partitions))
 

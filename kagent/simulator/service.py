@@ -177,7 +177,7 @@ def _fetch(
     seed = rows[at]
     here, there = position[at, part], end[at, part]
     upto = np.minimum(there, np.ceil(here) + world.clients.block[seed])
-    told = when[at] + 1e-6 * np.mod(part + seed, len(world.topic))
+    turn = when[at] + 1e-6 * np.mod(part + seed, len(world.topic))
     by_arrival = world.clients.arrival[seed]
     if by_arrival.any():
         some = np.flatnonzero(by_arrival)
@@ -185,9 +185,9 @@ def _fetch(
         came, upto_then = _arrival(world, seed[some], part[some], here[some])
         upto[some] = np.minimum(np.maximum(upto_then, here[some] + 1.0), ahead)
         upto[some] = np.minimum(upto[some], there[some])
-        told[some] = came + 1e-6 * part[some]
+        turn[some] = came + 1e-6 * part[some]
     block[at, part] = np.maximum(upto, np.minimum(there, here + 1e-3))
-    key[at, part] = told
+    key[at, part] = turn
 
 
 def _arrival(world: World, seed: Longs, part: Longs, position: Floats) -> tuple[Floats, Floats]:

@@ -91,9 +91,9 @@ class Table:
             self.recent[:, here] = NEVER
             self.recent[:, here, -1] = GONE
             self.rewound[:, code] = 0
-        before, told = self.committed[:, here], self.time[:, here]
+        before, before_at = self.committed[:, here], self.time[:, here]
         again = made & (before != GONE)
-        gap = np.where(again & (time > told), time - told, NEVER).min(axis=1)
+        gap = np.where(again & (time > before_at), time - before_at, NEVER).min(axis=1)
         new = np.flatnonzero(gap < NEVER)
         self.gaps[new, code, :-1] = self.gaps[new, code, 1:]
         self.gaps[new, code, -1] = gap[new]
@@ -101,7 +101,7 @@ class Table:
         self.rewound[:, code] = np.maximum(self.rewound[:, code], back)
         self._progress(here, made & (offset != before), offset, time)
         self.committed[:, here] = np.where(made, offset, before)
-        self.time[:, here] = np.where(made, time, told)
+        self.time[:, here] = np.where(made, time, before_at)
         self.stood += 1
         self.source[:, here] = np.where(made, self.stood, self.source[:, here])
         self.commits[:, code] += some

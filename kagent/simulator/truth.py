@@ -60,7 +60,7 @@ class Truth:
 
 
 def late(world: World, seconds: float) -> Flags:
-    """Which groups have a member that has not done the work that was in its logs so long ago; or a partition that nobody
+    """Which groups have a member that has not done the work that was in its logs this long ago; or a partition that no member
     can read and that stands for so long."""
     ends = ended(world, seconds)
     for topic in world.topics:

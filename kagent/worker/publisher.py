@@ -33,7 +33,7 @@ class Publisher:
             message = self._numbered(key, redacted)
             self.send(partition, key, to_bytes(message), partial(self._delivered, began, message.as_of))
             self.latest[key] = message
-            self.context.live.said(partition, key, message)
+            self.context.live.published(partition, key, message)
             self.context.counts[f"said_{message.status.value}"] += 1
             log.info("%s %s: %s", message.status.value, key, message.reason)
 

@@ -77,7 +77,7 @@ def state_message(
             (s.oldest_progress for s in heard.values() if s.oldest_progress is not None), default=None
         ),
         judged=sum(s.judged for s in heard.values()),
-        # Groups of partitions without a worker count as blind: nobody judges them.
+        # Groups of partitions without a worker count as blind: no worker judges them.
         blind=sum(s.blind for s in heard.values())
         + sum(s.judged + s.blind for p, s in latest.items() if p in silent),
         ignored=sum(s.ignored for s in heard.values()),

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from kagent.errors import KafkaError
 from kagent.pipeline import restarts as service
 from kagent.pipeline.restarts import SparkDied, kept
-from kagent.pipeline.spark_errors import sentence, told
+from kagent.pipeline.spark_errors import errors_as_sentences, sentence
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_a_sentence_for_each(text: str, said: str, hopeless: bool) -> None:
 
 
 def test_commands_that_run_once_get_the_sentence() -> None:
-    with pytest.raises(KafkaError, match="refuses the login"), told():
+    with pytest.raises(KafkaError, match="refuses the login"), errors_as_sentences():
         raise PySparkException("SaslAuthenticationException")
 
 

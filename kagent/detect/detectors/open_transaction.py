@@ -1,6 +1,6 @@
 """blocked_by_transaction: a read_committed consumer waits at the last stable offset while the log goes on beyond it.
 
-Holds where a commit stands at the last stable offset for `hold`. Both log ends are asked for lagging partitions, so it is told
+Holds where a commit stands at the last stable offset for `hold`. Both log ends are asked for lagging partitions, so it is distinguished
 from a bad record. Severity: ticket.
 """
 

@@ -1,6 +1,6 @@
 """``/api/v1``: what all workers know, as one answer. Read-only: a what-if only computes.
 
-Every answer to a GET has an ETag that changes when any worker's part does; whoever sends it back gets an empty 304.
+Every answer to a GET has an ETag that changes when any worker's part does; a client that sends it back gets an empty 304.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One answer for all workers: whoever is asked asks the others, and says who did not answer.
+"""One answer for all workers: the worker that is asked asks the others, and says who did not answer.
 
 Faust's assignor tells every worker at which address each partition's owner listens. An answer is whole only if every
 partition of the events topic is in it; what is missing is named, never passed over.
@@ -45,7 +45,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """All workers' groups. ``unanswered``: addresses that did not answer, and why; ``missing``: partitions nobody told of."""
+    """All workers' groups. ``unanswered``: addresses that did not answer, and why; ``missing``: partitions that no worker answered for."""
 
     workers: list[str]
     groups: list[dict[str, Any]]
@@ -70,14 +70,14 @@ class Whole:
 
 def merge(parts: Iterable[Part], partitions: int, unanswered: Mapping[str, str] | None = None) -> Whole:
     """The parts as one. Of two that tell of the same partition, as they do while it changes hands, the first holds."""
-    told: dict[int, list[dict[str, Any]]] = {}
+    answered: dict[int, list[dict[str, Any]]] = {}
     workers = []
     for part in parts:
         workers.append(part.worker)
         for partition, groups in part.partitions.items():
-            told.setdefault(partition, groups)
-    groups = [group for partition in sorted(told) for group in told[partition]]
-    missing = sorted(set(range(partitions)) - set(told))
+            answered.setdefault(partition, groups)
+    groups = [group for partition in sorted(answered) for group in answered[partition]]
+    missing = sorted(set(range(partitions)) - set(answered))
     return Whole(sorted(workers), groups, missing, dict(unanswered or {}))
 
 

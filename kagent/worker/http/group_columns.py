@@ -73,7 +73,7 @@ class MemberColumns:
 
 @dataclass(frozen=True, slots=True)
 class PartitionColumns:
-    """One entry per partition. ``topic``: code in ``topics``; ``member``: code, -1 for nobody; ``lag_records``: None without
+    """One entry per partition. ``topic``: code in ``topics``; ``member``: code, -1 for no owner; ``lag_records``: None without
     a commit; ``seconds_late``: age of the oldest unread record; the rest are marks."""
 
     topics: list[str] = field(default_factory=list)

@@ -15,7 +15,7 @@ LONGEST = 2000
 """Longest text shown, in characters."""
 SLOW_SPEED = 0.85
 SLOW_INTERVALS = 3
-"""A speed below SLOW_SPEED over so many intervals is remarked on."""
+"""A speed below SLOW_SPEED over this many intervals is remarked on."""
 
 
 def detail(

@@ -114,7 +114,7 @@ def added(parts: Iterable[Mapping[str, Mapping[str, int]]]) -> dict[str, dict[st
 
 
 def page(rows: Iterable[Mapping[str, Any]], offset: int, limit: int) -> list[dict[str, Any]]:
-    """The page out of every worker's first rows. A group told by two, as while it changes hands, is shown once."""
+    """The page out of every worker's first rows. A group that two answer for, as while it changes hands, is shown once."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows:
         found.setdefault((row["cluster"], row["group"]), dict(row))

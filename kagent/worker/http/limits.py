@@ -19,7 +19,7 @@ MAX_BODY_BYTES = 32 * 1024 * 1024
 MAX_PATH_CHARACTERS = 4_096
 MAX_CONNECTIONS = 256
 MAX_REQUESTS = 32
-"""Answered at once; one that comes above is told to come back."""
+"""Answered at once; one above the limit is asked to come back."""
 HEAD_WITHIN_S = 15.0
 """Also how long a connection may be idle between two requests."""
 ANSWER_WITHIN_S = 90.0

@@ -1,7 +1,7 @@
 """What one worker shows of its groups: a row each, kept up to date by the ticks, and the last hour.
 
 Rows are made when a group is judged, never when somebody looks: a page that is open costs the worker almost nothing.
-``version`` rises with every change, so that whoever has seen it already gets an empty answer (HTTP 304).
+``version`` rises with every change, so that a client that has seen it gets an empty answer (HTTP 304).
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class LiveView:
         if new:
             self.events[key] = merged(self.events.get(key, ()), new)
 
-    def said(self, partition: int, key: str, message: Recommendation) -> None:
+    def published(self, partition: int, key: str, message: Recommendation) -> None:
         """A message about the group was published: it is seen at once, not at the next tick."""
         self.events[key] = merged(self.events.get(key, ()), events_of(message))
         rows = self.rows.setdefault(partition, {})

@@ -59,7 +59,7 @@ METRICS: Mapping[str, About] = {
         About("kagent_open_incident", "gauge", (*OWN, "verdict", "severity"), "1 while an incident is open."),
         About("kagent_incidents", "gauge", ("cluster", "what"), "Incidents of the groups that are known, since each was first seen, also before a restart: opened; followed, drained, group_changed, expired (how they ended); right (followed, and it helped)."),
         About("kagent_group_useful_members", "gauge", OWN, "Members that would help: for autoscalers (`docs/autoscaling.md`). Not there until a member was busy, so that its speed is known."),
-        About("kagent_group_scaling_limit", "gauge", (*OWN, "reason"), "1: the group is late and more members do not help, or nobody can tell, for this reason."),
+        About("kagent_group_scaling_limit", "gauge", (*OWN, "reason"), "1: the group is late and more members do not help, or it is not known, for this reason."),
         About("kagent_planner_gap", "gauge", OWN, "Skew after the open plan − the proven lower bound."),
         About("kagent_group_muted_until_seconds", "gauge", OWN, "When the group's mute ends, in seconds since 1970. Only groups that are muted."),
         About("kagent_groups", "gauge", ("cluster",), "Groups this worker looks after."),
@@ -99,7 +99,7 @@ class PartitionSample:
 
 @dataclass(frozen=True, slots=True)
 class MemberSample:
-    """One member, its names as they may be told."""
+    """One member, its names as they may be shown."""
 
     name: str
     member_id: str
@@ -298,10 +298,10 @@ def _parts(families: Families, group: GroupSample, cluster: str, name: str) -> N
         families.add("kafka_consumergroup_lag", where, p.lag)
         families.add("kafka_consumergroup_group_lag", [*where, *held], p.lag)
         families.add("kafka_consumergroup_group_lag_seconds", [*where, *held], p.seconds)
-    told: set[str] = set()
+    used: set[str] = set()
     for at, member in enumerate(group.members):
-        label = labels[at][0] if labels[at][0] not in told else f"{labels[at][0]} #{at}"
-        told.add(label)
+        label = labels[at][0] if labels[at][0] not in used else f"{labels[at][0]} #{at}"
+        used.add(label)
         families.add("kagent_member_lag", [cluster, name, label], member.lag)
 
 

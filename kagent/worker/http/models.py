@@ -141,7 +141,7 @@ class Member:
 @dataclass(frozen=True, slots=True)
 class PartitionMap:
     """Columns, one entry per partition. ``topic`` and ``member`` are codes in ``topics`` and in the members of the group; member
-    -1: held by nobody. ``moves_to``: member code by the recommended plan, -1 where it stays."""
+    -1: no owner. ``moves_to``: member code by the recommended plan, -1 where it stays."""
 
     topics: list[str]
     topic: list[int]

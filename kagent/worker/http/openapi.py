@@ -21,7 +21,7 @@ PROBLEMS = {
     400: "A parameter is wrong",
     401: "A login is needed",
     404: "No such group",
-    503: "Cannot be told now",
+    503: "Not known now",
 }
 
 

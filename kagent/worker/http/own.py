@@ -31,7 +31,7 @@ MOST_OPEN = 50
 
 @dataclass(slots=True)
 class Own:
-    """``loaded``: the partitions whose groups may be told of; none before the worker has caught up."""
+    """``loaded``: the partitions whose groups may be shown; none before the worker has caught up."""
 
     desk: GroupEngine
     loaded: Callable[[], Collection[int]]

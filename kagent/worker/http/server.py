@@ -35,7 +35,7 @@ from kagent.worker.http.metrics import (
 )
 
 LONGEST = 2000
-"""Longest text told, in characters."""
+"""Longest text shown, in characters."""
 
 
 async def view(desk: GroupEngine, ready: bool, only: str | None = None) -> WorkerView:

@@ -1,7 +1,7 @@
 """What happened to a group, in order: its rebalances, and its incident from first seen to resolved. Pure.
 
 The worker remembers the last EVENTS of every group that had any. After a restart the published message and the state
-give the outline again; the rest is gone, as are all events before this worker looked after the group.
+give the outline again; the rest is gone, as are all events before this worker owned the group.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def _refuse_size(line: Mapping[str, Any]) -> None:
 def with_members(line: Mapping[str, Any], change: int) -> dict[str, Any]:
     """The line with more members, who subscribe like the first one and hold nothing, or without its last ones.
 
-    What those who go held is held by nobody, and so is free to be placed. Raises InputError if nobody would be left.
+    What the members that leave held has no owner, and so is free to be placed. Raises InputError if no member would be left.
     """
     members = line.get("members")
     if not change:
@@ -81,7 +81,7 @@ def with_members(line: Mapping[str, Any], change: int) -> dict[str, Any]:
 def _without(line: Mapping[str, Any], members: list[dict[str, Any]], fewer: int) -> dict[str, Any]:
     """A deployment ends its last replica first, so the last members by name go."""
     if fewer >= len(members):
-        raise InputError("members: nobody would be left")
+        raise InputError("members: no member would be left")
     gone = sorted(members, key=lambda m: str(m.get("group_instance_id") or m.get("id")))[-fewer:]
     kept = [member for member in members if member not in gone]
     ids = {member.get("id") for member in gone}
@@ -89,12 +89,12 @@ def _without(line: Mapping[str, Any], members: list[dict[str, Any]], fewer: int)
     left = {field: {n: v for n, v in values.items() if n not in ids} for field, values in given.items()}
     held = {tuple(key) for member in gone for key in member.get("owned") or () if isinstance(key, list)}
     pinned = line.get("pinned")
-    if isinstance(pinned, list):  # what nobody holds cannot stay where it is
+    if isinstance(pinned, list):  # what has no owner cannot stay where it is
         left["pinned"] = [key for key in pinned if not isinstance(key, list) or tuple(key) not in held]  # type: ignore[assignment]
     return {**line, "members": kept, **left}
 
 
 def redacted(line: Mapping[str, Any], redaction: Redaction) -> dict[str, Any]:
-    """The line with the members' ids as they may be told: a broker makes them of the client id."""
+    """The line with the members' ids as they may be shown: a broker makes them of the client id."""
     members = [{**m, "id": redaction.member_id(m["id"])} for m in line["members"]]
     return {**line, "members": members, "assumed": [] if redaction else line["assumed"]}

@@ -26,7 +26,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What the workers said: ``parts`` with their ``version``, and who did not answer and why. ``tag``: changes when they do."""
+    """What the workers answered: ``parts`` with their ``version``, and who did not answer and why. ``tag``: changes when they do."""
 
     parts: list[Json]
     silent: dict[str, str]

@@ -186,7 +186,7 @@ async def test_a_published_message_is_seen_before_the_next_tick(serve: Any) -> N
     again = await client.get("/api/v1/status", headers={"If-None-Match": tag})
     assert (again.status, await again.read()) == (304, b"")
 
-    worker.desk.live.said(0, "main/plain", message("plain"))
+    worker.desk.live.published(0, "main/plain", message("plain"))
     answer = again
     async with asyncio.timeout(20):  # the answers of one moment are shared by all who ask
         while answer.status == 304:
@@ -198,10 +198,10 @@ async def test_a_published_message_is_seen_before_the_next_tick(serve: Any) -> N
 async def test_a_resolved_incident_leaves_the_list_and_stays_in_the_past(serve: Any) -> None:
     worker = made(settings())
     client = await serve(worker)
-    worker.desk.live.said(0, "main/plain", message("plain"))
+    worker.desk.live.published(0, "main/plain", message("plain"))
     resolved = message("plain", Status.RESOLVED, resolution=Resolution.FOLLOWED)
     worker.desk.published["main/plain"] = resolved
-    worker.desk.live.said(0, "main/plain", resolved)
+    worker.desk.live.published(0, "main/plain", resolved)
 
     said = await get(client, "/api/v1/group", group="plain")
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import click
 
-from kagent import __version__
 from kagent.errors import KagentError
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
@@ -173,7 +172,7 @@ class LazyGroup(click.Group):
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Begin with `kagent -b HOST:9092 check`. Exit codes: 0 well, 1 findings, 2 kagent or the cluster is in trouble.",
 )
-@click.version_option(__version__, prog_name="kagent")
+@click.version_option(package_name="kagent", prog_name="kagent")
 def root() -> None:
     """Find consumer groups whose lag is badly spread over their members, and what helps.
 

@@ -39,6 +39,7 @@ pytest_plugins = [
     "tests.fixtures.captures",
     "tests.fixtures.cast",
     "tests.fixtures.group_builder",
+    "tests.fixtures.kafka_tools",
     "tests.fixtures.spark",
     "tests.fixtures.stage",
     "tests.fixtures.timeline",

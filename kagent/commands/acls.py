@@ -27,4 +27,4 @@ def command(ctx: click.Context, principals: str, as_json: bool) -> None:
             if as_json:
                 click.echo(orjson.dumps({"role": role, "principal": principal, **asdict(rule)}).decode())
             else:
-                click.echo(as_command(rule, principal, cluster.bootstrap))
+                click.echo(as_command(rule, principal, cluster.tool_options()))

@@ -6,12 +6,10 @@ import asyncio
 import logging
 import signal
 import time
+from typing import TYPE_CHECKING
 
 import click
 
-from kagent.alert.bridge import Bridge
-from kagent.alert.delivery_log import Delivered, Event
-from kagent.alert.senders import DeliveryFailed, DeliveryRefused, sender
 from kagent.commands.common import chosen, effective, verbose
 from kagent.contract.recommendation import (
     Basis,
@@ -28,6 +26,10 @@ from kagent.errors import InputError, KagentError
 from kagent.settings_mistakes import suggestion
 from kagent.text import shown
 
+if TYPE_CHECKING:
+    from kagent.alert.bridge import Bridge
+    from kagent.alert.delivery_log import Event
+
 
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.pass_context
@@ -43,6 +45,8 @@ def command(ctx: click.Context) -> None:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("kagent").setLevel(level)
     logging.getLogger("aiokafka").setLevel(logging.WARNING)  # a service says that its broker is away
+    from kagent.alert.bridge import Bridge
+
     asyncio.run(_run(Bridge(settings, settings.home_cluster(name))))
 
 
@@ -63,11 +67,17 @@ def send_test(ctx: click.Context, name: str) -> None:
 
 
 async def _send_test(name: str, about: AnyDestination, public_url: str | None) -> None:
+    from kagent.alert.delivery_log import Delivered
+    from kagent.alert.senders import DeliveryFailed, DeliveryRefused, sender
+
     sending = sender(about, public_url)
     events: tuple[Event, ...] = ("open", "close")
+    now_ms = int(
+        time.time() * 1000
+    )  # one for both: the end of another incident would leave the first one firing
     for event in events:
         try:
-            await sending.send(event, Delivered.of(made_up_incident(event, int(time.time() * 1000)), None))
+            await sending.send(event, Delivered.of(made_up_incident(event, now_ms), None))
         except (DeliveryFailed, DeliveryRefused, TimeoutError) as error:
             raise KagentError(
                 f"{name} ({about.type}) did not take the test incident: {error or 'no answer in time'}."

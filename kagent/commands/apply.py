@@ -6,17 +6,20 @@ import getpass
 import json
 import sys
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
-from kagent.apply.apply_plan import Applied, Applier
-from kagent.apply.attempts import Attempts
-from kagent.apply.preconditions import Plan
 from kagent.commands.common import chosen
 from kagent.errors import InputError
 from kagent.group_key import group_key
 from kagent.policy import policy_for
 from kagent.text import shown
+
+if TYPE_CHECKING:
+    from kagent.apply.apply_plan import Applied, Applier
+    from kagent.apply.attempts import Attempts
+    from kagent.apply.preconditions import Plan
 
 SHOWN_MOVES = 20
 
@@ -44,6 +47,8 @@ def command(
     The brokers need kagent's assignor (`kagent assignor`). A member that gets nothing joins and leaves; only the partitions
     that move are revoked. At most once in 15 minutes and three times a day for each group.
     """
+    from kagent.apply.apply_plan import Applier
+
     settings, name, cluster = chosen(ctx)
     follows = policy_for(settings.policy, settings.groups, group).uniform_follows
     applier = Applier(
@@ -68,6 +73,8 @@ def command(
 
 
 def _attempts(applier: Applier) -> Attempts:
+    from kagent.apply.attempts import Attempts
+
     return Attempts(applier.home, applier.topics, group_key(applier.name, applier.group), _user())
 
 

@@ -40,9 +40,9 @@ def command(asked: past.Past, files: tuple[str, ...], form: Format) -> None:
     --json has the messages, too.
     """
     chosen = past.policies(asked.settings, files)
-    from kagent.history.backtest import backtest
-
     with asked.rows() as rows:
+        from kagent.history.backtest import backtest
+
         found = backtest(rows, chosen, asked.within, asked.group)
     if form.is_table and asked.dump and not asked.ends:
         click.echo(

@@ -28,11 +28,11 @@ def command(asked: past.Past, form: Format) -> None:
 
     --json has all that was tried, too.
     """
-    from kagent.history.backtest import backtest
-    from kagent.history.calibrate import grid, propose
-
     within, base = asked.within, past.policies(asked.settings, ())["settings"]
     with asked.rows() as rows:
+        from kagent.history.backtest import backtest
+        from kagent.history.calibrate import grid, propose
+
         found = propose(backtest(rows, grid(base), within, asked.group), within.end - within.start)
     records = [{**asdict(proposal), "why": proposal.sentence()} for proposal in found]
     output.print_list(form, COLUMNS, records, _cells)

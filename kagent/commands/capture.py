@@ -11,15 +11,10 @@ from types import FrameType
 
 import click
 
-from kagent.capture.folder_writer import FolderWriter
-from kagent.capture.pseudonyms import Pseudonyms
-from kagent.capture.recorder import CapturedGroups, Recorder
-from kagent.check.cluster_check import chooser
 from kagent.commands import completion
 from kagent.commands.common import chosen
 from kagent.commands.spans import SPAN
 from kagent.errors import InputError
-from kagent.kafka.admin import Admin
 
 
 @click.command()
@@ -51,6 +46,12 @@ def command(
     if not (groups or also):
         raise InputError("Name the groups that are to be captured: names, globs or /regexes/.")
     settings, _, cluster = chosen(ctx)
+    from kagent.capture.folder_writer import FolderWriter
+    from kagent.capture.pseudonyms import Pseudonyms
+    from kagent.capture.recorder import CapturedGroups, Recorder
+    from kagent.check.cluster_check import chooser
+    from kagent.kafka.admin import Admin
+
     wanted = CapturedGroups(chooser((*groups, *also)))
     with (
         _stopped_by_signals() as stop,

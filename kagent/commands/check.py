@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import sys
 import time
+from typing import TYPE_CHECKING
 
 import click
 import orjson
 
-from kagent.check.cluster_check import UNSEEN, Checkup, chooser, findings_of, judged_groups
 from kagent.commands import completion
 from kagent.commands.common import chosen
 from kagent.commands.spans import SPAN
 from kagent.contract.recommendation import Recommendation
-from kagent.kafka.admin import Admin
 from kagent.policy import Policies
 from kagent.settings import Settings
 from kagent.text import shown
+
+if TYPE_CHECKING:
+    from kagent.check.cluster_check import Checkup
 
 FOUND = 1
 
@@ -41,6 +43,9 @@ def command(
     could not judge.
     """
     settings, name, cluster = chosen(ctx)
+    from kagent.check.cluster_check import UNSEEN, Checkup, chooser, findings_of, judged_groups
+    from kagent.kafka.admin import Admin
+
     checkup = Checkup(Admin(cluster), name, policies(settings), seconds, chooser((*groups, *also)))
     watch(checkup, quiet=as_json)
     found = findings_of(checkup)

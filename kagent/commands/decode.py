@@ -11,8 +11,6 @@ import orjson
 
 from kagent.commands.common import chosen
 from kagent.commands.input_lines import lines
-from kagent.kafka.admin import Admin
-from kagent.kafka.offsets_topic import partitions, polled, reader
 from kagent.offsets import DecodeError
 from kagent.offsets.decode_lines import READERS, answer, record
 from kagent.settings import Cluster
@@ -76,6 +74,9 @@ def _group(item: dict[str, Any]) -> str | None:
 
 def _live(cluster: Cluster, from_beginning: bool) -> Iterator[dict[str, Any]]:
     """The topic's records as they are committed; those of aborted transactions are never seen."""
+    from kagent.kafka.admin import Admin
+    from kagent.kafka.offsets_topic import partitions, polled, reader
+
     with reader(cluster, partitions(Admin(cluster)), from_beginning) as consumer:
         while True:
             yield from map(_said, polled(consumer, POLL_SECONDS))

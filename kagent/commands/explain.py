@@ -13,14 +13,11 @@ from urllib.parse import quote
 import click
 import orjson
 
-from kagent.check.cluster_check import UNSEEN, Checkup
 from kagent.commands import completion
 from kagent.commands.check import policies, watch
 from kagent.commands.common import chosen
 from kagent.commands.spans import SPAN
 from kagent.errors import InputError, KafkaError
-from kagent.incident.explanation import explain, lines
-from kagent.kafka.admin import Admin
 from kagent.settings import Cluster, HttpSettings, Settings
 from kagent.text import shown
 
@@ -66,10 +63,14 @@ def command(
     seen = f"As the worker at {url} judged it{_at(story)}."
     if story is None:
         story = _look(settings, name, cluster, group, seconds, as_json)
+        from kagent.check.cluster_check import UNSEEN
+
         seen = f"Seen from outside for {seconds:.0f} s. Only the service sees {UNSEEN}."
     if as_json:
         click.echo(orjson.dumps(story).decode())
         return
+    from kagent.incident.explanation import lines
+
     for line in lines(story):
         click.echo(shown(line, 2000))
     click.echo(seen)
@@ -84,6 +85,10 @@ def _at(story: dict[str, Any] | None) -> str:
 def _look(
     settings: Settings, name: str, cluster: Cluster, group: str, seconds: float, quiet: bool
 ) -> dict[str, Any]:
+    from kagent.check.cluster_check import Checkup
+    from kagent.incident.explanation import explain
+    from kagent.kafka.admin import Admin
+
     admin = Admin(cluster)
     if group not in admin.groups():
         raise InputError(f"There is no group {shown(group)} on this cluster (or no right to see it).")

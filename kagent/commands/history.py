@@ -8,9 +8,10 @@ import signal
 import click
 
 from kagent.commands.common import chosen, effective
-from kagent.commands.past import refuse_missing
+from kagent.commands.past import refuse_no_history
 from kagent.commands.spark import started
 from kagent.errors import KagentError
+from kagent.history.scope import place_of
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -45,7 +46,7 @@ def write(
 ) -> None:
     """Write the history until stopped."""
     settings, name, cluster = chosen(ctx)
-    from kagent.history.history_service import Keeper, place_of
+    from kagent.history.history_service import Keeper
     from kagent.pipeline.restarts import SparkDied
 
     keeper = Keeper(
@@ -75,15 +76,14 @@ def write(
 def maintain(ctx: click.Context, path: str | None, master: str, keep_days: int) -> None:
     """Join small files, drop old days, remove files that nobody needs any more."""
     settings = effective(ctx)
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
-    from kagent.history.delta_writer import maintain as run
-    from kagent.history.history_service import place_of
-
     history = place_of(settings, path)
-    refuse_missing(history.place)
+    refuse_no_history(history)
     with started(settings, master, "Maintaining the history") as spark:
+        from py4j.protocol import Py4JJavaError
+        from pyspark.errors import PySparkException
+
+        from kagent.history.delta_writer import maintain as run
+
         try:
             found = run(spark, history, keep_days)
         except (PySparkException, Py4JJavaError) as error:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from kagent.commands.common import effective
 from kagent.embedded import jars
@@ -15,6 +13,9 @@ from kagent.embedded.java import java
 @click.pass_context
 def command(ctx: click.Context) -> None:
     """Fetch the Java archives of connector, history and embedded broker into the cache, once."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     java()
     wanted = {
         "Spark's Kafka connector": [effective(ctx).pipeline.connector],

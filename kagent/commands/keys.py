@@ -11,7 +11,7 @@ from kagent.commands import completion, output
 from kagent.commands.common import chosen
 from kagent.commands.output import Format, Record, print_table
 from kagent.commands.spans import SPAN
-from kagent.commands.spark import started
+from kagent.commands.spark import bar, started
 from kagent.text import shown
 from kagent.text_table import Column
 
@@ -56,11 +56,12 @@ def command(
     --json prints one document; --output yaml or csv, --sort and --top are about the keys of hot partitions.
     """
     settings, _, cluster = chosen(ctx)
-    from kagent.history.hot_keys import sample, stretch
-    from kagent.kafka.admin import Admin
-    from kagent.pipeline.spark_errors import told
+    with bar(f"Asking how much of {shown(topic)} there is"):
+        from kagent.history.hot_keys import sample, stretch
+        from kagent.kafka.admin import Admin
+        from kagent.pipeline.spark_errors import told
 
-    ranges, seconds = stretch(Admin(cluster), topic, last, most)
+        ranges, seconds = stretch(Admin(cluster), topic, last, most)
     with started(settings, master, f"Sampling {shown(topic)}", delta=False) as spark, told():
         group = f"{settings.topics.prefix}keys"
         found = sample(spark, cluster, topic, ranges, seconds, by_bytes, group)

@@ -6,11 +6,10 @@ import asyncio
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kagent.client.client import current
 from kagent.client.incident_text import state_line
 from kagent.commands import completion, output
 from kagent.commands.check import policies
@@ -18,12 +17,14 @@ from kagent.commands.common import chosen
 from kagent.commands.output import Format
 from kagent.contract.recommendation import State
 from kagent.errors import InputError, KafkaError
-from kagent.kafka.admin import Admin
-from kagent.kafka.group_lag import WITH_LAG, ShownGroup, shown_lag
 from kagent.policy import Policies
 from kagent.settings import Settings
 from kagent.text import shown
 from kagent.text_table import Column
+
+if TYPE_CHECKING:
+    from kagent.kafka.admin import Admin
+    from kagent.kafka.group_lag import ShownGroup
 
 COLUMNS = (
     Column("group", "GROUP", least=16),
@@ -53,6 +54,9 @@ def command(ctx: click.Context, groups: tuple[str, ...], everything: bool, form:
     it judges, is learning, cannot see, has muted and ignores.
     """
     settings, name, cluster = chosen(ctx)
+    from kagent.kafka.admin import Admin
+    from kagent.kafka.group_lag import shown_lag
+
     admin = Admin(cluster)
     ignored = [] if groups or everything else _ignored(admin, policies(settings))
     names = groups or [name for name in sorted(_with_lag(admin)) if name not in ignored]
@@ -73,6 +77,8 @@ def command(ctx: click.Context, groups: tuple[str, ...], everything: bool, form:
 
 async def _states(settings: Settings, name: str) -> str | None:
     """In which states kagent has the cluster's groups; None where no worker has ever reported, or without the right to read it."""
+    from kagent.client.client import current
+
     try:
         messages = await current(settings.home_cluster(name), settings.topics.recommendations)
     except KafkaError:
@@ -82,6 +88,8 @@ async def _states(settings: Settings, name: str) -> str | None:
 
 
 def _with_lag(admin: Admin) -> list[str]:
+    from kagent.kafka.group_lag import WITH_LAG
+
     return [name for name, kind in admin.kinds().items() if kind in WITH_LAG]
 
 

@@ -16,7 +16,6 @@ from kagent.commands.spans import SPAN
 from kagent.contract.mute import MuteRecord, is_pattern
 from kagent.errors import InputError, KafkaError
 from kagent.group_key import group_key
-from kagent.kafka.admin import Admin
 from kagent.policy import matches
 from kagent.settings import Cluster
 from kagent.text import shown
@@ -49,6 +48,8 @@ def command(ctx: click.Context, group: str, seconds: float, why: str, off: bool,
         write(home, topic, dict.fromkeys(lifted))
         click.echo(f"{shown(group)} is no longer muted{_list(name, lifted, group)}.")
         return
+    from kagent.kafka.admin import Admin
+
     existing = [g for g in Admin(cluster).groups() if not policies(settings)(g).ignore]
     found = muted_groups(group, existing)
     if not found and not anyway:
@@ -109,6 +110,7 @@ def write(cluster: Cluster, topic: str, records: dict[str, bytes | None]) -> Non
     """Write these records; None is a tombstone. Raises KafkaError if one was not taken."""
     from confluent_kafka import KafkaException, Producer
 
+    from kagent.kafka.admin import Admin
     from kagent.kafka.clients import confluent
 
     failed: list[str] = []

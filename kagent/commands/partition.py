@@ -10,7 +10,6 @@ import click
 from kagent.commands import input_lines as lines
 from kagent.commands import output
 from kagent.errors import InputError
-from kagent.strategies.partitioner import POSITIVE, key_skew, murmur2
 from kagent.text import shown
 
 MOST = 2**31 - 1
@@ -42,6 +41,8 @@ def command(ctx: click.Context, keys: tuple[str, ...], partitions: int | None, a
 
 
 def _placed(key: bytes, partitions: int) -> dict[str, int]:
+    from kagent.strategies.partitioner import POSITIVE, murmur2
+
     hashed = murmur2(key)
     return {"murmur2": hashed, "partition": (hashed & POSITIVE) % partitions}
 
@@ -78,6 +79,8 @@ def _print(keys: tuple[str, ...], encoded: list[bytes], partitions: int) -> None
         [(shown(k), str(p["murmur2"]), str(p["partition"])) for k, p in zip(keys, placed, strict=True)],
     )
     if len(keys) > 1:
+        from kagent.strategies.partitioner import key_skew
+
         skew = key_skew(encoded, [1] * len(keys), partitions)
         fullest = int(skew.load.argmax())
         click.echo(

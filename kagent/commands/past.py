@@ -21,13 +21,12 @@ from kagent.commands.common import effective
 from kagent.commands.spark import started
 from kagent.durations import to_seconds
 from kagent.errors import InputError, SettingsError
+from kagent.history.scope import History, Range, place_of
 from kagent.policy import Policies
 from kagent.settings import GroupSettings, Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from kagent.history.backtest import Range
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +45,13 @@ class Past:
     @contextmanager
     def rows(self) -> Iterator[DataFrame]:
         """The rows, on a Spark session that ends with them. Raises InputError or SettingsError."""
-        from kagent.history.backtest import of_dump, of_history
-        from kagent.history.history_service import place_of
-
         history = None if self.dump else place_of(self.settings, self.path)
-        refuse_missing(self.dump, self.ends, history.place if history else None)
+        refuse_missing(self.dump, self.ends)
+        if history is not None:
+            refuse_no_history(history)
         with started(self.settings, self.master, "Replaying the past") as spark:
+            from kagent.history.backtest import of_dump, of_history
+
             if history is None:
                 yield of_dump(spark, str(self.dump), self.ends, self.cluster)
             else:
@@ -63,6 +63,13 @@ def refuse_missing(*places: str | None) -> None:
     for place in places:
         if place and "://" not in place and not Path(place).exists() and not glob.has_magic(place):
             raise InputError(f"{place} does not exist, so there is no past to read there.")
+
+
+def refuse_no_history(history: History) -> None:
+    """Refuse a folder without a history's tables before Spark starts. Raises InputError; URLs are left to Spark."""
+    refuse_missing(history.place)
+    if "://" not in history.place and not Path(history.table("lag")).exists():
+        raise InputError(f"There is no history at {history.place}: it has no table of lag.")
 
 
 def options(tick: float) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -133,8 +140,6 @@ def moment(said: str, now: int | None = None) -> int:
 
 def between(start: str, end: str, tick: float) -> Range:
     """The range of these two moments. Raises InputError if it is empty."""
-    from kagent.history.backtest import Range
-
     first, last = moment(start), moment(end)
     if last <= first:
         raise InputError(f"The range is empty: {end} is not after {start}.")

@@ -7,21 +7,21 @@ import math
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 from click.core import ParameterSource
 
 from kagent.commands import common, completion, explain, judged_plan, output
 from kagent.commands import input_lines as lines
 from kagent.commands.output import Format
 from kagent.errors import InputError, KagentError
-from kagent.planner import Plan
-from kagent.planner.comparison import Alternative
-from kagent.planner.plan_answer import plain, planned
 from kagent.text import shown
 from kagent.text_table import Column
+
+if TYPE_CHECKING:
+    from kagent.planner import Plan
+    from kagent.planner.comparison import Alternative
 
 BAR = 24
 """Width of the greatest member's bar."""
@@ -121,6 +121,8 @@ def _answer(
     found: Iterable[tuple[str, Any]], tolerance: float, max_moves: int | None, form: Format, ratio: str
 ) -> bool:
     """Print the plan of each scenario; whether one could not be read."""
+    from kagent.planner.plan_answer import plain
+
     failed, moves = False, []
     for where, read in found:
         ident = lines.ident(read)
@@ -151,6 +153,8 @@ def _refuse(sentence: str, error: KagentError, ident: Any, form: Format) -> None
 
 
 def _planned(read: Any, tolerance: float, max_moves: int | None) -> tuple[Plan, tuple[Alternative, ...]]:
+    from kagent.planner.plan_answer import planned
+
     if isinstance(read, InputError):
         raise read
     lines.refuse_ident(read)
@@ -295,6 +299,8 @@ def _bar(value: float, most: float) -> str:
 
 
 def _members(told: Plan) -> Iterator[tuple[str, ...]]:
+    import numpy as np
+
     now, after = told.values
     finite = [value for value in (*now.tolist(), *after.tolist()) if math.isfinite(value)]
     most = max(finite, default=0.0)

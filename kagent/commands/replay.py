@@ -10,7 +10,6 @@ from pathlib import Path
 import click
 import yaml
 
-from kagent.check.cluster_check import chooser
 from kagent.commands import output
 from kagent.commands.check import policies as of_settings
 from kagent.commands.common import effective
@@ -20,8 +19,6 @@ from kagent.commands.past import policies as of_files
 from kagent.commands.spans import SPAN
 from kagent.contract.recommendation import Recommendation, to_bytes
 from kagent.errors import InputError
-from kagent.incident.session import EvaluationSession
-from kagent.incident.suppression import REASONS
 from kagent.policy import Policy, make_policy
 from kagent.settings import Settings
 from kagent.text import shown
@@ -72,6 +69,8 @@ def command(
     messages whole, in order of time.
     """
     from kagent.capture.folder import read_folder
+    from kagent.check.cluster_check import chooser
+    from kagent.incident.session import EvaluationSession
     from kagent.replay.captured_events import recording
     from kagent.replay.driver import replay
 
@@ -151,6 +150,8 @@ def _cells(row: Record) -> dict[str, str]:
 
 
 def _reason(suppressed_by: str | None, policy: Policy) -> str:
+    from kagent.incident.suppression import REASONS
+
     if policy.ignore:
         return REASONS["ignored"]
     return REASONS.get(suppressed_by, suppressed_by) if suppressed_by else "no finding"

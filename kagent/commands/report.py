@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,11 @@ from kagent.errors import InputError
 def command(asked: past.Past, top: int, keys: str | None, output: str) -> None:
     """Write the report."""
     hot, within, policies = _keys(keys), asked.within, past.policies(asked.settings, ())
-    from kagent.history.backtest import backtest
-    from kagent.history.report import BUCKETS, cells, page, section
-
+    _refuse_unwritable(Path(output))
     with asked.rows() as rows:
+        from kagent.history.backtest import backtest
+        from kagent.history.report import BUCKETS, cells, page, section
+
         every = max(within.tick, (within.end - within.start) // (2 * BUCKETS))
         found = backtest(rows, policies, within, asked.group, every)[:top]
         heat = cells(rows, within, [row["group"] for row in found])
@@ -44,6 +46,15 @@ def command(asked: past.Past, top: int, keys: str | None, output: str) -> None:
     except OSError as error:
         raise InputError(f"{output} cannot be written ({error.strerror}).") from error
     click.echo(f"{output}: {len(made)} group{'' if len(made) == 1 else 's'}.")
+
+
+def _refuse_unwritable(output: Path) -> None:
+    """Said at once, not after the minutes in which Spark reads the past."""
+    folder = output.parent
+    if not folder.is_dir():
+        raise InputError(f"{output} cannot be written: the folder {folder} does not exist.")
+    if not os.access(output if output.exists() else folder, os.W_OK):
+        raise InputError(f"{output} cannot be written: no permission.")
 
 
 def _keys(path: str | None) -> dict[str, Any] | None:

@@ -25,12 +25,12 @@ POLL_S = 0.5
 @contextlib.contextmanager
 def started(settings: Settings, master: str, what: str, delta: bool = True) -> Iterator[SparkSession]:
     """A session that ends with the block. ``what``: the work, for the bar. The log file is named when something fails."""
-    from kagent.pipeline.restarts import ending
-    from kagent.pipeline.spark_session import session
-
     log = log_path(settings)
     try:
-        with bar("Starting Spark") as progress:
+        with bar("Starting Spark") as progress:  # before the imports, which take a second themselves
+            from kagent.pipeline.restarts import ending
+            from kagent.pipeline.spark_session import session
+
             with stderr_to(log):  # the JVM keeps the standard error that it was started with
                 running = session(settings.pipeline, master, delta=delta)
             with ending(running) as spark, watched(spark, progress, what):

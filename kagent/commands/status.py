@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from kagent.client.client import current
 from kagent.client.incident_text import age, clock, counted_groups, is_old
 from kagent.commands import output
 from kagent.commands.common import chosen
@@ -30,6 +29,8 @@ def command(ctx: click.Context, as_json: bool) -> None:
     trouble, so that the groups are not known.
     """
     settings, name, _ = chosen(ctx)
+    from kagent.client.client import current
+
     found = asyncio.run(current(settings.home_cluster(name), settings.topics.recommendations))
     state = found.get(name)
     standing = [

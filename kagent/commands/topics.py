@@ -9,8 +9,6 @@ import click
 from kagent.commands import output
 from kagent.commands.common import chosen
 from kagent.commands.output import Format, Record
-from kagent.kafka.admin import Admin
-from kagent.kafka.topics import ensure, positions, wanted
 from kagent.text_table import Column
 
 COLUMNS = (
@@ -27,6 +25,9 @@ COLUMNS = (
 def command(ctx: click.Context, check: bool, form: Format) -> None:
     """Create what is missing and report what is wrong (exit code 1)."""
     settings, name, _ = chosen(ctx)
+    from kagent.kafka.admin import Admin
+    from kagent.kafka.topics import ensure, positions, wanted
+
     needed = [*wanted(settings.topics), positions(settings.topics)]
     findings = ensure(Admin(settings.home_cluster(name)), settings.topics, not check, needed)
     if form.is_table:  # a line each: the command that mends a topic must not be cut

@@ -11,7 +11,6 @@ from typing import IO, Any
 
 import click
 
-from kagent.client.client import recommendations
 from kagent.client.incident_text import state_line
 from kagent.commands.common import asked, child_environment, chosen, verbose
 from kagent.commands.explain import worker_url
@@ -112,6 +111,8 @@ async def _with_state(settings: Settings, name: str, running: Coroutine[Any, Any
 
 
 async def _print_states(settings: Settings, name: str) -> None:
+    from kagent.client.client import recommendations
+
     last: Mapping[str, object] = {}
     home = settings.home_cluster(name)
     while True:

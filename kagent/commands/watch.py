@@ -6,15 +6,14 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from kagent.client.client import Message, current, recommendations
 from kagent.client.incident_text import headline, is_old, state_line, story
-from kagent.client.mutes_topic import current_mutes, follow_mutes
 from kagent.client.table_view import Board, colour
 from kagent.commands import output
 from kagent.commands.common import chosen
@@ -24,7 +23,10 @@ from kagent.errors import KafkaError
 from kagent.settings import Settings
 from kagent.text import shown
 
-Show = Callable[[Message], None]
+if TYPE_CHECKING:
+    from kagent.client.client import Message
+
+    Show = Callable[[Message], None]
 LONGEST = 4000
 """Characters of a line; names in it come from Kafka."""
 REFRESH_S = 0.5
@@ -78,6 +80,9 @@ def _lines(console: Console) -> Show:
 
 
 async def _once(settings: Settings, name: str, terminal: Console | None, show: Show, form: Format) -> None:
+    from kagent.client.client import current
+    from kagent.client.mutes_topic import current_mutes
+
     home, board = settings.home_cluster(name), Board()
     for message in (await current(home, settings.topics.recommendations)).values():
         board.take(message)
@@ -117,12 +122,17 @@ def _print_standing(board: Board, show: Show) -> None:
 
 
 async def _follow(settings: Settings, name: str, show: Show) -> None:
+    from kagent.client.client import recommendations
+
     home = settings.home_cluster(name)
     async for message in recommendations(home, topic=settings.topics.recommendations, states=True):
         show(message)
 
 
 async def _board(settings: Settings, name: str, console: Console) -> None:
+    from kagent.client.client import recommendations
+    from kagent.client.mutes_topic import follow_mutes
+
     home, board = settings.home_cluster(name), Board()
 
     async def read() -> None:

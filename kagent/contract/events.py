@@ -20,12 +20,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
 import orjson
 
-Ints = Sequence[int] | np.ndarray[Any, np.dtype[np.int64]]
+if (
+    TYPE_CHECKING
+):  # the commands that read messages need no numpy, which takes longer to load than they to answer
+    import numpy as np
+
+Ints: TypeAlias = "Sequence[int] | np.ndarray[Any, np.dtype[np.int64]]"
 """A column of integers: a list when it was read, a numpy array when it is written."""
 
 SCHEMA = 1

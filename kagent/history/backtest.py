@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ import pyarrow as pa
 
 from kagent.errors import InputError
 from kagent.history.past_evaluation import Result, Tick, replay
-from kagent.history.tables import History
+from kagent.history.scope import History, Range
 from kagent.history.unpack import SCHEMA, event_rows
 from kagent.pipeline.build import Target, messages
 from kagent.pipeline.sql_schema import columns, ddl
@@ -70,15 +69,6 @@ RESULT = pa.schema(
         ("ticks", pa.string()),
     ]
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """From when to when, ms since 1970, and how often it is judged, in ms."""
-
-    start: int
-    end: int
-    tick: int = 10_000
 
 
 def of_history(spark: SparkSession, history: History, cluster: str, within: Range) -> DataFrame:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kagent.errors import KafkaError, SettingsError
 from kagent.history.delta_writer import Ends, Writer, create, known_topics
-from kagent.history.tables import History
+from kagent.history.scope import History
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import spark as spark_options
 from kagent.pipeline.checkpoint import Place
@@ -23,14 +23,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("kagent.history")
 MAX_MESSAGES = 200_000
-
-
-def place_of(settings: Settings, path: str | None) -> History:
-    """Where the history is. Raises SettingsError if it is not set."""
-    found = path or settings.pipeline.history
-    if not found:
-        raise SettingsError("No history is kept: set pipeline.history to a folder or URL, or pass --path.")
-    return History(found)
 
 
 @dataclass(slots=True)

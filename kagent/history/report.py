@@ -11,7 +11,8 @@ import orjson
 from jinja2 import Environment, PackageLoader
 
 from kagent.history import charts
-from kagent.history.backtest import Range, readable
+from kagent.history.backtest import readable
+from kagent.history.scope import Range
 from kagent.text import shown
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The history's Delta tables: their columns, and their place.
+"""The history's Delta tables: their columns.
 
 All have ``day`` (UTC date of the row's time, by which they are partitioned) and ``cluster``. Times are UTC timestamps with
 milliseconds. A row that came from a record of ``__consumer_offsets`` names it by ``source`` (its partition) and
@@ -13,8 +13,6 @@ milliseconds. A row that came from a record of ``__consumer_offsets`` names it b
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -80,14 +78,3 @@ SCHEMAS: dict[str, pa.Schema] = {
     ),
 }
 """Table → its columns. Readers of other languages rely on them: columns are added, never renamed."""
-
-
-@dataclass(frozen=True, slots=True)
-class History:
-    """The folder or URL of a history; each table is a folder in it."""
-
-    place: str
-
-    def table(self, name: str) -> str:
-        """Where the table is."""
-        return f"{self.place.rstrip('/')}/{name}"

@@ -71,8 +71,8 @@ def _writes(topic: str) -> list[Rule]:
     return [Rule("write", "topic", topic)]
 
 
-def command(rule: Rule, principal: str, bootstrap: str) -> str:
-    """The rule as a command of Kafka's own tool, quoted for a shell."""
+def command(rule: Rule, principal: str, tools: str) -> str:
+    """The rule as a command of Kafka's own tool, quoted for a shell. ``tools``: :meth:`Cluster.tool_options`."""
     resource = (
         "--cluster"
         if rule.resource == "cluster"
@@ -81,6 +81,6 @@ def command(rule: Rule, principal: str, bootstrap: str) -> str:
     operation = "".join(part.capitalize() for part in rule.operation.split("_"))
     pattern = f" --resource-pattern-type {rule.pattern}" if rule.pattern != "literal" else ""
     return (
-        f"kafka-acls.sh --bootstrap-server {quote(bootstrap)} --add --allow-principal {quote('User:' + principal)} "
+        f"kafka-acls.sh {tools} --add --allow-principal {quote('User:' + principal)} "
         f"--operation {operation} {resource}{pattern}"
     )

@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiokafka.errors import KafkaError as ClientError
 from confluent_kafka import IsolationLevel, KafkaException, Producer, TopicCollection, TopicPartition
@@ -23,12 +23,14 @@ from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_expo
 
 from kagent.contract.admission import is_topic_name
 from kagent.errors import KafkaError, missing_right
-from kagent.kafka import group_admin, log_offsets, reach
+from kagent.kafka import group_admin, reach
 from kagent.kafka.clients import confluent
 from kagent.kafka.descriptions import Described, Group, Key, Offsets, Topic
-from kagent.kafka.log_offsets import Columns, Wanted
 from kagent.kafka.reach import LoginRefused
 from kagent.settings import Cluster
+
+if TYPE_CHECKING:
+    from kagent.kafka.log_offsets import Columns, Wanted
 
 log = logging.getLogger("kagent.kafka")
 T = TypeVar("T")
@@ -308,6 +310,8 @@ class Admin:
 
         ``leaders``: the node that leads each partition, as ``topics`` says. Raises KafkaError if no broker answers at all.
         """
+        from kagent.kafka import log_offsets
+
         return self._coordinators("asked for log offsets", log_offsets.listed, leaders, wanted)
 
     @patiently

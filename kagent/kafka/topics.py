@@ -93,10 +93,11 @@ def ensure(
     if missing and create:
         known = _visible(admin, needed)
     configs = admin.topic_configs([topic.name for topic in needed if topic.name in known])
+    tools = admin.cluster.tool_options()
     findings = [
         TopicCheck(topic.name, "created")
         if topic.name in made
-        else _judged(topic, known.get(topic.name, 0), configs.get(topic.name, {}))
+        else _judged(topic, known.get(topic.name, 0), configs.get(topic.name, {}), tools)
         for topic in needed
     ]
     return sorted(findings, key=lambda finding: finding.topic)
@@ -134,8 +135,9 @@ def _refused(name: str, error: Code) -> str:
     return f"The topic {name} could not be created: {error.str()}."
 
 
-def _judged(topic: Wanted, partitions: int, config: Mapping[str, str]) -> TopicCheck:
-    """What is wrong with a topic that exists. Its settings are empty where they may not be read."""
+def _judged(topic: Wanted, partitions: int, config: Mapping[str, str], tools: str) -> TopicCheck:
+    """What is wrong with a topic that exists. Its settings are empty where they may not be read. ``tools``: how Kafka's own tools
+    reach the cluster."""
     if not partitions:
         return TopicCheck(topic.name, "wrong", "is missing, or may not be seen: run `kagent topics`")
     if partitions != topic.partitions:
@@ -148,7 +150,7 @@ def _judged(topic: Wanted, partitions: int, config: Mapping[str, str]) -> TopicC
         return TopicCheck(topic.name, "ok")
     has = " and ".join(f"{name}={config[name]}" for name in wrong)
     change = ",".join(f"{name}={topic.config[name]}" for name in wrong)
-    mend = f"kafka-configs.sh --alter --entity-type topics --entity-name {topic.name} --add-config {change}"
+    mend = f"kafka-configs.sh {tools} --alter --entity-type topics --entity-name {topic.name} --add-config {change}"
     return TopicCheck(topic.name, "wrong", f"has {has}: run `{mend}`")
 
 

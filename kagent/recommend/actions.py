@@ -165,9 +165,9 @@ def _can_follow(model: GroupModel) -> tuple[Feasible, str | None]:
     if model.kind is K.CLASSIC_PYTHON:
         return "unknown", "possible once its consumers run kagent's following assignor"
     if model.kind is K.CONSUMER and not (model.roster and model.roster.protocol):
+        shows = f"kafka-consumer-groups.sh {model.seen.tool_options} --group {quote(shown(model.seen.group))} --describe --state"
         return "unknown", (
-            "its members name no assignor, so it has the brokers' default: feasible if that is kagent "
-            "(kafka-consumer-groups.sh --describe --state shows it)"
+            f"its members name no assignor, so it has the brokers' default: feasible if that is kagent ({shows} tells)"
         )
     if model.kind is K.CLASSIC_JAVA:
         return "no", "its assignor is not kagent's"

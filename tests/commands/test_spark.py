@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -49,3 +51,84 @@ def test_what_is_missing_is_said_before_spark_starts(
     answer = CliRunner().invoke(root, [command, *arguments])
 
     assert said in str(answer.exception)
+
+
+def test_a_folder_without_a_history_is_named_before_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kagent.pipeline.spark_session.java", lambda: pytest.fail("Spark is being started"))
+
+    for command in (["backtest"], ["history", "maintain"]):
+        answer = CliRunner().invoke(root, [*command, "--path", str(tmp_path)])
+        assert f"There is no history at {tmp_path}" in str(answer.exception)
+
+
+@pytest.mark.parametrize(("name", "why"), [("", "is a directory"), ("none/r.html", "does not exist")])
+def test_a_report_that_cannot_be_written_is_refused_before_spark_starts(
+    name: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kagent.pipeline.spark_session.java", lambda: pytest.fail("Spark is being started"))
+    (tmp_path / "lag").mkdir()
+
+    answer = CliRunner().invoke(root, ["report", "--path", str(tmp_path), "-o", str(tmp_path / name)])
+
+    assert why in answer.output + str(answer.exception)
+
+
+FIRST_LINE = """
+import sys
+from kagent.cli import main
+
+class Heavy:
+    def find_spec(self, name, path=None, target=None):
+        if name in {"aiokafka", "confluent_kafka", "numpy", "pyarrow", "pyspark"}:
+            sys.exit("loads " + name)
+
+sys.meta_path.insert(0, Heavy())
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("report", "-o", "/dev/null"),
+        ("backtest",),
+        ("calibrate",),
+        ("history", "maintain"),
+        ("keys", "orders"),
+    ],
+)
+def test_the_first_line_of_progress_comes_before_anything_heavy(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "lag").mkdir()
+    arguments = [*command, *([] if command[0] == "keys" else ["--path", str(tmp_path)])]
+    environment = os.environ | {
+        "TERM": "xterm",
+        "KAGENT_BOOTSTRAP": "localhost:1",
+        "KAGENT_DATA": str(tmp_path),
+    }
+    ours, theirs = pty.openpty()
+    try:
+        program = [sys.executable, "-c", FIRST_LINE, *arguments]
+        running = subprocess.Popen(program, env=environment, stderr=theirs, stdout=subprocess.DEVNULL)
+        os.close(theirs)
+        told = read_to_the_end(ours)
+        assert running.wait(60) != 0
+    finally:
+        os.close(ours)
+
+    first, _, after = told.partition("loads ")
+    assert "Asking how much of orders" in first if command[0] == "keys" else "Starting Spark" in first
+    assert after
+
+
+def read_to_the_end(terminal: int) -> str:
+    """What is written to this terminal until nobody holds its other side."""
+    found = b""
+    while True:
+        try:
+            found += os.read(terminal, 4096) or b""
+        except OSError:  # Linux: the last holder of the other side closed it
+            return found.decode(errors="replace")

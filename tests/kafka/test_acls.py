@@ -41,7 +41,9 @@ def test_only_the_worker_may_use_its_transactional_ids_which_the_prefix_names() 
         role: {rule.operation for rule in rights if rule.resource == "transactional_id"}
         for role, rights in rules(Topics()).items()
     }
-    printed = command(Rule("write", "transactional_id", "kagent-", "prefixed"), "w", "host:1")
+    printed = command(
+        Rule("write", "transactional_id", "kagent-", "prefixed"), "w", "--bootstrap-server host:1"
+    )
 
     assert granted == {
         "pipeline": set(),
@@ -53,7 +55,7 @@ def test_only_the_worker_may_use_its_transactional_ids_which_the_prefix_names() 
 
 
 def test_a_name_cannot_break_out_of_the_command() -> None:
-    printed = command(Rule("read", "topic", "a'; rm -rf /"), "o'neil", "host:1")
+    printed = command(Rule("read", "topic", "a'; rm -rf /"), "o'neil", "--bootstrap-server host:1")
 
     assert "User:o'neil" in shlex.split(printed)
     assert "a'; rm -rf /" in shlex.split(printed)

@@ -1,0 +1,36 @@
+"""Which past: where it is kept, and from when to when. Light, so that a wrong one is refused before Spark is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kagent.errors import SettingsError
+from kagent.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The folder or URL of a history; each table is a folder in it."""
+
+    place: str
+
+    def table(self, name: str) -> str:
+        """Where the table is."""
+        return f"{self.place.rstrip('/')}/{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """From when to when, ms since 1970, and how often it is judged, in ms."""
+
+    start: int
+    end: int
+    tick: int = 10_000
+
+
+def place_of(settings: Settings, path: str | None) -> History:
+    """Where the history is. Raises SettingsError if it is not set."""
+    found = path or settings.pipeline.history
+    if not found:
+        raise SettingsError("No history is kept: set pipeline.history to a folder or URL, or pass --path.")
+    return History(found)

@@ -113,7 +113,13 @@ def test_a_group_that_loses_a_member_on_the_way_to_its_plan_gets_what_uniform_gi
     before, after = skewed(stage)
     stage.advise(before, after)
     with nudge(stage.cluster, stage.name, "kagent-apply-nothing") as member:
-        stage.until(lambda: member.poll(0.2) or stage.poll() or after.items() <= stage.targets().items())
+
+        def on_its_way() -> bool:
+            member.poll(0.2)
+            stage.poll()
+            return bool(after.items() <= stage.targets().items())
+
+        stage.until(on_its_way)
         stage.consumers.pop().close()
     assert sorted(map(len, stage.settled(2, PARTITIONS).values())) == [3, 3]
 

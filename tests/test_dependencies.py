@@ -9,6 +9,8 @@ import tomllib
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 LISTED_FOR_ITS_VERSION = {"pandas"}
 """pyspark[sql] needs it; the lower bound is ours."""
@@ -36,12 +38,14 @@ def imported() -> set[str]:
     return {owners[name][0].lower().replace("_", "-") for name in outside if name in owners}
 
 
+@pytest.mark.slow
 def test_every_mandatory_dependency_is_imported_by_the_package() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
     assert declared(project["dependencies"]) - imported() - LISTED_FOR_ITS_VERSION == set()
 
 
+@pytest.mark.slow
 def test_everything_that_the_package_imports_is_declared() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     optional = declared([line for lines in project["optional-dependencies"].values() for line in lines])

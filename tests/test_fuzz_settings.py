@@ -40,6 +40,7 @@ def taken_or_refused(path: Path) -> None:
 
 @given(st.dictionaries(NAMES, VALUES, max_size=5))
 @settings(max_examples=150)
+@pytest.mark.slow
 def test_any_values_are_taken_or_refused(
     tmp_path_factory: pytest.TempPathFactory, values: dict[str, Any]
 ) -> None:
@@ -51,6 +52,7 @@ def test_any_values_are_taken_or_refused(
 
 @given(st.binary(max_size=60) | st.text(alphabet="&*!{}[]:,-#|>'\"%@`ab1 \n\t", max_size=60).map(str.encode))
 @settings(max_examples=300)
+@pytest.mark.slow
 def test_any_bytes_are_taken_or_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "bytes.yaml"
     path.write_bytes(data)
@@ -59,6 +61,7 @@ def test_any_bytes_are_taken_or_refused(tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
+@pytest.mark.slow
 def test_files_that_are_known_to_be_hard_are_taken_or_refused(path: Path) -> None:
     taken_or_refused(path)
 

@@ -10,6 +10,8 @@ from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 PACKAGE = Path(__file__).parents[1] / "kagent"
 PURE_ROOMS = (
     "contract",
@@ -63,6 +65,7 @@ def pure_modules() -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_every_pure_module_can_be_imported_without_any_adapters_library() -> None:
     names = pure_modules()
     assert len(names) > 40
@@ -95,6 +98,7 @@ WITH_FAUST = {
 """Modules of the worker that join the engine to Faust."""
 
 
+@pytest.mark.slow
 def test_the_engine_and_all_pieces_but_the_named_ones_can_be_imported_without_faust() -> None:
     pieces = {name.removeprefix("kagent.worker.") for name in modules() if name.startswith("kagent.worker.")}
     assert pieces >= WITH_FAUST

@@ -214,6 +214,7 @@ def test_check_says_in_one_line_that_all_is_right(written: Any) -> None:
     assert settings("--check", file=file).output == f"The settings are right ({file}).\n"
 
 
+@pytest.mark.slow
 def test_the_schema_takes_the_guides_and_refuses_typos() -> None:
     schema = json.loads(settings("--schema").output)
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -231,6 +232,7 @@ def test_the_schema_takes_the_guides_and_refuses_typos() -> None:
             jsonschema.validate(bad, schema)
 
 
+@pytest.mark.slow
 def test_the_schema_needs_nothing_but_itself() -> None:
     refs = [part.split('"')[0] for part in json.dumps(json_schema()).split('"$ref": "')[1:]]
 

@@ -42,6 +42,7 @@ def run(folder: CaptureFolder) -> Replayed:
 
 
 @pytest.mark.parametrize("scenario", ["skew", "steady", "hang"])
+@pytest.mark.slow
 def test_a_redacted_capture_gives_the_same_verdicts_at_the_same_times(scenario: str) -> None:
     names, folder = Pseudonyms(), read_folder(DATA / scenario)
     clear, hidden = run(folder), run(redacted(folder, names))
@@ -60,6 +61,7 @@ def test_a_redacted_capture_gives_the_same_verdicts_at_the_same_times(scenario: 
 
 
 @pytest.mark.parametrize("scenario", ["skew", "steady", "hang"])
+@pytest.mark.slow
 def test_no_name_is_left_in_keys_and_values(scenario: str) -> None:
     folder = redacted(read_folder(DATA / scenario), Pseudonyms())
     content = b"".join((record.key or b"") + (record.value or b"") for record in folder.records)

@@ -31,6 +31,7 @@ def completed(*words: str, broker: str = "127.0.0.1:1") -> list[str]:
     return [line.split(",", 1)[1] for line in answer.stdout.splitlines() if line]
 
 
+@pytest.mark.slow
 def test_commands_and_options_are_completed_without_a_cluster() -> None:
     assert completed("wa") == ["watch"]
     assert "--since" in completed("backtest", "--s")

@@ -119,6 +119,7 @@ def test_a_name_is_a_file_if_there_is_one_else_a_group(
     ],
     ids=str,
 )
+@pytest.mark.slow
 def test_the_exit_code_is_the_one_that_is_documented(arguments: tuple[str, ...], code: int) -> None:
     command = [sys.executable, "-m", "kagent", *arguments]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)

@@ -22,6 +22,7 @@ def run(*args: str) -> Result:
     return result
 
 
+@pytest.mark.slow
 def test_json_is_one_message_a_line_in_order_of_time_and_nothing_else() -> None:
     lines = run(SKEW, "--known-since", "7d", "--json").stdout.splitlines()
     messages = [json.loads(line) for line in lines]
@@ -44,6 +45,7 @@ def test_groups_are_chosen_by_glob() -> None:
     assert {json.loads(line)["group"] for line in lines} == {"skew-rc"}
 
 
+@pytest.mark.slow
 def test_a_field_of_the_policy_can_be_changed() -> None:
     impatient = run(SKEW, "--known-since", "7d", "--json", "--group", "skew-rc", "--policy", "hold=60")
     default = run(SKEW, "--known-since", "7d", "--json", "--group", "skew-rc")
@@ -52,6 +54,7 @@ def test_a_field_of_the_policy_can_be_changed() -> None:
     assert run(SKEW, "--group", "skew-rc", "--json", "--policy", "ignore=true").stdout == ""
 
 
+@pytest.mark.slow
 def test_a_policy_file_is_used_in_place_of_the_settings(tmp_path: Path) -> None:
     file = tmp_path / "quiet.yaml"
     file.write_text("ignore: ['skew-*']\n")
@@ -59,6 +62,7 @@ def test_a_policy_file_is_used_in_place_of_the_settings(tmp_path: Path) -> None:
     assert "the settings leave this group out" in result.stdout
 
 
+@pytest.mark.slow
 def test_what_cannot_be_replayed_is_said_in_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is it a folder of `kagent capture`"):
         run(str(tmp_path))

@@ -44,6 +44,7 @@ def windows_of(found: list[Judgement]) -> set[tuple[str, int, float]]:
     rest=st.sampled_from([0, 40]),
 )
 @settings(max_examples=20, deadline=None)
+@pytest.mark.slow
 def test_no_capacity_window_has_an_idle_second(
     order: str, hot: float, block: int, commit_s: int, rest: int
 ) -> None:
@@ -93,6 +94,7 @@ def test_without_a_new_commit_no_clock_advances() -> None:
         state = again.state
 
 
+@pytest.mark.slow
 def test_the_same_commits_seen_often_or_seldom_make_the_same_spell() -> None:
     grown = {}
     for tick in (5, 10, 30):
@@ -131,6 +133,7 @@ def test_blind_time_adds_nothing_and_removes_nothing() -> None:
     assert all(one.state.standing == before.standing for one in during)
 
 
+@pytest.mark.slow
 def test_a_pause_of_the_pipeline_every_four_minutes_does_not_keep_a_group_silent() -> None:
     def first(found: list[Judgement]) -> int:
         return next(at for at, one in enumerate(found) if one.candidate)
@@ -142,6 +145,7 @@ def test_a_pause_of_the_pipeline_every_four_minutes_does_not_keep_a_group_silent
 
 
 @pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.slow
 def test_two_hot_partitions_on_one_member_are_a_matter_of_the_spread_and_never_a_bad_record(
     order: str,
 ) -> None:
@@ -157,6 +161,7 @@ def test_groups_that_keep_up_are_never_candidates() -> None:
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
+@pytest.mark.slow
 def test_a_plan_is_never_slower_than_staying(group: Any, data: st.DataObject) -> None:
     rates = data.draw(st.lists(st.integers(1, 300), min_size=6, max_size=6))
     lags = data.draw(st.lists(st.integers(0, 200_000), min_size=6, max_size=6))

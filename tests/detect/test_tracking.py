@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from kagent.detect.baselines import update_membership
 from kagent.detect.evidence import SPELL
 from kagent.policy import Policy
@@ -12,6 +14,7 @@ from tests.fixtures.timeline import Timeline, judged
 HELD = {"m0": (0, 1), "m1": (2, 3)}
 
 
+@pytest.mark.slow
 def test_a_spell_that_ended_by_itself_is_a_habit() -> None:
     def burst(second: int) -> float:
         return 400.0 if 300 < second <= 700 else 50.0
@@ -23,6 +26,7 @@ def test_a_spell_that_ended_by_itself_is_a_habit() -> None:
     assert 200 <= state.habits[SPELL].longest_s <= 1000
 
 
+@pytest.mark.slow
 def test_a_member_that_stays_late_and_falls_back_to_where_it_was_has_a_habit() -> None:
     """Late on purpose, and no more so than before: what rose and fell while it was late is its habit."""
 
@@ -37,6 +41,7 @@ def test_a_member_that_stays_late_and_falls_back_to_where_it_was_has_a_habit() -
     assert state.habits[SPELL].longest_s >= 60
 
 
+@pytest.mark.slow
 def test_nothing_is_learned_while_the_illness_lasts() -> None:
     world = Timeline([150.0, 150, 50, 50], HELD, dict.fromkeys(HELD, 220.0))
 

@@ -39,6 +39,7 @@ def replayed(past: Any, policies: dict[str, Policy], **more: Any) -> dict[str, A
     return {result.policy: result for result in results}
 
 
+@pytest.mark.slow
 def test_a_member_that_falls_behind_is_found_once_and_by_the_policy_that_looks(past: Any) -> None:
     found = replayed(past(), {"quick": QUICK, "deaf": make_policy({"min_behind": 1e6})})
 
@@ -69,6 +70,7 @@ def test_where_nothing_was_recorded_nothing_is_found(past: Any) -> None:
     assert found.messages == []
 
 
+@pytest.mark.slow
 def test_what_was_to_be_seen_is_kept_on_request(past: Any) -> None:
     found = replayed(past(), {"quick": QUICK}, keep_every=60_000)["quick"]
 

@@ -78,6 +78,7 @@ def test_a_group_named_like_markup_is_shown_not_run(evil: Any) -> None:
     assert "&lt;/script&gt;" in html
 
 
+@pytest.mark.slow
 def test_the_figures_in_the_page_are_json_that_a_browser_reads(evil: Any) -> None:
     row, within = evil
     made = section(row, [], 1.5, within)

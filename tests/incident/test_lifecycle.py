@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from kagent.contract.recommendation import Recommendation, Status
 from kagent.detect.state import JudgeState
 from kagent.incident.evaluate import confirm, judge
@@ -56,6 +58,7 @@ def test_a_backlog_that_is_gone_resolves_it_once_and_begins_a_cooldown() -> None
     assert last.track["opened"] == last.track["drained"] == 1
 
 
+@pytest.mark.slow
 def test_the_plan_in_effect_is_followed_and_the_drain_is_measured() -> None:
     world, state, first = opened()
     held: dict[str, list[int]] = {name: list(ps) for name, ps in HELD.items()}

@@ -57,6 +57,7 @@ def test_an_overloaded_member_is_published_once_and_stays_open(ticks: Callable[[
     assert session.suppressed_by[KEY] is None
 
 
+@pytest.mark.slow
 def test_step_by_step_gives_the_same_messages_as_all_at_once(ticks: Callable[[], Observed]) -> None:
     whole, stepwise = known_session(), known_session()
     at_once, by_steps = list[Recommendation](), list[Recommendation]()
@@ -116,6 +117,7 @@ def test_each_group_is_judged_by_its_own_policy(ticks: Callable[[], Observed]) -
 
 
 @pytest.mark.parametrize(("groups", "common"), [(None, []), (60, ["topic"])])
+@pytest.mark.slow
 def test_groups_that_fall_behind_together_each_open_their_own_incident_under_a_common_one(
     captured: Callable[[str], Recording], groups: int | None, common: list[str]
 ) -> None:

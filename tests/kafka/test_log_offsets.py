@@ -96,6 +96,7 @@ def test_what_a_leader_does_not_answer_is_asked_of_librdkafka(
     assert sampler.sample(["at-once-a"])[0].end.tolist() == [1, 2, 3]
 
 
+@pytest.mark.slow
 def test_no_broker_at_all_is_an_error_for_people() -> None:
     with pytest.raises(KafkaError, match="cannot be reached"):
         Admin(Cluster(bootstrap="127.0.0.1:1"), deadline=3).columns({"t": [1]}, WANTED)

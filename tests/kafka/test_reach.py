@@ -111,6 +111,7 @@ def cluster(port: int, protocol: str, ca: Path | None = None) -> Cluster:
     ],
     ids=["wrong host name", "unknown authority", "plaintext to TLS", "TLS to plaintext"],
 )  # fmt: skip
+@pytest.mark.slow
 def test_what_does_not_fit_is_named(
     certificates: Certificates,
     served: Callable[[Certificates], Path | None],
@@ -138,6 +139,7 @@ def test_what_fits_and_what_is_away_is_no_error(certificates: Certificates) -> N
 
 
 @pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.slow
 def test_every_command_says_it_in_one_sentence(
     command: str, certificates: Certificates, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

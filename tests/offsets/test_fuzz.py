@@ -77,6 +77,7 @@ def check(key: bytes, value: bytes | None) -> None:
 
 @settings(max_examples=600, deadline=None)
 @given(st.sampled_from(REAL), mutated(VALUES))
+@pytest.mark.slow
 def test_a_damaged_value_is_read_or_refused(pair: Pair, value: bytes) -> None:
     check(pair[0], value)
 

@@ -29,6 +29,7 @@ def test_the_captures_hold_seven_groups_of_six_client_libraries(
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.slow
 def test_replayed_commits_and_log_ends_are_those_of_the_admin_api(
     scenario: str, truth: Callable[[str], list[dict[str, Any]]]
 ) -> None:
@@ -44,6 +45,7 @@ def test_replayed_commits_and_log_ends_are_those_of_the_admin_api(
 
 
 @pytest.mark.parametrize("scenario", ["skew", "steady"])
+@pytest.mark.slow
 def test_replayed_members_hold_what_the_clients_held(
     scenario: str, captured: Callable[[str], Recording], truth: Callable[[str], list[dict[str, Any]]]
 ) -> None:
@@ -75,6 +77,7 @@ def test_steady_groups_are_silent(captured: Callable[[str], Recording]) -> None:
     assert replayed.ticks == 72
 
 
+@pytest.mark.slow
 def test_the_same_capture_gives_the_same_messages(captured: Callable[[str], Recording]) -> None:
     first, second = (
         replay(captured("skew"), EvaluationSession(Policies()), known_for_ms=WEEK_MS) for _ in range(2)

@@ -67,6 +67,7 @@ PLAN = (Move.model_validate({"topic": "t", "partition": 1, "from": "g-m0/10.0.0.
     ],
     ids=["restart", "replace", "plan", "switch", "rekey", "members", "skip", "abort"],
 )
+@pytest.mark.slow
 def test_the_right_action_lets_a_group_catch_up_that_would_not_by_itself(
     event: dict[str, Any], told: Recommendation
 ) -> None:

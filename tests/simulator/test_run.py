@@ -27,6 +27,7 @@ def scenario(name: str) -> Path:
     return next(f for f in FILES if f.stem == name)
 
 
+@pytest.mark.slow
 def test_there_are_enough_of_them() -> None:
     made = [load(f) for f in FILES]
 
@@ -94,6 +95,7 @@ def test_what_is_slowly_too_much_is_told_although_another_topic_is_late_on_purpo
     assert [o.verdicts[0] for o in report.openings] == ["under_provisioned"]
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_ids() -> None:
     made = replace(load(scenario("hot-key")), hours=0.3)
 
@@ -130,6 +132,7 @@ def test_the_table_of_many_groups_holds_the_rows_that_one_commit_after_the_other
         assert row == made
 
 
+@pytest.mark.slow
 def test_the_scenario_in_the_docs_is_one() -> None:
     block = re.search(r"```yaml\n(.*?)```", (ROOT / "docs" / "judgement.md").read_text(), re.DOTALL)
     assert block is not None

@@ -96,6 +96,7 @@ def test_a_busy_member_is_never_idle_while_something_is_unread() -> None:
 
 
 @pytest.mark.parametrize("family", ["java", "aiokafka", "kafka-python", "franz-go", "kafkajs"])
+@pytest.mark.slow
 def test_one_fetch_is_emptied_before_the_next_is_begun(family: str) -> None:
     waits = watched(group(family, DEEP, world={"gc_pause_every_s": 0})).waits
 
@@ -117,6 +118,7 @@ def test_one_fetch_is_emptied_before_the_next_is_begun(family: str) -> None:
         ("franz-go", 40, 200),  # 15 to 120, everything that was fetched
     ],
 )
+@pytest.mark.slow
 def test_commits_of_a_busy_member_come_as_often_as_recorded(family: str, gap: float, longest: float) -> None:
     gaps = watched(group(family, SKEW, record_bytes=230, world={"gc_pause_every_s": 0})).gaps
 
@@ -125,6 +127,7 @@ def test_commits_of_a_busy_member_come_as_often_as_recorded(family: str, gap: fl
 
 
 @pytest.mark.parametrize("family", ["librdkafka", "sarama", "kafka-go"])
+@pytest.mark.slow
 def test_what_is_served_as_it_comes_never_waits_while_fetching_keeps_up(family: str) -> None:
     assert watched(group(family, SKEW, record_bytes=230)).waits == []
 
@@ -184,6 +187,7 @@ def test_a_static_member_that_is_back_in_time_causes_no_rebalance() -> None:
     assert (late.owner >= 0).all()
 
 
+@pytest.mark.slow
 def test_a_scaler_adds_members_where_the_lag_grows_and_removes_them_later() -> None:
     scaler = {"lag_per_member": 2000, "least": 3, "greatest": 8, "cooldown": 100}
     sizes = [

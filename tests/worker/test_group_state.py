@@ -7,6 +7,7 @@ import re
 from collections import Counter
 
 import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,6 +40,7 @@ def test_the_first_that_is_true_is_the_state(true: dict[str, bool]) -> None:
 
 
 @given(st.lists(truths, max_size=12))
+@pytest.mark.slow
 def test_each_group_of_a_tick_is_counted_once(groups: list[dict[str, bool]]) -> None:
     """Through the worker's tick and the state message, up to the sentence that people read."""
     state = asyncio.run(ticked(groups))

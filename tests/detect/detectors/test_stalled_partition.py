@@ -109,6 +109,7 @@ def test_a_partition_that_is_never_served_while_the_others_are_is_told_in_minute
 
 
 @pytest.mark.parametrize("block", [3000, 15_000])
+@pytest.mark.slow
 def test_a_partition_that_waits_its_turn_behind_a_great_fetch_is_never_blamed(block: int) -> None:
     """Its member is busy elsewhere: 15,000 records of another partition take 75 s, and it is behind besides."""
     held = {"m0": (0, 1, 2), "m1": (3, 4, 5)}
@@ -118,6 +119,7 @@ def test_a_partition_that_waits_its_turn_behind_a_great_fetch_is_never_blamed(bl
     assert "stalled" not in {str(f.verdict) for one in found for f in one.findings}
 
 
+@pytest.mark.slow
 def test_after_half_an_hour_of_sleep_whoever_is_served_last_is_not_blamed() -> None:
     """The siblings are up to date before its turn comes; that alone would have blamed it."""
 

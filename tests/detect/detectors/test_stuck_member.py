@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from kagent.detect.detectors import stuck_member
 from kagent.detect.state import Habit, MemberState
 from tests.fixtures.findings import FINE, FOUR, SILENT, leading
@@ -71,6 +73,7 @@ def test_a_rest_that_is_the_groups_habit_is_none(group: Make) -> None:
     assert leading(found) == "balanced"
 
 
+@pytest.mark.slow
 def test_while_the_whole_group_sleeps_nobody_is_silent_and_the_first_to_wake_makes_nobody_stuck() -> None:
     def sleeps(until: int) -> Callable[[int], float]:
         return lambda second: 0.0 if 600 < second < until else 400.0

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
+import pytest
 from aiohttp import web
 
 from kagent.embedded.broker import free_port
@@ -60,6 +61,7 @@ async def test_a_head_that_does_not_come_ends_the_connection_and_others_are_answ
             writer.close()
 
 
+@pytest.mark.slow
 async def test_a_slow_body_is_given_up() -> None:
     async with served(Limits(answer_within_s=0.2)) as (port, _):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)

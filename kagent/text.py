@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Collection
 
 SHOWN = 255
 """Longest name shown, in characters."""
@@ -27,6 +28,16 @@ def _hidden(char: str) -> bool:
 def _escaped(char: str) -> str:
     code = ord(char)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def told_apart(names: Collection[str]) -> dict[str, str]:
+    """Name of a member → what a table calls it: the client id alone where that tells all of them apart, else the name with its host.
+
+    >>> told_apart(["a-1/10.0.0.7", "a-2/10.0.0.7"]), told_apart(["app/10.0.0.7", "app/10.0.0.8"])
+    ({'a-1/10.0.0.7': 'a-1', 'a-2/10.0.0.7': 'a-2'}, {'app/10.0.0.7': 'app/10.0.0.7', 'app/10.0.0.8': 'app/10.0.0.8'})
+    """
+    clients = {name: name.rpartition("/")[0] or name for name in names}
+    return clients if len(set(clients.values())) == len(clients) else {name: name for name in names}
 
 
 def span(seconds: float) -> str:

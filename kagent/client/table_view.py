@@ -25,7 +25,7 @@ from kagent.client.incident_text import (
 )
 from kagent.contract.recommendation import Recommendation, Severity, State, Status
 from kagent.group_key import group_key
-from kagent.text import shown
+from kagent.text import shown, told_apart
 from kagent.text_table import Column, lines
 
 COLOURS = {Severity.PAGE: "bold red", Severity.TICKET: "yellow", Severity.INFO: "cyan"}
@@ -154,6 +154,7 @@ class Board:
     def cells(self, rec: Recommendation, now: int) -> Mapping[str, str]:
         """A row for people."""
         worst, behind, waiting = worst_member(rec), seconds_behind(rec), backlog(rec)
+        names = told_apart([m.member for m in rec.members])
         several = len({each.cluster for each in self.open.values()}) > 1
         return {
             "cluster": shown(rec.cluster) if several else "",
@@ -162,7 +163,7 @@ class Board:
             "verdict": rec.verdict.value,
             "behind": "?" if behind is None else age(int(behind * 1000)),
             "backlog": "?" if waiting is None else f"{waiting:,}",
-            "who": shown(worst.member, 64) if worst else "",
+            "who": shown(names[worst.member], 64) if worst else "",
             "action": best(rec),
             "since": age(now - rec.opened_at),
             "note": self.note(rec, now),

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import click
 import orjson
 
-from kagent.commands import completion
+from kagent.commands import completion, output
 from kagent.commands.check import policies, watch
 from kagent.commands.common import chosen
 from kagent.commands.spans import SPAN
@@ -72,8 +72,16 @@ def command(
     from kagent.incident.explanation import lines
 
     for line in lines(story):
-        click.echo(shown(line, 2000))
+        _print_line(shown(line, 2000))
     click.echo(seen)
+
+
+def _print_line(line: str) -> None:
+    """Broken between words on a terminal, but whole where it has a command to paste."""
+    if "`" in line or ".sh " in line:
+        click.echo(line)
+    else:
+        output.say(line, indent=len(line) - len(line.lstrip()) + 2)
 
 
 def _at(story: dict[str, Any] | None) -> str:

@@ -7,6 +7,7 @@ import functools
 import io
 import json
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -89,6 +90,16 @@ def width(wide: bool = False) -> int | None:
     """Cells of the terminal; None for no limit: ``--wide``, or no terminal."""
     console = Console(file=sys.stdout)
     return None if wide or not console.is_terminal else console.width
+
+
+def say(sentence: str, indent: int = 0) -> None:
+    """A sentence for people: on a terminal broken between words, its further lines indented. Not for what is pasted."""
+    cells = width()
+    if cells is None or cells <= 2 * indent:
+        click.echo(sentence)
+    else:
+        wrapped = textwrap.wrap(sentence, cells, subsequent_indent=" " * indent, break_on_hyphens=False)
+        click.echo("\n".join(wrapped))
 
 
 def print_rows(columns: Sequence[Column], rows: Sequence[Mapping[str, str]], wide: bool = False) -> None:

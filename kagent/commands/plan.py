@@ -6,7 +6,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,7 +16,7 @@ from kagent.commands import common, completion, explain, judged_plan, output
 from kagent.commands import input_lines as lines
 from kagent.commands.output import Format
 from kagent.errors import InputError, KagentError
-from kagent.text import shown
+from kagent.text import shown, told_apart
 from kagent.text_table import Column
 
 if TYPE_CHECKING:
@@ -163,11 +163,12 @@ def _planned(read: Any, tolerance: float, max_moves: int | None) -> tuple[Plan, 
 
 def _print(ident: Any, told: Plan, others: tuple[Alternative, ...], form: Format, ratio: str) -> None:
     title = shown(str(ident)) if ident is not None else None
-    output.print_table(MEMBER_TITLES, _members(told), title, form.wide)
-    click.echo(_sentence(told, ratio))
+    output.print_table(MEMBER_TITLES, _members(told, form), title, form.wide)
+    output.say(_sentence(told, ratio))
     for note in told.notes:
-        click.echo(f"note: {shown(note, 1000)}")
-    _print_moves([_move(m.topic, m.partition, m.lag, m.source, m.to) for m in told.moves], form)
+        output.say(f"note: {shown(note, 1000)}")
+    moves = [_move(m.topic, m.partition, m.lag, m.source, m.to) for m in told.moves]
+    _print_moves(moves, _names(told.problem.members, form), form)
     if len(told.frontier) > 1:
         output.print_table(("moves", "greatest", ""), _frontier(told.frontier), wide=form.wide)
     if others:
@@ -179,24 +180,29 @@ def _move(topic: str, partition: int, lag: float, source: str | None, to: str) -
     return {"topic": topic, "partition": partition, "lag": lag, "from": source, "to": to}
 
 
-def _print_moves(moves: Sequence[output.Record], form: Format) -> None:
+def _names(members: Sequence[str], form: Format) -> Mapping[str, str]:
+    """What the tables call the members: short names, but in full with ``--wide``."""
+    return dict(zip(members, members, strict=True)) if form.wide else told_apart(members)
+
+
+def _print_moves(moves: Sequence[output.Record], names: Mapping[str, str], form: Format) -> None:
     if not moves:
         return
     found = form.chosen(moves)
     shown_moves = found if form.wide else found[:SHOWN_MOVES]
-    output.print_rows(MOVE_COLUMNS, [_move_cells(move) for move in shown_moves], form.wide)
+    output.print_rows(MOVE_COLUMNS, [_move_cells(move, names) for move in shown_moves], form.wide)
     click.echo()
     if len(found) > len(shown_moves):
         click.echo(f"… and {len(found) - len(shown_moves)} more (--wide shows them all)")
 
 
-def _move_cells(move: output.Record) -> dict[str, str]:
+def _move_cells(move: output.Record, names: Mapping[str, str]) -> dict[str, str]:
     return {
         "topic": shown(move["topic"]),
         "partition": str(move["partition"]),
         "lag": _amount(float(move["lag"])),
-        "from": "-" if move["from"] is None else shown(move["from"]),
-        "to": shown(move["to"]),
+        "from": "-" if move["from"] is None else shown(names.get(move["from"], move["from"])),
+        "to": shown(names.get(move["to"], move["to"])),
     }
 
 
@@ -213,9 +219,10 @@ def _tell_judged(found: dict[str, Any], form: Format) -> None:
 
 
 def _print_judged(found: dict[str, Any], form: Format) -> None:
-    output.print_table(MEMBER_TITLES, _judged_members(found), shown(str(found["id"])), form.wide)
-    click.echo(_judged_sentence(found))
-    _print_moves(found["moves"], form)
+    names = _names([m["member"] for m in found["members"]], form)
+    output.print_table(MEMBER_TITLES, _judged_members(found, names), shown(str(found["id"])), form.wide)
+    output.say(_judged_sentence(found))
+    _print_moves(found["moves"], names, form)
     reached = _reached(found)
     if len(found["frontier"]) > 1:
         output.print_table(("moves", reached, ""), _frontier(found["frontier"]), wide=form.wide)
@@ -255,7 +262,7 @@ def _judged_sentence(found: dict[str, Any]) -> str:
     return f"{found['verdict']}: {count} {noun}; skew {now:.2f} → {after:.2f}, {greatest}; as the worker judged it at {at}"
 
 
-def _judged_members(found: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+def _judged_members(found: dict[str, Any], names: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
     after = judged_plan.held_after(found) if found["move_count"] == len(found["moves"]) else {}
     values = [
         value for m in found["members"] for value in (m["work_now"], m["work_after"]) if value is not None
@@ -266,7 +273,7 @@ def _judged_members(found: dict[str, Any]) -> Iterator[tuple[str, ...]]:
         counts = str(then) if then == m["partitions"] else f"{m['partitions']} → {then}"
         work = [m["work_now"] or 0.0, m["work_now"] if m["work_after"] is None else m["work_after"]]
         bars = [cell for value in work for cell in (_amount(value or 0.0), _bar(value or 0.0, most))]
-        yield shown(m["member"]), counts, *bars
+        yield shown(names[m["member"]]), counts, *bars
 
 
 def _amount_or_never(value: float | None) -> str:
@@ -298,10 +305,11 @@ def _bar(value: float, most: float) -> str:
     return glyphs[8] * (eighths // 8) + (glyphs[eighths % 8].strip())
 
 
-def _members(told: Plan) -> Iterator[tuple[str, ...]]:
+def _members(told: Plan, form: Format) -> Iterator[tuple[str, ...]]:
     import numpy as np
 
     now, after = told.values
+    names = _names(told.problem.members, form)
     finite = [value for value in (*now.tolist(), *after.tolist()) if math.isfinite(value)]
     most = max(finite, default=0.0)
     count = len(told.problem.members)
@@ -310,7 +318,7 @@ def _members(told: Plan) -> Iterator[tuple[str, ...]]:
     for at in np.argsort(-now, kind="stable").tolist():
         counts = str(had[at]) if had[at] == has[at] else f"{had[at]} → {has[at]}"
         yield (
-            shown(told.problem.members[at]), counts, _amount(float(now[at])), _bar(float(now[at]), most),
+            shown(names[told.problem.members[at]]), counts, _amount(float(now[at])), _bar(float(now[at]), most),
             _amount(float(after[at])), _bar(float(after[at]), most),
         )  # fmt: skip
 

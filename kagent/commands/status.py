@@ -45,7 +45,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
         click.echo(output.json_line(told))
     else:
         for title, words in told["lines"].items():
-            click.echo(f"{title:<10} {words}")
+            output.say(f"{title:<10} {words}", indent=11)
     ctx.exit(told["exit_code"])
 
 

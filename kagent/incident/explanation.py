@@ -274,12 +274,16 @@ def _past_lines(story: dict[str, Any]) -> list[str]:
 def _member_line(m: dict[str, Any]) -> str:
     late = f"{span(m['seconds_behind'])} behind" if m["known"] else "its last commit is unknown"
     unit = "s of work" if m["unit"] == "seconds" else "records"
-    speed = f", can process {m['capacity_per_s']:g} records/s" if m.get("capacity_per_s") else ""
+    speed = f", can process {_rounded(m['capacity_per_s'])} records/s" if m.get("capacity_per_s") else ""
     held = f"{m['partitions']} partition{'' if m['partitions'] == 1 else 's'}"
-    return (
-        f"  {m['member']}: {late}, {held}, {m['work_at_least']:g} to {m['work_at_most']:g} {unit} waiting, "
-        f"inflow {m['inflow_per_s']:g} records/s{speed}"
-    )
+    least, most = _rounded(m["work_at_least"]), _rounded(m["work_at_most"])
+    waiting = least if least == most else f"{least} to {most}"
+    return f"  {m['member']}: {late}, {held}, {waiting} {unit} waiting, inflow {_rounded(m['inflow_per_s'])} records/s{speed}"
+
+
+def _rounded(value: float) -> str:
+    """Three digits are what a person reads, and as much as a measurement of some minutes holds."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def _topic_line(t: dict[str, Any]) -> str:
@@ -319,7 +323,7 @@ def _advice_lines(message: Recommendation) -> list[str]:
         out.append(f"  under {other.strategy}: skew {other.skew:.2f}, {other.moves} moves{note}")
     if message.frontier:
         out.append(
-            "  greatest work after this many moves: "
-            + ", ".join(f"{k} move{'' if k == 1 else 's'} → {w:g}" for k, w in message.frontier)
+            "  greatest work by number of moves: "
+            + ", ".join(f"{k} move{'' if k == 1 else 's'} {_rounded(w)}" for k, w in message.frontier)
         )
     return out

@@ -91,8 +91,21 @@ class Load:
             if self.fullness(count, self.inflow) <= FULLEST and self.drain_s(count) <= within_s:
                 return count
         times = [self.drain_s(count) for count in counts]
-        values = times if np.isfinite(min(times)) else [self.fullness(c, self.inflow) for c in counts]
+        if np.isfinite(min(times)):
+            longest_s = AS_GOOD * min(times)
+            apart = self._with_slowest_apart(longest_s)
+            return next(c for c, t in zip(counts, times, strict=True) if t <= longest_s or c >= apart)
+        values = [self.fullness(c, self.inflow) for c in counts]
         return next(c for c, v in zip(counts, values, strict=True) if v <= AS_GOOD * min(values))
+
+    def _with_slowest_apart(self, within_s: float) -> int:
+        """The least count that is in time if units that alone take about as long each have a member of their own: what moving
+        partitions does as well as more members is no reason for more members."""
+        alone = drain_s(self.backlog, self.inflow, np.full(len(self.inflow), self.capacity))
+        slow = alone * AS_GOOD >= within_s / AS_GOOD
+        rest = replace(self, backlog=self.backlog[~slow], inflow=self.inflow[~slow], peak=self.peak[~slow])
+        fitting = (c for c in rest.counts if rest.drain_s(c) <= within_s)
+        return int(slow.sum()) + next(fitting, len(rest.inflow))
 
     def fewest(self) -> int:
         """The least count that would do with the greatest inflow of late."""

@@ -16,6 +16,7 @@ from rich.cells import cell_len
 from kagent.cli import root
 from kagent.commands import output, replay
 from kagent.commands.output import Format
+from kagent.kafka.topics import TopicCheck
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 WIDTHS = (80, 120, 200)
@@ -81,3 +82,21 @@ def test_what_was_replayed_is_not_wrapped(rec: Any, width: int, capsys: pytest.C
     text = capsys.readouterr().out
     assert max(map(cell_len, text.splitlines())) <= width
     held(f"replay-{width}", text)
+
+
+def test_a_command_that_mends_a_topic_is_whole_at_every_width(
+    width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mend = "kafka-configs.sh --bootstrap-server broker-1.example.com:9092 --alter --entity-type topics --entity-name kagent-lag --add-config cleanup.policy=compact"
+    findings = [
+        TopicCheck("kagent-group-events", "created"),
+        TopicCheck("kagent-lag", "wrong", f"has cleanup.policy=delete: run `{mend}`"),
+        TopicCheck("kagent-recommendations", "ok"),
+    ]
+    monkeypatch.setattr("kagent.kafka.topics.ensure", lambda *_: findings)
+
+    answer = CliRunner().invoke(root, ["-b", "unused:1", "topics"])
+
+    assert answer.exit_code == 1
+    held("topics", answer.stdout)
+    assert mend in answer.stdout

@@ -356,6 +356,8 @@ def test_a_cooperative_group_gives_up_only_what_moves_and_has_the_plan_after_two
     read(first, advise(BEFORE, AFTER, NOW))
     moved = {f"id-{name}": set(BEFORE[name]) - set(AFTER[name]) for name in BEFORE}
     assert cooperative_round(first, members, COUNTS, 8) == moved
+    held = {pair for member in members.values() for pair in member.owned(("t",))[0]}
+    assert held.isdisjoint(set().union(*moved.values()))  # nobody has it before it was given up
     # Another member leads, and reads nothing: the members tell it where they were on their way to.
     assert not any(cooperative_round(second, members, COUNTS, 9).values())
     assert {name: list(member.owned(("t",))[0]) for name, member in members.items()} == after_it()

@@ -109,6 +109,21 @@ def test_a_group_that_names_uniform_takes_its_plan_where_that_is_kagents(stage: 
     assert stage.settled(2, PARTITIONS) == after
 
 
+def test_a_group_that_loses_a_member_on_the_way_to_its_plan_gets_what_uniform_gives(stage: Any) -> None:
+    before, after = skewed(stage)
+    stage.advise(before, after)
+    with nudge(stage.cluster, stage.name, "kagent-apply-nothing") as member:
+
+        def on_its_way() -> bool:
+            member.poll(0.2)
+            stage.poll()
+            return bool(after.items() <= stage.targets().items())
+
+        stage.until(on_its_way)
+        stage.consumers.pop().close()
+    assert sorted(map(len, stage.settled(2, PARTITIONS).values())) == [3, 3]
+
+
 def test_expired_and_forged_recommendations_move_nothing(stage: Any) -> None:
     before, after = skewed(stage)
     first, second = sorted(before)[:2]

@@ -56,6 +56,17 @@ def test_enough_is_the_least_count_that_catches_up_in_time(inflow: list[float]) 
         assert not any(does(n) for n in made.counts if n < count)
 
 
+def test_a_partition_that_all_but_fills_a_member_is_no_reason_for_more_than_moving_the_others_off_it() -> (
+    None
+):
+    hot = load([97.0, *11 * [4.0]], 100.0)
+    behind = replace(hot, backlog=np.array([700_000.0, *11 * [0.0]]))
+    assert np.isinf(behind.drain_s(4))
+    assert behind.enough(300) <= 4
+    everyone = load(12 * [97.0], 100.0, 700_000.0)
+    assert everyone.enough(300) == 12
+
+
 def looked(group: Any, parts: list[dict[str, Any]], **state: Any) -> Useful | None:
     made = group({"t": parts}, FOUR)
     known = {"members": made.at_work(dict.fromkeys(FOUR, SPEED)), **state}

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+import orjson
 import pytest
+from click.testing import CliRunner
 
+from kagent.cli import root
+from kagent.client.incident_text import headline
+from kagent.client.table_view import Board
 from kagent.contract.recommendation import Recommendation, from_bytes
 from kagent.worker.http.own import Own
 from kagent.worker.http.server import own, view
@@ -52,3 +58,42 @@ async def test_all_show_the_skew_and_the_moves_of_the_message() -> None:
     assert moves
     assert explained["moves"] == moves
     assert draft["moves"] == moves
+
+
+@pytest.fixture
+def printed(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Runs a command where a worker answers with this story."""
+
+    def run(story: dict[str, Any], *arguments: str) -> str:
+        answered = orjson.loads(orjson.dumps(story, default=str))
+        monkeypatch.setattr("kagent.commands.explain.told", lambda *_: answered)
+        answer = CliRunner().invoke(root, ["-b", "unused:1", *arguments])
+        assert answer.exit_code == 0, answer.exception
+        return answer.output
+
+    return run
+
+
+async def test_the_commands_print_the_skew_and_the_moves_of_the_message(printed: Any) -> None:
+    worker, message = await published()
+    (found,) = (await own(worker.desk, [0], "orders")).partitions[0]
+    story, board = found["story"], Board()
+    board.take(message)
+    now, after = message.skew.now, message.skew.after
+    assert now is not None
+    assert after is not None
+    both = f"{now:.2f} → {after:.2f}"
+
+    plan = json.loads(printed(story, "plan", "orders", "--json"))
+    assert plan["skew"] == {"now": now, "after": after}
+    assert plan["moves"] == [move.model_dump(by_alias=True) for move in message.moves]
+    assert plan["move_count"] == message.move_count
+    assert f"skew {both}" in printed(story, "plan", "orders")
+
+    explained = json.loads(printed(story, "explain", "orders", "--json"))["recommendation"]
+    assert (explained["skew"]["now"], explained["skew"]["after"]) == (now, after)
+    assert both in printed(story, "explain", "orders")
+
+    (row,) = (board.record(rec, message.as_of) for rec in board.ranked())
+    assert row["skew"] == now
+    assert both in headline(message, message.as_of)

@@ -40,6 +40,7 @@ from kagent.settings_file import SettingsFile, Where, read
 from kagent.settings_mistakes import Given, Mistake, mistakes, sentence, suggestion
 
 log = logging.getLogger("kagent.settings")
+PUBLIC_URL = r"^https?://[^/\s?#]+[^\s?#]*$"
 CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
@@ -229,9 +230,16 @@ class HttpSettings(Strict):
     )
     public_url: str | None = Field(
         None,
-        pattern=r"^https?://[^/\s?#]+[^\s?#]*$",
+        json_schema_extra={"pattern": PUBLIC_URL},
         description="Where people reach the page, such as `https://ops.example/kagent`: alerts then link to it.",
     )
+
+    @field_validator("public_url")
+    @classmethod
+    def _address(cls, url: str | None) -> str | None:
+        if url is not None and not re.fullmatch(PUBLIC_URL, url):
+            raise ValueError(f"must be an address such as https://ops.example/kagent, not {url!r}")
+        return url
 
     @field_validator("proxy_header")
     @classmethod

@@ -82,6 +82,7 @@ MISTAKES = [
     ("policy: {cooldown: 1:30}", "policy.cooldown: must be a duration such as"),
     ("worker: {tick: 1e9}", "worker.tick: must be at most 3600"),
     ("worker: {http: {proxy_header: 'X Y'}}", "must be the name of a header"),
+    ("worker: {http: {public_url: ops.example}}", "must be an address such as https://ops.example/kagent"),
     ("groups: [{match: ''}]", "groups[0].match: must not be empty"),
     ("ignore: ['']", "ignore[0]: must not be empty"),
     ("home: a\nhome: b", "home: is given twice (first at line"),

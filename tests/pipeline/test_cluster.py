@@ -206,8 +206,10 @@ def newest(values: Iterable[bytes], groups: list[str]) -> dict[tuple[str, str, i
         if not isinstance(event, GroupEvent) or event.group not in groups:
             continue  # also the tests' own readers commit
         for o in event.offsets:
-            for p, *row in zip(o.partition, o.source_offset, o.committed, o.time, strict=True):
-                key, commit = (event.group, o.topic, int(p)), tuple(map(int, row))
+            for p, source, offset, time_ms in zip(
+                o.partition, o.source_offset, o.committed, o.time, strict=True
+            ):
+                key, commit = (event.group, o.topic, int(p)), (int(source), int(offset), int(time_ms))
                 found[key] = max(found.get(key, commit), commit)
     return found
 

@@ -70,7 +70,7 @@ def test_one_that_ends_by_itself_is_told_of_with_its_last_line_and_its_log(proce
         processes.check()
 
     log = processes.log("worker")
-    assert str(told.value) == f"worker ended with exit code 1; it said last: the disk is full (log: {log})."
+    assert str(told.value) == f"worker ended with exit code 1; its last line: the disk is full (log: {log})."
 
 
 def test_one_that_is_killed_is_told_of_by_signal_and_what_is_no_word_is_passed_over(
@@ -79,5 +79,5 @@ def test_one_that_is_killed_is_told_of_by_signal_and_what_is_no_word_is_passed_o
     processes.start("worker", "-c", "import os; print('ready\\n+----+', flush=True); os.kill(os.getpid(), 9)")
     processes.running["worker"].wait(20)
 
-    with pytest.raises(SetupError, match=r"^worker was killed by SIGKILL; it said last: ready \(log: "):
+    with pytest.raises(SetupError, match=r"^worker was killed by SIGKILL; its last line: ready \(log: "):
         processes.check()

@@ -284,7 +284,7 @@ async def test_a_what_if_is_what_plan_and_assign_answer(serve: Any) -> None:
         (b"[]", "line"),
         (b'{"line": {}, "strategy": "best"}', "strategy"),
         (b'{"line": {}, "members": 1.5}', "members"),
-        (b'{"line": {"members": [{"id": "a"}]}, "members": -1}', "nobody"),
+        (b'{"line": {"members": [{"id": "a"}]}, "members": -1}', "no member would be left"),
         (b'{"line": {"partitions_per_topic": {"t": 200000}}}', "partitions_per_topic"),
     ],
 )

@@ -162,7 +162,7 @@ class Habit:
 class Useful:
     """How many members would help (see ``kagent.recommend.useful_members``). ``because``: why no more do; ``capacity``: of a usual
     member as it was measured last, work/s; ``more_since``, ``fewer_since``: since when another number has been due, ms, 0 if none
-    is; ``looked_at``: ms."""
+    is; ``looked_at``: ms; ``raised_at``: when the number last rose, ms, 0 if at some time since no member was late."""
 
     members: int
     because: str = ""
@@ -170,6 +170,7 @@ class Useful:
     more_since: int = 0
     fewer_since: int = 0
     looked_at: int = 0
+    raised_at: int = 0
 
 
 @dataclass(frozen=True, slots=True)

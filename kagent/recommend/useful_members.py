@@ -4,6 +4,10 @@ A member's speed is known once it was certainly busy (``kagent.detect.capacity``
 the most inflow first, as every shipped strategy does in some order. Enough is the least n that catches up within the policy's
 ``hold`` and leaves a member room, among the counts that change how many partitions the fullest member gets. What no count can
 change takes no part: partitions that stand, that wait for a transaction, or that get more than a member can do.
+
+Whether a group is too small is decided by the usual inflow and takes a while. How many members it then needs is another question: a
+group that is late and getting later gets what arrives now, whatever was usual, and more without a new wait if it still gets later after that.
+Members that were not needed are taken away again after long; members that come in two steps are two rebalances and a backlog.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from kagent.detect.evidence import Limits
 from kagent.detect.finding import Finding
 from kagent.detect.forecast import drain_s
 from kagent.detect.group_model import GroupModel
-from kagent.detect.inflow import totals
+from kagent.detect.inflow import MINUTE_MS, MINUTES, totals
 from kagent.detect.state import JudgeState, Useful
 from kagent.lag.log_ends import UNKNOWN
 from kagent.lag.measure import Flags, Floats
@@ -32,6 +36,8 @@ swings by less than 1.4 between them changes nothing."""
 FEWER_AFTER_MS = 1_800_000
 """For so long fewer must do, as an HPA waits before it removes a member (5 min by default), and longer: a member that is missed
 costs a backlog."""
+RAISED_MS = MINUTES * MINUTE_MS
+"""For so long after a rise the usual inflow is partly of before it, and the number is corrected upward at once."""
 PEAK_MS, PEAK_STEP_MS = 7_200_000, 600_000
 """Fewer must do for the greatest ten minutes of the last two hours."""
 AS_GOOD = 1.1
@@ -48,7 +54,7 @@ STILL = frozenset(
     }
 )
 """While one of these leads, the number stands: members are not what is missing."""
-SPREAD_ALONE, PARTITIONS = "spread", "partitions"
+SPREAD_ALONE, PARTITIONS, SETTLING = "spread", "partitions", "settling"
 
 
 @dataclass(frozen=True)
@@ -129,9 +135,12 @@ def advance(model: GroupModel, findings: Sequence[Finding]) -> JudgeState:
     known = replace(known, capacity=capacity, looked_at=model.now)
     still = _still(model, findings)
     if still is not None:
-        return replace(state, useful=replace(known, because=still, more_since=0, fewer_since=0))
-    load = load_of(model, capacity)
-    return replace(state, useful=_weighed(model, load, known, have))
+        late_since = known.raised_at if still == SETTLING else 0
+        return replace(
+            state, useful=replace(known, because=still, more_since=0, fewer_since=0, raised_at=late_since)
+        )
+    usual = load_of(model, capacity)
+    return replace(state, useful=_weighed(model, usual, known, have))
 
 
 def _capacity(model: GroupModel) -> float | None:
@@ -153,20 +162,19 @@ def _still(model: GroupModel, findings: Sequence[Finding]) -> str | None:
     if state.at_rest_s:
         return str(Verdict.STALLED)
     if model.now - state.generation_at < model.policy.settle * 1000:
-        return "settling"
+        return SETTLING
     return None
 
 
-def load_of(model: GroupModel, capacity: float) -> Load:
-    """The group's load as units that any member may get."""
+def load_of(model: GroupModel, capacity: float, grown: float = 1.0) -> Load:
+    """The group's load as units that any member may get, with ``grown`` times the usual inflow."""
     rows = np.flatnonzero(model.counted & ~_waits_for_transaction(model) & ~_held_by_silent(model))
     unit = model.columns.units.together(model.lags, model.policy, model.kind)[rows]
     _, code = np.unique(unit, return_inverse=True)
     units = int(code.max()) + 1 if len(code) else 0
-    usual = np.median(model.columns.rates, axis=0)
     backlog = totals(code, (model.columns.backlog * model.cost)[rows], units)
-    inflow = totals(code, (usual * model.cost)[rows], units)
-    peak = inflow * _peak_ratio(model, rows)
+    usual = totals(code, (model.usual_rates * model.cost)[rows], units)
+    inflow, peak = usual * grown, usual * _peak_ratio(model, rows)
     fits = inflow < capacity
     return Load(backlog[fits], inflow[fits], peak[fits], capacity, not bool(fits.all()))
 
@@ -191,30 +199,54 @@ def _peak_ratio(model: GroupModel, rows: np.ndarray[tuple[int, ...], np.dtype[np
         times = history.last - PEAK_STEP_MS * np.arange(len(grown), -1, -1, dtype=np.float64)
         times = np.maximum(times, history.first)
         grown += np.diff(history.interpolated(mine, times), axis=0).sum(axis=1)
-    now = float(np.median(model.columns.rates, axis=0)[rows].sum())
+    now = float(model.usual_rates[rows].sum())
     return max(1.0, float(grown.max()) * 1000 / PEAK_STEP_MS / now) if now > 0 else 1.0
 
 
 def _weighed(model: GroupModel, load: Load, known: Useful, have: int) -> Useful:
     """What is known after this look: more at once when that has held for a while, fewer after long."""
     now, limits = model.now, Limits.of(model.policy)
-    enough = load.enough(model.policy.hold)
     late = bool((model.lateness >= limits.on_time).any())
+    if not late or now - known.raised_at > RAISED_MS:
+        known = replace(known, raised_at=0)
+    enough, at_once = load.enough(model.policy.hold), _enough_now(model, load)
+    too_little = known.raised_at > 0 and at_once > known.members
+    enough = max(enough, at_once) if too_little else enough
     because = _because(load, late, enough, known.members)
     # Members that a person added by hand are why no member is late: they must not be scaled away again.
-    needed = late or have > known.members
-    if needed and enough > known.members:
+    if (late or have > known.members) and enough > known.members:
         since = known.more_since or now
-        if now - since < limits.growing_need * 1000:
+        if not too_little and now - since < limits.growing_need * 1000:
             return replace(known, because=because, more_since=since, fewer_since=0)
-        return replace(known, members=enough, because="", more_since=0, fewer_since=0)
+        most = max(enough, at_once)
+        return replace(known, members=most, because="", more_since=0, fewer_since=0, raised_at=now)
+    return _fewer(model, load, replace(known, because=because, more_since=0), late, enough)
+
+
+def _fewer(model: GroupModel, load: Load, known: Useful, late: bool, enough: int) -> Useful:
+    """Fewer members where they have been enough for long."""
     fewest = max(load.fewest(), enough)
     if late or fewest >= known.members:
-        return replace(known, because=because, more_since=0, fewer_since=0)
-    since = known.fewer_since or now
-    if now - since < FEWER_AFTER_MS:
-        return replace(known, because=because, more_since=0, fewer_since=since)
-    return replace(known, members=fewest, because=because, more_since=0, fewer_since=0)
+        return replace(known, fewer_since=0)
+    since = known.fewer_since or model.now
+    if model.now - since < FEWER_AFTER_MS:
+        return replace(known, fewer_since=since)
+    return replace(known, members=fewest, fewer_since=0)
+
+
+def _enough_now(model: GroupModel, load: Load) -> int:
+    """How many members are enough for the inflow of the last minute; 0 where no late member gets more than it can do now. The usual
+    inflow is the median of five minutes: for half of them after a rise it is what arrived before."""
+    late = model.lateness >= Limits.of(model.policy).on_time
+    later = late & (model.inflow.high > model.capacity.rate.mid)
+    return load_of(model, load.capacity, _grown(model)).enough(model.policy.hold) if later.any() else 0
+
+
+def _grown(model: GroupModel) -> float:
+    """The inflow of the last minute over the usual one, at least 1. Of the whole group: a minute of one partition is mostly noise."""
+    by_minute = (model.columns.rates * model.cost)[:, model.counted].sum(axis=1)
+    usual = float(np.median(by_minute))
+    return max(1.0, float(by_minute[0]) / usual) if usual > 0 else 1.0
 
 
 def _because(load: Load, late: bool, enough: int, count: int) -> str:

@@ -18,10 +18,16 @@ from kagent.recommend.useful_members import FULLEST, Load, advance, due
 from kagent.simulator.run import run
 from kagent.simulator.scenario import parse
 from tests.fixtures.findings import CALM, FINE, FOUR
+from tests.fixtures.group_builder import NOW
 
 LATE = {"end": 10_000_000, "rate": 100.0, "lag": 40_000}
 LONG_AGO = 1
 SPEED = 150.0
+TWO_OF_TWELVE = {"m0": {"t": [*range(6)]}, "m1": {"t": [*range(6, 12)]}}
+SPEED_OF_TWO = 600.0
+USUAL = {"end": 10_000_000, "rate": 110.0, "lag": 8000}
+ROSE = {**USUAL, "rate": 190.0, "before": 110.0}
+"""Three members are enough for the inflow of most of the last five minutes, six for that of the last."""
 
 
 def load(inflow: list[float], capacity: float, backlog: float = 0.0) -> Load:
@@ -83,6 +89,62 @@ def test_a_group_that_is_too_small_gets_more_once_that_has_held_for_a_minute(gro
     assert later.members == 8
 
 
+def looked_two(group: Any, *parts: dict[str, Any], **useful: Any) -> Useful:
+    made = group({"t": [*parts[:-1], *(13 - len(parts)) * parts[-1:]]}, TWO_OF_TWELVE)
+    busy = made.at_work(dict.fromkeys(TWO_OF_TWELVE, SPEED_OF_TWO))
+    model, found = made.looked(members=busy, useful=Useful(**useful))
+    after = advance(model, found).useful
+    assert after is not None
+    return after
+
+
+def test_a_group_that_is_late_and_gets_later_gets_the_members_for_what_arrives_now(group: Any) -> None:
+    assert looked_two(group, USUAL, members=2, more_since=LONG_AGO).members == 3
+    assert looked_two(group, ROSE, members=2, more_since=LONG_AGO).members == 6
+
+
+def test_a_minute_in_which_one_partition_gets_what_others_miss_adds_no_member(group: Any) -> None:
+    more, less = {**USUAL, "before": 110.0, "rate": 250.0}, {**USUAL, "before": 110.0, "rate": 97.0}
+    assert looked_two(group, more, less, members=2, more_since=LONG_AGO).members == 3
+
+
+def test_what_arrives_now_alone_does_not_make_a_group_too_small(group: Any) -> None:
+    found = looked_two(group, ROSE, members=3, more_since=LONG_AGO)
+    assert (found.members, found.more_since) == (3, 0)
+
+
+def test_a_rise_that_was_too_little_is_corrected_without_a_new_minute(group: Any) -> None:
+    found = looked_two(group, ROSE, members=3, raised_at=NOW - 30_000)
+    assert found.members == 6
+    assert found.raised_at > NOW - 30_000
+
+
+def test_a_rise_of_long_ago_is_not_corrected_but_weighed_anew(group: Any) -> None:
+    found = looked_two(group, ROSE, members=2, raised_at=NOW - useful_members.RAISED_MS - 1000)
+    assert (found.members, found.raised_at, found.more_since > 0) == (2, 0, True)
+
+
+def test_a_group_that_catches_up_is_not_corrected_without_a_new_minute(group: Any) -> None:
+    drains = {**USUAL, "rate": 95.0, "lag": 16_000}
+    found = looked_two(group, drains, members=1, raised_at=NOW - 30_000)
+    assert (found.members, found.more_since > 0) == (1, True)
+
+
+def test_nobody_late_ends_the_correction(group: Any) -> None:
+    found = looked_two(group, {**ROSE, "lag": 0}, members=3, raised_at=NOW - 30_000)
+    assert (found.members, found.raised_at) == (3, 0)
+
+
+def test_a_rebalance_does_not_end_the_correction(group: Any) -> None:
+    made = group({"t": [ROSE] * 12}, TWO_OF_TWELVE)
+    busy = made.at_work(dict.fromkeys(TWO_OF_TWELVE, SPEED_OF_TWO))
+    known = Useful(3, capacity=SPEED_OF_TWO, raised_at=NOW - 30_000)
+    model, found = made.looked(members=busy, useful=known, generation_at=NOW - 1000)
+    after = advance(model, found).useful
+    assert after is not None
+    assert (after.because, after.raised_at) == ("settling", known.raised_at)
+
+
 def test_members_added_by_hand_that_are_needed_are_not_scaled_away(group: Any) -> None:
     busy = [{**FINE, "rate": 100.0}] * 8
     found = looked(group, busy, useful=Useful(1, capacity=SPEED, more_since=LONG_AGO))
@@ -113,11 +175,11 @@ def test_one_partition_that_gets_more_than_a_member_can_do_needs_no_members(grou
 @pytest.mark.parametrize("verdict", sorted(useful_members.STILL))
 def test_while_members_are_not_what_is_missing_the_number_stands(group: Any, verdict: Verdict) -> None:
     made = group({"t": [LATE] * 8}, FOUR)
-    known = Useful(4, more_since=LONG_AGO, capacity=SPEED)
+    known = Useful(4, more_since=LONG_AGO, capacity=SPEED, raised_at=NOW - 30_000)
     model, _ = made.looked(members=made.at_work(dict.fromkeys(FOUR, SPEED)), useful=known)
     found = advance(model, (Finding(verdict, (0,), (0,), 100.0, {}, since=1),)).useful
     assert found is not None
-    assert (found.members, found.because, found.more_since) == (4, str(verdict), 0)
+    assert (found.members, found.because, found.more_since, found.raised_at) == (4, str(verdict), 0, 0)
 
 
 def test_fewer_only_after_half_an_hour_in_which_fewer_would_do(group: Any) -> None:
@@ -143,7 +205,7 @@ def test_a_well_group_is_looked_at_for_fewer_now_and_then() -> None:
 
 
 def test_it_outlives_the_process() -> None:
-    state = JudgeState(first_seen=1, useful=Useful(4, "spread", 12.5, 7, 0, 9))
+    state = JudgeState(first_seen=1, useful=Useful(4, "spread", 12.5, 7, 0, 9, 8))
     assert JudgeState.from_row(state.to_row()) == state
 
 

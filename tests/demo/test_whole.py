@@ -154,7 +154,7 @@ def test_a_demo_that_is_killed_leaves_nothing_running(run: Run) -> None:
 @pytest.mark.parametrize(
     ("mark", "sentence"),
     [
-        ('"client_id":"hot-1"', r"hot-1 was killed by SIGKILL.*\(log:\s+(\S+)\)"),
+        ('"group":"hot","place":0', r"hot-1 was killed by SIGKILL.*\(log:\s+(\S+)\)"),
         ("kafka.Kafka", r"the broker ended by itself\s+\(log:\s+(\S+)\)"),
     ],
     ids=["consumer", "broker"],

@@ -19,8 +19,8 @@ SERVER_SIDE = "org.apache.kafka.coordinator.group.assignor"
 
 
 def follows_plans(protocol: str | None, uniform_follows: bool) -> bool:
-    """Whether the assignor that a group names reads kagent's plans. ``uniform_follows``: the policy of the group."""
-    return NAME in (protocol or "") or (uniform_follows and protocol == UNIFORM)
+    """Whether the brokers' assignor that a KIP-848 group names reads kagent's plans. ``uniform_follows``: the group's policy."""
+    return protocol == NAME or (uniform_follows and protocol == UNIFORM)
 
 
 def broker_lines(

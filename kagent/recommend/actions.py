@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kagent.assignor import follows_plans
+from kagent.assignor import NAME, follows_plans
 from kagent.contract.recommendation import Action, ActionType, GroupKind, Verdict
 from kagent.detect.detectors import OF
 from kagent.detect.finding import Finding
@@ -89,8 +89,10 @@ def _action(kind: ActionType, how: str, feasible: Feasible, reason: str | None =
 
 def follows(model: GroupModel) -> bool:
     """Whether the group's own protocol is an assignor that reads kagent's plans."""
-    uniform_follows = model.policy.uniform_follows and model.kind is K.CONSUMER
-    return follows_plans(model.roster.protocol if model.roster else None, uniform_follows)
+    protocol = model.roster.protocol if model.roster else None
+    if model.kind is K.CONSUMER:
+        return follows_plans(protocol, model.policy.uniform_follows)
+    return NAME in (protocol or "")  # kagent.follow's own names begin with it
 
 
 def stateful(model: GroupModel) -> bool:

@@ -72,9 +72,8 @@ async def _send_test(name: str, about: AnyDestination, public_url: str | None) -
 
     sending = sender(about, public_url)
     events: tuple[Event, ...] = ("open", "close")
-    now_ms = int(
-        time.time() * 1000
-    )  # one for both: the end of another incident would leave the first one firing
+    # One time for both: the end of another incident would leave the first one firing.
+    now_ms = int(time.time() * 1000)
     for event in events:
         try:
             await sending.send(event, Delivered.of(made_up_incident(event, now_ms), None))

@@ -83,7 +83,8 @@ def command(
     """
     if math.isnan(tolerance):
         raise InputError("--tolerance: a number is expected")
-    group, note = source if common.is_group(source, group) else group, ""
+    note = ""
+    group = source if common.is_group(source, group) else group
     if group is not None and not live and _as_judged(ctx):
         story = _story(ctx, group, url)
         if story is not None:

@@ -24,9 +24,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
 
-if (
-    TYPE_CHECKING
-):  # the commands that read messages need no numpy, which takes longer to load than they to answer
+# The commands that read messages need no numpy, which takes longer to load than they to answer.
+if TYPE_CHECKING:
     import numpy as np
 
 Ints: TypeAlias = "Sequence[int] | np.ndarray[Any, np.dtype[np.int64]]"

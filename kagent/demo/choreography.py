@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 import yaml
@@ -38,6 +38,7 @@ from kagent.demo.topology import (
     PIPELINE,
     POLICY,
     WORKER,
+    Follow,
     Group,
     Member,
 )
@@ -169,7 +170,7 @@ class Demo:
 
     def _member(self, group: Group, place: int, cluster: Cluster) -> Member:
         """The twin of a group that follows has a follower too, in a dry run: they differ in nothing else."""
-        follow: Literal["apply", "dry run"] = "apply" if group.follows == FOLLOWER else "dry run"
+        follow: Follow = "apply" if group.follows == FOLLOWER else "dry run"
         return Member(
             cluster.bootstrap,
             group.name,

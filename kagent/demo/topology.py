@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Held = tuple[tuple[str, int], ...]
+Client = Literal["aiokafka", "librdkafka"]
+Follow = Literal["apply", "dry run"]
 FOLLOWER, APPLY = "kagent.follow", "kagent apply"
 
 
@@ -30,7 +32,7 @@ class Group:
     role: str
     commit: float = 2.0
     start: tuple[Held, ...] | None = None
-    client: Literal["aiokafka", "librdkafka"] = "aiokafka"
+    client: Client = "aiokafka"
     follows: str = ""
     twin: str = ""
 
@@ -49,9 +51,9 @@ class Member:
     topics: tuple[str, ...]
     cost: float = 0.001
     commit: float = 1.0
-    client: Literal["aiokafka", "librdkafka"] = "aiokafka"
+    client: Client = "aiokafka"
     start: tuple[Held, ...] | None = None
-    follow: Literal["apply", "dry run"] | None = None
+    follow: Follow | None = None
 
     @property
     def client_id(self) -> str:

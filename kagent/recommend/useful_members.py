@@ -104,6 +104,13 @@ class Load:
         values = [self.fullness(c, self.inflow) for c in counts]
         return next(c for c, v in zip(counts, values, strict=True) if v <= AS_GOOD * min(values))
 
+    def grown(self, factor: float) -> Load:
+        """With ``factor`` (at least 1) times the inflow, and without the units that then get more than a member can do."""
+        inflow = self.inflow * factor
+        fits = inflow < self.capacity
+        hot = self.hot or not bool(fits.all())
+        return Load(self.backlog[fits], inflow[fits], self.peak[fits], self.capacity, hot)
+
     def _with_slowest_apart(self, within_s: float) -> int:
         """The least count that is in time if units that alone take about as long each have a member of their own: what moving
         partitions does as well as more members is no reason for more members."""
@@ -135,9 +142,9 @@ def advance(model: GroupModel, findings: Sequence[Finding]) -> JudgeState:
     known = replace(known, capacity=capacity, looked_at=model.now)
     still = _still(model, findings)
     if still is not None:
-        late_since = known.raised_at if still == SETTLING else 0
+        raised_at = known.raised_at if still == SETTLING else 0
         return replace(
-            state, useful=replace(known, because=still, more_since=0, fewer_since=0, raised_at=late_since)
+            state, useful=replace(known, because=still, more_since=0, fewer_since=0, raised_at=raised_at)
         )
     usual = load_of(model, capacity)
     return replace(state, useful=_weighed(model, usual, known, have))
@@ -166,17 +173,15 @@ def _still(model: GroupModel, findings: Sequence[Finding]) -> str | None:
     return None
 
 
-def load_of(model: GroupModel, capacity: float, grown: float = 1.0) -> Load:
-    """The group's load as units that any member may get, with ``grown`` times the usual inflow."""
+def load_of(model: GroupModel, capacity: float) -> Load:
+    """The group's load as units that any member may get."""
     rows = np.flatnonzero(model.counted & ~_waits_for_transaction(model) & ~_held_by_silent(model))
     unit = model.columns.units.together(model.lags, model.policy, model.kind)[rows]
     _, code = np.unique(unit, return_inverse=True)
     units = int(code.max()) + 1 if len(code) else 0
     backlog = totals(code, (model.columns.backlog * model.cost)[rows], units)
-    usual = totals(code, (model.usual_rates * model.cost)[rows], units)
-    inflow, peak = usual * grown, usual * _peak_ratio(model, rows)
-    fits = inflow < capacity
-    return Load(backlog[fits], inflow[fits], peak[fits], capacity, not bool(fits.all()))
+    inflow = totals(code, (model.usual_rates * model.cost)[rows], units)
+    return Load(backlog, inflow, inflow * _peak_ratio(model, rows), capacity, False).grown(1.0)
 
 
 def _waits_for_transaction(model: GroupModel) -> Flags:
@@ -239,7 +244,7 @@ def _enough_now(model: GroupModel, load: Load) -> int:
     inflow is the median of five minutes: for half of them after a rise it is what arrived before."""
     late = model.lateness >= Limits.of(model.policy).on_time
     later = late & (model.inflow.high > model.capacity.rate.mid)
-    return load_of(model, load.capacity, _grown(model)).enough(model.policy.hold) if later.any() else 0
+    return load.grown(_grown(model)).enough(model.policy.hold) if later.any() else 0
 
 
 def _grown(model: GroupModel) -> float:

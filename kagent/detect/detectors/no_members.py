@@ -50,10 +50,12 @@ def _half_assigned(model: GroupModel, roster: Roster) -> Iterator[Finding]:
     absent = model.as_of - state.assigned_at
     if roster.unresolved or not state.assigned_at or absent <= model.policy.absent_after * 1000:
         return
+    without = _unread(model) & (lags.owner == NOBODY)
+    if not without.any():  # as in nearly every group: what its members subscribe to need not be gone through
+        return
     asked = {topic for member in roster.members for topic in member.subscriptions}
     wanted = np.array([topic in asked for topic in lags.topics], np.bool_)
-    without = (lags.owner == NOBODY) & wanted[lags.topic]
-    yield from _finding(model, _unread(model) & without, absent, state.assigned_at)
+    yield from _finding(model, without & wanted[lags.topic], absent, state.assigned_at)
 
 
 def _unread(model: GroupModel) -> Flags:

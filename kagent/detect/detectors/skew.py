@@ -1,9 +1,9 @@
 """rebalance: the work is badly spread, today's assignment does not catch up in time, and a feasible one does.
 
 Holds where the best assignment catches up in time (an hour, or 20 times its lateness), and today's never does, or takes
-`hold` longer and a third more than that while the skew is at or above `threshold`. With the forecast at its likeliest values; or, where the member gets more than
-1.15 times the mean and never catches up, at the optimist's ends alone, or if one of its topics cost all the time: then the plan
-"may not be enough".
+`hold` longer and a third more than that while the skew is at or above `threshold`. With the forecast at its likeliest values;
+or, where the member gets more than 1.15 times the mean and never catches up, at the optimist's ends alone, or if one of its
+topics cost all the time: then the plan "may not be enough".
 With `min_behind: 0` and `hold: 0` every crossing of `threshold` is reported, whatever the forecast.
 Severity: ticket where an action is feasible, else info.
 """

@@ -19,6 +19,7 @@ from confluent_kafka.admin import (
     ResourceType,
     ScramCredentialInfo,
     ScramMechanism,
+    UserScramCredentialAlteration,
     UserScramCredentialUpsertion,
 )
 from hypothesis import settings
@@ -158,7 +159,9 @@ def encrypted_broker(folder: Path, certificates: Certificates, password: str) ->
     security = {"protocol": "SASL_SSL", "mechanism": "SCRAM-SHA-512", "ca_file": str(certificates.authority)}
     made = replace(_guarded(folder, extra, security), password=password)
     about = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
-    wanted = [UserScramCredentialUpsertion(name, about, password.encode()) for name in USERS]
+    wanted: list[UserScramCredentialAlteration] = [
+        UserScramCredentialUpsertion(name, about, password.encode()) for name in USERS
+    ]
     client = AdminClient({"bootstrap.servers": made.root})
     for future in client.alter_user_scram_credentials(wanted).values():
         future.result(20)

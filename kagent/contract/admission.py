@@ -2,7 +2,7 @@
 
 msgspec decodes and validates in one pass: an event of ten partitions takes 7 µs, by orjson and dataclasses without any
 check it took 10 µs, by pydantic 7 µs before it is an event. Nothing else may read such bytes. Whatever the bytes, these functions raise
-:class:`Refused` and nothing else, in linear time.
+:class:`RefusedRecord` and nothing else, in linear time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}\Z")
 T = TypeVar("T")
 
 
-class Refused(ValueError):
+class RefusedRecord(ValueError):
     """A record that is not let in. ``reason`` is one of a few words: metrics count by it."""
 
     def __init__(self, reason: str, sentence: str) -> None:
@@ -81,7 +81,7 @@ class _Record(Struct):
     record: dict[str, Any]
 
 
-class _Group(Struct, tag_field="type", tag="group"):
+class _GroupMessage(Struct, tag_field="type", tag="group"):
     cluster: Cluster
     group: Group
     source: Partition
@@ -116,7 +116,7 @@ class _Kind(Struct):
     type: Label
 
 
-class Tick(Struct, tag_field="type", tag="tick"):
+class JudgeTick(Struct, tag_field="type", tag="tick"):
     """Judge a partition as of ``time`` (ms)."""
 
     time: Millis
@@ -146,9 +146,9 @@ class SummaryTick(Struct, tag_field="type", tag="summary"):
     summary: SummaryBody
 
 
-_EVENTS: msgspec.json.Decoder[_Group | _Progress] = msgspec.json.Decoder(_Group | _Progress)
+_EVENTS: msgspec.json.Decoder[_GroupMessage | _Progress] = msgspec.json.Decoder(_GroupMessage | _Progress)
 _PARTS = msgspec.json.Decoder(list[msgspec.Raw])
-_TICKS: msgspec.json.Decoder[Tick | SummaryTick] = msgspec.json.Decoder(Tick | SummaryTick)
+_TICKS: msgspec.json.Decoder[JudgeTick | SummaryTick] = msgspec.json.Decoder(JudgeTick | SummaryTick)
 _MUTES = msgspec.json.Decoder(MuteRecord)
 _KINDS = msgspec.json.Decoder(_Kind)
 
@@ -161,37 +161,37 @@ def decode(data: bytes | str | Mapping[str, Any]) -> GroupEvent | Beat | None:
     if isinstance(data, Mapping):
         data = checked(lambda: msgspec.json.encode(data))
     found = _of_known_kind(_EVENTS, data, ("group", "progress"))
-    if isinstance(found, _Group):
+    if isinstance(found, _GroupMessage):
         return _event(found)
     return None if found is None else Beat(**{name: getattr(found, name) for name in Beat.__slots__})
 
 
-def decode_all(data: bytes) -> Iterator[GroupEvent | Beat | Refused | None]:
+def decode_all(data: bytes) -> Iterator[GroupEvent | Beat | RefusedRecord | None]:
     """The messages in these bytes: one, or an array of them. One that is not let in comes as the reason, and costs the others nothing."""
     if data[:1] != b"[":
         yield _decoded(data)
         return
     try:
         parts = _sized(_PARTS, data)
-    except Refused as error:
+    except RefusedRecord as error:
         yield error
         return
     if not parts:
-        yield Refused("wrong_shape", "an array without a message")
+        yield RefusedRecord("wrong_shape", "an array without a message")
     for part in parts:
         yield _decoded(bytes(part))
 
 
-def _decoded(data: Any) -> GroupEvent | Beat | Refused | None:
+def _decoded(data: Any) -> GroupEvent | Beat | RefusedRecord | None:
     try:
         return decode(data)
-    except Refused as error:
+    except RefusedRecord as error:
         return error
 
 
-def tick(data: bytes | None) -> Tick | SummaryTick | None:
+def tick(data: bytes | None) -> JudgeTick | SummaryTick | None:
     """The message of the ticks topic in these bytes, or None where its type is not known (a newer worker)."""
-    found: Tick | SummaryTick | None = _of_known_kind(_TICKS, data or b"", ("tick", "summary"))
+    found: JudgeTick | SummaryTick | None = _of_known_kind(_TICKS, data or b"", ("tick", "summary"))
     return found
 
 
@@ -204,10 +204,10 @@ def mute(data: bytes) -> MuteRecord:
 def published(data: bytes) -> Recommendation | State:
     """A message of the recommendations topic, read back."""
     if len(data) > MAX_RECORD_BYTES:
-        raise Refused("too_large", f"{len(data)} bytes")
+        raise RefusedRecord("too_large", f"{len(data)} bytes")
     message = checked(lambda: from_bytes(data))
     if isinstance(message, Recommendation) and not 0 <= message.opened_at <= INT64:
-        raise Refused("out_of_bounds", f"opened_at is {message.opened_at}")
+        raise RefusedRecord("out_of_bounds", f"opened_at is {message.opened_at}")
     return message
 
 
@@ -218,25 +218,25 @@ def not_ahead(times: Iterable[int], now_ms: int) -> list[int]:
 
 
 def checked(call: Callable[[], T]) -> T:
-    """What ``call`` returns; whatever it raises over its input becomes :class:`Refused`."""
+    """What ``call`` returns; whatever it raises over its input becomes :class:`RefusedRecord`."""
     try:
         return call()
-    except Refused:
+    except RefusedRecord:
         raise
     except msgspec.ValidationError as error:
-        raise Refused(_reason(str(error)), str(error)) from error
+        raise RefusedRecord(_reason(str(error)), str(error)) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Refused("not_json", f"not JSON: {error}") from error
+        raise RefusedRecord("not_json", f"not JSON: {error}") from error
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
-        raise Refused("wrong_shape", f"{type(error).__name__}: {error}") from error
+        raise RefusedRecord("wrong_shape", f"{type(error).__name__}: {error}") from error
     except RecursionError as error:
-        raise Refused("nested_too_deep", "nested too deep") from error
+        raise RefusedRecord("nested_too_deep", "nested too deep") from error
 
 
 def _of_known_kind(decoder: Any, data: bytes | str, kinds: tuple[str, ...]) -> Any:
     try:
         return _sized(decoder, data)
-    except Refused as error:
+    except RefusedRecord as error:
         if "Invalid value" in str(error) and checked(lambda: _KINDS.decode(data)).type not in kinds:
             return None
         raise
@@ -244,11 +244,11 @@ def _of_known_kind(decoder: Any, data: bytes | str, kinds: tuple[str, ...]) -> A
 
 def _sized(decoder: Any, data: bytes | str) -> Any:
     if len(data) > MAX_RECORD_BYTES:
-        raise Refused("too_large", f"{len(data)} bytes")
+        raise RefusedRecord("too_large", f"{len(data)} bytes")
     return checked(lambda: decoder.decode(data))
 
 
-def _event(raw: _Group) -> GroupEvent:
+def _event(raw: _GroupMessage) -> GroupEvent:
     return GroupEvent(
         raw.cluster,
         raw.group,

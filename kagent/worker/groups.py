@@ -12,12 +12,12 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Mu
 from dataclasses import dataclass, field
 from typing import Any
 
-from kagent.contract.admission import Refused, checked
+from kagent.contract.admission import RefusedRecord, checked
 from kagent.contract.events import GroupEvent
 from kagent.contract.redaction import CLEAR, Redaction
 from kagent.detect.state import JudgeState
 from kagent.group_key import group_key
-from kagent.groups import GroupState, view
+from kagent.groups import KnownRecords, view
 from kagent.lag.commits import TopicCommits
 from kagent.lag.membership import Roster
 from kagent.tables import lag, members, verdicts
@@ -36,7 +36,7 @@ class Entry:
     cluster: str
     group: str
     source: int
-    state: GroupState | None = None
+    state: KnownRecords | None = None
     commits: dict[str, TopicCommits] = field(default_factory=dict)
     judged: JudgeState | None = None
     last_event: int = 0
@@ -103,7 +103,7 @@ class Index:
     def _restore(self, table: str, entry: Entry, take: Callable[[Entry, Any], None], row: Any) -> None:
         try:
             checked(lambda: take(entry, row))
-        except Refused as error:
+        except RefusedRecord as error:
             self.refused[table, error.reason] += 1
             entry.unreadable.add(table)
             log.warning(
@@ -136,9 +136,9 @@ class Index:
         entry.source, entry.last_event = event.source, max(entry.last_event, event.time)
         try:
             state, roster = checked(lambda: _applied(entry, event))
-        except Refused as error:
+        except RefusedRecord as error:
             self._commit(partition, entry, event)
-            raise Refused("membership", f"a membership record cannot be applied: {error}") from error
+            raise RefusedRecord("membership", f"a membership record cannot be applied: {error}") from error
         # The row also names the partition: a group without membership records needs it to be found at the next start.
         if state is not entry.state or key not in self.tables.members:
             entry.state, entry._roster = state, roster
@@ -190,7 +190,7 @@ class Index:
         return [entry.key for entry in gone]
 
 
-def _applied(entry: Entry, event: GroupEvent) -> tuple[GroupState | None, Roster | None]:
+def _applied(entry: Entry, event: GroupEvent) -> tuple[KnownRecords | None, Roster | None]:
     """The membership after the event, and its roster: what makes no roster is not let in."""
     state = members.apply(entry.state, event)
     if state is entry.state:
@@ -199,7 +199,7 @@ def _applied(entry: Entry, event: GroupEvent) -> tuple[GroupState | None, Roster
 
 
 def _membership(entry: Entry, row: members.MembersRow) -> None:
-    state = GroupState.from_json(row.state) if row.state else None
+    state = KnownRecords.from_json(row.state) if row.state else None
     entry._roster = Roster.of(view(state, {}, entry.group), entry.redaction)
     entry.source, entry.state = row.source, state
     times = (slot.time for slot in state.slots.values()) if state else ()

@@ -8,9 +8,9 @@ from typing import Any
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
-from kagent.contract.admission import Refused
+from kagent.contract.admission import RefusedRecord
 from kagent.errors import KafkaError
-from kagent.kafka.topic_reader import Mark, read_forever
+from kagent.kafka.topic_reader import ReadMark, read_forever
 from kagent.retry import BACKOFF
 from kagent.settings import Cluster
 from kagent.worker.dead_letters import DeadLetters
@@ -40,9 +40,9 @@ class MuteReader:
         topic, seen = self.ownership.engine.settings.topics.mutes, set[str]()
         async with aclosing(read_forever(self.home, topic, resume=False, patient=True)) as records:
             async for record in records:
-                if record is Mark.BEGIN:
+                if record is ReadMark.BEGIN:
                     seen = set()
-                elif record is Mark.CAUGHT_UP:
+                elif record is ReadMark.CAUGHT_UP:
                     # Compaction removes a tombstone after delete.retention.ms: only its absence says that a mute ended.
                     self.mutes.retain(seen)
                 else:
@@ -52,7 +52,7 @@ class MuteReader:
         key = (record.key or b"").decode(errors="replace")
         try:
             self.mutes.take(key, record.value)
-        except Refused as error:
+        except RefusedRecord as error:
             if 0 in self.ownership.loaded:  # every worker reads every mute: one of them writes the letter
                 await self.dead_letters.refuse("mute", record, error)
             else:

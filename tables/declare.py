@@ -18,7 +18,7 @@ import msgspec
 import orjson
 from faust.types import TP
 
-from kagent.contract.admission import RefusedRecord, checked
+from kagent.contract.admission import Refused, checked
 from kagent.tables.declaration import ROWS
 from kagent.text import shown
 
@@ -120,7 +120,7 @@ class RowTable(MutableMapping[str, R], Generic[R]):
             try:
                 yield str(orjson.loads(raw))
             except ValueError:
-                self._refuse(raw, RefusedRecord("not_json", "the key is not JSON"))
+                self._refuse(raw, Refused("not_json", "the key is not JSON"))
 
     def __len__(self) -> int:
         return len(self.table)
@@ -135,11 +135,11 @@ class RowTable(MutableMapping[str, R], Generic[R]):
             return None
         try:
             return checked(lambda: self._decoder.decode(value))
-        except RefusedRecord as error:
+        except Refused as error:
             self._refuse(key, error)
             return None
 
-    def _refuse(self, key: bytes | None, error: RefusedRecord) -> None:
+    def _refuse(self, key: bytes | None, error: Refused) -> None:
         self.refused[error.reason] += 1
         name = shown((key or b"").decode(errors="replace"))
         log.warning("the row %s of table %s cannot be read and is left out: %s", name, self.name, error)

@@ -2,7 +2,7 @@
 
 msgspec decodes and validates in one pass: an event of ten partitions takes 7 µs, by orjson and dataclasses without any
 check it took 10 µs, by pydantic 7 µs before it is an event. Nothing else may read such bytes. Whatever the bytes, these functions raise
-:class:`RefusedRecord` and nothing else, in linear time.
+:class:`Refused` and nothing else, in linear time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}\Z")
 T = TypeVar("T")
 
 
-class RefusedRecord(ValueError):
+# Dead letters carry this name as their `kind`: renaming the class would change what readers of that topic match.
+class Refused(ValueError):
     """A record that is not let in. ``reason`` is one of a few words: metrics count by it."""
 
     def __init__(self, reason: str, sentence: str) -> None:
@@ -166,26 +167,26 @@ def decode(data: bytes | str | Mapping[str, Any]) -> GroupEvent | Beat | None:
     return None if found is None else Beat(**{name: getattr(found, name) for name in Beat.__slots__})
 
 
-def decode_all(data: bytes) -> Iterator[GroupEvent | Beat | RefusedRecord | None]:
+def decode_all(data: bytes) -> Iterator[GroupEvent | Beat | Refused | None]:
     """The messages in these bytes: one, or an array of them. One that is not let in comes as the reason, and costs the others nothing."""
     if data[:1] != b"[":
         yield _decoded(data)
         return
     try:
         parts = _sized(_PARTS, data)
-    except RefusedRecord as error:
+    except Refused as error:
         yield error
         return
     if not parts:
-        yield RefusedRecord("wrong_shape", "an array without a message")
+        yield Refused("wrong_shape", "an array without a message")
     for part in parts:
         yield _decoded(bytes(part))
 
 
-def _decoded(data: Any) -> GroupEvent | Beat | RefusedRecord | None:
+def _decoded(data: Any) -> GroupEvent | Beat | Refused | None:
     try:
         return decode(data)
-    except RefusedRecord as error:
+    except Refused as error:
         return error
 
 
@@ -204,10 +205,10 @@ def mute(data: bytes) -> MuteRecord:
 def published(data: bytes) -> Recommendation | State:
     """A message of the recommendations topic, read back."""
     if len(data) > MAX_RECORD_BYTES:
-        raise RefusedRecord("too_large", f"{len(data)} bytes")
+        raise Refused("too_large", f"{len(data)} bytes")
     message = checked(lambda: from_bytes(data))
     if isinstance(message, Recommendation) and not 0 <= message.opened_at <= INT64:
-        raise RefusedRecord("out_of_bounds", f"opened_at is {message.opened_at}")
+        raise Refused("out_of_bounds", f"opened_at is {message.opened_at}")
     return message
 
 
@@ -218,25 +219,25 @@ def not_ahead(times: Iterable[int], now_ms: int) -> list[int]:
 
 
 def checked(call: Callable[[], T]) -> T:
-    """What ``call`` returns; whatever it raises over its input becomes :class:`RefusedRecord`."""
+    """What ``call`` returns; whatever it raises over its input becomes :class:`Refused`."""
     try:
         return call()
-    except RefusedRecord:
+    except Refused:
         raise
     except msgspec.ValidationError as error:
-        raise RefusedRecord(_reason(str(error)), str(error)) from error
+        raise Refused(_reason(str(error)), str(error)) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise RefusedRecord("not_json", f"not JSON: {error}") from error
+        raise Refused("not_json", f"not JSON: {error}") from error
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
-        raise RefusedRecord("wrong_shape", f"{type(error).__name__}: {error}") from error
+        raise Refused("wrong_shape", f"{type(error).__name__}: {error}") from error
     except RecursionError as error:
-        raise RefusedRecord("nested_too_deep", "nested too deep") from error
+        raise Refused("nested_too_deep", "nested too deep") from error
 
 
 def _of_known_kind(decoder: Any, data: bytes | str, kinds: tuple[str, ...]) -> Any:
     try:
         return _sized(decoder, data)
-    except RefusedRecord as error:
+    except Refused as error:
         if "Invalid value" in str(error) and checked(lambda: _KINDS.decode(data)).type not in kinds:
             return None
         raise
@@ -244,7 +245,7 @@ def _of_known_kind(decoder: Any, data: bytes | str, kinds: tuple[str, ...]) -> A
 
 def _sized(decoder: Any, data: bytes | str) -> Any:
     if len(data) > MAX_RECORD_BYTES:
-        raise RefusedRecord("too_large", f"{len(data)} bytes")
+        raise Refused("too_large", f"{len(data)} bytes")
     return checked(lambda: decoder.decode(data))
 
 

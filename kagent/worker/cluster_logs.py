@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from kagent.contract.admission import RefusedRecord, checked
+from kagent.contract.admission import Refused, checked
 from kagent.lag.log_ends import PAUSE, EndHistory
 from kagent.lag.observation import TopicInfo
 from kagent.tables import ends as ends_table
@@ -98,7 +98,7 @@ class ClusterLogs:
         for s in samples:
             try:
                 checked(partial(self._add, cluster, s))
-            except RefusedRecord as error:
+            except Refused as error:
                 self.context.refused["sample", error.reason] += 1
                 log.warning("the log ends of %r are left out: %s", s.topic, error)
 

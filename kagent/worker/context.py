@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from kagent.contract.admission import RefusedRecord, checked
+from kagent.contract.admission import Refused, checked
 from kagent.contract.redaction import Redaction
 from kagent.policy import Policies
 from kagent.settings import Settings
@@ -54,7 +54,7 @@ class WorkerContext:
         """The value that ``build`` makes of a row; None, counted and logged, if the row cannot be read."""
         try:
             return checked(build)
-        except RefusedRecord as error:
+        except Refused as error:
             self.index.refused[table, error.reason] += 1
             log.warning("a row of table %s cannot be read and is left out: %s", table, error)
             return None

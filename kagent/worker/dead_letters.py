@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from kagent.contract.admission import RefusedRecord
+from kagent.contract.admission import Refused
 from kagent.worker.engine import GroupEngine
 
 log = logging.getLogger("kagent.app")
@@ -23,11 +23,11 @@ class DeadLetters:
 
     async def refuse(self, what: str, message: Any, error: Exception) -> None:
         """Count this record (``what``: its kind) and put it among the dead letters, with the reason."""
-        reason = error.reason if isinstance(error, RefusedRecord) else "not_applied"
+        reason = error.reason if isinstance(error, Refused) else "not_applied"
         self.engine.counts["dead_letters"] += 1
         self.engine.refused[what, reason] += 1
         letter = dead_letter(message, error, bool(self.engine.redaction))
-        if isinstance(error, RefusedRecord):
+        if isinstance(error, Refused):
             log.warning("%s at %s is not let in: %s", what, letter["from"], letter["why"])
         else:
             log.error("%s at %s cannot be applied", what, letter["from"], exc_info=error)

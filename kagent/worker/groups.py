@@ -12,7 +12,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Mu
 from dataclasses import dataclass, field
 from typing import Any
 
-from kagent.contract.admission import RefusedRecord, checked
+from kagent.contract.admission import Refused, checked
 from kagent.contract.events import GroupEvent
 from kagent.contract.redaction import CLEAR, Redaction
 from kagent.detect.state import JudgeState
@@ -103,7 +103,7 @@ class Index:
     def _restore(self, table: str, entry: Entry, take: Callable[[Entry, Any], None], row: Any) -> None:
         try:
             checked(lambda: take(entry, row))
-        except RefusedRecord as error:
+        except Refused as error:
             self.refused[table, error.reason] += 1
             entry.unreadable.add(table)
             log.warning(
@@ -136,9 +136,9 @@ class Index:
         entry.source, entry.last_event = event.source, max(entry.last_event, event.time)
         try:
             state, roster = checked(lambda: _applied(entry, event))
-        except RefusedRecord as error:
+        except Refused as error:
             self._commit(partition, entry, event)
-            raise RefusedRecord("membership", f"a membership record cannot be applied: {error}") from error
+            raise Refused("membership", f"a membership record cannot be applied: {error}") from error
         # The row also names the partition: a group without membership records needs it to be found at the next start.
         if state is not entry.state or key not in self.tables.members:
             entry.state, entry._roster = state, roster

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from kagent.contract import admission
-from kagent.contract.admission import RefusedRecord
+from kagent.contract.admission import Refused
 from kagent.contract.events import Beat, GroupEvent, TopicOffsets
 from kagent.group_key import group_key
 from kagent.worker.cluster_logs import ClusterLogs
@@ -60,25 +60,25 @@ class Ingest:
             raise refused[0]
 
     def _take_one(
-        self, partition: int, coverage: Coverage, message: GroupEvent | Beat | RefusedRecord | None, now: int
-    ) -> RefusedRecord | None:
+        self, partition: int, coverage: Coverage, message: GroupEvent | Beat | Refused | None, now: int
+    ) -> Refused | None:
         """Apply one event or progress record; the reason if it is not let in, in whole or in part."""
         self.context.counts["events"] += 1
-        if message is None or isinstance(message, RefusedRecord):
+        if message is None or isinstance(message, Refused):
             return message
         if message.cluster not in self.context.settings.clusters:
-            return RefusedRecord("unknown_cluster", f"the settings have no cluster {message.cluster!r}")
+            return Refused("unknown_cluster", f"the settings have no cluster {message.cluster!r}")
         timely = limited(message, now)
         try:
             if isinstance(timely, Beat):
                 self._progress(partition, coverage, timely)
             elif self._has_room(partition, timely):
                 self._event(partition, timely)
-        except RefusedRecord as error:
+        except Refused as error:
             return error
         if timely is message:
             return None
-        return RefusedRecord(
+        return Refused(
             "time_ahead", "a time lies ahead of the broker's clock: it was taken as of its arrival"
         )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
-from kagent.contract.admission import RefusedRecord
+from kagent.contract.admission import Refused
 from kagent.errors import KafkaError
 from kagent.kafka.topic_reader import ReadMark, read_forever
 from kagent.retry import BACKOFF
@@ -52,7 +52,7 @@ class MuteReader:
         key = (record.key or b"").decode(errors="replace")
         try:
             self.mutes.take(key, record.value)
-        except RefusedRecord as error:
+        except Refused as error:
             if 0 in self.ownership.loaded:  # every worker reads every mute: one of them writes the letter
                 await self.dead_letters.refuse("mute", record, error)
             else:

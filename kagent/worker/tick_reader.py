@@ -13,7 +13,7 @@ import msgspec
 import orjson
 
 from kagent.contract import admission
-from kagent.contract.admission import RefusedRecord
+from kagent.contract.admission import Refused
 from kagent.worker.dead_letters import DeadLetters
 from kagent.worker.engine import GroupEngine
 from kagent.worker.outbox import Outbox
@@ -49,7 +49,7 @@ class TickReader:
         """A tick: judge the partition. A summary: take note of it."""
         try:
             tick = admission.tick(message.value)
-        except RefusedRecord as error:
+        except Refused as error:
             await self.dead_letters.refuse("tick", message, error)
             return
         if isinstance(tick, admission.SummaryTick):

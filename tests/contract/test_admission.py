@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kagent.contract import admission
-from kagent.contract.admission import INT64, MAX_AHEAD_MS, RefusedRecord, is_topic_name, not_ahead
+from kagent.contract.admission import INT64, MAX_AHEAD_MS, Refused, is_topic_name, not_ahead
 from kagent.contract.events import Beat, GroupEvent, TopicOffsets, encode
 
 COMMIT: dict[str, Any] = {
@@ -127,7 +127,7 @@ POISON: dict[str, tuple[bytes, str]] = {
 def test_poison_is_refused_with_its_reason(kind: str) -> None:
     data, reason = POISON[kind]
 
-    with pytest.raises(RefusedRecord) as refused:
+    with pytest.raises(Refused) as refused:
         admission.decode(data)
 
     assert refused.value.reason == reason, str(refused.value)
@@ -180,7 +180,7 @@ def test_no_bytes_raise_anything_but_refused(read: Any, data: bytes) -> None:
     reason: str | None
     try:
         found = read(data)
-    except RefusedRecord as refused:
+    except Refused as refused:
         reason = refused.reason
     else:
         reason = None
@@ -208,7 +208,7 @@ def test_a_time_ahead_of_the_brokers_clock_becomes_the_brokers() -> None:
 
 @pytest.mark.parametrize("value", [b"{}", b'{"until": "soon"}', b'{"until": 9223372036854775808}', b"null"])
 def test_a_mute_without_a_time_is_refused(value: bytes) -> None:
-    with pytest.raises(RefusedRecord):
+    with pytest.raises(Refused):
         admission.mute(value)
 
 
@@ -224,5 +224,5 @@ def test_of_many_events_in_a_message_a_bad_one_costs_itself() -> None:
     found = list(admission.decode_all(b"[" + b",".join([good[0], b'{"type":"group"}', *good[1:]]) + b"]"))
 
     assert [event.group for event in found if isinstance(event, GroupEvent)] == ["g0", "g1", "g2"]
-    assert isinstance(found[1], RefusedRecord)
-    assert [type(event) for event in admission.decode_all(b"[nonsense")] == [RefusedRecord]
+    assert isinstance(found[1], Refused)
+    assert [type(event) for event in admission.decode_all(b"[nonsense")] == [Refused]

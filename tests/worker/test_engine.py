@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from kagent.contract.admission import RefusedRecord
+from kagent.contract.admission import Refused
 from kagent.contract.events import Beat, GroupEvent, TopicOffsets, TopicTombstones, encode
 from kagent.contract.recommendation import (
     Basis,
@@ -115,7 +115,7 @@ def test_a_mute_holds_until_it_is_taken_back() -> None:
     worker = desk()
     worker.mutes.take("main/g", orjson.dumps({"until": NOW + 1000, "why": "deploy", "by": "me"}))
     assert worker.mutes.by_key["main/g"].why == "deploy"
-    with pytest.raises(RefusedRecord, match="not JSON"):
+    with pytest.raises(Refused, match="not JSON"):
         worker.mutes.take("main/g", b"nonsense")
     assert "main/g" in worker.mutes.by_key
 

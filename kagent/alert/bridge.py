@@ -18,7 +18,7 @@ from aiokafka.errors import KafkaError as ClientError
 from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponential
 
 from kagent.alert.delivery_log import Delivered, DeliveryLog, Event, of_destination
-from kagent.alert.senders import DeliveryFailed, DeliveryRefused, Sender, sender
+from kagent.alert.senders import AlertSender, DeliveryFailed, DeliveryRefused, sender
 from kagent.client.client import Message, parsed
 from kagent.client.incident_text import is_old
 from kagent.contract.recommendation import Recommendation, Resolution, State, Status, is_newer
@@ -87,7 +87,7 @@ class Delivery:
     ) -> None:
         self.name, self.about, self.delivery_log, self.clock = name, about, delivery_log, clock
         self.state = DestinationState(about.only, delivered)
-        self.sender: Sender = sender(about, public_url)
+        self.sender: AlertSender = sender(about, public_url)
         self.waiting: dict[str, deque[Recommendation | None]] = {}
         self.news = asyncio.Event()
         self.counts: Counter[str] = Counter()

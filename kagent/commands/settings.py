@@ -12,7 +12,7 @@ import yaml
 from kagent.commands.common import asked
 from kagent.settings import Loaded, Settings, loaded_from
 from kagent.settings_file import Where
-from kagent.settings_mistakes import Given
+from kagent.settings_mistakes import GivenSettings
 
 
 @click.command()
@@ -63,7 +63,7 @@ def _right(loaded: Loaded) -> str:
 
 
 def lines(
-    values: Mapping[str, Any], given: Given, bootstrap: str | None = None, way: Where = ()
+    values: Mapping[str, Any], given: GivenSettings, bootstrap: str | None = None, way: Where = ()
 ) -> Iterator[str]:
     """The values as YAML, each with its source as a comment."""
     indent = "  " * len(way)
@@ -87,7 +87,7 @@ def _scalar(value: Any) -> str:
     return text.removesuffix("\n").removesuffix("...").rstrip()
 
 
-def _source(given: Given, where: Where, bootstrap: str | None = None) -> str:
+def _source(given: GivenSettings, where: Where, bootstrap: str | None = None) -> str:
     if where[0] == "clusters" and where[-1] == "bootstrap" and bootstrap:
         return "--bootstrap-server"
     named = given.named(where)

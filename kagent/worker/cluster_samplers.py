@@ -9,7 +9,7 @@ from typing import Any
 from kagent.errors import KafkaError
 from kagent.kafka.admin import Admin
 from kagent.worker import rights
-from kagent.worker.coordinator_check import Answer, ask
+from kagent.worker.coordinator_check import CoordinatorAnswer, ask
 from kagent.worker.engine import GroupEngine, in_thread
 from kagent.worker.groups import Entry
 from kagent.worker.log_end_sampler import Sampler
@@ -25,12 +25,12 @@ class ClusterSamplers:
     def __init__(self, clusters: Any) -> None:
         self.by_cluster = {name: Sampler(Admin(c, deadline=10)) for name, c in clusters.items()}
 
-    async def ask(self, entry: Entry) -> Answer | None:
+    async def ask(self, entry: Entry) -> CoordinatorAnswer | None:
         """What the coordinator answers about a group, after which the log ends of its topics are sampled."""
         sampler = self.by_cluster.get(entry.cluster)
         if sampler is None:
             return None
-        answer: Answer | None = await in_thread(ask, sampler.admin, entry.group)
+        answer: CoordinatorAnswer | None = await in_thread(ask, sampler.admin, entry.group)
         logs = self.engine.logs
         # Log ends are read after the commits: read before, a commit could lie beyond its log end.
         samples = await in_thread(sampler.sample, entry.topics(logs.names.get(entry.cluster, {})))

@@ -21,8 +21,8 @@ from kagent.lag.observation import UNKNOWN_CLUSTER, Observation
 from kagent.text import shown
 from kagent.worker.cluster_logs import ClusterLogs
 from kagent.worker.context import WorkerContext
-from kagent.worker.coordinator_check import Answer, contradiction, refreshed
-from kagent.worker.group_state import GroupState, group_state, learned_by_ms
+from kagent.worker.coordinator_check import CoordinatorAnswer, contradiction, refreshed
+from kagent.worker.group_state import EvaluationState, group_state, learned_by_ms
 from kagent.worker.groups import Entry, IndexStates
 from kagent.worker.http.group_columns import glance
 from kagent.worker.mute_state import MuteState
@@ -32,7 +32,7 @@ from kagent.worker.source_coverage import SourceCoverage
 
 log = logging.getLogger("kagent.worker")
 
-AskCoordinator = Callable[[Entry], Awaitable[Answer | None]]
+AskCoordinator = Callable[[Entry], Awaitable[CoordinatorAnswer | None]]
 """Ask the coordinator about a group now; None if it could not be asked."""
 BROKER_TROUBLE = (KafkaError, ClientError, TimeoutError)
 """Errors of the broker, not of a group: the tick fails and the next one tries again."""
@@ -208,6 +208,6 @@ def _count_state(entry: Entry, seen: Observation, judgement: Judgement, counts: 
     )
     counts[cluster, state] += 1
     muted_until = seen.mute.until if seen.mute else 0
-    ends = {GroupState.LEARNING: learned_by_ms(first_seen), GroupState.MUTED: muted_until}
+    ends = {EvaluationState.LEARNING: learned_by_ms(first_seen), EvaluationState.MUTED: muted_until}
     if state in ends:
         counts[cluster, f"{state}_until"] = max(ends[state], counts[cluster, f"{state}_until"])

@@ -22,7 +22,7 @@ REPLAY = "run `kagent pipeline --replay` to fill it"
 
 
 @dataclass(slots=True)
-class Source:
+class SourceProgress:
     """How far one partition of ``__consumer_offsets`` has been read; times in ms.
 
     ``ends``: (time, log end) of the latest progress records, the first of them from before the freshness window.
@@ -72,7 +72,7 @@ class Coverage:
     lost: bool = False
     whole: set[tuple[str, int]] = field(default_factory=set)
     gaps: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
-    sources: dict[tuple[str, int], Source] = field(default_factory=dict)
+    sources: dict[tuple[str, int], SourceProgress] = field(default_factory=dict)
     runs: dict[tuple[str, int, bool], list[Run]] = field(default_factory=dict)
     """The latest runs, so that a record of another run breaks no run's chain."""
 
@@ -93,7 +93,7 @@ class Coverage:
         if key in self.gaps:
             self._mend(key, run, p)
         if not p.replay:
-            self.sources.setdefault(key, Source(p.offset, p.time, p.trigger)).heard(p)
+            self.sources.setdefault(key, SourceProgress(p.offset, p.time, p.trigger)).heard(p)
         return before != (self.gaps, self.whole)
 
     def _find_gap(self, key: tuple[str, int], p: Progress) -> None:

@@ -24,7 +24,7 @@ WANTED = OffsetQuery(END), OffsetQuery(START), OffsetQuery(END, committed_only=T
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class LogEndSample:
     """One topic's log starts, ends and last stable offsets, per partition; UNKNOWN where one could not be asked."""
 
     topic: str
@@ -87,7 +87,7 @@ class Sampler:
             self.compacted |= {n: "compact" in configs.get(n, {}).get("cleanup.policy", "") for n in ask}
             self._configured = now
 
-    def sample(self, wanted: Iterable[str]) -> list[Sample]:
+    def sample(self, wanted: Iterable[str]) -> list[LogEndSample]:
         """The log offsets of those of these topics that exist. Raises KafkaError."""
         topics = [self.topics[name] for name in sorted(set(wanted) & set(self.topics))]
         if not topics:
@@ -95,7 +95,9 @@ class Sampler:
         end, start, stable = self._columns(topics)
         asked, seen = end.asked_ms, end.answered_ms
         columns = start.offsets, end.offsets, stable.offsets
-        return [Sample(t.name, t.id, asked, seen, *(column[t.name] for column in columns)) for t in topics]
+        return [
+            LogEndSample(t.name, t.id, asked, seen, *(column[t.name] for column in columns)) for t in topics
+        ]
 
     def _columns(self, topics: Sequence[TopicDescription]) -> list[OffsetSample]:
         # librdkafka's connections are open already; those of the column request cost a handshake each time.

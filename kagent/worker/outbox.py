@@ -20,7 +20,7 @@ MOST_HELD = 5_000
 """Events of a partition that wait for a flush before it is due."""
 
 
-class Table(Protocol):
+class ChangelogTable(Protocol):
     """A table that takes its rows from the changelog alone: after they were committed."""
 
     @property
@@ -50,13 +50,13 @@ class Outbox:
 
     def __init__(self, producers: PartitionProducers, acknowledge: Callable[[Any], None]) -> None:
         self.producers, self.acknowledge = producers, acknowledge
-        self._tables: list[Table] = []
+        self._tables: list[ChangelogTable] = []
         self._pending: dict[int, Pending] = {}
         self._flushing: dict[int, Pending] = {}
         self._locks: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._open = False
 
-    def register(self, table: Table) -> int:
+    def register(self, table: ChangelogTable) -> int:
         """Take a table's rows from now on; its number."""
         self._tables.append(table)
         return len(self._tables) - 1

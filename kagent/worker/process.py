@@ -20,7 +20,7 @@ from kagent.worker.engine import GroupEngine, in_thread
 from kagent.worker.event_reader import EventReader
 from kagent.worker.faust_app import App, faust_app
 from kagent.worker.http import server
-from kagent.worker.http.cluster_view import Part, Whole, merge
+from kagent.worker.http.cluster_view import Whole, WorkerReply, merge
 from kagent.worker.http.cluster_view import ask as ask_peers
 from kagent.worker.log_end_sampler import Sampler
 from kagent.worker.mute_reader import MuteReader
@@ -105,7 +105,7 @@ class Worker:
             if url != str(self.app.conf.canonical_url)
         )
 
-    async def own_part(self, only: str | None) -> Part:
+    async def own_part(self, only: str | None) -> WorkerReply:
         """This worker's groups; none before it has caught up."""
         return await server.own(self.desk, self.loaded, only)
 

@@ -120,7 +120,7 @@ async def granted(settings: Settings, home: Cluster, watched: Iterable[str]) -> 
     Raises KafkaError for what waiting cannot mend, such as a refused login.
     """
     failures = 0
-    async with _Waiting(settings) as waiting:
+    async with _WaitingServer(settings) as waiting:
         while True:
             try:
                 lacks = await asyncio.to_thread(_lacks, settings.topics, home)
@@ -145,7 +145,7 @@ def _lacks(topics: Topics, home: Cluster) -> list[str]:
     return found
 
 
-class _Waiting:
+class _WaitingServer:
     """Answers 503 with the reason on the worker's port while it waits, and logs it; not a word if it need not wait."""
 
     def __init__(self, settings: Settings) -> None:
@@ -153,7 +153,7 @@ class _Waiting:
         self._runner: web.AppRunner | None = None
         self._logged = float("-inf")
 
-    async def __aenter__(self) -> _Waiting:
+    async def __aenter__(self) -> _WaitingServer:
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -24,7 +24,7 @@ OWN = "/api/own"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class WorkerReply:
     """What one worker says: the groups of each partition that it has loaded."""
 
     worker: str
@@ -38,7 +38,7 @@ class Part:
         }
 
     @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Part:
+    def from_json(cls, raw: Mapping[str, Any]) -> WorkerReply:
         """What :meth:`to_json` wrote. Raises ValueError, TypeError, KeyError or AttributeError for anything else."""
         return cls(str(raw["worker"]), {int(p): list(groups) for p, groups in raw["partitions"].items()})
 
@@ -68,7 +68,9 @@ class Whole:
         }
 
 
-def merge(parts: Iterable[Part], partitions: int, unanswered: Mapping[str, str] | None = None) -> Whole:
+def merge(
+    parts: Iterable[WorkerReply], partitions: int, unanswered: Mapping[str, str] | None = None
+) -> Whole:
     """The parts as one. Of two that tell of the same partition, as they do while it changes hands, the first holds."""
     answered: dict[int, list[dict[str, Any]]] = {}
     workers = []
@@ -87,11 +89,11 @@ async def ask(
     params: Mapping[str, str],
     login: Mapping[str, str] | None = None,
     tls: ssl.SSLContext | None = None,
-) -> tuple[list[Part], dict[str, str]]:
+) -> tuple[list[WorkerReply], dict[str, str]]:
     """What the workers at these addresses say, and why some do not."""
     asked = list(urls)
     answers = await asyncio.gather(*(_one(session, url, params, login, tls) for url in asked))
-    parts = [answer for answer in answers if isinstance(answer, Part)]
+    parts = [answer for answer in answers if isinstance(answer, WorkerReply)]
     return parts, {u: a for u, a in zip(asked, answers, strict=True) if isinstance(a, str)}
 
 
@@ -101,7 +103,7 @@ async def _one(
     params: Mapping[str, str],
     login: Mapping[str, str] | None,
     tls: ssl.SSLContext | None,
-) -> Part | str:
+) -> WorkerReply | str:
     timeout = aiohttp.ClientTimeout(total=PATIENCE, sock_connect=5)
     try:
         address = url.rstrip("/") + OWN
@@ -110,7 +112,7 @@ async def _one(
         ) as answer:
             if answer.status != 200:
                 return f"HTTP {answer.status}"
-            return Part.from_json(await answer.json(content_type=None))
+            return WorkerReply.from_json(await answer.json(content_type=None))
     except TimeoutError:
         return "no answer in time"
     except aiohttp.ClientError as error:

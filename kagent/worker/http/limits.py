@@ -26,7 +26,7 @@ ANSWER_WITHIN_S = 90.0
 """Body and answer; the longest, a what-if, gives up after 60 s."""
 
 
-class Limits:
+class RequestLimits:
     """The middleware, with what is under way. ``spared``: paths that are answered always, and ask no other worker."""
 
     def __init__(self, spared: tuple[str, ...] = (), answer_within_s: float = ANSWER_WITHIN_S) -> None:

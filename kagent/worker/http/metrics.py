@@ -165,7 +165,7 @@ class WorkerView:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SeriesLimits:
     """``series``: most series of partitions and members; groups keep their sums. ``groups``: most groups at all."""
 
     series: int = 100_000
@@ -192,7 +192,7 @@ class Families:
         self.made[name].add_metric(list(values), value)
 
 
-def collect(view: WorkerView, limits: Limits) -> Iterator[Metric]:
+def collect(view: WorkerView, limits: SeriesLimits) -> Iterator[Metric]:
     """The view as metric families."""
     families, left, seen = Families(), 0, set[tuple[str, str]]()
     room = limits.series
@@ -310,12 +310,12 @@ def _labels(member: MemberSample) -> list[str]:
     return [shown(value) for value in (member.name, member.host, member.member_id, member.client_id)]
 
 
-def exposition(view: WorkerView, limits: Limits | None = None) -> bytes:
+def exposition(view: WorkerView, limits: SeriesLimits | None = None) -> bytes:
     """The body of ``/metrics``."""
 
     class Once(Collector):
         def collect(self) -> Iterator[Metric]:
-            return collect(view, limits or Limits())
+            return collect(view, limits or SeriesLimits())
 
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Once())

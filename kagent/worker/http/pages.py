@@ -24,7 +24,7 @@ log = logging.getLogger("kagent.http")
 
 def application_options(settings: HttpSettings) -> dict[str, Any]:
     """How aiohttp's application is made."""
-    limited = limits.Limits((*security.OPEN_PATHS, OWN)).middleware()
+    limited = limits.RequestLimits((*security.OPEN_PATHS, OWN)).middleware()
     return {
         "middlewares": [limited, front, security.guard(settings), problems_as_json],
         "client_max_size": limits.MAX_BODY_BYTES,

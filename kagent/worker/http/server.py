@@ -23,14 +23,14 @@ from kagent.tables.declaration import ROWS
 from kagent.text import shown
 from kagent.worker.engine import GroupEngine
 from kagent.worker.groups import Entry
-from kagent.worker.http.cluster_view import Part
+from kagent.worker.http.cluster_view import WorkerReply
 from kagent.worker.http.group_columns import judged_skew, useful_members
 from kagent.worker.http.metrics import (
     STATES,
     GroupSample,
-    Limits,
     MemberSample,
     PartitionSample,
+    SeriesLimits,
     WorkerView,
 )
 
@@ -161,13 +161,13 @@ def backlog_by_member(model: GroupModel) -> dict[str, float]:
     return dict(zip(model.names, waits.tolist(), strict=True))
 
 
-def limits(desk: GroupEngine) -> Limits:
+def limits(desk: GroupEngine) -> SeriesLimits:
     """By the settings."""
     worker = desk.settings.worker
-    return Limits(worker.max_series, worker.max_metric_groups)
+    return SeriesLimits(worker.max_series, worker.max_metric_groups)
 
 
-async def own(desk: GroupEngine, loaded: Iterable[int], only: str | None) -> Part:
+async def own(desk: GroupEngine, loaded: Iterable[int], only: str | None) -> WorkerReply:
     """The groups of the partitions that this worker has loaded; with ``only``, the group of this name in full."""
     said: dict[int, list[dict[str, Any]]] = {partition: [] for partition in loaded}
     for group in (await view(desk, True, only)).groups:
@@ -176,7 +176,7 @@ async def own(desk: GroupEngine, loaded: Iterable[int], only: str | None) -> Par
             if only is not None and group.set_aside is None:
                 made["story"] = story(desk, group)
             said[group.partition].append(made)
-    return Part(desk.worker, said)
+    return WorkerReply(desk.worker, said)
 
 
 def story(desk: GroupEngine, group: GroupSample) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kagent.contract.recommendation import ActionType, Outcome, Recommendation, Resolution, Status, Verdict
 from kagent.detect.detectors import SPREAD, skew
-from kagent.detect.evidence import Limits
+from kagent.detect.evidence import LatenessLimits
 from kagent.detect.finding import Finding
 from kagent.detect.group_model import GroupModel
 from kagent.detect.state import Incident, JudgeState
@@ -142,7 +142,7 @@ def _drained_since(model: GroupModel, incident: Incident) -> Incident:
 
 def drained(model: GroupModel) -> bool:
     """Whether every member is on time."""
-    limits = Limits.of(model.policy)
+    limits = LatenessLimits.of(model.policy)
     return bool((model.lateness < max(limits.on_time, 1.0)).all())
 
 
@@ -191,7 +191,7 @@ def _still_late(model: GroupModel, incident: Incident) -> bool:
         return False
     if skew.is_literal(model.policy):
         return model.skew >= model.policy.lower_threshold
-    limits = Limits.of(model.policy)
+    limits = LatenessLimits.of(model.policy)
     late = (model.lateness >= limits.over) & (model.drain_low > limits.drain_over)
     return bool(late.any())
 

@@ -19,7 +19,7 @@ from math import ceil
 import numpy as np
 
 from kagent.contract.recommendation import Verdict
-from kagent.detect.evidence import Limits
+from kagent.detect.evidence import LatenessLimits
 from kagent.detect.finding import Finding
 from kagent.detect.forecast import drain_s
 from kagent.detect.group_model import GroupModel
@@ -210,7 +210,7 @@ def _peak_ratio(model: GroupModel, rows: np.ndarray[tuple[int, ...], np.dtype[np
 
 def _weighed(model: GroupModel, load: Load, known: Useful, have: int) -> Useful:
     """What is known after this look: more at once when that has held for a while, fewer after long."""
-    now, limits = model.now, Limits.of(model.policy)
+    now, limits = model.now, LatenessLimits.of(model.policy)
     late = bool((model.lateness >= limits.on_time).any())
     if not late or now - known.raised_at > RAISED_MS:
         known = replace(known, raised_at=0)
@@ -242,7 +242,7 @@ def _fewer(model: GroupModel, load: Load, known: Useful, late: bool, enough: int
 def _enough_now(model: GroupModel, load: Load) -> int:
     """How many members are enough for the inflow of the last minute; 0 where no late member gets more than it can do now. The usual
     inflow is the median of five minutes: for half of them after a rise it is what arrived before."""
-    late = model.lateness >= Limits.of(model.policy).on_time
+    late = model.lateness >= LatenessLimits.of(model.policy).on_time
     later = late & (model.inflow.high > model.capacity.rate.mid)
     return load.grown(_grown(model)).enough(model.policy.hold) if later.any() else 0
 

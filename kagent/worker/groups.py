@@ -17,7 +17,7 @@ from kagent.contract.events import GroupEvent
 from kagent.contract.redaction import CLEAR, Redaction
 from kagent.detect.state import JudgeState
 from kagent.group_key import group_key
-from kagent.groups import GroupState, view
+from kagent.groups import KnownRecords, view
 from kagent.lag.commits import TopicCommits
 from kagent.lag.membership import Roster
 from kagent.tables import lag, members, verdicts
@@ -36,7 +36,7 @@ class Entry:
     cluster: str
     group: str
     source: int
-    state: GroupState | None = None
+    state: KnownRecords | None = None
     commits: dict[str, TopicCommits] = field(default_factory=dict)
     judged: JudgeState | None = None
     last_event: int = 0
@@ -196,7 +196,7 @@ class Index:
         return [entry.key for entry in gone]
 
 
-def _applied(entry: Entry, event: GroupEvent) -> tuple[GroupState | None, Roster | None]:
+def _applied(entry: Entry, event: GroupEvent) -> tuple[KnownRecords | None, Roster | None]:
     """The membership after the event, and its roster: what makes no roster is not let in."""
     state = members.apply(entry.state, event)
     if state is entry.state:
@@ -206,7 +206,7 @@ def _applied(entry: Entry, event: GroupEvent) -> tuple[GroupState | None, Roster
 
 
 def _membership(entry: Entry, row: members.MembersRow) -> None:
-    state = GroupState.from_json(row.state) if row.state else None
+    state = KnownRecords.from_json(row.state) if row.state else None
     entry._roster = Roster.of(view(state, {}, entry.group), entry.redaction)
     entry.source, entry.state = row.source, state
     times = (slot.time for slot in state.slots.values()) if state else ()

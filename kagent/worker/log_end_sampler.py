@@ -10,8 +10,8 @@ import numpy as np
 
 from kagent.contract.admission import is_topic_name
 from kagent.kafka.admin import Admin
-from kagent.kafka.descriptions import Topic
-from kagent.kafka.log_offsets import END, START, Columns, Longs, Wanted, now_ms
+from kagent.kafka.descriptions import TopicDescription
+from kagent.kafka.log_offsets import END, START, Longs, OffsetQuery, OffsetSample, now_ms
 from kagent.lag.log_ends import UNKNOWN
 from kagent.lag.observation import TopicInfo
 
@@ -19,7 +19,7 @@ DESCRIBE_EVERY = 30.0
 CONFIGS_EVERY = 3600.0
 AT_ONCE_FROM = 2000
 """From this many partitions, all partitions of a leader are asked in one request, over connections of its own."""
-WANTED = Wanted(END), Wanted(START), Wanted(END, committed_only=True)
+WANTED = OffsetQuery(END), OffsetQuery(START), OffsetQuery(END, committed_only=True)
 """Log ends first: when they were asked and answered counts."""
 
 
@@ -41,7 +41,7 @@ class Sampler:
     """Samples of one cluster; remembers what changes seldom (topic ids, partition counts, cleanup policy)."""
 
     admin: Admin
-    topics: dict[str, Topic] = field(default_factory=dict)
+    topics: dict[str, TopicDescription] = field(default_factory=dict)
     compacted: dict[str, bool] = field(default_factory=dict)
     _described: float = float("-inf")
     _configured: float = float("-inf")
@@ -102,7 +102,7 @@ class Sampler:
             LogEndSample(t.name, t.id, asked, seen, *(column[t.name] for column in columns)) for t in topics
         ]
 
-    def _columns(self, topics: Sequence[Topic]) -> list[Columns]:
+    def _columns(self, topics: Sequence[TopicDescription]) -> list[OffsetSample]:
         # librdkafka's connections are open already; those of the column request cost a handshake each time.
         if sum(t.partitions for t in topics) < AT_ONCE_FROM:
             return [self._filled({t.name: np.full(t.partitions, UNKNOWN) for t in topics}, w) for w in WANTED]
@@ -111,12 +111,12 @@ class Sampler:
             self._fill(one.offsets, wanted)
         return columns
 
-    def _filled(self, empty: dict[str, Longs], wanted: Wanted) -> Columns:
+    def _filled(self, empty: dict[str, Longs], wanted: OffsetQuery) -> OffsetSample:
         asked_ms = now_ms()
         self._fill(empty, wanted)
-        return Columns(asked_ms, now_ms(), empty)
+        return OffsetSample(asked_ms, now_ms(), empty)
 
-    def _fill(self, found: dict[str, Longs], wanted: Wanted) -> None:
+    def _fill(self, found: dict[str, Longs], wanted: OffsetQuery) -> None:
         """Ask librdkafka for what is missing: it looks for a leader that has moved, and says why it has no answer."""
         # A leader that moved answers NOT_LEADER_OR_FOLLOWER, which the column request leaves as UNKNOWN.
         missing = [(t, p) for t, column in found.items() for p in np.flatnonzero(column == UNKNOWN).tolist()]

@@ -12,7 +12,7 @@ from kagent.detect import pauses
 from kagent.detect.group_model import GroupModel
 from kagent.detect.units import co_partitioned
 from kagent.lag.membership import NOBODY
-from kagent.planner import QUICK, Plan, Problem, plan
+from kagent.planner import QUICK, Plan, PlanningProblem, plan
 from kagent.planner.problem import Codes, classes
 
 Longs = npt.NDArray[np.int64]
@@ -173,7 +173,7 @@ def _incremental(model: GroupModel) -> bool:
     return model.kind is GroupKind.CONSUMER or "cooperative" in protocol
 
 
-def problem_of(model: GroupModel, rows: Longs, careful: bool) -> Problem:
+def problem_of(model: GroupModel, rows: Longs, careful: bool) -> PlanningProblem:
     """The planner's problem: backlog, inflow and capacity, by which the time until caught up is minimised."""
     roster, topics = model.roster, tuple(model.lags.topics)
     assert roster is not None
@@ -185,7 +185,7 @@ def problem_of(model: GroupModel, rows: Longs, careful: bool) -> Problem:
     known = model.works_in_seconds
     usual = float(room.mean()) if known else 1.0
     units = model.columns.units.together(model.lags, model.policy, model.kind)[rows]
-    return Problem(
+    return PlanningProblem(
         members=roster.names,
         topics=topics,
         topic=model.lags.topic[rows].astype(np.int64),

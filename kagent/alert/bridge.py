@@ -24,7 +24,7 @@ from kagent.client.incident_text import is_old
 from kagent.contract.recommendation import Recommendation, Resolution, State, Status, is_newer
 from kagent.destination_settings import Alertmanager, AnyDestination, Wants
 from kagent.errors import KafkaError, SettingsError
-from kagent.kafka.topic_reader import Mark, read_forever
+from kagent.kafka.topic_reader import ReadMark, read_forever
 from kagent.settings import Cluster, Settings
 from kagent.text import shown
 
@@ -221,10 +221,10 @@ class Bridge:
         backlog: dict[str, list[Recommendation | None]] | None = None
         async with aclosing(read_forever(self.home, self.topic, resume=False, patient=True)) as records:
             async for record in records:
-                if record is Mark.BEGIN:
+                if record is ReadMark.BEGIN:
                     backlog = {}
                     continue
-                if record is Mark.CAUGHT_UP:
+                if record is ReadMark.CAUGHT_UP:
                     self._catch_up(backlog or {})
                     backlog = None
                     continue

@@ -18,7 +18,7 @@ from confluent_kafka import Consumer, Message
 from kagent.capture.folder import EndsSample, RawRecord
 from kagent.capture.folder_writer import FolderWriter
 from kagent.errors import KafkaError
-from kagent.groups import GroupState, apply, view
+from kagent.groups import KnownRecords, apply, view
 from kagent.kafka.admin import Admin
 from kagent.kafka.offsets_topic import partitions, polled, reader
 from kagent.lag.observation import TopicInfo
@@ -40,7 +40,7 @@ class CapturedGroups:
     wanted: Callable[[str], bool]
     names: set[str] = field(default_factory=set)
     committed: set[str] = field(default_factory=set)
-    states: dict[str, GroupState | None] = field(default_factory=dict)
+    states: dict[str, KnownRecords | None] = field(default_factory=dict)
     _wanted: dict[bytes, bool] = field(default_factory=dict)
 
     def holds(self, key: bytes | None) -> bool:

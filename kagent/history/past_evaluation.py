@@ -23,7 +23,7 @@ from kagent.contract.events import TopicOffsets, TopicTombstones
 from kagent.contract.recommendation import Recommendation, Status
 from kagent.detect.group_model import GroupModel, observe
 from kagent.group_key import group_key
-from kagent.groups import GroupState, apply, view
+from kagent.groups import KnownRecords, apply, view
 from kagent.incident.session import EvaluationSession
 from kagent.lag.commits import TopicCommits
 from kagent.lag.commits import apply as commit
@@ -105,7 +105,7 @@ class ReplayedGroup:
     group: str
     commits: dict[str, TopicCommits] = field(default_factory=dict)
     ends: dict[str, EndHistory] = field(default_factory=dict)
-    state: GroupState | None = None
+    state: KnownRecords | None = None
     names: dict[str, str] = field(default_factory=dict)
     heard: int = 0
     _roster: Roster | None = None

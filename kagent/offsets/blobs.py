@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from kagent.offsets.reader import DecodeError, Reader
+from kagent.offsets.reader import ByteReader, DecodeError
 from kagent.offsets.record_layout import Struct, compiled, struct
 
 NEWEST = 3
@@ -43,7 +43,7 @@ def assignment(data: bytes) -> dict[str, Any]:
 
 
 def _protocol(data: bytes, fields: Struct, where: str) -> dict[str, Any]:
-    reader = Reader(data, where)
+    reader = ByteReader(data, where)
     version = reader.int16()
     if version < 0:
         raise DecodeError(f"version {version} is negative", where, 0)
@@ -54,7 +54,7 @@ def _protocol(data: bytes, fields: Struct, where: str) -> dict[str, Any]:
         # A client that claims a later version than it writes: the part that version 0 has is still there.
         if version == 0:
             raise
-    prefix = compiled(fields, 0, False)(Reader(data, where, body))
+    prefix = compiled(fields, 0, False)(ByteReader(data, where, body))
     return {"version": version, "parsed_as_v0_prefix": True, **prefix}
 
 
@@ -62,18 +62,18 @@ def sticky_user_data(data: bytes) -> dict[str, Any]:
     """The StickyAssignor's memory: version 1 has a generation, version 0 has not, and neither says which it is."""
     if not data:
         return {"previous_assignment": [], "generation": None}
-    reader = Reader(data, "sticky user data")
+    reader = ByteReader(data, "sticky user data")
     try:
         value = compiled(STICKY, 1, False)(reader)
     except DecodeError:
-        reader = Reader(data, "sticky user data")
+        reader = ByteReader(data, "sticky user data")
         return {**compiled(STICKY, 0, False)(reader), "generation": None}
     return {**value, "trailing": reader.left}
 
 
 def cooperative_user_data(data: bytes) -> dict[str, Any]:
     """The CooperativeStickyAssignor's user data: the generation alone."""
-    return {"generation": Reader(data, "cooperative user data").int32()}
+    return {"generation": ByteReader(data, "cooperative user data").int32()}
 
 
 def faust_user_data(data: bytes) -> dict[str, Any]:

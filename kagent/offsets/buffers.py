@@ -17,7 +17,7 @@ Ints = np.ndarray[tuple[int], np.dtype[np.int64]]
 Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
-class Column:
+class BinaryColumn:
     """A binary or large_binary array of n items, sliced or not.
 
     ``start`` and ``end``: where each item stands in ``data``, shape (n,). ``null``: which are null, shape (n,).

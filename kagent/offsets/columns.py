@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kagent.offsets.buffers import Column, Ints, Mask, is_utf8, not_utf8
+from kagent.offsets.buffers import BinaryColumn, Ints, Mask, is_utf8, not_utf8
 from kagent.offsets.reader import MAX_STRING, DecodeError
 from kagent.offsets.record import decode
 from kagent.offsets.record_layout import ZERO_UUID
@@ -73,7 +73,7 @@ class CommitColumns:
 
 def record_types(keys: pa.Array) -> Ints:
     """The record type of each key; NO_TYPE where the key is null or shorter than two bytes. Shape (n,)."""
-    held = Column(keys)
+    held = BinaryColumn(keys)
     typed = (held.size >= 2) & ~held.null
     types = held.numbers(held.start, ">i2", typed)
     types[~typed] = NO_TYPE
@@ -87,8 +87,8 @@ def decode_commits(keys: pa.Array, values: pa.Array, metadata: bool = False) -> 
     """
     if len(keys) != len(values):
         raise ValueError(f"{len(keys)} keys and {len(values)} values")
-    names = _Keys(Column(keys))
-    body = _Values(Column(values))
+    names = _Keys(BinaryColumn(keys))
+    body = _Values(BinaryColumn(values))
     errors = _mend(body, keys, values, np.flatnonzero(~(names.fits & body.fits)))
     bad = np.zeros(len(keys), np.bool_)
     bad[list(errors)] = True
@@ -130,13 +130,13 @@ def _mend(body: _Values, keys: pa.Array, values: pa.Array, rows: Ints) -> dict[i
 class _Keys:
     """Group, topic and partition of each key; which keys fit."""
 
-    def __init__(self, held: Column) -> None:
+    def __init__(self, held: BinaryColumn) -> None:
         roomy = (held.size >= LEAST_KEY) & ~held.null
         pair_end = np.where(roomy, held.end - 4, held.start)
         self.partition = held.numbers(pair_end, ">i4", roomy)
         pairs = held.cut(held.start, pair_end).dictionary_encode()
         code = pairs.indices.to_numpy()
-        group, topic, fits = _pairs(Column(pairs.dictionary))
+        group, topic, fits = _pairs(BinaryColumn(pairs.dictionary))
         self.group, self.topic = _coded(group, code), _coded(topic, code)
         self.fits: Mask = fits[code]
 
@@ -149,7 +149,7 @@ class _Keys:
         )
 
 
-def _pairs(held: Column) -> tuple[pa.Array, pa.Array, Mask]:
+def _pairs(held: BinaryColumn) -> tuple[pa.Array, pa.Array, Mask]:
     """Groups and topics of the distinct ``type · group · topic``, and which of these are well-formed."""
     fits = held.size >= LEAST_KEY - 4
     kind = held.numbers(held.start, ">i2", fits)
@@ -175,7 +175,7 @@ def _coded(names: pa.Array, code: np.ndarray[tuple[int], np.dtype[np.int32]]) ->
 class _Values:
     """What stands in each value; which values fit. A null fits: it is a tombstone."""
 
-    def __init__(self, held: Column) -> None:
+    def __init__(self, held: BinaryColumn) -> None:
         n = len(held)
         self.held = held
         self.offset, self.epoch, self.commit_time, self.expire_time = (np.full(n, -1) for _ in range(4))
@@ -294,8 +294,8 @@ def _only(mask: Mask, *arrays: Any) -> tuple[Any, ...]:
     return arrays if mask.all() else tuple(a[mask] for a in arrays)
 
 
-Layout = Callable[[_Values, Ints, Words, Words], None]
-_LAYOUTS: dict[int, Layout] = {
+CommitLayout = Callable[[_Values, Ints, Words, Words], None]
+_LAYOUTS: dict[int, CommitLayout] = {
     0: lambda v, rows, high, low: v.fixed(rows, high, low, epoch=False, expires=False),
     1: lambda v, rows, high, low: v.fixed(rows, high, low, epoch=False, expires=True),
     2: lambda v, rows, high, low: v.fixed(rows, high, low, epoch=False, expires=False),

@@ -46,7 +46,7 @@ class DecodeError(ValueError):
         return f"{place}: {self.reason}" if place else self.reason
 
 
-class Reader:
+class ByteReader:
     """A cursor over ``data[at:end]``; every read past the end is a DecodeError that names ``where``."""
 
     __slots__ = ("at", "data", "end", "where")
@@ -138,11 +138,11 @@ class Reader:
     def hex(self, size: int) -> str:
         return self.take(size).hex()
 
-    def inside(self, size: int) -> Reader:
+    def inside(self, size: int) -> ByteReader:
         """A reader of the next ``size`` bytes alone; this one goes on behind them."""
         if size > self.left:
             raise self.fail(f"{size} bytes expected, {self.left} left")
-        inner = Reader(self.data, self.where, self.at, self.at + size)
+        inner = ByteReader(self.data, self.where, self.at, self.at + size)
         self.at += size
         return inner
 

@@ -8,9 +8,9 @@ from functools import cache
 from typing import Any
 
 from kagent.offsets.blobs import decoded, slim
-from kagent.offsets.reader import DecodeError, Reader
+from kagent.offsets.reader import ByteReader, DecodeError
 from kagent.offsets.record_layout import Read, compiled
-from kagent.offsets.schemas import RECORDS, Layout
+from kagent.offsets.schemas import RECORDS, RecordLayout
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def decode(key: bytes | None, value: bytes | None) -> Record:
     """
     if key is None:
         raise DecodeError("the key is null", "key")
-    reader = Reader(key, "key")
+    reader = ByteReader(key, "key")
     kind = reader.int16()
     layout = RECORDS.get(kind)
     if layout is None:
@@ -120,9 +120,9 @@ def _value_readers(kind: int, version: int) -> tuple[Read, ...]:
     return tuple(compiled(fields, version, flexible) for fields in (layout.value, *layout.earlier))
 
 
-def _with_value(layout: Layout, kind: int, key: dict[str, Any], data: bytes) -> Record:
+def _with_value(layout: RecordLayout, kind: int, key: dict[str, Any], data: bytes) -> Record:
     where = f"{layout.name} value"
-    version = Reader(data, where).int16()
+    version = ByteReader(data, where).int16()
     # Never read by the nearest known version: a new field would shift every later one.
     if version not in layout.versions:
         raise UnknownValueVersion(Record(layout.name, kind, version, key, None))
@@ -143,7 +143,7 @@ def _with_value(layout: Layout, kind: int, key: dict[str, Any], data: bytes) -> 
 
 def _whole(data: bytes, where: str, read: Read) -> dict[str, Any]:
     """All of the bytes by this layout, or a DecodeError: what is left over means that it is another layout."""
-    reader = Reader(data, where, at=2)
+    reader = ByteReader(data, where, at=2)
     value: dict[str, Any] = read(reader)
     reader.done()
     return value

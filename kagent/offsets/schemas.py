@@ -12,7 +12,7 @@ from kagent.offsets.record_layout import Struct, struct
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class RecordLayout:
     """One record type. ``flexible``: first flexible value version (None: none is). ``earlier``: value layouts that
     reuse version 0 of an early-access release, tried in order where the current one does not fit exactly."""
 
@@ -161,14 +161,14 @@ EARLY_CURRENT = struct(
 EARLY_TOPICS = struct("epoch int32; topics []topic", topic=TOPIC_METADATA)
 
 
-def _new(name: str, key: Struct, value: Struct, *earlier: Struct, since: str) -> Layout:
-    return Layout(name, key, value, range(1), 0, earlier, since)
+def _new(name: str, key: Struct, value: Struct, *earlier: Struct, since: str) -> RecordLayout:
+    return RecordLayout(name, key, value, range(1), 0, earlier, since)
 
 
-RECORDS: dict[int, Layout] = {
-    0: Layout("LegacyOffsetCommit", COMMIT_KEY, COMMIT, range(5), 4, since="0.8.2"),
-    1: Layout("OffsetCommit", COMMIT_KEY, COMMIT, range(5), 4, since="0.9"),
-    2: Layout("GroupMetadata", struct("group string"), GROUP_METADATA, range(5), 4, since="0.9"),
+RECORDS: dict[int, RecordLayout] = {
+    0: RecordLayout("LegacyOffsetCommit", COMMIT_KEY, COMMIT, range(5), 4, since="0.8.2"),
+    1: RecordLayout("OffsetCommit", COMMIT_KEY, COMMIT, range(5), 4, since="0.9"),
+    2: RecordLayout("GroupMetadata", struct("group string"), GROUP_METADATA, range(5), 4, since="0.9"),
     3: _new("ConsumerGroupMetadata", GROUP, struct("epoch int32; metadataHash int64 v0+ tag0"), since="3.7"),
     4: _new("ConsumerGroupPartitionMetadata", GROUP, PARTITION_METADATA, EARLY_TOPICS, since="3.7 (to 4.0)"),
     5: _new("ConsumerGroupMemberMetadata", MEMBER, CONSUMER_MEMBER, EARLY_MEMBER, since="3.7"),

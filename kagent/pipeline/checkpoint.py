@@ -22,7 +22,7 @@ NAME = "kagent.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class CoveredOffsets:
     """What is certainly in the events topic: [start, offset) per source partition; without an entry in ``start``: 0."""
 
     start: Mapping[int, int] = field(default_factory=dict)
@@ -65,14 +65,14 @@ class Place:
             )
         return str(found.get("stream", ""))
 
-    def reached(self, topic: str) -> Reached:
+    def reached(self, topic: str) -> CoveredOffsets:
         """What the batches that are still on record have covered."""
         done = set(self._numbers("commits"))
         known = sorted(number for number in self._numbers("offsets") if number in done)
         if not known:
-            return Reached()
+            return CoveredOffsets()
         start = {} if known[0] == 0 else self._offsets(known[0], topic)
-        return Reached(start, self._offsets(known[-1], topic))
+        return CoveredOffsets(start, self._offsets(known[-1], topic))
 
     def _offsets(self, batch: int, topic: str) -> dict[int, int]:
         lines = (self._text(f"offsets/{batch}") or "").splitlines()

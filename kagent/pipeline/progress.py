@@ -24,7 +24,7 @@ from pyspark.sql.streaming import StreamingQueryListener
 
 from kagent.contract.events import Beat
 from kagent.errors import KafkaError
-from kagent.pipeline.checkpoint import Reached, parsed_offsets
+from kagent.pipeline.checkpoint import CoveredOffsets, parsed_offsets
 from kagent.pipeline.stream import SOURCE
 
 log = logging.getLogger("kagent.pipeline")
@@ -76,12 +76,12 @@ class Heart(StreamingQueryListener):
         progress = json.loads(event.progress.json)
         for source in progress["sources"]:
             start, end = (parsed_offsets(source.get(name), SOURCE) for name in ("startOffset", "endOffset"))
-            self.beat(Reached(start, end))
+            self.beat(CoveredOffsets(start, end))
         self.batches += 1
         if self._on_batch:
             self._on_batch(progress)
 
-    def start(self, reached: Reached | None = None) -> None:
+    def start(self, reached: CoveredOffsets | None = None) -> None:
         """Begin to beat. ``reached``: what the checkpoint says is in the topic already."""
         if reached is not None:
             self._note(reached)
@@ -95,7 +95,7 @@ class Heart(StreamingQueryListener):
         if self._thread:
             self._thread.join(10)
 
-    def beat(self, reached: Reached | None = None) -> None:
+    def beat(self, reached: CoveredOffsets | None = None) -> None:
         """Tell what is covered since the last beat that was delivered."""
         with self._lock:
             if reached is not None:
@@ -112,7 +112,7 @@ class Heart(StreamingQueryListener):
                 if self._on_beat:
                     self._on_beat(beat)
 
-    def _note(self, reached: Reached) -> None:
+    def _note(self, reached: CoveredOffsets) -> None:
         for partition, offset in reached.offset.items():
             self._told.setdefault(partition, reached.start.get(partition, 0))
             self._reached[partition] = max(self._reached.get(partition, 0), offset)

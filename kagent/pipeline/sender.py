@@ -16,7 +16,7 @@ log = logging.getLogger("kagent.pipeline")
 WITHIN = 10.0
 
 
-class Sender:
+class ProgressSender:
     """A producer for beats, kept over restarts of the query."""
 
     def __init__(self, home: Cluster, key: str, topics: Topics) -> None:
@@ -25,7 +25,7 @@ class Sender:
         self._producer = Producer(confluent(home, **config))
         self._failed: list[Any] = []
 
-    def __enter__(self) -> Sender:
+    def __enter__(self) -> ProgressSender:
         return self
 
     def __exit__(

@@ -22,28 +22,28 @@ from tenacity import (
 
 from kagent.errors import KafkaError, SettingsError
 from kagent.kafka.admin import Admin
-from kagent.kafka.descriptions import Topic
+from kagent.kafka.descriptions import TopicDescription
 from kagent.kafka.reach import Misconfigured
 from kagent.pipeline.progress import Ends
 from kagent.pipeline.stream import SOURCE
 from kagent.retry import BACKOFF
 
 log = logging.getLogger("kagent.pipeline")
-Answer = TypeVar("Answer")
+Found = TypeVar("Found")
 
 
 @dataclass(slots=True)
-class Source:
+class OffsetsSource:
     """The source topic of one cluster. ``lost``: a sentence, once the topic is no longer the one that was begun."""
 
     admin: Admin
     stop: threading.Event
     patient: bool = True
-    topic: Topic | None = None
+    topic: TopicDescription | None = None
     lost: str | None = None
     _reached: dict[int, int] = field(default_factory=dict)
 
-    def wait(self) -> Topic | None:
+    def wait(self) -> TopicDescription | None:
         """The topic, as soon as it exists (a new cluster makes it with its first group); None if asked to stop.
 
         Raises KafkaError for what waiting cannot mend, or at once when not ``patient``.
@@ -62,7 +62,7 @@ class Source:
             self.stop.wait(2)
         return None
 
-    def tried(self, ask: Callable[[], Answer]) -> Answer | None:
+    def tried(self, ask: Callable[[], Found]) -> Found | None:
         """The answer, however long the cluster is away; None if asked to stop. Raises what waiting cannot mend."""
         attempts = Retrying(
             retry=retry_if_exception(lambda e: self.patient and isinstance(e, KafkaError) and mendable(e)),

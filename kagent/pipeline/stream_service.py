@@ -17,11 +17,11 @@ from kagent.kafka.clients import spark as spark_options
 from kagent.kafka.topics import ensure
 from kagent.pipeline.build import Target
 from kagent.pipeline.catchup import CatchUp
-from kagent.pipeline.checkpoint import Place, Reached
+from kagent.pipeline.checkpoint import CoveredOffsets, Place
 from kagent.pipeline.progress import Heart
 from kagent.pipeline.restarts import awaited, ending, kept
-from kagent.pipeline.sender import Sender
-from kagent.pipeline.source import Source
+from kagent.pipeline.sender import ProgressSender
+from kagent.pipeline.source import OffsetsSource
 from kagent.pipeline.spark_session import session
 from kagent.pipeline.stream import SOURCE, read_stream, to_messages
 from kagent.pipeline.stream_metrics import Metrics
@@ -68,9 +68,9 @@ class Pipeline:
         with ending(session(self.settings.pipeline, self.master)) as running:
             self.run_on(running, source)
 
-    def prepared(self) -> Source | None:
+    def prepared(self) -> OffsetsSource | None:
         """The source, there and ready, and kagent's topics; None if asked to stop meanwhile."""
-        source = Source(Admin(self.cluster, deadline=10), self.stop, patient=not self.once)
+        source = OffsetsSource(Admin(self.cluster, deadline=10), self.stop, patient=not self.once)
         if source.wait() is None:
             return None
         home = Admin(self.settings.home_cluster(self.name), deadline=10)
@@ -80,7 +80,7 @@ class Pipeline:
                 raise KafkaError(f"The topic {finding.topic} {finding.problem}.")
         return source if findings is not None else None
 
-    def run_on(self, running: SparkSession, source: Source) -> None:
+    def run_on(self, running: SparkSession, source: OffsetsSource) -> None:
         """As :meth:`run`, on a Spark session that is there already."""
         with tempfile.TemporaryDirectory(prefix="kagent-replay-", ignore_cleanup_errors=True) as own:
             # A replay must not move the place of the stream that goes on beside it.
@@ -88,12 +88,16 @@ class Pipeline:
             place = Place(running, f"{folder.rstrip('/')}/{self.name}")
             assert source.topic is not None
             place.claim(source.identified(self.cluster.cluster_id, self.name), source.topic.id)
-            with Sender(self.settings.home_cluster(self.name), self.name, self.settings.topics) as sender:
+            with ProgressSender(
+                self.settings.home_cluster(self.name), self.name, self.settings.topics
+            ) as sender:
                 restarted = self.metrics.restarts.inc if self.metrics else None
                 kept(lambda: self._query(running, source, place, sender), self.stop, self.once, restarted)
 
-    def _query(self, running: SparkSession, source: Source, place: Place, sender: Sender) -> None:
-        reached = Reached() if self.replay else place.reached(SOURCE)
+    def _query(
+        self, running: SparkSession, source: OffsetsSource, place: Place, sender: ProgressSender
+    ) -> None:
+        reached = CoveredOffsets() if self.replay else place.reached(SOURCE)
         catching_up = CatchUp()
         heart = self._heart(source, sender, catching_up)
         running.streams.addListener(heart)
@@ -136,7 +140,7 @@ class Pipeline:
             return writer.trigger(availableNow=True).start()
         return writer.trigger(processingTime=f"{int(self.every * 1000)} milliseconds").start()
 
-    def _heart(self, source: Source, sender: Sender, catching_up: CatchUp) -> Heart:
+    def _heart(self, source: OffsetsSource, sender: ProgressSender, catching_up: CatchUp) -> Heart:
         def on_batch(progress: Mapping[str, Any]) -> None:
             if self.metrics:
                 self.metrics.batch(progress)

@@ -33,7 +33,7 @@ class Placed:
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _Unfilled:
     """Members that may get more, sorted by id, and how far the greater share has been given out."""
 
     low: int
@@ -108,7 +108,7 @@ def _sorted_rows(scenario: Scenario, member: Ints, number: Ints) -> tuple[Ints, 
     return member_sorted, layout.start[topic_sorted] + (rest - member_sorted * width)
 
 
-def _shares(sizes: Ints, order: Ints, low: int, expected: int) -> tuple[Ints, _Waiting]:
+def _shares(sizes: Ints, order: Ints, low: int, expected: int) -> tuple[Ints, _Unfilled]:
     """How many partitions each member keeps, and who waits for more; walks in the order of Java's map."""
     high = low + (expected > 0)
     keeps = np.full(len(sizes), low, np.int64)
@@ -125,7 +125,7 @@ def _shares(sizes: Ints, order: Ints, low: int, expected: int) -> tuple[Ints, _W
                 exact.clear()
         elif above < expected:
             exact.append(member)
-    return keeps, _Waiting(low, high, above, expected, under, exact)
+    return keeps, _Unfilled(low, high, above, expected, under, exact)
 
 
 def _all_numbers(scenario: Scenario) -> Ints:
@@ -143,7 +143,7 @@ def _free(scenario: Scenario, taken: Ints) -> Ints:
 
 
 def _given(
-    scenario: Scenario, free: Ints, held: Ints, waiting: _Waiting, racks: Racks | None
+    scenario: Scenario, free: Ints, held: Ints, waiting: _Unfilled, racks: Racks | None
 ) -> tuple[Ints, Ints]:
     """Takers and the partitions they take, in order of giving."""
     known = racks if racks is not None else Racks.of(scenario)
@@ -156,7 +156,7 @@ def _given(
     return np.concatenate((taker, _in_turn(held, waiting, len(rest)))), np.concatenate((taken, rest))
 
 
-def _in_turn(held: Ints, waiting: _Waiting, count: int) -> Ints:
+def _in_turn(held: Ints, waiting: _Unfilled, count: int) -> Ints:
     """Who takes the next ``count`` partitions: those under the lower share in turns, then one each of the others."""
     under = np.array(waiting.under, np.int64)
     lack = waiting.low - held[under]
@@ -172,7 +172,7 @@ def _in_turn(held: Ints, waiting: _Waiting, count: int) -> Ints:
     return np.concatenate((takers, np.array(waiting.exact, np.int64), filled))[:count]
 
 
-def _nearby_first(free: Ints, held: Ints, waiting: _Waiting, racks: Racks) -> tuple[Ints, Ints]:
+def _nearby_first(free: Ints, held: Ints, waiting: _Unfilled, racks: Racks) -> tuple[Ints, Ints]:
     """The pass that gives a partition only to a member in one of its racks; updates ``held`` and ``waiting``."""
     taker: list[int] = []
     taken: list[int] = []
@@ -189,7 +189,7 @@ def _nearby_first(free: Ints, held: Ints, waiting: _Waiting, racks: Racks) -> tu
 
 
 def _next_nearby(
-    near: set[int], rack_of: list[int], held: Ints, waiting: _Waiting, start: int
+    near: set[int], rack_of: list[int], held: Ints, waiting: _Unfilled, start: int
 ) -> tuple[int | None, int]:
     under, exact = waiting.under, waiting.exact
     at = _circular(under, near, rack_of, start)

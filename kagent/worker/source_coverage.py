@@ -28,6 +28,7 @@ class SourceCoverage:
 
         What is known of retained partitions stays, and is written again: a row that was not committed is dropped at a rebalance.
         """
+        # Filled from the rows again: the owner of another partition may have written a newer state.
         self.recent.clear()
         self._recent_at.clear()
         before, self.partitions = self.partitions, {}
@@ -51,6 +52,7 @@ class SourceCoverage:
 
     def of(self, partition: int) -> Coverage:
         """What is known of a partition; without gaps if nothing is."""
+        # Not stored: to ask about a partition must not make it one that arrived.
         return self.partitions.get(partition, Coverage())
 
     def taken(self, partition: int) -> Coverage:

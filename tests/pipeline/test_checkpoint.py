@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kagent.errors import SettingsError
-from kagent.pipeline.checkpoint import Place, Reached, parsed_offsets
+from kagent.pipeline.checkpoint import CoveredOffsets, Place, parsed_offsets
 
 pytestmark = [pytest.mark.spark]
 SOURCE = "__consumer_offsets"
@@ -74,15 +74,15 @@ def test_only_committed_batches_count_as_reached(spark: Any, tmp_path: Path) -> 
     batch(tmp_path, 5, {"0": 20, "1": 5})
     batch(tmp_path, 6, {"0": 30, "1": 9}, committed=False)
 
-    assert Place(spark, str(tmp_path)).reached(SOURCE) == Reached({0: 10, 1: 5}, {0: 20, 1: 5})
+    assert Place(spark, str(tmp_path)).reached(SOURCE) == CoveredOffsets({0: 10, 1: 5}, {0: 20, 1: 5})
 
 
 def test_the_first_batch_began_at_the_beginning(spark: Any, tmp_path: Path) -> None:
     batch(tmp_path, 0, {"0": 10})
 
-    assert Place(spark, str(tmp_path)).reached(SOURCE) == Reached({}, {0: 10})
+    assert Place(spark, str(tmp_path)).reached(SOURCE) == CoveredOffsets({}, {0: 10})
 
 
 def test_without_a_checkpoint_nothing_is_reached(spark: Any, tmp_path: Path) -> None:
-    assert Place(spark, str(tmp_path / "none")).reached(SOURCE) == Reached()
+    assert Place(spark, str(tmp_path / "none")).reached(SOURCE) == CoveredOffsets()
     assert parsed_offsets(None, SOURCE) == {}

@@ -11,7 +11,7 @@ import pytest
 from kagent.contract.events import Beat
 from kagent.errors import KafkaError
 from kagent.pipeline.catchup import CatchUp
-from kagent.pipeline.checkpoint import Reached
+from kagent.pipeline.checkpoint import CoveredOffsets
 from kagent.pipeline.progress import Heart
 
 
@@ -79,7 +79,7 @@ def test_idle_is_told_with_fresh_ends() -> None:
 
 def test_a_restart_covers_what_the_checkpoint_has_on_record() -> None:
     world = World()
-    world.heart.start(Reached({0: 4}, {0: 8, 1: 2}))
+    world.heart.start(CoveredOffsets({0: 4}, {0: 8, 1: 2}))
     world.heart.stop()
     world.heart.beat()
 

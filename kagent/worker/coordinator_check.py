@@ -26,6 +26,8 @@ def ask(admin: Admin, group: str) -> CoordinatorAnswer | None:
     if found is None:
         return None
     holders = {key: member.member_id for member in found.members for key in member.assigned}
+    # require_stable: the offsets of an open transaction are waited for, not read around (KIP-447).
+    # https://cwiki.apache.org/confluence/display/KAFKA/KIP-447%3A+Producer+scalability+for+exactly+once+semantics
     return CoordinatorAnswer(
         found.state, holders, admin.committed([group], require_stable=True).get(group, {})
     )
@@ -34,6 +36,7 @@ def ask(admin: Admin, group: str) -> CoordinatorAnswer | None:
 def contradiction(answer: CoordinatorAnswer, seen: Observation) -> str | None:
     """Why the coordinator's answer contradicts the records, or None if it agrees."""
     roster = seen.roster
+    # A finding about a group without members: only partitions that are held now contradict it.
     if roster is None or not roster.members:
         return "group_changed" if answer.holders else None
     # While it rebalances, the assignment that the finding rests on is about to change.

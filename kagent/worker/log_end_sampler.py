@@ -68,12 +68,14 @@ class Sampler:
         now = time.monotonic()
         names = {name for name in wanted if is_topic_name(name)}
         if all_topics:
+            # The clients describe topics by name only: an id without a name is looked for among all topics.
             names |= set(self.admin.topic_names())
         # Partition counts change seldom; a new topic is described at once all the same.
         fresh = now - self._described < DESCRIBE_EVERY
         ask = names - set(self.topics) if fresh else names
         if ask:
             found = self.admin.topics(ask)
+            # What was asked for and not found is deleted, or may not be described any more.
             self.topics = {n: t for n, t in self.topics.items() if n not in ask} | found
             if not fresh:
                 self._described = now
@@ -93,6 +95,7 @@ class Sampler:
         if not topics:
             return []
         end, start, stable = self._columns(topics)
+        # When asked and when answered: a commit between the two is neither before nor after this sample.
         asked, seen = end.asked_ms, end.answered_ms
         columns = start.offsets, end.offsets, stable.offsets
         return [
@@ -115,6 +118,7 @@ class Sampler:
 
     def _fill(self, found: dict[str, Longs], wanted: OffsetQuery) -> None:
         """Ask librdkafka for what is missing: it looks for a leader that has moved, and says why it has no answer."""
+        # A leader that moved answers NOT_LEADER_OR_FOLLOWER, which the column request leaves as UNKNOWN.
         missing = [(t, p) for t, column in found.items() for p in np.flatnonzero(column == UNKNOWN).tolist()]
         if not missing:
             return

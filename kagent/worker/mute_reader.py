@@ -38,6 +38,7 @@ class MuteReader:
 
     async def _follow(self) -> None:
         topic, seen = self.ownership.engine.settings.topics.mutes, set[str]()
+        # No committed offset: the state is the whole topic, which is compacted and small.
         async with aclosing(read_forever(self.home, topic, resume=False, patient=True)) as records:
             async for record in records:
                 if record is ReadMark.BEGIN:
@@ -46,6 +47,7 @@ class MuteReader:
                     # Compaction removes a tombstone after delete.retention.ms: only its absence says that a mute ended.
                     self.mutes.retain(seen)
                 else:
+                    # Also the key of a record that is refused: the mute before it stays.
                     seen.add(await self._take(record))
 
     async def _take(self, record: Any) -> str:

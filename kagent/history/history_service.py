@@ -12,7 +12,7 @@ from kagent.history.delta_writer import Ends, Writer, create, known_topics
 from kagent.history.scope import History
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import spark as spark_options
-from kagent.pipeline.checkpoint import Place
+from kagent.pipeline.checkpoint import Checkpoint
 from kagent.pipeline.restarts import awaited, ending, kept
 from kagent.pipeline.source import OffsetsSource
 from kagent.pipeline.spark_session import session
@@ -57,7 +57,7 @@ class Keeper:
             if name not in found:
                 raise KafkaError(f"The topic {name} is missing: run `kagent topics`.")
         folder = self.checkpoint or f"{self.settings.pipeline.checkpoint}-history"
-        place = Place(running, f"{folder.rstrip('/')}/{self.name}")
+        place = Checkpoint(running, f"{folder.rstrip('/')}/{self.name}")
         stream = place.claim(cluster_id, found[topics.events].id)
         self._create(running)
         ends = Ends(Admin(self.cluster, deadline=10), known_topics(running, self.history))

@@ -42,13 +42,13 @@ def _local(host: str | None) -> bool:
         return host == "localhost"
 
 
-class Part(BaseModel):
+class StrictModel(BaseModel):
     """A name that does not exist is an error, not ignored."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Wants(Part):
+class Wants(StrictModel):
     """Which incidents a destination gets; patterns are globs or /regular expressions/."""
 
     severity: Severity = Field(Severity.TICKET, description="Nothing below this is sent.")
@@ -75,7 +75,7 @@ class Wants(Part):
         )
 
 
-class Destination(Part):
+class Destination(StrictModel):
     """What every destination has. A secret is given as such (by a variable) or as a file that holds it."""
 
     only: Wants = Wants()
@@ -168,7 +168,7 @@ def _destination_name(name: str) -> str:
     return name
 
 
-class AlertSettings(Part):
+class AlertSettings(StrictModel):
     """``alert:`` in the settings file."""
 
     destinations: dict[Annotated[str, AfterValidator(_destination_name)], AnyDestination] = Field(

@@ -37,7 +37,7 @@ from kagent.durations import Hours, Seconds
 from kagent.errors import SettingsError
 from kagent.policy import GroupPattern, PolicySettings, make_policy, retired
 from kagent.settings_file import SettingsFile, Where, read
-from kagent.settings_mistakes import Given, Mistake, mistakes, sentence, suggestion
+from kagent.settings_mistakes import GivenSettings, Mistake, mistakes, sentence, suggestion
 
 log = logging.getLogger("kagent.settings")
 PUBLIC_URL = r"^https?://[^/\s?#]+[^\s?#]*$"
@@ -446,7 +446,7 @@ class Loaded:
     """The settings in effect, what they were made from, and notes about what has no effect any more."""
 
     settings: Settings
-    given: Given
+    given: GivenSettings
     notes: tuple[str, ...] = ()
 
 
@@ -466,7 +466,7 @@ def loaded_from(config: str | Path | None = None, bootstrap: str | None = None) 
     """As :func:`load`, with where every value comes from."""
     path = config or os.environ.get("KAGENT_CONFIG")
     bootstrap = bootstrap or os.environ.get("KAGENT_BOOTSTRAP")
-    given = Given.of(read(Path(path)) if path else SettingsFile(), os.environ)
+    given = GivenSettings.of(read(Path(path)) if path else SettingsFile(), os.environ)
     settings = _checked(given)
     if bootstrap:
         name = next(iter(settings.clusters), "main")
@@ -476,7 +476,7 @@ def loaded_from(config: str | Path | None = None, bootstrap: str | None = None) 
     return Loaded(settings, given, tuple(_notes(given)))
 
 
-def _checked(given: Given) -> Settings:
+def _checked(given: GivenSettings) -> Settings:
     settings, error = None, None
     try:
         settings = Settings(**given.file.values)
@@ -492,7 +492,7 @@ def _checked(given: Given) -> Settings:
     return settings
 
 
-def _unreadable(given: Given, error: Exception) -> Mistake:
+def _unreadable(given: GivenSettings, error: Exception) -> Mistake:
     """A variable for a list or a mapping that is no JSON."""
     field = re.search(r'field "(\w+)"', str(error))
     return Mistake(
@@ -500,7 +500,7 @@ def _unreadable(given: Given, error: Exception) -> Mistake:
     )
 
 
-def _contradictions(settings: Settings, given: Given) -> list[Mistake]:
+def _contradictions(settings: Settings, given: GivenSettings) -> list[Mistake]:
     """What is right by itself and wrong beside something else."""
     found = []
     home = settings.home
@@ -519,7 +519,7 @@ def _contradictions(settings: Settings, given: Given) -> list[Mistake]:
     return found
 
 
-def _notes(given: Given) -> list[str]:
+def _notes(given: GivenSettings) -> list[str]:
     """A sentence for each setting that an older kagent had."""
     names: list[tuple[Where, str]] = [
         (("policy", name), name) for name in given.file.values.get("policy") or ()

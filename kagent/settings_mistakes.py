@@ -37,14 +37,14 @@ class Mistake:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenSettings:
     """What was given: the file, and the variables by the way to their value."""
 
     file: SettingsFile
     variables: Mapping[Where, str]
 
     @classmethod
-    def of(cls, file: SettingsFile, environment: Mapping[str, str]) -> Given:
+    def of(cls, file: SettingsFile, environment: Mapping[str, str]) -> GivenSettings:
         """The file and the variables of this environment that are settings."""
         return cls(file, {way(name): name for name in environment if _is_setting(name)})
 
@@ -76,7 +76,7 @@ def _is_setting(variable: str) -> bool:
     return variable.upper().startswith(PREFIX) and not known
 
 
-def mistakes(settings: type[BaseModel], given: Given, error: ValidationError | None) -> list[Mistake]:
+def mistakes(settings: type[BaseModel], given: GivenSettings, error: ValidationError | None) -> list[Mistake]:
     """All that is wrong, in the order of the file, then of the variables."""
     found = [_twice(given.file, where, line) for where, line in given.file.twice]
     found += _unknown_at_top(settings, given)
@@ -97,7 +97,7 @@ def _twice(file: SettingsFile, where: Where, line: int) -> Mistake:
     return Mistake(f"{file.path}:{line}", _dotted(where), f"is given twice (first at line {first}); keep one")
 
 
-def _unknown_at_top(settings: type[BaseModel], given: Given) -> list[Mistake]:
+def _unknown_at_top(settings: type[BaseModel], given: GivenSettings) -> list[Mistake]:
     known = list(settings.model_fields)
     names = [name for name in given.file.values if name not in known]
     found = [Mistake(given.file.place((name,)), "", _unknown(str(name), known)) for name in names]

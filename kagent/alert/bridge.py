@@ -18,13 +18,13 @@ from aiokafka.errors import KafkaError as ClientError
 from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponential
 
 from kagent.alert.delivery_log import Delivered, DeliveryLog, Event, of_destination
-from kagent.alert.senders import DeliveryFailed, DeliveryRefused, Sender, sender
+from kagent.alert.senders import AlertSender, DeliveryFailed, DeliveryRefused, sender
 from kagent.client.client import Message, parsed
 from kagent.client.incident_text import is_old
 from kagent.contract.recommendation import Recommendation, Resolution, State, Status, is_newer
 from kagent.destination_settings import Alertmanager, AnyDestination, Wants
 from kagent.errors import KafkaError, SettingsError
-from kagent.kafka.topic_reader import Mark, read_forever
+from kagent.kafka.topic_reader import ReadMark, read_forever
 from kagent.settings import Cluster, Settings
 from kagent.text import shown
 
@@ -87,7 +87,7 @@ class Delivery:
     ) -> None:
         self.name, self.about, self.delivery_log, self.clock = name, about, delivery_log, clock
         self.state = DestinationState(about.only, delivered)
-        self.sender: Sender = sender(about, public_url)
+        self.sender: AlertSender = sender(about, public_url)
         self.waiting: dict[str, deque[Recommendation | None]] = {}
         self.news = asyncio.Event()
         self.counts: Counter[str] = Counter()
@@ -165,7 +165,7 @@ class Delivery:
         for delivered in [t for t in self.state.delivered.values() if not t.closed]:
             rec = delivered.rec
             if self.silent(rec.cluster):
-                # No heartbeat of kagent: the alert stays, and says that nobody confirms it now.
+                # No heartbeat of kagent: the alert stays, and says that it is no longer confirmed.
                 rec = rec.model_copy(update={"stale": True})
             try:
                 await self.sender.send("change", delivered.model_copy(update={"rec": rec}))
@@ -221,10 +221,10 @@ class Bridge:
         backlog: dict[str, list[Recommendation | None]] | None = None
         async with aclosing(read_forever(self.home, self.topic, resume=False, patient=True)) as records:
             async for record in records:
-                if record is Mark.BEGIN:
+                if record is ReadMark.BEGIN:
                     backlog = {}
                     continue
-                if record is Mark.CAUGHT_UP:
+                if record is ReadMark.CAUGHT_UP:
                     self._catch_up(backlog or {})
                     backlog = None
                     continue

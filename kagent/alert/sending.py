@@ -34,7 +34,7 @@ class DeliveryFailed(Exception):
     """It did not arrive; it may, later. The text holds no URL and no secret."""
 
 
-class Sender(Protocol):
+class AlertSender(Protocol):
     """Delivers one event. Raises Refused or Failed."""
 
     async def send(self, event: Event, delivered: Delivered) -> None: ...

@@ -18,12 +18,12 @@ from confluent_kafka import Consumer, Message
 from kagent.capture.folder import EndsSample, RawRecord
 from kagent.capture.folder_writer import FolderWriter
 from kagent.errors import KafkaError
-from kagent.groups import GroupState, apply, view
+from kagent.groups import KnownRecords, apply, view
 from kagent.kafka.admin import Admin
 from kagent.kafka.offsets_topic import partitions, polled, reader
 from kagent.lag.observation import TopicInfo
 from kagent.offsets import DecodeError, decode
-from kagent.worker.log_end_sampler import Sample, Sampler
+from kagent.worker.log_end_sampler import LogEndSample, Sampler
 
 POLL_S = 0.2
 REPORT_EVERY_S = 10.0
@@ -40,7 +40,7 @@ class CapturedGroups:
     wanted: Callable[[str], bool]
     names: set[str] = field(default_factory=set)
     committed: set[str] = field(default_factory=set)
-    states: dict[str, GroupState | None] = field(default_factory=dict)
+    states: dict[str, KnownRecords | None] = field(default_factory=dict)
     _wanted: dict[bytes, bool] = field(default_factory=dict)
 
     def holds(self, key: bytes | None) -> bool:
@@ -98,7 +98,7 @@ class Recorder:
     failures: int = 0
     live_s: float = 0.0
     _sampler: Sampler = field(init=False)
-    _pending: Future[list[Sample]] | None = None
+    _pending: Future[list[LogEndSample]] | None = None
     _next_sample: float = 0.0
     _next_report: float = 0.0
 
@@ -161,11 +161,11 @@ class Recorder:
             self._next_sample = time.monotonic() + self.sample_every_s
             self._pending = threads.submit(self._ask, *self.groups.topics(self._sampler.names()))
 
-    def _ask(self, topics: set[str], unresolved: bool) -> list[Sample]:
+    def _ask(self, topics: set[str], unresolved: bool) -> list[LogEndSample]:
         self._sampler.describe(topics, unresolved)
         return self._sampler.sample(topics)
 
-    def _take_sample(self, answer: Future[list[Sample]]) -> None:
+    def _take_sample(self, answer: Future[list[LogEndSample]]) -> None:
         try:
             samples = answer.result()
         except KafkaError as error:
@@ -192,7 +192,7 @@ def _raw(message: Message) -> RawRecord:
     return RawRecord(*place, message.key(), message.value())
 
 
-def _ends(samples: list[Sample]) -> EndsSample:
+def _ends(samples: list[LogEndSample]) -> EndsSample:
     return EndsSample(
         min(sample.asked for sample in samples),
         max(sample.seen for sample in samples),

@@ -19,7 +19,7 @@ from kagent.incident.evaluate import Judgement, ignored
 from kagent.incident.explanation import Looked, look_at
 from kagent.incident.session import EvaluationSession
 from kagent.kafka.admin import Admin
-from kagent.kafka.descriptions import Group, Key, Topic
+from kagent.kafka.descriptions import GroupDescription, Key, TopicDescription
 from kagent.lag.commits import TopicCommits, apply
 from kagent.lag.log_ends import UNKNOWN, EndHistory
 from kagent.lag.membership import Roster
@@ -111,7 +111,7 @@ class Checkup:
             return list(self.groups)
         return [g for g in self.admin.groups() if self.wanted(g) and not self.policies(g).ignore]
 
-    def _take(self, name: str, group: Group, committed: Mapping[Key, int], asked: int) -> None:
+    def _take(self, name: str, group: GroupDescription, committed: Mapping[Key, int], asked: int) -> None:
         roster = Roster.of(view_of(group))
         watched = self.groups.setdefault(name, Watched(name, roster))
         # Kept while nothing changed: the coordinator gives a classic group no generation to compare.
@@ -197,11 +197,11 @@ class Checkup:
         return watched.last, look_at(watched.last, watched.seen, state, self.policy(group))
 
 
-def _column(found: Mapping[Key, int], topic: Topic) -> list[int]:
+def _column(found: Mapping[Key, int], topic: TopicDescription) -> list[int]:
     return [found.get((topic.name, p), UNKNOWN) for p in range(topic.partitions)]
 
 
-def view_of(group: Group) -> GroupView:
+def view_of(group: GroupDescription) -> GroupView:
     """The coordinator's description in the form of the records' fold.
 
     A description holds neither subscriptions nor, for a classic group, its generation or the time of its last rebalance.

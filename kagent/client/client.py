@@ -20,7 +20,7 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_e
 from kagent.contract.admission import published
 from kagent.contract.recommendation import SCHEMA, Recommendation, State, Status, is_newer
 from kagent.kafka.consumer import consumer, start
-from kagent.kafka.topic_reader import Mark, read_forever, standing, unreadable
+from kagent.kafka.topic_reader import ReadMark, read_forever, standing, unreadable
 from kagent.settings import Cluster
 
 log = logging.getLogger("kagent.client")
@@ -117,7 +117,7 @@ async def recommendations(
     latest: dict[str, Message] = {}
     async with aclosing(read_forever(cluster, topic, group_id=group_id)) as records:
         async for record in records:
-            if isinstance(record, Mark):
+            if isinstance(record, ReadMark):
                 continue
             message = _keep(latest, record)
             if isinstance(message, State):

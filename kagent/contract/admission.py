@@ -31,6 +31,7 @@ TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}\Z")
 T = TypeVar("T")
 
 
+# Dead letters carry this name as their `kind`: renaming the class would change what readers of that topic match.
 class Refused(ValueError):
     """A record that is not let in. ``reason`` is one of a few words: metrics count by it."""
 
@@ -81,7 +82,7 @@ class _Record(Struct):
     record: dict[str, Any]
 
 
-class _Group(Struct, tag_field="type", tag="group"):
+class _GroupMessage(Struct, tag_field="type", tag="group"):
     cluster: Cluster
     group: Group
     source: Partition
@@ -116,7 +117,7 @@ class _Kind(Struct):
     type: Label
 
 
-class Tick(Struct, tag_field="type", tag="tick"):
+class JudgeTick(Struct, tag_field="type", tag="tick"):
     """Judge a partition as of ``time`` (ms)."""
 
     time: Millis
@@ -146,9 +147,9 @@ class SummaryTick(Struct, tag_field="type", tag="summary"):
     summary: SummaryBody
 
 
-_EVENTS: msgspec.json.Decoder[_Group | _Progress] = msgspec.json.Decoder(_Group | _Progress)
+_EVENTS: msgspec.json.Decoder[_GroupMessage | _Progress] = msgspec.json.Decoder(_GroupMessage | _Progress)
 _PARTS = msgspec.json.Decoder(list[msgspec.Raw])
-_TICKS: msgspec.json.Decoder[Tick | SummaryTick] = msgspec.json.Decoder(Tick | SummaryTick)
+_TICKS: msgspec.json.Decoder[JudgeTick | SummaryTick] = msgspec.json.Decoder(JudgeTick | SummaryTick)
 _MUTES = msgspec.json.Decoder(MuteRecord)
 _KINDS = msgspec.json.Decoder(_Kind)
 
@@ -161,7 +162,7 @@ def decode(data: bytes | str | Mapping[str, Any]) -> GroupEvent | Beat | None:
     if isinstance(data, Mapping):
         data = checked(lambda: msgspec.json.encode(data))
     found = _of_known_kind(_EVENTS, data, ("group", "progress"))
-    if isinstance(found, _Group):
+    if isinstance(found, _GroupMessage):
         return _event(found)
     return None if found is None else Beat(**{name: getattr(found, name) for name in Beat.__slots__})
 
@@ -189,9 +190,9 @@ def _decoded(data: Any) -> GroupEvent | Beat | Refused | None:
         return error
 
 
-def tick(data: bytes | None) -> Tick | SummaryTick | None:
+def tick(data: bytes | None) -> JudgeTick | SummaryTick | None:
     """The message of the ticks topic in these bytes, or None where its type is not known (a newer worker)."""
-    found: Tick | SummaryTick | None = _of_known_kind(_TICKS, data or b"", ("tick", "summary"))
+    found: JudgeTick | SummaryTick | None = _of_known_kind(_TICKS, data or b"", ("tick", "summary"))
     return found
 
 
@@ -248,7 +249,7 @@ def _sized(decoder: Any, data: bytes | str) -> Any:
     return checked(lambda: decoder.decode(data))
 
 
-def _event(raw: _Group) -> GroupEvent:
+def _event(raw: _GroupMessage) -> GroupEvent:
     return GroupEvent(
         raw.cluster,
         raw.group,

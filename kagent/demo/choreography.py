@@ -38,14 +38,14 @@ from kagent.demo.topology import (
     PIPELINE,
     POLICY,
     WORKER,
+    DemoGroup,
+    DemoMember,
     Follow,
-    Group,
-    Member,
 )
 from kagent.embedded.broker import HOST, Broker, free_port
 from kagent.errors import KafkaError, KagentError, SetupError
 from kagent.kafka.admin import Admin
-from kagent.kafka.descriptions import Group as DescribedGroup
+from kagent.kafka.descriptions import GroupDescription
 from kagent.kafka.group_lag import shown_lag
 from kagent.kafka.topics import ensure
 from kagent.settings import Cluster, Settings, load
@@ -168,10 +168,10 @@ class Demo:
             await asyncio.sleep(0.5)
         raise SetupError(f"The consumers did not all join, and nothing moves any more (logs: {self.folder}).")
 
-    def _member(self, group: Group, place: int, cluster: Cluster) -> Member:
+    def _member(self, group: DemoGroup, place: int, cluster: Cluster) -> DemoMember:
         """The twin of a group that follows has a follower too, in a dry run: they differ in nothing else."""
         follow: Follow = "apply" if group.follows == FOLLOWER else "dry run"
-        return Member(
+        return DemoMember(
             cluster.bootstrap,
             group.name,
             place,
@@ -293,7 +293,7 @@ class Demo:
         return 1 if failures else 0
 
 
-def _joined(group: DescribedGroup, members: int) -> bool:
+def _joined(group: GroupDescription, members: int) -> bool:
     """Whether all members are in, and hold something between them."""
     return len(group.members) == members and any(member.assigned for member in group.members)
 

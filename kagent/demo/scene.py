@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from kagent.contract.recommendation import Recommendation, Resolution, State, Status, Verdict
-from kagent.demo.topology import FOLLOWERS, LOADS, Group
+from kagent.demo.topology import FOLLOWERS, LOADS, DemoGroup
 from kagent.kafka.group_lag import ShownGroup
 
 CAUGHT_UP_SECONDS = 5.0
@@ -54,7 +54,7 @@ def group_lag(shown: ShownGroup) -> GroupLag:
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class FollowedAdvice:
     """Advice that a group takes: since when, and what came of it. Times in s of one clock."""
 
     at: float
@@ -76,7 +76,7 @@ class Scene:
     messages: dict[str, Recommendation] = field(default_factory=dict)
     opened: dict[str, Recommendation] = field(default_factory=dict)
     state: State | None = None
-    followed: dict[str, Followed] = field(default_factory=dict)
+    followed: dict[str, FollowedAdvice] = field(default_factory=dict)
 
     def hear(self, message: Recommendation | State) -> None:
         """A message of the recommendations topic."""
@@ -90,7 +90,7 @@ class Scene:
         """The group takes its advice from now on."""
         advice = self.advice(group)
         assert advice is not None
-        self.followed[group] = Followed(now, advice)
+        self.followed[group] = FollowedAdvice(now, advice)
 
     def look(self, lags: Mapping[str, GroupLag], now: float) -> None:
         """The cluster's answer."""
@@ -147,7 +147,7 @@ class Scene:
             found.append(f"the hot partition was called {hot.verdict.value}")
         return found
 
-    def _failure(self, group: Group) -> str | None:
+    def _failure(self, group: DemoGroup) -> str | None:
         """What went wrong with a group that follows, the first of it."""
         name, known, latest = group.name, self.followed.get(group.name), self.messages.get(group.name)
         if latest is None:

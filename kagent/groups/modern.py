@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from kagent.groups.group import GroupView, MemberView, Partitions, topic_id
-from kagent.groups.known_records import GroupState, Slot
+from kagent.groups.known_records import KnownRecords, Slot
 from kagent.groups.library import library_of
 
 Live = dict[str, dict[str, Slot]]
@@ -30,7 +30,7 @@ NEVER_VALIDATED = -1
 TASKS = ("activeTasks", "standbyTasks", "warmupTasks")
 
 
-def modern(state: GroupState, live: Live, family: str, topic_names: Mapping[str, str]) -> GroupView:
+def modern(state: KnownRecords, live: Live, family: str, topic_names: Mapping[str, str]) -> GroupView:
     """The group of this family (consumer, share, streams)."""
     names = _Names(topic_names, live)
     members = tuple(_member(name, live, family, names) for name in sorted(live.get("member", {})))

@@ -12,9 +12,9 @@ from kagent.history.delta_writer import Ends, Writer, create, known_topics
 from kagent.history.scope import History
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import spark as spark_options
-from kagent.pipeline.checkpoint import Place
+from kagent.pipeline.checkpoint import Checkpoint
 from kagent.pipeline.restarts import awaited, ending, kept
-from kagent.pipeline.source import Source
+from kagent.pipeline.source import OffsetsSource
 from kagent.pipeline.spark_session import session
 from kagent.settings import Cluster, Settings
 
@@ -48,7 +48,7 @@ class Keeper:
     def run_on(self, running: SparkSession) -> None:
         """As :meth:`run`, on a Spark session that is there already."""
         home, topics = Admin(self.settings.home_cluster(self.name), deadline=10), self.settings.topics
-        source = Source(home, self.stop, patient=not self.available_now)
+        source = OffsetsSource(home, self.stop, patient=not self.available_now)
         found = source.tried(lambda: home.topics([topics.events, topics.recommendations]))
         cluster_id = source.tried(home.cluster_id)
         if found is None or cluster_id is None:
@@ -57,7 +57,7 @@ class Keeper:
             if name not in found:
                 raise KafkaError(f"The topic {name} is missing: run `kagent topics`.")
         folder = self.checkpoint or f"{self.settings.pipeline.checkpoint}-history"
-        place = Place(running, f"{folder.rstrip('/')}/{self.name}")
+        place = Checkpoint(running, f"{folder.rstrip('/')}/{self.name}")
         stream = place.claim(cluster_id, found[topics.events].id)
         self._create(running)
         ends = Ends(Admin(self.cluster, deadline=10), known_topics(running, self.history))

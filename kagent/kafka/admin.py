@@ -25,12 +25,12 @@ from kagent.contract.admission import is_topic_name
 from kagent.errors import KafkaError, missing_right
 from kagent.kafka import group_admin, reach
 from kagent.kafka.clients import confluent
-from kagent.kafka.descriptions import Described, Group, Key, Offsets, Topic
+from kagent.kafka.descriptions import Described, GroupDescription, Key, Offsets, TopicDescription
 from kagent.kafka.reach import LoginRefused
 from kagent.settings import Cluster
 
 if TYPE_CHECKING:
-    from kagent.kafka.log_offsets import Columns, Wanted
+    from kagent.kafka.log_offsets import OffsetQuery, OffsetSample
 
 log = logging.getLogger("kagent.kafka")
 T = TypeVar("T")
@@ -157,7 +157,7 @@ class Admin:
             found = self._client.list_topics(timeout=self.deadline).topics
             return {name: len(topic.partitions) for name, topic in found.items()}
 
-    def topics(self, names: Iterable[str]) -> dict[str, Topic]:
+    def topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
         """Those of these topics that exist and may be seen. A name that Kafka does not allow costs only itself.
 
         More than CHUNK names are first looked up among all that exist: a client's subscription can hold any number of
@@ -166,14 +166,14 @@ class Admin:
         wanted = {name for name in names if is_topic_name(name)}
         if len(wanted) > CHUNK:
             wanted &= set(self.topic_names())
-        found: dict[str, Topic] = {}
+        found: dict[str, TopicDescription] = {}
         for chunk in _chunks(sorted(wanted), CHUNK):
             found |= bisected(self._described, chunk)
         return found
 
     @patiently
-    def _described(self, names: list[str]) -> dict[str, Topic]:
-        found: dict[str, Topic] = {}
+    def _described(self, names: list[str]) -> dict[str, TopicDescription]:
+        found: dict[str, TopicDescription] = {}
         with self._errors("asked to describe topics"):
             # One request for all names; each name has a future, so that a missing topic fails alone.
             futures = self._client.describe_topics(TopicCollection(names), request_timeout=self.deadline)
@@ -182,7 +182,9 @@ class Admin:
                 if topic is not None:
                     leaders = tuple(p.leader.id if p.leader else -1 for p in topic.partitions)
                     racks = _racks(topic.partitions)
-                    found[name] = Topic(name, _printed(topic.topic_id), len(leaders), leaders, racks)
+                    found[name] = TopicDescription(
+                        name, _printed(topic.topic_id), len(leaders), leaders, racks
+                    )
         return found
 
     def topic_configs(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
@@ -281,7 +283,7 @@ class Admin:
         """These groups with what their members reported, without those that may not be seen. State ``dead``: no such group."""
         return self._coordinators("asked to describe groups", group_admin.described, sorted(set(groups)))
 
-    def describe(self, groups: Iterable[str]) -> dict[str, Group]:
+    def describe(self, groups: Iterable[str]) -> dict[str, GroupDescription]:
         """These groups as their coordinators describe them; without those that may not be seen."""
         return {name: found.group for name, found in self.described(groups).items()}
 
@@ -305,7 +307,9 @@ class Admin:
         """The first offset at or after this time in each partition; not found where there is none."""
         return self._offsets(keys, OffsetSpec.for_timestamp(time_ms), committed_only=False)
 
-    def columns(self, leaders: Mapping[str, Sequence[int]], wanted: Sequence[Wanted]) -> list[Columns]:
+    def columns(
+        self, leaders: Mapping[str, Sequence[int]], wanted: Sequence[OffsetQuery]
+    ) -> list[OffsetSample]:
         """Offsets of any number of partitions, one answer for each that is wanted.
 
         ``leaders``: the node that leads each partition, as ``topics`` says. Raises KafkaError if no broker answers at all.

@@ -29,7 +29,7 @@ from aiokafka.protocol.group import HeartbeatRequest
 
 from kagent.kafka.aiokafka_internals import send
 from kagent.kafka.clients import aiokafka
-from kagent.kafka.descriptions import Described, Group, Key, Member, MemberReport
+from kagent.kafka.descriptions import Described, GroupDescription, Key, MemberDescription, MemberReport
 from kagent.kafka.group_requests import DescribeClassic, DescribeConsumer, FetchOffsets, FindCoordinators
 from kagent.offsets import DecodeError
 from kagent.offsets.blobs import assignment, subscription
@@ -192,7 +192,7 @@ def _classic(raw: dict[str, Any]) -> Described:
         members.append(_member(member, _assigned(member["assignment"])))
         reported[member["member_id"]] = _subscribed(member["metadata"])
     simple = not raw["protocol_type"]
-    group = Group(
+    group = GroupDescription(
         raw["group"], raw["state"].lower(), "classic", raw["protocol"] or "", simple, tuple(members)
     )
     return Described(group, reported)
@@ -230,7 +230,7 @@ def _consumer(raw: dict[str, Any]) -> Described:
             known, member["rack"] or None, member["epoch"], member["regex"] or None
         )
     state = raw["state"].lower()
-    group = Group(raw["group"], state, "consumer", raw["assignor"], False, tuple(members))
+    group = GroupDescription(raw["group"], state, "consumer", raw["assignor"], False, tuple(members))
     return Described(group, reported, raw["group_epoch"], ids)
 
 
@@ -248,5 +248,9 @@ def _id(high: int, low: int) -> str:
     return urlsafe_b64encode(raw).decode().rstrip("=")
 
 
-def _member(raw: dict[str, Any], held: frozenset[Key], target: frozenset[Key] | None = None) -> Member:
-    return Member(raw["member_id"], raw["instance_id"] or None, raw["client_id"], raw["host"], held, target)
+def _member(
+    raw: dict[str, Any], held: frozenset[Key], target: frozenset[Key] | None = None
+) -> MemberDescription:
+    return MemberDescription(
+        raw["member_id"], raw["instance_id"] or None, raw["client_id"], raw["host"], held, target
+    )

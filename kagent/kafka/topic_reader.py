@@ -29,7 +29,7 @@ VISIBLE_WITHIN_S = 5.0
 REFUSED = (TopicAuthorizationFailedError, GroupAuthorizationFailedError)
 
 
-class Mark(Enum):
+class ReadMark(Enum):
     """What stands between the records."""
 
     BEGIN = auto()
@@ -103,7 +103,7 @@ async def read_forever(
     resume: bool = True,
     patient: bool = False,
 ) -> AsyncGenerator[Any, None]:
-    """Mark.BEGIN, every record of the topic from its start, Mark.CAUGHT_UP, and the records that follow, until it is closed.
+    """ReadMark.BEGIN, every record of the topic from its start, ReadMark.CAUGHT_UP, and the records that follow, until it is closed.
 
     Use it within ``contextlib.aclosing``, so that its consumer is closed at once.
 
@@ -132,12 +132,12 @@ async def read_forever(
                 else:
                     ends = await assign_all(reader, topic, places if resume else {})
                     begun = True
-                    yield Mark.BEGIN
+                    yield ReadMark.BEGIN
                     async for record in up_to(reader, ends):
                         places[record.partition] = record.offset + 1
                         yield record
                     failures = 0
-                    yield Mark.CAUGHT_UP
+                    yield ReadMark.CAUGHT_UP
                 async for record in reader:
                     # A record is proof of a working connection: the next back-off begins small.
                     failures, places[record.partition] = 0, record.offset + 1

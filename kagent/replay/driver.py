@@ -12,7 +12,7 @@ from kagent.capture.folder import EndsSample
 from kagent.contract.events import GroupEvent
 from kagent.contract.recommendation import Recommendation
 from kagent.group_key import group_key
-from kagent.groups import GroupState, view
+from kagent.groups import KnownRecords, view
 from kagent.incident.session import EvaluationSession
 from kagent.lag.apply_event import commits_after, membership_after
 from kagent.lag.commits import TopicCommits
@@ -34,7 +34,7 @@ class RecordedGroup:
     """One group as the events up to now describe it."""
 
     name: str
-    state: GroupState | None = None
+    state: KnownRecords | None = None
     commits: dict[str, TopicCommits] = field(default_factory=dict)
     _roster: Roster | None = None
 

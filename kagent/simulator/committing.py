@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kagent.simulator.world import Commits, Flags, Floats, Longs, World
+from kagent.simulator.world import CommitBatch, Flags, Floats, Longs, World
 
 
 def by_timer(world: World, dt: float, busy: Flags) -> None:
@@ -102,18 +102,18 @@ def write(world: World, when: Floats | float, made: Flags, offsets: Floats) -> N
         last.offset = np.where(made, offsets, last.offset)
     else:
         times = np.where(made, when, 0.0)
-        world.pending.append(Commits(world.time, made.copy(), times, np.where(made, offsets, 0.0)))
+        world.pending.append(CommitBatch(world.time, made.copy(), times, np.where(made, offsets, 0.0)))
 
 
-def taken(world: World, until: float) -> Commits | None:
+def taken(world: World, until: float) -> CommitBatch | None:
     """The commits made up to this time that were not taken yet, the latest of each partition."""
-    out: Commits | None = None
+    out: CommitBatch | None = None
     while world.pending and world.pending[0].until <= until:
         more = world.pending.popleft()
         if out is None:
             out = more
         else:
-            out = Commits(
+            out = CommitBatch(
                 more.until,
                 out.made | more.made,
                 np.where(more.made, more.when, out.when),

@@ -19,7 +19,7 @@ from kagent.lag.commits import GONE
 from kagent.lag.log_ends import UNKNOWN, EndHistory
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
-from kagent.simulator.table import NEVER, Table
+from kagent.simulator.table import NEVER, CommitTable
 from kagent.simulator.world import Flags
 
 
@@ -51,7 +51,7 @@ class Mind:
         return remembers or idle or (state is not None and has_open_questions(state, seen.now, policy))
 
 
-def loud(table: Table, ends: Mapping[str, EndHistory], as_of: int, policy: Policy) -> Flags:
+def loud(table: CommitTable, ends: Mapping[str, EndHistory], as_of: int, policy: Policy) -> Flags:
     """Which groups the judgement's cheap look does not pass over, or perhaps not: of all seeds at once."""
     out = np.zeros(len(table.committed), bool)
     for code, (topic, here) in enumerate(zip(table.topics, table.spans, strict=True)):

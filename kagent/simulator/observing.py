@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kagent.lag.log_ends import UNKNOWN, EndHistory
-from kagent.simulator.scenario import Scenario
-from kagent.simulator.table import EPOCH, Table
+from kagent.simulator.scenario import SimulatorScenario
+from kagent.simulator.table import EPOCH, CommitTable
 from kagent.simulator.world import NEVER, World, shown_end
 
 TOGETHER = 100
@@ -25,7 +25,7 @@ TOGETHER = 100
 class Sight:
     """kagent's tables, and when they are filled next. Times in seconds."""
 
-    table: Table
+    table: CommitTable
     random: np.random.Generator
     ends: dict[str, EndHistory] = field(default_factory=dict)
     as_of: float = 0.0
@@ -46,7 +46,7 @@ def begin(world: World, seeds: tuple[int, ...]) -> Sight:
     """kagent's tables when the scenario begins."""
     made = world.scenario.world
     name = f"{world.scenario.name} {seeds[0] // TOGETHER}"
-    sight = Sight(Table.begin(world), np.random.default_rng(zlib.crc32(name.encode())))
+    sight = Sight(CommitTable.begin(world), np.random.default_rng(zlib.crc32(name.encode())))
     if made.clock_offset_s:
         offsets = [np.random.default_rng([seed, 77]).uniform(-1, 1) * made.clock_offset_s for seed in seeds]
         sight.table.clock = np.round(np.array(offsets) * 1000).astype(np.int64)
@@ -73,7 +73,7 @@ def look(world: World, sight: Sight) -> None:
         sight.next_sample = _next_sample(scenario, sight, now)
 
 
-def _next_sample(scenario: Scenario, sight: Sight, now: float) -> float:
+def _next_sample(scenario: SimulatorScenario, sight: Sight, now: float) -> float:
     made = scenario.world
     least, greatest = made.samples_every_s
     if not greatest:

@@ -13,8 +13,7 @@ import numpy as np
 
 from kagent.simulator import world as w
 from kagent.simulator.world import NEVER, NOBODY, Longs, World
-from kagent.strategies import STRATEGIES, Member, assign
-from kagent.strategies import Scenario as Assignment
+from kagent.strategies import STRATEGIES, Member, Scenario, assign
 
 Pairs = list[tuple[str, int]]
 SLOWEST_S = 300.0
@@ -236,7 +235,7 @@ def _placed(
     world: World, seed: int, strategy: str, members: Sequence[Member], held: dict[str, Pairs]
 ) -> dict[str, Pairs]:
     lag = np.floor(np.maximum(world.end[seed] - world.position[seed], 0)).astype(np.int64)
-    scenario = Assignment.of(
+    scenario = Scenario.of(
         members,
         {t.name: t.partitions for t in world.topics},
         lags={t.name: lag[world.rows(t.name)] for t in world.topics},

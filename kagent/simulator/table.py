@@ -12,7 +12,7 @@ import numpy as np
 
 from kagent.lag.commits import GAPS, GONE, LATEST, TopicCommits
 from kagent.simulator.committing import taken
-from kagent.simulator.scenario import Topic
+from kagent.simulator.scenario import ScenarioTopic
 from kagent.simulator.world import Flags, Longs, World
 
 NEVER = np.iinfo(np.int64).max
@@ -21,10 +21,10 @@ EPOCH = 1_700_000_000_000
 
 
 @dataclass(slots=True)
-class Table:
+class CommitTable:
     """Columns as in :class:`TopicCommits`: (seeds, partitions), and (seeds, topics) for what is kept once a topic."""
 
-    topics: tuple[Topic, ...]
+    topics: tuple[ScenarioTopic, ...]
     spans: tuple[slice, ...]
     ids: list[str]
     committed: Longs
@@ -43,7 +43,7 @@ class Table:
     stood: int = 0
 
     @classmethod
-    def begin(cls, world: World) -> Table:
+    def begin(cls, world: World) -> CommitTable:
         """What was committed before the scenario began."""
         seeds, topics = world.seeds, world.topics
         time = _ms(world.commit_time)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from kagent.errors import InputError
 from kagent.simulator.conditions import Family, families_of
-from kagent.simulator.scenario import Scenario, Topic
+from kagent.simulator.scenario import ScenarioTopic, SimulatorScenario
 
 Floats = npt.NDArray[np.float64]
 Longs = npt.NDArray[np.int64]
@@ -67,7 +67,7 @@ class ClientColumns:
 
 
 @dataclass(slots=True)
-class Commits:
+class CommitBatch:
     """Commits of one step, or of several: where ``made``, at ``offset``, when."""
 
     until: float
@@ -80,7 +80,7 @@ class Commits:
 class World:
     """The truth at ``time`` (s). Columns are (seeds, partitions) or (seeds, members) unless stated otherwise."""
 
-    scenario: Scenario
+    scenario: SimulatorScenario
     randoms: tuple[np.random.Generator, ...]
     clients: ClientColumns
     protocol: str
@@ -130,7 +130,7 @@ class World:
     key: Floats = field(default_factory=_floats)
     committed: Floats = field(default_factory=_floats)
     commit_time: Floats = field(default_factory=_floats)
-    pending: deque[Commits] = field(default_factory=deque)
+    pending: deque[CommitBatch] = field(default_factory=deque)
     """Commits that the pipeline has not taken yet."""
     weight: Floats = field(default_factory=_floats)
     burst: Floats = field(default_factory=_floats)
@@ -153,7 +153,7 @@ class World:
     next_scale: float = 0.0
 
     @property
-    def topics(self) -> tuple[Topic, ...]:
+    def topics(self) -> tuple[ScenarioTopic, ...]:
         return self.scenario.topics
 
     @property
@@ -181,7 +181,7 @@ class World:
         return first, first + sizes[names.index(topic)]
 
 
-def begin(scenario: Scenario, seeds: Sequence[int]) -> World:
+def begin(scenario: SimulatorScenario, seeds: Sequence[int]) -> World:
     """The world at its start: everybody caught up but for the scenario's backlog."""
     from kagent.simulator import rebalancing
 
@@ -252,7 +252,7 @@ def begin(scenario: Scenario, seeds: Sequence[int]) -> World:
 
 
 def _clients(
-    scenario: Scenario, seeds: Sequence[int], randoms: Sequence[np.random.Generator]
+    scenario: SimulatorScenario, seeds: Sequence[int], randoms: Sequence[np.random.Generator]
 ) -> ClientColumns:
     made, families = scenario.clients, families_of(scenario.clients, scenario.kind)
     mine = tuple(families[seed % len(families)] for seed in seeds)
@@ -260,7 +260,7 @@ def _clients(
     commits = [made.commits or f.commits for f in mine]
     contents = [made.contents or f.contents for f in mine]
     bytes_ = [made.record_bytes or float(np.exp(r.uniform(np.log(70), np.log(2000)))) for r in randoms]
-    own = scenario.commit == Scenario.commit and bool(made.family) and made.protocol != "instant"
+    own = scenario.commit == SimulatorScenario.commit and bool(made.family) and made.protocol != "instant"
     return ClientColumns(
         families=mine,
         even=np.array([s == "even" for s in service]),
@@ -282,7 +282,7 @@ def _wait(random: np.random.Generator, mean: float) -> float:
     return float(random.exponential(mean)) if mean else NEVER
 
 
-def _spread(topic: Topic, random: np.random.Generator) -> Floats:
+def _spread(topic: ScenarioTopic, random: np.random.Generator) -> Floats:
     n = topic.partitions
     if isinstance(topic.spread, list):
         weights = np.resize(np.array(topic.spread, float), n)

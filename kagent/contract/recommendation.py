@@ -91,6 +91,7 @@ class ActionType(StrEnum):
 class Contract(BaseModel):
     """Frozen; fields a newer kagent added are kept, not refused."""
 
+    # JSON has no infinity: a group that never catches up has null there, not a token that other languages refuse.
     model_config = ConfigDict(frozen=True, extra="allow", use_enum_values=False, ser_json_inf_nan="null")
 
 
@@ -124,6 +125,7 @@ class Move(Contract):
 
     topic: str
     partition: int
+    # `from` is a keyword of Python.
     source: str | None = Field(alias="from", description="None: held by nobody now.")
     to: str
     lag: int | None = None

@@ -36,7 +36,6 @@ from kagent.simulator.world import World
 CLUSTER = "sim"
 LATENCY = 0.4
 """Seconds from a trigger to the event in the worker's hands."""
-SCREEN = 3
 RECALL = 1_800_000
 """Every group is judged at least so often, in ms."""
 LIBRARIES = {

@@ -1,4 +1,4 @@
-"""The least rights of the four principals. Nobody gets a right to users' records or to change a group."""
+"""The least rights of the four principals. None gets a right to users' records or to change a group."""
 
 from __future__ import annotations
 

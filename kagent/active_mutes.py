@@ -43,6 +43,7 @@ def by_pattern(records: Mapping[str, MuteRecord], cluster: str, group: str, now_
         and is_pattern(key[len(head) :])
         and _matches(key[len(head) :], group)
     ]
+    # The longest: two patterns may match, and a group is muted while any of them holds.
     return max(found, key=lambda record: record.until, default=None)
 
 

@@ -14,9 +14,11 @@ from dataclasses import dataclass
 
 from kagent.retry import pause_s
 
+# The exit code of a KagentError, as of click's usage errors.
 MISUSE = 2
 HEALTHY_AFTER = 60.0
 """Seconds after which a process counts as having started well, so that its next back-off begins small again."""
+# A batch of Spark under way is finished before it stops.
 STOP_WITHIN = 30.0
 
 
@@ -89,10 +91,12 @@ async def _run(
 ) -> int:
     process = await asyncio.create_subprocess_exec(
         *program.argv,
+        # A pipe is block-buffered: without it, lines come late, and the last ones never.
         env={**env, "PYTHONUNBUFFERED": "1"},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
+        # asyncio's default of 64 KiB ends the reading at a longer line; a Java exception can be one.
         limit=1 << 20,
         start_new_session=True,  # a Ctrl-C in the terminal reaches us alone; we stop them in order
     )
@@ -103,6 +107,7 @@ async def _run(
     stopping.cancel()
     if not exited.done():
         await _end(process, exited)
+    # After the end: what it wrote last is still in the pipe.
     await copying
     return exited.result()
 

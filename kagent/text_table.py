@@ -34,12 +34,14 @@ def shortened(text: str, width: int, keep: Literal["both", "start"] = "both") ->
     >>> shortened("orders-processor-eu-west-1", 12), shortened("Restart the consumer", 12, "start")
     ('orders-…st-1', 'Restart the…')
     """
+    # Cells, not characters: CJK and emoji take two.
     if cell_len(text) <= width:
         return text
     if width <= 1:
         return ELLIPSIS[:width]
     if keep == "start" or width < 5:
         return set_cell_size(text, width - 1).rstrip() + ELLIPSIS
+    # Two fifths for the end: names of members and topics often differ there alone.
     tail = (width - 1) * 2 // 5
     return set_cell_size(text, width - 1 - tail).rstrip() + ELLIPSIS + _last_cells(text, tail)
 

@@ -165,7 +165,7 @@ class Delivery:
         for delivered in [t for t in self.state.delivered.values() if not t.closed]:
             rec = delivered.rec
             if self.silent(rec.cluster):
-                # No heartbeat of kagent: the alert stays, and says that nobody confirms it now.
+                # No heartbeat of kagent: the alert stays, and says that it is no longer confirmed.
                 rec = rec.model_copy(update={"stale": True})
             try:
                 await self.sender.send("change", delivered.model_copy(update={"rec": rec}))

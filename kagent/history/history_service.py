@@ -12,7 +12,7 @@ from kagent.history.delta_writer import Ends, Writer, create, known_topics
 from kagent.history.scope import History
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import spark as spark_options
-from kagent.pipeline.checkpoint import Place
+from kagent.pipeline.checkpoint import Checkpoint
 from kagent.pipeline.restarts import awaited, ending, kept
 from kagent.pipeline.source import OffsetsSource
 from kagent.pipeline.spark_session import session
@@ -60,7 +60,7 @@ class Keeper:
                 raise KafkaError(f"The topic {name} is missing: run `kagent topics`.")
         # A checkpoint of its own: two queries that share one destroy each other's offsets.
         folder = self.checkpoint or f"{self.settings.pipeline.checkpoint}-history"
-        place = Place(running, f"{folder.rstrip('/')}/{self.name}")
+        place = Checkpoint(running, f"{folder.rstrip('/')}/{self.name}")
         # Before the tables are touched: a checkpoint of another cluster would skip its records in silence.
         stream = place.claim(cluster_id, found[topics.events].id)
         self._create(running)

@@ -22,6 +22,7 @@ def session(settings: PipelineSettings, master: str | None = None, delta: bool =
     """Start Spark. Raises SetupError if Java or the jars are missing."""
     from pyspark.sql import SparkSession
 
+    # Before pyspark: it reports a missing or too old Java only as JAVA_GATEWAY_EXITED.
     java()
     jars = spark_jars(settings.connector) + (delta_jars() if delta else [])
     where = master or settings.master
@@ -35,10 +36,13 @@ def session(settings: PipelineSettings, master: str | None = None, delta: bool =
         "spark.driver.memory": settings.driver_memory,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # Spark's default is the zone of the machine: times in the tables would hang on where the pipeline runs.
         "spark.sql.session.timeZone": "UTC",
+        # 200 by default, for large clusters; a shuffle here moves little, and each partition is a task.
         "spark.sql.shuffle.partitions": "2",
         **BATCHES,
         # The newer offset lookup hides internal topics: the stream would read nothing, silently.
+        # https://spark.apache.org/docs/latest/structured-streaming-kafka-integration.html#offset-fetching
         "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
         "spark.sql.streaming.noDataProgressEventInterval": "1000",  # Spark reports progress when idle, too
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()}",

@@ -26,6 +26,7 @@ class Mutes:
 
     def of(self, cluster: str, group: str, now_ms: int) -> MuteRecord | None:
         """The mute that holds for this group now: its own, else a pattern's."""
+        # The group's own first: whoever names a group means it, whatever a pattern says.
         own = self.records.get(group_key(cluster, group))
         if own is not None and now_ms < own.until:
             return own
@@ -34,6 +35,7 @@ class Mutes:
 
 def by_pattern(records: Mapping[str, MuteRecord], cluster: str, group: str, now_ms: int) -> MuteRecord | None:
     """The pattern's mute that holds for this group the longest."""
+    # By prefix, not by splitting: a pattern may hold slashes itself.
     head = f"{cluster}/"
     found = [
         record
@@ -43,7 +45,6 @@ def by_pattern(records: Mapping[str, MuteRecord], cluster: str, group: str, now_
         and is_pattern(key[len(head) :])
         and _matches(key[len(head) :], group)
     ]
-    # The longest: two patterns may match, and a group is muted while any of them holds.
     return max(found, key=lambda record: record.until, default=None)
 
 

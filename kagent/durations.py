@@ -35,7 +35,6 @@ def _refuse(value: Any) -> float:
 
 def to_hours(value: Any) -> float:
     """Hours. A number is hours already, a text with a unit is converted. Raises ValueError as :func:`to_seconds`."""
-    # "36" in a variable is text, and hours as 36 in the file is.
     plain = isinstance(value, int | float) or (isinstance(value, str) and value.strip()[-1:].isdigit())
     return to_seconds(value) / (1 if plain else 3600)
 

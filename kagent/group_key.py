@@ -19,7 +19,6 @@ def source_partition(group: str, partitions: int) -> int:
 
     Java's ``String.hashCode`` over UTF-16 units, ``Math.abs`` with 0 for the least int, modulo ``partitions``.
     """
-    # hashCode is over UTF-16 code units: a character beyond the basic plane counts as two.
     data = group.encode("utf-16-be", "surrogatepass")
     h = 0
     for high, low in zip(data[::2], data[1::2], strict=True):

@@ -14,11 +14,9 @@ from dataclasses import dataclass
 
 from kagent.retry import pause_s
 
-# The exit code of a KagentError, as of click's usage errors.
 MISUSE = 2
 HEALTHY_AFTER = 60.0
 """Seconds after which a process counts as having started well, so that its next back-off begins small again."""
-# A batch of Spark under way is finished before it stops.
 STOP_WITHIN = 30.0
 
 
@@ -91,12 +89,12 @@ async def _run(
 ) -> int:
     process = await asyncio.create_subprocess_exec(
         *program.argv,
-        # A pipe is block-buffered: without it, lines come late, and the last ones never.
+        # Into a pipe Python buffers blocks of 8 KiB: the log would come minutes late.
         env={**env, "PYTHONUNBUFFERED": "1"},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
-        # asyncio's default of 64 KiB ends the reading at a longer line; a Java exception can be one.
+        # asyncio's limit for a line is 64 KiB: a longer one, such as Spark's query plans, would raise ValueError in the copying.
         limit=1 << 20,
         start_new_session=True,  # a Ctrl-C in the terminal reaches us alone; we stop them in order
     )
@@ -107,7 +105,7 @@ async def _run(
     stopping.cancel()
     if not exited.done():
         await _end(process, exited)
-    # After the end: what it wrote last is still in the pipe.
+    # To the end of the pipe: what the process wrote last is why it ended.
     await copying
     return exited.result()
 

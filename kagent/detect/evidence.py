@@ -156,6 +156,8 @@ def needed_s(state: JudgeState, base: float, now: int, factor: float, new_factor
     """Seconds of evidence that this group needs: the least (times the policy's ``evidence``), or twice the longest spell after
     which it caught up by itself."""
     new = now - state.first_seen < NEW_MS
+    # By Ville's inequality a healthy spell lasts this long with at most the probability that healthy spells do:
+    # https://en.wikipedia.org/wiki/Ville%27s_inequality
     least = factor * base * (new_factor if new and not state.habits else 1.0)
     return max(least, min(LONGEST_NEED_S, HABIT_FACTOR * habit(state.habits, SPELL, now)))
 

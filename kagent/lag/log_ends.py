@@ -110,7 +110,8 @@ class EndHistory:
         # Samples may arrive out of order: the sampler and a confirmation both ask.
         if self._count and seen <= self.last:
             return
-        # Before anything is merged: an end of the new topic must not be compared with the deleted one's (KIP-516: topic ids).
+        # Before anything is merged: an end of the new topic must not be compared with the deleted one's. Topic ids tell them apart:
+        # https://cwiki.apache.org/confluence/display/KAFKA/KIP-516%3A+Topic+Identifiers
         if self._another(ends, topic_id):
             self._forget(asked)
         known = self.end

@@ -6,6 +6,8 @@ import os
 import sys
 import tempfile
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,11 +55,25 @@ def session(settings: PipelineSettings, master: str | None = None, delta: bool =
     }
     for name, value in config.items():
         builder = builder.config(name, value)
-    spark = builder.getOrCreate()
+    with without_own_variables():
+        spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     if not local:
         spark.sparkContext.addPyFile(str(package(Path(tempfile.mkdtemp(prefix="kagent-package-")))))
     return spark
+
+
+@contextmanager
+def without_own_variables() -> Iterator[None]:
+    """Within the block no variable of kagent's is set: a login in one would be seen in the environment of Java and its workers.
+
+    The driver hands Java what it needs of the settings.
+    """
+    own = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("KAGENT_")}
+    try:
+        yield
+    finally:
+        os.environ.update(own)
 
 
 def package(folder: Path) -> Path:

@@ -201,7 +201,9 @@ class Recommendation(Contract):
     group_kind: GroupKind
     opened_at: int = Field(description="ms since the epoch.")
     as_of: int = Field(description="When it was judged, ms since the epoch.")
-    valid_until: int = Field(description="It is out of date after this and must not be acted on, ms since the epoch.")
+    valid_until: int = Field(
+        description="It is out of date after this and must not be acted on, ms since the epoch."
+    )
     skew: Skew
     work_unit: Literal["seconds", "records"] = "records"
     members: list[MemberWork] = Field(default_factory=list)

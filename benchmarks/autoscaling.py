@@ -17,7 +17,7 @@ from pathlib import Path
 
 from kagent.policy import make_policy
 from kagent.simulator.run import Report, run_many
-from kagent.simulator.scenario import Scenario, load, parse
+from kagent.simulator.scenario import SimulatorScenario, load, parse
 
 FOLDER = Path(__file__).with_name("scenarios")
 TROUBLES = (
@@ -41,7 +41,7 @@ WAVE = {
 }  # fmt: skip
 
 
-def named(kind: str, name: str, **changes: object) -> Scenario:
+def named(kind: str, name: str, **changes: object) -> SimulatorScenario:
     """A scenario of the folder, followed by an autoscaler."""
     made = load(FOLDER / kind / f"{name}.yaml", harsh=True)
     return replace(made, follow="useful", **changes)  # type: ignore[arg-type]
@@ -53,7 +53,7 @@ def turns(sizes: Sequence[tuple[float, int]], start: int) -> int:
     return sum(1 for a, b in pairwise(steps) if a[1] * b[1] < 0 and b[0] - a[0] < TURN_S)
 
 
-def swinging(scenarios: Sequence[Scenario], seeds: int) -> int:
+def swinging(scenarios: Sequence[SimulatorScenario], seeds: int) -> int:
     """Prints a line a scenario; how often the number turned."""
     total = 0
     print(f"{'load that swings':24} changes/day  turned  least  most   ({seeds} seeds)")
@@ -80,14 +80,14 @@ def troubled(seeds: int) -> int:
     return total
 
 
-def with_count(made: Scenario, count: int, at: float, seed: int) -> Report:
+def with_count(made: SimulatorScenario, count: int, at: float, seed: int) -> Report:
     """The same, with so many members from one moment on, and nobody following."""
     more = [f"m{n}" for n in range(made.members, count)]
     event = {"at": at, "do": "join", "member": more}
     return run_many(replace(made, follow=False, events=(*made.events, event)), (seed,))[0]
 
 
-def took(report: Report, made: Scenario, at: float) -> float | None:
+def took(report: Report, made: SimulatorScenario, at: float) -> float | None:
     """Seconds from the change until nobody was late any more."""
     return None if report.drained is None else made.onset + report.drained - at
 
@@ -98,7 +98,7 @@ def counts_up_to(units: int) -> list[int]:
     return sorted(least.values())
 
 
-def best(made: Scenario, at: float, seed: int) -> tuple[int, float] | None:
+def best(made: SimulatorScenario, at: float, seed: int) -> tuple[int, float] | None:
     """The least count that catches up within ``hold``, set at the same moment, and its seconds; None if none does."""
     hold = make_policy(made.policy).hold
     for count in counts_up_to(sum(t.partitions for t in made.topics)):
@@ -122,7 +122,7 @@ def too_small(seeds: int) -> list[float]:
     return ratios
 
 
-def grown(made: Scenario, seed: int) -> float:
+def grown(made: SimulatorScenario, seed: int) -> float:
     """One run: its time to catch up over that of the best count. Infinite where no member was added, 1 where no count catches up."""
     report = run_many(made, (seed,))[0]
     if not report.sizes:

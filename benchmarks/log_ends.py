@@ -21,7 +21,7 @@ from confluent_kafka.admin import NewTopic
 
 from kagent.embedded.broker import Broker
 from kagent.kafka.admin import Admin
-from kagent.kafka.log_offsets import ANSWERED, CHUNK, Answer, Question
+from kagent.kafka.log_offsets import ANSWERED, CHUNK, ListOffsetsAnswer, ListOffsetsQuestion
 from kagent.settings import Cluster
 from kagent.worker import log_end_sampler
 from kagent.worker.log_end_sampler import WANTED, Sampler
@@ -76,8 +76,8 @@ def simulated(partitions: int) -> None:
 
     def run() -> None:
         for wanted in WANTED:
-            Question(wanted, dict.fromkeys(names, numbers)).encode()
-            Answer.decode(answer)
+            ListOffsetsQuestion(wanted, dict.fromkeys(names, numbers)).encode()
+            ListOffsetsAnswer.decode(answer)
 
     requests = -(-partitions // CHUNK)
     report(f"written and read alone ({requests} requests, 3 times)", partitions, run)

@@ -23,7 +23,7 @@ from kagent.contract.events import Beat, GroupEvent, MembershipRecord, TopicOffs
 from kagent.offsets import Record
 from kagent.settings import Cluster, Settings
 from kagent.worker.engine import GroupEngine
-from kagent.worker.http.metrics import Limits, exposition
+from kagent.worker.http.metrics import SeriesLimits, exposition
 from kagent.worker.http.server import view
 
 START = 1_700_000_000_000
@@ -56,7 +56,7 @@ async def scrape(groups: int, partitions: int) -> None:
         began = time.perf_counter()
         seen = await view(world.desk, True)
         middle = time.perf_counter()
-        page = await asyncio.to_thread(exposition, seen, Limits(limit))  # as the worker does
+        page = await asyncio.to_thread(exposition, seen, SeriesLimits(limit))  # as the worker does
         took = time.perf_counter() - began
         longest = await waited.stop()
         series = sum(not line.startswith(b"#") for line in page.splitlines())

@@ -18,7 +18,7 @@ from math import exp
 from pathlib import Path
 
 from kagent.errors import KagentError
-from kagent.simulator import Report, Scenario, load, run, run_many
+from kagent.simulator import Report, SimulatorScenario, load, run, run_many
 
 HERE = Path(__file__).parent / "scenarios"
 FALSE_PER_1000 = 1.0
@@ -82,7 +82,7 @@ def main() -> int:
         return 2
 
 
-def _all(scenarios: list[Scenario], args: argparse.Namespace) -> int:
+def _all(scenarios: list[SimulatorScenario], args: argparse.Namespace) -> int:
     work = [
         (s, tuple(seeds), args.every_tick)
         for s in scenarios
@@ -105,7 +105,7 @@ def _all(scenarios: list[Scenario], args: argparse.Namespace) -> int:
     return 0 if fine else 1
 
 
-def _paused(scenario: Scenario) -> Scenario:
+def _paused(scenario: SimulatorScenario) -> SimulatorScenario:
     return replace(scenario, world=replace(scenario.world, pipeline_pause_every_s=240.0))
 
 
@@ -113,7 +113,7 @@ def _files(paths: Iterable[Path]) -> list[Path]:
     return [f for p in paths for f in (sorted(p.rglob("*.yaml")) if p.is_dir() else [p])]
 
 
-def _runs(scenario: Scenario, seeds: int, days: float) -> int:
+def _runs(scenario: SimulatorScenario, seeds: int, days: float) -> int:
     runs = max(1, round(days * 24 / scenario.hours)) if scenario.healthy else seeds
     return max(runs, GROUPS_OF_A_CLUSTER) if scenario.together else runs
 
@@ -127,7 +127,7 @@ def _quantile(values: list[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(share * len(values)))] if values else float("nan")
 
 
-def _some(work: tuple[Scenario, tuple[int, ...], bool]) -> list[Report]:
+def _some(work: tuple[SimulatorScenario, tuple[int, ...], bool]) -> list[Report]:
     """The runs of one batch of seeds, side by side."""
     scenario, seeds = replace(work[0], follow=False), work[1]
     return [replace(report, messages=()) for report in run_many(scenario, seeds)]
@@ -137,11 +137,11 @@ WAYS: dict[str, bool | str] = {"nothing": False, "plan": True, "lag": "lag", "la
 """What the group does when it is told: nothing, kagent's plan, or a switch to a lag-based strategy."""
 
 
-def _follow(work: tuple[Scenario, str, int]) -> float | None:
+def _follow(work: tuple[SimulatorScenario, str, int]) -> float | None:
     return run(replace(work[0], follow=WAYS[work[1]]), work[2]).drained
 
 
-def _drain(scenarios: list[Scenario], seeds: int, first: int, jobs: int) -> int:
+def _drain(scenarios: list[SimulatorScenario], seeds: int, first: int, jobs: int) -> int:
     """Minutes from the onset until nobody is behind, by what the group does when it is told."""
     work = [(s, way, first + n) for s in scenarios for way in WAYS for n in range(seeds)]
     with ProcessPoolExecutor(jobs) as pool:
@@ -164,7 +164,7 @@ LATER_S = 30.0
 """A worst member that much later than by doing nothing is later."""
 
 
-def _acted(work: tuple[Scenario, bool, tuple[int, ...]]) -> list[Report]:
+def _acted(work: tuple[SimulatorScenario, bool, tuple[int, ...]]) -> list[Report]:
     scenario, act, seeds = work
     made = replace(
         scenario,
@@ -175,7 +175,7 @@ def _acted(work: tuple[Scenario, bool, tuple[int, ...]]) -> list[Report]:
     return [replace(report, messages=()) for report in run_many(made, seeds)]
 
 
-def _act(scenarios: list[Scenario], seeds: int, first: int, jobs: int) -> int:
+def _act(scenarios: list[SimulatorScenario], seeds: int, first: int, jobs: int) -> int:
     """Drains measured and promised, and whether the worst member ends later than if nothing is done."""
     some = tuple(range(first, first + seeds))
     work = [(s, act, some) for s in scenarios for act in (True, False)]
@@ -204,7 +204,7 @@ def _act(scenarios: list[Scenario], seeds: int, first: int, jobs: int) -> int:
     return 0 if totals["kept"] >= 0.9 * totals["promised"] and not totals["later"] else 1
 
 
-def _times(scenario: Scenario, what: str, by: float) -> Scenario:
+def _times(scenario: SimulatorScenario, what: str, by: float) -> SimulatorScenario:
     """The scenario with one parameter multiplied."""
     if what in ("inflow", "cost", "noise", "backlog"):
         topics = tuple(replace(t, **{what: getattr(t, what) * by}) for t in scenario.topics)
@@ -230,7 +230,7 @@ def _times(scenario: Scenario, what: str, by: float) -> Scenario:
 PARAMETERS = ("inflow", "cost", "noise", "backlog", "commit", "samples", "seen after", "fetch")
 
 
-def _cliffs(scenarios: list[Scenario], seeds: int, first: int, jobs: int) -> int:
+def _cliffs(scenarios: list[SimulatorScenario], seeds: int, first: int, jobs: int) -> int:
     """Right verdicts and median minutes to detect them, with each parameter of the world 10 % less and more."""
     changes = [("as it is", 1.0)] + [(what, by) for what in PARAMETERS for by in (0.9, 1.1)]
     some = tuple(range(first, first + seeds))
@@ -263,7 +263,7 @@ def _cliffs(scenarios: list[Scenario], seeds: int, first: int, jobs: int) -> int
     return 0 if fine else 1
 
 
-def _healthy(runs: list[tuple[Scenario, list[Report]]]) -> bool:
+def _healthy(runs: list[tuple[SimulatorScenario, list[Report]]]) -> bool:
     if not runs:
         return True
     print(f"{'healthy':30} {'group-days':>10} {'openings':>9} {'per 1,000':>10} {'flaps':>6}")
@@ -290,7 +290,7 @@ def _at_most(count: int) -> float:
     return low
 
 
-def _sick(runs: list[tuple[Scenario, list[Report]]]) -> bool:
+def _sick(runs: list[tuple[SimulatorScenario, list[Report]]]) -> bool:
     if not runs:
         return True
     columns = f"{'runs':>5} {'right':>6} {'wrong':>6} {'silent':>6} {'later wrong':>11} {'p50 min':>8} {'p95':>6} {'flaps':>6}"

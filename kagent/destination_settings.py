@@ -25,11 +25,13 @@ def checked_url(url: str, insecure: bool = False) -> str:
     """
     try:
         parts = urlsplit(url)
+        # `port` raises ValueError where it is no number: so it is read within the try.
         whole = bool(parts.hostname) and parts.port != 0
     except ValueError:
         whole = False
     if not whole or parts.scheme not in ("http", "https") or not url.isprintable() or " " in url:
         raise ValueError("must be an http:// or https:// URL with a host")
+    # A webhook's URL and PagerDuty's key are secrets: sent in plain, anyone on the way can read them.
     if parts.scheme == "http" and not insecure and not _local(parts.hostname):
         raise ValueError("plain http leaves this machine unprotected: use https, or set insecure: true")
     return url
@@ -42,13 +44,13 @@ def _local(host: str | None) -> bool:
         return host == "localhost"
 
 
-class Part(BaseModel):
+class StrictModel(BaseModel):
     """A name that does not exist is an error, not ignored."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Wants(Part):
+class Wants(StrictModel):
     """Which incidents a destination gets; patterns are globs or /regular expressions/."""
 
     severity: Severity = Field(Severity.TICKET, description="Nothing below this is sent.")
@@ -75,7 +77,7 @@ class Wants(Part):
         )
 
 
-class Destination(Part):
+class Destination(StrictModel):
     """What every destination has. A secret is given as such (by a variable) or as a file that holds it."""
 
     only: Wants = Wants()
@@ -163,12 +165,13 @@ DESTINATIONS: dict[str, type[Destination]] = {
 
 
 def _destination_name(name: str) -> str:
+    # The name leads the keys of the delivery log, up to the first slash.
     if not name or "/" in name or not name.isprintable():
         raise ValueError(f"{name!r} is no name for a destination: it must not hold a slash")
     return name
 
 
-class AlertSettings(Part):
+class AlertSettings(StrictModel):
     """``alert:`` in the settings file."""
 
     destinations: dict[Annotated[str, AfterValidator(_destination_name)], AnyDestination] = Field(
@@ -177,6 +180,7 @@ class AlertSettings(Part):
 
 
 def _one_of(value: SecretStr | None, file: Path | None, name: str) -> None:
+    # Both is refused too: which of them holds would be a guess.
     if (value is None) == (file is None):
         raise ValueError(f"needs either {name} or {name}_file")
 

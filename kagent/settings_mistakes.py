@@ -37,21 +37,23 @@ class Mistake:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenSettings:
     """What was given: the file, and the variables by the way to their value."""
 
     file: SettingsFile
     variables: Mapping[Where, str]
 
     @classmethod
-    def of(cls, file: SettingsFile, environment: Mapping[str, str]) -> Given:
+    def of(cls, file: SettingsFile, environment: Mapping[str, str]) -> GivenSettings:
         """The file and the variables of this environment that are settings."""
+        # Also of names in lower case: pydantic-settings reads variables in any case.
         return cls(file, {way(name): name for name in environment if _is_setting(name)})
 
     def place(self, where: Where) -> str:
         """Where this value was given; empty if it was not."""
         lower = tuple(str(step).lower() for step in where)
         for variable, name in self.variables.items():
+            # Either may be the longer one: a variable can give a whole section as JSON, or one value in it.
             short = min(len(lower), len(variable))
             if lower[:short] == variable[:short]:
                 return name
@@ -76,14 +78,16 @@ def _is_setting(variable: str) -> bool:
     return variable.upper().startswith(PREFIX) and not known
 
 
-def mistakes(settings: type[BaseModel], given: Given, error: ValidationError | None) -> list[Mistake]:
+def mistakes(settings: type[BaseModel], given: GivenSettings, error: ValidationError | None) -> list[Mistake]:
     """All that is wrong, in the order of the file, then of the variables."""
     found = [_twice(given.file, where, line) for where, line in given.file.twice]
     found += _unknown_at_top(settings, given)
+    # pydantic reports a way and a type; names that exist at that place stand only in the schema.
     schema = settings.model_json_schema()
     for each in error.errors(include_url=False) if error else ():
         where, inner = _walk(schema, tuple(each["loc"]))
         found.append(Mistake(given.place(where), _dotted(where), _problem(dict(each), inner, where)))
+    # Once each: a union may report the same mistake for several of its members.
     return sorted(dict.fromkeys(found), key=_order)
 
 
@@ -97,7 +101,7 @@ def _twice(file: SettingsFile, where: Where, line: int) -> Mistake:
     return Mistake(f"{file.path}:{line}", _dotted(where), f"is given twice (first at line {first}); keep one")
 
 
-def _unknown_at_top(settings: type[BaseModel], given: Given) -> list[Mistake]:
+def _unknown_at_top(settings: type[BaseModel], given: GivenSettings) -> list[Mistake]:
     known = list(settings.model_fields)
     names = [name for name in given.file.values if name not in known]
     found = [Mistake(given.file.place((name,)), "", _unknown(str(name), known)) for name in names]
@@ -143,9 +147,11 @@ def _walk(schema: Mapping[str, Any], loc: Where) -> tuple[Where, Mapping[str, An
     defs = schema.get("$defs", {})
     at, around, where = _resolved(schema, defs), schema, []
     for step in loc:
+        # pydantic appends this where the key itself, not its value, is wrong.
         if step == "[key]":
             continue
         mapping = at.get("discriminator", {}).get("mapping", {})
+        # A tagged union puts the tag into the way.
         if step in mapping:
             at = _resolved({"$ref": mapping[step]}, defs)
             continue

@@ -16,7 +16,7 @@ ELLIPSIS = "…"
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """A column. ``rank``: 0 stays whatever the width, others go the greatest first. ``least``: cells it may be shortened to;
     None: never shortened. ``keep``: which end of a shortened text stays (names differ at both ends)."""
 
@@ -40,6 +40,7 @@ def shortened(text: str, width: int, keep: Literal["both", "start"] = "both") ->
         return ELLIPSIS[:width]
     if keep == "start" or width < 5:
         return set_cell_size(text, width - 1).rstrip() + ELLIPSIS
+    # Two fifths from the end: names of members and topics often differ in their last characters.
     tail = (width - 1) * 2 // 5
     return set_cell_size(text, width - 1 - tail).rstrip() + ELLIPSIS + _last_cells(text, tail)
 
@@ -54,30 +55,31 @@ def _last_cells(text: str, width: int) -> str:
 
 
 def fitted(
-    columns: Sequence[Column], rows: Sequence[Mapping[str, str]], width: int | None
-) -> list[tuple[Column, int]]:
+    columns: Sequence[TableColumn], rows: Sequence[Mapping[str, str]], width: int | None
+) -> list[tuple[TableColumn, int]]:
     """The columns that are shown, each with its width. Columns without any content are left out unless their rank is 0."""
     natural = {c.key: max([cell_len(c.title), *(cell_len(r.get(c.key, "")) for r in rows)]) for c in columns}
     shown = [c for c in columns if c.rank == 0 or any(r.get(c.key) for r in rows)]
     if width is None:
         return [(c, natural[c.key]) for c in shown]
     least = {c.key: _least(c, natural[c.key]) for c in shown}
+    # Columns are dropped only once all are at their least: a shortened name is better than none.
     while _total(least, shown) > width and any(c.rank for c in shown):
         shown.remove(max(shown, key=lambda c: c.rank))
     widths = _given(shown, natural, least, width)
     return [(c, widths[c.key]) for c in shown]
 
 
-def _least(column: Column, natural: int) -> int:
+def _least(column: TableColumn, natural: int) -> int:
     return natural if column.least is None else min(natural, max(column.least, cell_len(column.title)))
 
 
-def _total(widths: Mapping[str, int], columns: Sequence[Column]) -> int:
+def _total(widths: Mapping[str, int], columns: Sequence[TableColumn]) -> int:
     return sum(widths[c.key] for c in columns) + len(GAP) * (len(columns) - 1)
 
 
 def _given(
-    columns: Sequence[Column], natural: Mapping[str, int], least: Mapping[str, int], width: int
+    columns: Sequence[TableColumn], natural: Mapping[str, int], least: Mapping[str, int], width: int
 ) -> dict[str, int]:
     """What is left of the width goes to the columns in order of rank; a lack is taken from the widest of them."""
     widths = {c.key: least[c.key] for c in columns}
@@ -86,6 +88,7 @@ def _given(
         more = max(0, min(left, natural[column.key] - widths[column.key]))
         widths[column.key] += more
         left -= more
+    # Narrower than the columns that must stay: these shrink too, or lines would wrap.
     while left < 0 and max(widths.values()) > 1:
         widths[max(widths, key=lambda key: widths[key])] -= 1
         left += 1
@@ -93,7 +96,7 @@ def _given(
 
 
 def lines(
-    columns: Sequence[Column], rows: Sequence[Mapping[str, str]], width: int | None = None
+    columns: Sequence[TableColumn], rows: Sequence[Mapping[str, str]], width: int | None = None
 ) -> Iterator[str]:
     """Header and rows, each at most ``width`` cells and without spaces at the end."""
     layout = fitted(columns, rows, width)
@@ -102,10 +105,11 @@ def lines(
         yield _line(layout, row)
 
 
-def _line(layout: Sequence[tuple[Column, int]], row: Mapping[str, str]) -> str:
+def _line(layout: Sequence[tuple[TableColumn, int]], row: Mapping[str, str]) -> str:
     cells = []
     for column, width in layout:
         text = shortened(row.get(column.key, "-"), width, column.keep)
+        # In cells, not by str.ljust(): CJK characters and emoji take two.
         space = " " * (width - cell_len(text))
         cells.append(space + text if column.right else text + space)
     return GAP.join(cells).rstrip()

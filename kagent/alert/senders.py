@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from kagent.alert.sending import DeliveryFailed, DeliveryRefused, Sender
+from kagent.alert.sending import AlertSender, DeliveryFailed, DeliveryRefused
 from kagent.destination_settings import AnyDestination
 
-__all__ = ["DeliveryFailed", "DeliveryRefused", "Sender", "sender"]
+__all__ = ["AlertSender", "DeliveryFailed", "DeliveryRefused", "sender"]
 
 
-def sender(about: AnyDestination, public_url: str | None = None) -> Sender:
+def sender(about: AnyDestination, public_url: str | None = None) -> AlertSender:
     """The sender of this destination, which links to the page at ``public_url`` if there is one.
 
     Raises SettingsError for a template that cannot be used.
     """
-    found: Sender = import_module(f"kagent.alert.destinations.{about.type}").SENDER(about, public_url)
+    # Imported when it is needed: jinja2 and apprise are large, and most bridges have one kind of destination.
+    found: AlertSender = import_module(f"kagent.alert.destinations.{about.type}").SENDER(about, public_url)
     return found

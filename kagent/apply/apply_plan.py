@@ -15,7 +15,7 @@ from kagent.follow.model import Rules, Snapshot
 from kagent.follow.rejoin_budget import Asking, May
 from kagent.follow.snapshot_reader import Reader
 from kagent.kafka.admin import Admin
-from kagent.kafka.descriptions import Described, Group, Key
+from kagent.kafka.descriptions import Described, GroupDescription, Key
 from kagent.settings import Cluster, Topics
 from kagent.text import shown
 
@@ -120,7 +120,7 @@ class Applier:
             time.sleep(LOOK_EVERY_S)
         return held
 
-    def _seen(self, admin: Admin) -> Group:
+    def _seen(self, admin: Admin) -> GroupDescription:
         return admin.describe([self.group])[self.group]
 
     def _snapshot(self) -> Snapshot | None:

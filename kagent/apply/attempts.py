@@ -22,7 +22,7 @@ from kagent.errors import KafkaError
 from kagent.follow.rejoin_budget import Asking, May, may_ask
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import confluent
-from kagent.kafka.topics import Wanted, ensure
+from kagent.kafka.topics import TopicSpec, ensure
 from kagent.settings import Cluster, Topics
 
 CLAIM, WITHDRAWN, LATCHED, RESET = "claim", "withdrawn", "latched", "reset"
@@ -60,9 +60,9 @@ def _since_reset(attempts: Iterable[Attempt]) -> list[Attempt]:
     return standing
 
 
-def wanted(topics: Topics) -> Wanted:
+def wanted(topics: Topics) -> TopicSpec:
     """The topic as it must be: a line for each time that a group was moved, for ever."""
-    return Wanted(topic_name(topics), 1, {"cleanup.policy": "delete", "retention.ms": "-1"})
+    return TopicSpec(topic_name(topics), 1, {"cleanup.policy": "delete", "retention.ms": "-1"})
 
 
 def topic_name(topics: Topics) -> str:

@@ -13,7 +13,7 @@ from kagent.contract.recommendation import Recommendation
 from kagent.errors import KagentError
 from kagent.follow.followable import Refused, plan_for
 from kagent.follow.model import Held, Peer, Reason, Rules, Snapshot, View, member_name
-from kagent.kafka.descriptions import Described, Member, Topic
+from kagent.kafka.descriptions import Described, MemberDescription, TopicDescription
 from kagent.text import shown
 
 CLIENT_ID = "kagent-apply"
@@ -46,7 +46,7 @@ class Plan:
 def checked(
     found: Described,
     snapshot: Snapshot | None,
-    topics: Mapping[str, Topic],
+    topics: Mapping[str, TopicDescription],
     now: float,
     rules: Rules,
     uniform_follows: bool = False,
@@ -118,7 +118,7 @@ def _names(found: Described, rec: Recommendation | None) -> dict[str, str]:
     }
 
 
-def _peer(member: Member, name: str, found: Described, rec: Recommendation | None) -> Peer:
+def _peer(member: MemberDescription, name: str, found: Described, rec: Recommendation | None) -> Peer:
     reported = found.reported.get(member.member_id)
     topics = reported.topics if reported else None
     if topics is None:  # a regular expression: the broker matches it, and the assignor sees what it matched
@@ -127,7 +127,9 @@ def _peer(member: Member, name: str, found: Described, rec: Recommendation | Non
     return Peer(member.member_id, topics, name, tuple(sorted(held)))
 
 
-def _same_topics(rec: Recommendation, topics: Mapping[str, Topic], plan: Mapping[str, Held]) -> None:
+def _same_topics(
+    rec: Recommendation, topics: Mapping[str, TopicDescription], plan: Mapping[str, Held]
+) -> None:
     """Whether the broker will recognise the topics, which it knows by their ids only."""
     for name in sorted({topic for held in plan.values() for topic, _ in held}):
         recommended = rec.topic_ids.get(name)

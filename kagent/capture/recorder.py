@@ -18,12 +18,12 @@ from confluent_kafka import Consumer, Message
 from kagent.capture.folder import EndsSample, RawRecord
 from kagent.capture.folder_writer import FolderWriter
 from kagent.errors import KafkaError
-from kagent.groups import GroupState, apply, view
+from kagent.groups import KnownRecords, apply, view
 from kagent.kafka.admin import Admin
 from kagent.kafka.offsets_topic import partitions, polled, reader
 from kagent.lag.observation import TopicInfo
 from kagent.offsets import DecodeError, decode
-from kagent.worker.log_end_sampler import Sample, Sampler
+from kagent.worker.log_end_sampler import LogEndSample, Sampler
 
 POLL_S = 0.2
 REPORT_EVERY_S = 10.0
@@ -40,7 +40,7 @@ class CapturedGroups:
     wanted: Callable[[str], bool]
     names: set[str] = field(default_factory=set)
     committed: set[str] = field(default_factory=set)
-    states: dict[str, GroupState | None] = field(default_factory=dict)
+    states: dict[str, KnownRecords | None] = field(default_factory=dict)
     _wanted: dict[bytes, bool] = field(default_factory=dict)
 
     def holds(self, key: bytes | None) -> bool:
@@ -48,6 +48,7 @@ class CapturedGroups:
         name = _group_bytes(key or b"")
         if name is None:
             return False
+        # Cached by raw bytes: patterns are matched once a group, not for each of its records.
         known = self._wanted.get(name)
         if known is None:
             text = name.decode(errors="replace")
@@ -98,7 +99,7 @@ class Recorder:
     failures: int = 0
     live_s: float = 0.0
     _sampler: Sampler = field(init=False)
-    _pending: Future[list[Sample]] | None = None
+    _pending: Future[list[LogEndSample]] | None = None
     _next_sample: float = 0.0
     _next_report: float = 0.0
 
@@ -108,13 +109,16 @@ class Recorder:
     def run(self) -> None:
         """Read what the topic holds, then capture until the time is over or ``stop`` is set. Raises KafkaError."""
         count = partitions(self.admin)
+        # librdkafka then reports the end of each partition, which tells when all that the topic held has been read.
         options = {"enable.partition.eof": True}
         with (
+            # One thread: samples must not overtake each other, and librdkafka's admin client is shared.
             ThreadPoolExecutor(1) as threads,
             reader(self.admin.cluster, count, True, **options) as consumer,
         ):
             held = self._held(consumer, count)
             if not self.stop.is_set():
+                # All at one time: a replay must know them from its first tick on, whenever they were written.
                 self._write(replace(record, read_ms=_now_ms()) for record in held)
                 self._live(consumer, threads)
 
@@ -127,6 +131,7 @@ class Recorder:
             for message in polled(consumer, POLL_S, ended):
                 read += 1
                 if self.groups.holds(message.key()):
+                    # By key, as compaction would: the topic may hold thousands of older commits of each partition.
                     latest[message.key()] = _raw(message)
             self._tell(f"reading what the topic holds: {len(ended)} of {count} partitions, {read:,} records")
         return sorted(latest.values(), key=lambda record: (record.partition, record.offset))
@@ -158,14 +163,15 @@ class Recorder:
             self._take_sample(self._pending)
             self._pending = None
         if self._pending is None and time.monotonic() >= self._next_sample:
+            # Monotonic: a step of the wall clock must neither stop the samples nor bring them all at once.
             self._next_sample = time.monotonic() + self.sample_every_s
             self._pending = threads.submit(self._ask, *self.groups.topics(self._sampler.names()))
 
-    def _ask(self, topics: set[str], unresolved: bool) -> list[Sample]:
+    def _ask(self, topics: set[str], unresolved: bool) -> list[LogEndSample]:
         self._sampler.describe(topics, unresolved)
         return self._sampler.sample(topics)
 
-    def _take_sample(self, answer: Future[list[Sample]]) -> None:
+    def _take_sample(self, answer: Future[list[LogEndSample]]) -> None:
         try:
             samples = answer.result()
         except KafkaError as error:
@@ -192,7 +198,7 @@ def _raw(message: Message) -> RawRecord:
     return RawRecord(*place, message.key(), message.value())
 
 
-def _ends(samples: list[Sample]) -> EndsSample:
+def _ends(samples: list[LogEndSample]) -> EndsSample:
     return EndsSample(
         min(sample.asked for sample in samples),
         max(sample.seen for sample in samples),

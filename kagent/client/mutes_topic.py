@@ -10,7 +10,7 @@ from aiokafka.errors import KafkaError as ClientError
 
 from kagent.active_mutes import Mutes
 from kagent.kafka.consumer import consumer, start
-from kagent.kafka.topic_reader import Mark, read_forever, standing, unreadable
+from kagent.kafka.topic_reader import ReadMark, read_forever, standing, unreadable
 from kagent.settings import Cluster
 
 log = logging.getLogger("kagent.client")
@@ -34,12 +34,13 @@ async def follow_mutes(cluster: Cluster, topic: str, take: Take) -> None:
     """Pass every mute on, from the topic's start, until cancelled. Raises KafkaError."""
     async with aclosing(read_forever(cluster, topic)) as records:
         async for record in records:
-            if not isinstance(record, Mark):
+            if not isinstance(record, ReadMark):
                 _take(take, record.key, record.value)
 
 
 def _take(take: Take, key: bytes | None, value: bytes | None) -> None:
     try:
         take((key or b"").decode(errors="replace"), value)
+    # One bad record, of another program perhaps, must not end all mutes.
     except ValueError as error:
         log.warning("a mute under %r cannot be read: %s", key, error)

@@ -1,4 +1,4 @@
-"""``kagent backtest``: what kagent would have said."""
+"""``kagent backtest``: what kagent would have published."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import orjson
 from kagent.commands import output, past
 from kagent.commands.output import Format, Record
 from kagent.text import shown
-from kagent.text_table import Column
+from kagent.text_table import TableColumn
 
 COLUMNS = (
-    Column("group", "GROUP", least=16),
-    Column("policy", "POLICY", rank=4, least=8),
-    Column("openings", "OPENED", right=True),
-    Column("by_itself", "ENDED BY ITSELF", rank=2, right=True),
-    Column("flaps", "FLAPS", rank=3, right=True),
-    Column("skew_hours", "HOURS OF SKEW", rank=1, right=True),
-    Column("moves", "MOVES", rank=5, right=True),
-    Column("saved", "DRAIN SAVED", rank=6, least=14, keep="start"),
+    TableColumn("group", "GROUP", least=16),
+    TableColumn("policy", "POLICY", rank=4, least=8),
+    TableColumn("openings", "OPENED", right=True),
+    TableColumn("by_itself", "ENDED BY ITSELF", rank=2, right=True),
+    TableColumn("flaps", "FLAPS", rank=3, right=True),
+    TableColumn("skew_hours", "HOURS OF SKEW", rank=1, right=True),
+    TableColumn("moves", "MOVES", rank=5, right=True),
+    TableColumn("saved", "DRAIN SAVED", rank=6, least=14, keep="start"),
 )
 DOCUMENTS = ("saved", "dropped", "messages")
 """Fields that hold JSON."""
@@ -44,6 +44,7 @@ def command(asked: past.Past, files: tuple[str, ...], form: Format) -> None:
         from kagent.history.backtest import backtest
 
         found = backtest(rows, chosen, asked.within, asked.group)
+    # A dump of __consumer_offsets holds commits alone.
     if form.is_table and asked.dump and not asked.ends:
         click.echo(
             "Without --ends a log end is taken as the highest commit of any group: lag reads as its least."
@@ -53,7 +54,7 @@ def command(asked: past.Past, files: tuple[str, ...], form: Format) -> None:
 
 
 def _record(row: Record, with_messages: bool) -> Record:
-    """A row for programs: without the ticks, and the messages only where they can be told from the other fields."""
+    """A row for programs: without the ticks, and with the messages only in JSON."""
     left_out = {"ticks"} if with_messages else {"ticks", "messages"}
     return {
         name: orjson.loads(value) if name in DOCUMENTS else value

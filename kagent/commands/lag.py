@@ -20,22 +20,22 @@ from kagent.errors import InputError, KafkaError
 from kagent.policy import Policies
 from kagent.settings import Settings
 from kagent.text import shown
-from kagent.text_table import Column
+from kagent.text_table import TableColumn
 
 if TYPE_CHECKING:
     from kagent.kafka.admin import Admin
     from kagent.kafka.group_lag import ShownGroup
 
 COLUMNS = (
-    Column("group", "GROUP", least=16),
-    Column("topic", "TOPIC", rank=1, least=12),
-    Column("partition", "PARTITION", rank=2, right=True),
-    Column("committed", "CURRENT-OFFSET", rank=5, right=True),
-    Column("log_end", "LOG-END-OFFSET", rank=6, right=True),
-    Column("lag", "LAG", right=True),
-    Column("member_id", "CONSUMER-ID", rank=8, least=20),
-    Column("host", "HOST", rank=7, least=12),
-    Column("client_id", "CLIENT-ID", rank=3, least=14),
+    TableColumn("group", "GROUP", least=16),
+    TableColumn("topic", "TOPIC", rank=1, least=12),
+    TableColumn("partition", "PARTITION", rank=2, right=True),
+    TableColumn("committed", "CURRENT-OFFSET", rank=5, right=True),
+    TableColumn("log_end", "LOG-END-OFFSET", rank=6, right=True),
+    TableColumn("lag", "LAG", right=True),
+    TableColumn("member_id", "CONSUMER-ID", rank=8, least=20),
+    TableColumn("host", "HOST", rank=7, least=12),
+    TableColumn("client_id", "CLIENT-ID", rank=3, least=14),
 )
 
 
@@ -59,6 +59,7 @@ def command(ctx: click.Context, groups: tuple[str, ...], everything: bool, form:
 
     admin = Admin(cluster)
     ignored = [] if groups or everything else _ignored(admin, policies(settings))
+    # A group that is named is shown, whatever the settings ignore.
     names = groups or [name for name in sorted(_with_lag(admin)) if name not in ignored]
     found = shown_lag(admin, names)
     _refuse_unknown(found, groups)
@@ -69,10 +70,11 @@ def command(ctx: click.Context, groups: tuple[str, ...], everything: bool, form:
             _print_group(group, form)
     else:
         _print_rows(found, form)
+    # On standard error: standard output has the table alone.
     if ignored and found and form.is_table:
         click.echo(f"{len(ignored)} more groups are kagent's own or ignored: --all shows them.", err=True)
-    if form.is_table and not groups and (told := asyncio.run(_states(settings, name))):
-        click.echo(told, err=True)
+    if form.is_table and not groups and (states := asyncio.run(_states(settings, name))):
+        click.echo(states, err=True)
 
 
 async def _states(settings: Settings, name: str) -> str | None:
@@ -105,6 +107,7 @@ def _refuse_unknown(found: Sequence[ShownGroup], asked: Sequence[str]) -> None:
 
 
 def _does_not_exist(group: ShownGroup) -> bool:
+    # The broker describes a group that does not exist as Dead, without an error (before KIP-1043).
     return group.group.state in ("dead", "unknown") and group.group.type not in ("share", "streams")
 
 
@@ -119,6 +122,7 @@ def records(group: ShownGroup) -> Iterator[dict[str, Any]]:
         "state": group.group.state,
         "type": group.group.type,
         "protocol": group.group.protocol,
+        # The old name stays: scripts read it.
         "skew": group.skew,
         "shown_ratio": group.skew,
     }
@@ -143,6 +147,7 @@ def _print_group(group: ShownGroup, form: Format) -> None:
 def _cells(row: Mapping[str, Any]) -> dict[str, str]:
     names = {name: shown(row[name]) if row[name] else "-" for name in ("member_id", "host", "client_id")}
     numbers = {name: "-" if row[name] is None else str(row[name]) for name in ("committed", "log_end", "lag")}
+    # lost: the commit is before the log start; void: it is of a topic of that name that was deleted.
     numbers["lag"] += f" ({row['lost']} lost)" if row["lost"] else " (void)" if row["void"] else ""
     return {
         "group": shown(row["group"]),

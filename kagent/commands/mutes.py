@@ -16,15 +16,15 @@ from kagent.commands.common import chosen
 from kagent.commands.output import Format
 from kagent.contract.mute import is_pattern
 from kagent.text import shown
-from kagent.text_table import Column
+from kagent.text_table import TableColumn
 
 COLUMNS = (
-    Column("group", "GROUP", least=16),
-    Column("until", "UNTIL"),
-    Column("left", "LEFT", rank=1, right=True),
-    Column("by", "BY", rank=2, least=8),
-    Column("groups", "GROUPS", rank=3, right=True),
-    Column("why", "WHY", rank=4, least=12, keep="start"),
+    TableColumn("group", "GROUP", least=16),
+    TableColumn("until", "UNTIL"),
+    TableColumn("left", "LEFT", rank=1, right=True),
+    TableColumn("by", "BY", rank=2, least=8),
+    TableColumn("groups", "GROUPS", rank=3, right=True),
+    TableColumn("why", "WHY", rank=4, least=12, keep="start"),
 )
 
 
@@ -52,6 +52,7 @@ def mute_rows(mutes: Mutes, now_ms: int) -> Iterator[dict[str, Any]]:
     standing = {key: record for key, record in mutes.records.items() if record.until > now_ms}
     for key, record in sorted(standing.items(), key=lambda item: item[1].until):
         cluster, _, group = key.partition("/")
+        # Written for a group by a pattern's mute: counted in the pattern's row.
         if record.pattern is not None and record.pattern != group:
             continue
         by_this = [

@@ -12,7 +12,7 @@ import yaml
 from kagent.commands.common import asked
 from kagent.settings import Loaded, Settings, loaded_from
 from kagent.settings_file import Where
-from kagent.settings_mistakes import Given
+from kagent.settings_mistakes import GivenSettings
 
 
 @click.command()
@@ -51,6 +51,7 @@ def json_schema() -> dict[str, Any]:
 def effective_values(settings: Settings) -> dict[str, Any]:
     """All values, defaults included; of a group's entry only what it says."""
     values = settings.model_dump(mode="json")
+    # With defaults, each entry would seem to override the whole policy.
     values["groups"] = [group.model_dump(mode="json", exclude_unset=True) for group in settings.groups]
     return values
 
@@ -63,7 +64,7 @@ def _right(loaded: Loaded) -> str:
 
 
 def lines(
-    values: Mapping[str, Any], given: Given, bootstrap: str | None = None, way: Where = ()
+    values: Mapping[str, Any], given: GivenSettings, bootstrap: str | None = None, way: Where = ()
 ) -> Iterator[str]:
     """The values as YAML, each with its source as a comment."""
     indent = "  " * len(way)
@@ -84,10 +85,11 @@ def _scalar(value: Any) -> str:
     text: str = yaml.safe_dump(
         value, default_flow_style=True, allow_unicode=True, width=10**6, sort_keys=False
     )
+    # safe_dump ends a lone scalar with the document end marker `...`.
     return text.removesuffix("\n").removesuffix("...").rstrip()
 
 
-def _source(given: Given, where: Where, bootstrap: str | None = None) -> str:
+def _source(given: GivenSettings, where: Where, bootstrap: str | None = None) -> str:
     if where[0] == "clusters" and where[-1] == "bootstrap" and bootstrap:
         return "--bootstrap-server"
     named = given.named(where)

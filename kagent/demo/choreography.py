@@ -38,14 +38,14 @@ from kagent.demo.topology import (
     PIPELINE,
     POLICY,
     WORKER,
+    DemoGroup,
+    DemoMember,
     Follow,
-    Group,
-    Member,
 )
 from kagent.embedded.broker import HOST, Broker, free_port
 from kagent.errors import KafkaError, KagentError, SetupError
 from kagent.kafka.admin import Admin
-from kagent.kafka.descriptions import Group as DescribedGroup
+from kagent.kafka.descriptions import GroupDescription
 from kagent.kafka.group_lag import shown_lag
 from kagent.kafka.topics import ensure
 from kagent.settings import Cluster, Settings, load
@@ -116,6 +116,7 @@ class Demo:
         file = self.folder / "kagent.yaml"
         values = {
             "clusters": {"demo": {"bootstrap": broker.bootstrap}},
+            # Little of everything: broker, Spark, worker and seventeen consumers share two cores.
             "topics": {"partitions": 2},
             "pipeline": {**PIPELINE, "checkpoint": str(self.folder / "checkpoint"), "master": "local[1]"},
             "worker": {
@@ -168,10 +169,10 @@ class Demo:
             await asyncio.sleep(0.5)
         raise SetupError(f"The consumers did not all join, and nothing moves any more (logs: {self.folder}).")
 
-    def _member(self, group: Group, place: int, cluster: Cluster) -> Member:
+    def _member(self, group: DemoGroup, place: int, cluster: Cluster) -> DemoMember:
         """The twin of a group that follows has a follower too, in a dry run: they differ in nothing else."""
         follow: Follow = "apply" if group.follows == FOLLOWER else "dry run"
-        return Member(
+        return DemoMember(
             cluster.bootstrap,
             group.name,
             place,
@@ -269,6 +270,7 @@ class Demo:
             advice = self.scene.advice(group.name)
             if advice is None or group.name in self.scene.followed:
                 continue
+            # Noted before anything is started: the next look must not start it again.
             self.scene.follow(group.name, time.monotonic())
             if group.follows == APPLY:
                 config = str(self.folder / "kagent.yaml")
@@ -293,7 +295,7 @@ class Demo:
         return 1 if failures else 0
 
 
-def _joined(group: DescribedGroup, members: int) -> bool:
+def _joined(group: GroupDescription, members: int) -> bool:
     """Whether all members are in, and hold something between them."""
     return len(group.members) == members and any(member.assigned for member in group.members)
 
@@ -355,6 +357,7 @@ async def _interruptible(demo: Demo) -> int:
     task = asyncio.create_task(demo.run())
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM):
+        # Cancelled, not killed: the broker and the processes are stopped in `finally`.
         loop.add_signal_handler(name, task.cancel)
     try:
         return await task

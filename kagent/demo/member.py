@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from kagent.assignor import NAME
 from kagent.demo.assignor import FixedList
-from kagent.demo.topology import Member
+from kagent.demo.topology import DemoMember
 from kagent.follow import aiokafka_follower
 from kagent.follow.for_aiokafka import AiokafkaFollower
 from kagent.kafka.consumer import stop as stopped
@@ -30,7 +30,7 @@ LIBRDKAFKA_TICK = 0.2
 AGAIN = 1.0
 
 
-class Commits(ConsumerRebalanceListener):  # type: ignore[misc]
+class CommitListener(ConsumerRebalanceListener):  # type: ignore[misc]
     """Commits what was processed, now and then and before partitions are given away."""
 
     def __init__(self, consumer: AIOKafkaConsumer, every: float) -> None:
@@ -51,6 +51,7 @@ class Commits(ConsumerRebalanceListener):  # type: ignore[misc]
 
     async def commit(self) -> None:
         self.last = time.monotonic()
+        # aiokafka refuses a commit that names a partition which the member no longer holds.
         held = {tp: offset for tp, offset in self.done.items() if tp in self.consumer.assignment()}
         if held:
             try:
@@ -61,7 +62,7 @@ class Commits(ConsumerRebalanceListener):  # type: ignore[misc]
                 log.warning("not committed: %s", error)
 
 
-async def run_aiokafka(about: Member, stop: asyncio.Event) -> None:
+async def run_aiokafka(about: DemoMember, stop: asyncio.Event) -> None:
     """A member with aiokafka; its group may have a fixed list, and ``kagent.follow`` may stand above it."""
     while not stop.is_set():
         follower = _follower(about)
@@ -73,6 +74,7 @@ async def run_aiokafka(about: Member, stop: asyncio.Event) -> None:
             client_id=about.client_id,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
+            # 10 s by default in aiokafka: a machine that stands still for some seconds must not cost a member its place.
             session_timeout_ms=30_000,
             metadata_max_age_ms=5_000,
             **options,
@@ -87,11 +89,11 @@ async def run_aiokafka(about: Member, stop: asyncio.Event) -> None:
             await stopped(consumer)
 
 
-def _assignor(about: Member) -> Any:
+def _assignor(about: DemoMember) -> Any:
     return assignor_of(FixedList(about.group, about.start), FIXED_LIST) if about.start else None
 
 
-def _follower(about: Member) -> AiokafkaFollower | None:
+def _follower(about: DemoMember) -> AiokafkaFollower | None:
     if about.follow is None:
         return None
     follower = aiokafka_follower(about.bootstrap, about.group, "demo", apply=about.follow == "apply")
@@ -100,8 +102,8 @@ def _follower(about: Member) -> AiokafkaFollower | None:
     return follower
 
 
-async def _read(consumer: AIOKafkaConsumer, about: Member, stop: asyncio.Event) -> None:
-    commits = Commits(consumer, about.commit)
+async def _read(consumer: AIOKafkaConsumer, about: DemoMember, stop: asyncio.Event) -> None:
+    commits = CommitListener(consumer, about.commit)
     await consumer.start()
     consumer.subscribe(about.topics, listener=commits)
     while not stop.is_set():
@@ -112,7 +114,7 @@ async def _read(consumer: AIOKafkaConsumer, about: Member, stop: asyncio.Event) 
     await commits.commit()
 
 
-async def run_librdkafka(about: Member, stop: asyncio.Event) -> None:
+async def run_librdkafka(about: DemoMember, stop: asyncio.Event) -> None:
     """A member with librdkafka and the KIP-848 protocol."""
     from confluent_kafka import Consumer
 
@@ -136,7 +138,7 @@ async def run_librdkafka(about: Member, stop: asyncio.Event) -> None:
         await asyncio.to_thread(consumer.close)
 
 
-async def main(about: Member) -> None:
+async def main(about: DemoMember) -> None:
     """Run until SIGTERM."""
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
@@ -145,4 +147,4 @@ async def main(about: Member) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(TypeAdapter(Member).validate_json(sys.argv[1])))
+    asyncio.run(main(TypeAdapter(DemoMember).validate_json(sys.argv[1])))

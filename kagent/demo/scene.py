@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from kagent.contract.recommendation import Recommendation, Resolution, State, Status, Verdict
-from kagent.demo.topology import FOLLOWERS, LOADS, Group
+from kagent.demo.topology import FOLLOWERS, LOADS, DemoGroup
 from kagent.kafka.group_lag import ShownGroup
 
 CAUGHT_UP_SECONDS = 5.0
@@ -48,13 +48,14 @@ def group_lag(shown: ShownGroup) -> GroupLag:
     for member in shown.group.members:
         rows = [row for row in shown.rows if row.member_id == member.member_id]
         inflow = sum(rates[row.topic][row.partition] for row in rows)
+        # Before its first commit a member has everything to read.
         lag = sum(row.lag if row.lag is not None else row.log_end or 0 for row in rows)
         members.append(MemberLag(member.client_id, len(rows), lag, lag / inflow if inflow else 0.0))
     return GroupLag(tuple(sorted(members, key=lambda m: m.name)), shown.skew)
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class FollowedAdvice:
     """Advice that a group takes: since when, and what came of it. Times in s of one clock."""
 
     at: float
@@ -76,7 +77,7 @@ class Scene:
     messages: dict[str, Recommendation] = field(default_factory=dict)
     opened: dict[str, Recommendation] = field(default_factory=dict)
     state: State | None = None
-    followed: dict[str, Followed] = field(default_factory=dict)
+    followed: dict[str, FollowedAdvice] = field(default_factory=dict)
 
     def hear(self, message: Recommendation | State) -> None:
         """A message of the recommendations topic."""
@@ -90,7 +91,7 @@ class Scene:
         """The group takes its advice from now on."""
         advice = self.advice(group)
         assert advice is not None
-        self.followed[group] = Followed(now, advice)
+        self.followed[group] = FollowedAdvice(now, advice)
 
     def look(self, lags: Mapping[str, GroupLag], now: float) -> None:
         """The cluster's answer."""
@@ -99,6 +100,7 @@ class Scene:
             known, lag = self.followed.get(group.name), self.lags.get(group.name)
             if known is None or known.drained_after is not None or lag is None:
                 continue
+            # Low lag alone proves nothing: only with the plan in effect is the drain the plan's.
             if lag.spread == known.spread and lag.greatest <= CAUGHT_UP_SECONDS:
                 twin = self.lags.get(group.twin)
                 self.followed[group.name] = replace(known, drained_after=now - known.at, twin_at_drain=twin)
@@ -147,13 +149,14 @@ class Scene:
             found.append(f"the hot partition was called {hot.verdict.value}")
         return found
 
-    def _failure(self, group: Group) -> str | None:
+    def _failure(self, group: DemoGroup) -> str | None:
         """What went wrong with a group that follows, the first of it."""
         name, known, latest = group.name, self.followed.get(group.name), self.messages.get(group.name)
         if latest is None:
             return f"no recommendation came for {name}"
         if known is None or known.drained_after is None:
             return f"{name} did not drain after it had applied the advice"
+        # The control: where the twin drains as fast, following has shown nothing.
         if known.twin_at_drain is not None and known.twin_at_drain.greatest <= CAUGHT_UP_SECONDS:
             return f"the twin of {name} drained as fast without the advice"
         if not self.resolved(name):

@@ -20,7 +20,7 @@ FOLLOWER, APPLY = "kagent.follow", "kagent apply"
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class DemoGroup:
     """A group of the demo. ``start``: what each member begins with, by place; None: the client's own assignor decides.
     ``cost``: seconds a record. ``client``: ``aiokafka`` or ``librdkafka`` (KIP-848 protocol). ``role``: what it is to show.
     ``follows``: what makes it take its plan, FOLLOWER or APPLY; ``twin``: the group that is the same and does not."""
@@ -38,7 +38,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class DemoMember:
     """One consumer process of a group: ``place`` counts from 0, ``cost`` is seconds a record, ``commit`` seconds.
 
     ``start``: what each place of the group begins with, by an assignor of the client's own; None: the built-in one.
@@ -62,7 +62,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class TopicLoad:
     """Steady inflow of a topic: records/s per partition, and how many records lie there at the start."""
 
     topic: str
@@ -82,14 +82,15 @@ COST = 0.0125
 PARCELS = (61.0, *(9.0,) * 7)
 """61 and three times 9 are 88/s; 61 and 9 are 70."""
 
+# payments: one partition gets 90 records/s, more than the 70 that a member of `hot` does (1 / 0.0143 s): no move helps.
 LOADS = (
-    Load("orders", (RATE,) * 8, (200,) * 8),
-    Load("parcels", PARCELS, (100,) * 8),
-    Load("clicks", (5.0, 5.0, 5.0, 40.0), ()),
-    Load("payments", (90.0, 2.0, 2.0, 2.0), (600, 0, 0, 0)),
+    TopicLoad("orders", (RATE,) * 8, (200,) * 8),
+    TopicLoad("parcels", PARCELS, (100,) * 8),
+    TopicLoad("clicks", (5.0, 5.0, 5.0, 40.0), ()),
+    TopicLoad("payments", (90.0, 2.0, 2.0, 2.0), (600, 0, 0, 0)),
 )
 GROUPS = (
-    Group(
+    DemoGroup(
         "orders-a",
         ("orders",),
         4,
@@ -99,8 +100,8 @@ GROUPS = (
         follows=FOLLOWER,
         twin="orders-b",
     ),
-    Group("orders-b", ("orders",), 4, COST, "its twin, does not follow", start=SKEWED),
-    Group(
+    DemoGroup("orders-b", ("orders",), 4, COST, "its twin, does not follow", start=SKEWED),
+    DemoGroup(
         "parcels-a",
         ("parcels",),
         2,
@@ -110,9 +111,9 @@ GROUPS = (
         follows=APPLY,
         twin="parcels-b",
     ),
-    Group("parcels-b", ("parcels",), 2, COST, "its twin, does not follow", client="librdkafka"),
-    Group("healthy", ("clicks",), 2, 0.001, "unequal inflow, caught up, commits every 15 s", commit=15.0),
-    Group("hot", ("payments",), 3, 0.0143, "one key holds most: no move can help"),
+    DemoGroup("parcels-b", ("parcels",), 2, COST, "its twin, does not follow", client="librdkafka"),
+    DemoGroup("healthy", ("clicks",), 2, 0.001, "unequal inflow, caught up, commits every 15 s", commit=15.0),
+    DemoGroup("hot", ("payments",), 3, 0.0143, "one key holds most: no move can help"),
 )
 FOLLOWERS = tuple(group for group in GROUPS if group.follows)
 TWINS = frozenset(name for group in FOLLOWERS for name in (group.name, group.twin))

@@ -46,19 +46,23 @@ def _changed(state: JudgeState, roster: Roster, seen: Observation, policy: Polic
     now, first = seen.now, state.generation is None and not state.digest
     since = now - policy.storm_window * 1000
     kept = tuple(g for g in state.generations if g[0] >= since)
+    # One change before the window is kept too: generations are counted from its number, see `generations_within`.
     older = (
         state.generations[len(state.generations) - len(kept) - 1 :][:1]
         if len(kept) < len(state.generations)
         else ()
     )
+    # Where a generation is unknown, each change counts as one.
     generation = roster.generation if roster.generation is not None else (state.generation or 0) + 1
     names = tuple(sorted(roster.names))[:MOST_NAMES]
+    # At first sight the record's own time, or a group that has been stable for days would settle again at each start of kagent.
     at = min(roster.last_change, now) if first and roster.last_change else now
     return {
         "generation": roster.generation,
         "digest": roster.digest,
         "generation_at": at,
         "restless_since": now if not kept and not first else state.restless_since,
+        # Being seen for the first time is no rebalance.
         "generations": state.generations if first else (*older, *kept, (now, generation))[-32:],
         "names": names,
         "comings": _comings(state, names, bool(kept), first),
@@ -86,6 +90,7 @@ def _reassigned(state: JudgeState, roster: Roster, held: str, now: int) -> dict[
         if known.windows or known.gaps
     }
     changed_at = min(roster.last_change, now) if roster.last_change else now
+    # Only members with known gaps: a pause is measured as the excess over the usual gap.
     stopping = {n: m.time for n, m in state.members.items() if 0 < m.time < changed_at and m.gaps}
     return {
         "stopping": {} if first else dict(sorted(stopping.items())[:MOST_NAMES]),

@@ -63,9 +63,13 @@ def costs(windows: Sequence[Window]) -> dict[str, float]:
     count = np.array([[w.records.get(t, 0) for t in topics] for w in windows], np.float64)
     seconds = np.array([w.seconds for w in windows])
     usual = seconds.sum() / max(count.sum(), 1.0)
+    # Each window is divided by its own length, so residuals are relative: a long window weighs no more than a short one.
     rows = count * usual / seconds[:, None]
+    # Ridge: topics that are always read in the same mix have collinear counts, and the bare normal equations no solution.
     left = rows.T @ rows + COST_WEIGHT * np.eye(len(topics))
     right = rows.T @ np.ones(len(rows)) + COST_WEIGHT
+    # A negative cost is what noise makes of a rare topic. The mean stays 1, or the speeds that were stored before would change
+    # their unit with every refit.
     found = np.maximum(np.linalg.solve(left, right), 0.05)
     return dict(zip(topics, (found / found.mean()).tolist(), strict=True))
 
@@ -101,6 +105,7 @@ def estimate(rates: Sequence[float]) -> tuple[float, float, float] | None:
     mid, count = median(rates), len(rates)
     if mid <= 0:
         return 0.0, 0.0, 0.0
+    # 1.4826 · MAD estimates the standard deviation of normal noise: https://en.wikipedia.org/wiki/Median_absolute_deviation
     spread = 1.4826 * median(abs(r - mid) for r in rates) / mid
     sd = ((count * spread**2 + PRIOR_WEIGHT * PRIOR_SD**2) / (count + PRIOR_WEIGHT)) ** 0.5
     error = Z * sd / count**0.5
@@ -116,6 +121,7 @@ def of_members(found: Sequence[tuple[float, float, float] | None], keeps_up_with
         usual, fastest = float(np.median(mid[measured])), float(high[measured].max())
     else:
         usual = fastest = 0.0
+    # Replicas of one deployment are alike until one of them is measured to be different.
     unknown_mid = np.maximum(usual, keeps_up_with)
     return Capacity(
         Interval(

@@ -49,31 +49,38 @@ def _drains(member: LateMember) -> dict[str, Any] | None:
 
 
 LINES = (
+    # What a peer proves comes first: partitions that are moved off a slow machine leave it slow, and hide it.
     Line(slow_member.holds, Verdict.SLOW_MEMBER),
+    # Before the verdicts about spread: what waits came in the pause, and the member catches up. Without this line, a pause of
+    # 230 s was reported as rebalance.
     Line(_pause_is_over, None, "after_pause"),
+    # Before rebalance: no assignment helps against a partition that is more than a member can do.
     Line(hot_partition.holds, Verdict.HOT_PARTITION),
     Line(skew.holds, Verdict.REBALANCE),
+    # At the optimist's ends only. With the likeliest values alone, two partitions at 94 % of a member each stay undecided for ever.
     Line(skew.may_help, Verdict.REBALANCE),
+    # Before under_provisioned: what drains, however slowly, does not lack members.
     Line(_drains, None, "draining"),
     Line(under_provisioned.holds, Verdict.UNDER_PROVISIONED),
 )
 
 
 @dataclass(frozen=True)
-class Decision:
+class GroupFindings:
     """All that is the matter, the leading one first, and the state with this look's votes."""
 
     findings: tuple[Finding, ...]
     state: JudgeState
 
 
-def decide(model: GroupModel) -> Decision:
+def decide(model: GroupModel) -> GroupFindings:
     """What the detectors find in a group."""
     state = data_loss.learn(model)
     model = replace(model, state=state)
     found = [f for detector in STANDING for f in detector.find(model)]
+    # No forecast and no evidence are asked for: the user wants each crossing of the ratio.
     if skew.is_literal(model.policy):
-        return Decision(_ordered([*found, *skew.crossing(model, model.policy.threshold)]), state)
+        return GroupFindings(_ordered([*found, *skew.crossing(model, model.policy.threshold)]), state)
     spread, members = [], dict(state.members)
     for at in running(model):
         member = LateMember(model, at)
@@ -82,8 +89,11 @@ def decide(model: GroupModel) -> Decision:
         finding = _finding(member, line, facts, members[member.name])
         if finding is not None:
             spread.append(finding)
+    # One finding of spread a group: its plan is for the whole group, whichever member is named.
     spread.sort(key=lambda f: (not f.ripe, -f.behind))
-    return Decision(_ordered([*found, *spread[:1]]), replace(state, members=members) if spread else state)
+    return GroupFindings(
+        _ordered([*found, *spread[:1]]), replace(state, members=members) if spread else state
+    )
 
 
 def _ordered(found: list[Finding]) -> tuple[Finding, ...]:
@@ -111,6 +121,7 @@ def _voted(known: MemberState, line: Line | None) -> MemberState:
     """The member with one more vote for each clock that this look has advanced."""
     vote = str(line.verdict) if line is not None and line.verdict else "wait"
     spell, backlog = known.spell, known.backlog
+    # A look without a newer commit has no vote: the same commits would be counted again.
     if spell is not None and sum(spell.votes.values()) < spell.commits:
         spell = replace(spell, votes=evidence.voted(spell.votes, vote))
     if backlog is not None and sum(backlog.votes.values()) < backlog.commits:
@@ -122,7 +133,7 @@ def _finding(
     member: LateMember, line: Line | None, facts: dict[str, Any], known: MemberState
 ) -> Finding | None:
     """The finding for a late member: ripe or not, and what is missing."""
-    model, limits = member.model, evidence.Limits.of(member.model.policy)
+    model, limits = member.model, evidence.LatenessLimits.of(member.model.policy)
     verdict = (line.verdict if line else None) or Verdict.REBALANCE
     grown = known.spell.grown_s if known.spell else 0.0
     need = evidence.needed_s(
@@ -149,7 +160,7 @@ def _finding(
 
 
 def _missing(
-    member: LateMember, line: Line | None, known: MemberState, need: float, limits: evidence.Limits
+    member: LateMember, line: Line | None, known: MemberState, need: float, limits: evidence.LatenessLimits
 ) -> str | None:
     """Why the finding is not published yet; None if it is ripe."""
     if line is None:

@@ -33,6 +33,8 @@ QUIET_GROWTH = 2.0
 """A spell ends when it has not grown for this many times the least evidence (120 s) and two gaps."""
 STEP = 0.5
 """A commit adds at most this share of the least evidence (30 s), or two gaps: one long gap is a pause, not growth."""
+# A backlog that drains opens only if it has fallen by at least 30 s, a tenth of its peak, and half of what capacity and inflow
+# promise. Without that, a consumer that is late on purpose is reported whenever a log-end sample is missing.
 DRAIN_COMMITS = 4
 FALL_S, FALL_SHARE, FALL_PROMISED = 30.0, 0.1, 0.5
 NEW_GROWING, NEW_DRAINING, NEW_MS = 4.0, 2.0, 3_600_000
@@ -50,7 +52,7 @@ def idle_s(policy: Policy) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class LatenessLimits:
     """What counts as late, in s, all derived from the policy's ``min_behind`` and ``hold``."""
 
     late: float
@@ -62,10 +64,11 @@ class Limits:
     draining_need: float
 
     @classmethod
-    def of(cls, policy: Policy) -> Limits:
+    def of(cls, policy: Policy) -> LatenessLimits:
         """A member is late from ``min_behind`` on and on time below half of it; a drain within ``hold`` is left alone; a fifth
         of ``hold`` of growth is evidence (60 s of 300: p50 of detection is the same at 20 s, a minute more at 120 s)."""
         behind, hold = policy.min_behind, policy.hold
+        # Each end lies below its beginning (60 s → 40 s, 300 s → 180 s), so that noise around a limit does not end a spell.
         return cls(behind, behind / 2, behind * 2 / 3, hold, 0.6 * hold, hold / 5, 0.6 * hold)
 
 
@@ -82,30 +85,33 @@ class Look:
     records: int
 
 
-def growing(known: MemberState, look: Look, limits: Limits) -> bool:
+def growing(known: MemberState, look: Look, limits: LatenessLimits) -> bool:
     """Whether the lateness is not below its value of a while of commit time ago."""
+    # Compared with a while ago, not with the look before: a client that serves large blocks swings from look to look.
     back_ms = BACK * limits.growing_need * 1000
     before = [v for t, v in known.lateness if t <= look.time - back_ms]
     return not known.lateness or look.lateness >= (before[-1] if before else known.lateness[0][1])
 
 
-def history(known: MemberState, look: Look, limits: Limits) -> tuple[tuple[int, float], ...]:
+def history(known: MemberState, look: Look, limits: LatenessLimits) -> tuple[tuple[int, float], ...]:
     """The lateness of the last two minutes with this look."""
     kept_ms = KEPT * limits.growing_need * 1000
     kept = tuple(item for item in known.lateness if look.time - item[0] <= kept_ms)
+    # At most 25 looks, or short ticks would fill the row, which goes to a changelog topic, with two minutes of them.
     return (*kept[-24:], (look.time, round(look.lateness, 1)))
 
 
-def step_s(look: Look, before: int, limits: Limits) -> float:
+def step_s(look: Look, before: int, limits: LatenessLimits) -> float:
     """Commit time that a look adds, s."""
     return min((look.time - before) / 1000, max(STEP * limits.growing_need, 2 * look.gap))
 
 
-def next_spell(known: MemberState, look: Look, limits: Limits) -> Spell | None:
+def next_spell(known: MemberState, look: Look, limits: LatenessLimits) -> Spell | None:
     """The member's spell after a look; None where there is none, or it has ended."""
     grows, spell = look.late and growing(known, look, limits), known.spell
     if spell is None:
         return Spell(look.time, look.time, look.lateness, grew_at=look.time) if grows else None
+    # With rare commits the first look alone is the reference: a second one comes a gap later, and its growth would raise it.
     began = look.time - spell.began <= limits.growing_need * 1000 and look.gap < RARE_GAP_S
     reference = max(spell.reference, look.lateness) if began else spell.reference
     grown = spell.grown_s + (step_s(look, spell.last, limits) if grows else 0.0)
@@ -118,13 +124,15 @@ def next_spell(known: MemberState, look: Look, limits: Limits) -> Spell | None:
         commits=spell.commits + 1,
         records=spell.records + look.records,
     )
+    # Back to where it began: late by habit or on purpose, not later and later.
     fell = not began and look.lateness <= reference
     over = look.lateness < limits.over or look.drain < limits.drain_over
+    # Two gaps on top, or a member with rare commits would end its spell between two of them.
     rests = look.time - after.grew_at > (QUIET_GROWTH * limits.growing_need + 2 * look.gap) * 1000
     return None if fell or over or rests else after
 
 
-def next_backlog(known: MemberState, look: Look, limits: Limits) -> Backlog | None:
+def next_backlog(known: MemberState, look: Look, limits: LatenessLimits) -> Backlog | None:
     """The stretch in which the member is late; None where it is not."""
     before = known.backlog
     if look.lateness < limits.over or look.drain < limits.drain_over or (before is None and not look.late):
@@ -148,11 +156,13 @@ def needed_s(state: JudgeState, base: float, now: int, factor: float, new_factor
     """Seconds of evidence that this group needs: the least (times the policy's ``evidence``), or twice the longest spell after
     which it caught up by itself."""
     new = now - state.first_seen < NEW_MS
+    # Ville's inequality bounds how likely a healthy spell lasts as long as this:
+    # https://en.wikipedia.org/wiki/Ville%27s_inequality
     least = factor * base * (new_factor if new and not state.habits else 1.0)
     return max(least, min(LONGEST_NEED_S, HABIT_FACTOR * habit(state.habits, SPELL, now)))
 
 
-def enough_growth(member: MemberState, gap: float, need: float, limits: Limits) -> bool:
+def enough_growth(member: MemberState, gap: float, need: float, limits: LatenessLimits) -> bool:
     """Whether the spell is long enough to open."""
     spell = member.spell
     if spell is None or spell.grown_s < need or spell.records < RECORDS:
@@ -176,6 +186,7 @@ def enough_drain(member: MemberState, need: float, speed_over_inflow: float) -> 
     ):
         return False
     fallen = backlog.most - member.lateness[-1][1]
+    # Seconds of lateness that fall per second: speed ÷ inflow − 1 (V is time of the log, and the log grows at the inflow).
     promised = (backlog.last - backlog.most_at) / 1000 * max(0.0, speed_over_inflow - 1)
     least = max(FALL_S, FALL_SHARE * backlog.most, FALL_PROMISED * min(promised, backlog.most))
     return fallen >= least
@@ -188,4 +199,5 @@ def voted(votes: Mapping[str, int], verdict: str) -> dict[str, int]:
 
 def most_voted(votes: Mapping[str, int]) -> str | None:
     """The verdict that most looks gave."""
+    # On a tie the verdict that came first: Counter keeps the order in which its keys were added.
     return Counter(votes).most_common(1)[0][0] if votes else None

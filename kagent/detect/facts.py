@@ -11,6 +11,7 @@ from kagent.detect.group_model import GroupModel
 from kagent.lag.measure import Flags, Floats
 from kagent.lag.membership import NOBODY
 
+# Bounds of a message: places listed in its evidence, and places that a finding keeps.
 NAMED = 20
 ROWS = 200
 
@@ -34,6 +35,7 @@ def holders(model: GroupModel, rows: tuple[int, ...]) -> tuple[int, ...]:
 def at_stable(model: GroupModel) -> Flags:
     """Partitions whose commit stands at the last stable offset while the log goes on beyond it: a transaction is open."""
     lags, allowed = model.lags, model.policy.allowed_lag
+    # UNKNOWN (-1) where a sample came without last stable offsets, or the partition's leader did not answer.
     open_ = (lags.stable >= 0) & (lags.stable < lags.end - allowed)
     return np.asarray(open_ & (lags.committed >= lags.stable - allowed))
 

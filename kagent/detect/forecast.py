@@ -19,9 +19,9 @@ from kagent.lag.measure import Flags, Floats
 
 Codes = npt.NDArray[np.int32]
 LONGEST_S, LONGEST_PER_LATE = 3600.0, 20.0
-"""A remedy that takes longer is none: an hour, or this many times the lateness. Both are an hour for a member three minutes late,
-when such a verdict is usually due; a fixed hour would change the verdict of a group whose backlog grows because nobody acts,
-although what would help is the same."""
+"""The longest time to catch up that counts as help: an hour, or this many times the lateness. Both are an hour for a member that
+is three minutes late, when such a verdict usually opens. With a fixed hour, the verdict of a group that is left alone would change
+as its backlog grows, although the same action would still help."""
 EXACT_S = 1.0
 """How exactly the least time is searched."""
 
@@ -30,6 +30,7 @@ def drain_s(backlog: Floats, inflow: Floats, capacity: Floats) -> Floats:
     """Seconds until caught up per member; inf where it never is, 0 where nothing waits."""
     left = capacity - inflow
     with np.errstate(divide="ignore", invalid="ignore"):
+        # np.where computes both branches: the inner one keeps a divisor of zero out of the outer one's.
         drains = np.where(left > 1e-9, backlog / np.where(left > 1e-9, left, 1.0), np.inf)
     return np.where(backlog <= 0, 0.0, drains)
 
@@ -53,8 +54,11 @@ def best_drain_s(units: Placement, capacity: Floats, longest: float = LONGEST_S)
     """The least T that "largest first into the emptiest, ties stay at home" finds; inf above ``longest``, s."""
     if not len(capacity) or not len(units.home):
         return 0.0
+    # A group that is too small ends here, after one filling instead of a bisection.
     if not _fits(units, capacity, longest):
         return float("inf")
+    # "Largest first" is a heuristic: that it fits at T proves T possible, that it does not fit proves nothing. So the answer is
+    # an assignment that exists, and may be a little later than the best one.
     low, high = 0.0, longest
     while high - low > EXACT_S:
         middle = (low + high) / 2
@@ -75,13 +79,17 @@ def _fill(size: Sequence[float], order: Sequence[int], home: Sequence[int], room
     heap = [(-left, at) for at, left in enumerate(room)]
     heapq.heapify(heap)
     for unit in order:
+        # `order` is by falling size, so all that follow are empty too.
         if size[unit] <= 0:
             break
+        # heapq cannot change an entry in place: https://docs.python.org/3/library/heapq.html#priority-queue-implementation-notes
         while -heap[0][0] != room[heap[0][1]]:  # an entry from before its member got more
             heapq.heappop(heap)
         at = heap[0][1]
+        # Ties stay at home: no partition moves for nothing.
         if home[unit] >= 0 and room[home[unit]] >= room[at]:
             at = home[unit]
+        # A sum of floats may exceed what it fills exactly by a rounding error.
         if room[at] < size[unit] - 1e-6:
             return False
         room[at] -= size[unit]
@@ -97,6 +105,7 @@ def _fill_eligible(
         if size[unit] <= 0:
             break
         may = eligible[unit]
+        # No heap here: which member is the emptiest depends on who subscribes to the unit's topics.
         at = int(np.argmax(np.where(may, left, -np.inf)))
         if home[unit] >= 0 and may[home[unit]] and left[home[unit]] >= left[at]:
             at = home[unit]

@@ -38,7 +38,7 @@ never be reported."""
 
 
 @dataclass(frozen=True)
-class Columns:
+class ObservedColumns:
     """One group's partitions and members as numpy columns; what the clocks and estimates are made from.
 
     Per partition: ``owner`` (code of the member or NOBODY), ``backlog`` and ``backlog_high`` (records at ``judged_at``, ms),
@@ -77,7 +77,7 @@ class GroupModel:
     policy: Policy
     state: JudgeState
     kind: GroupKind
-    columns: Columns
+    columns: ObservedColumns
     cost: Floats
     excluded: Flags
     work: Floats
@@ -153,6 +153,7 @@ class GroupModel:
         """The least T that any assignment was found to have, s; inf above ``longest_s``. ``optimist``: at the ends that favour
         it."""
         rates, rows = self.columns.rates[:, self.placement_rows], self.placement_rows
+        # Per partition, not per member: a plan may part partitions that share a member today, and medians do not add up.
         usual = np.median(rates, axis=0)
         flow = np.minimum(rates[0], usual) if optimist else usual
         room = self.capacity.rate.high if optimist else self.capacity.rate.mid
@@ -164,6 +165,7 @@ class GroupModel:
     ) -> tuple[Floats, Floats, npt.NDArray[np.int32], Flags | None]:
         """Partitions, or partition numbers of co-partitioned topics, as units with the members that may hold them."""
         unit = self.columns.units.together(self.lags, self.policy, self.kind)[rows]
+        # `code` numbers the units from 0; `first` is one row of each, whose owner and subscribers stand for the whole unit.
         _, first, code = np.unique(unit, return_index=True, return_inverse=True)
         return (
             inflows.totals(code, work, len(first)),
@@ -181,6 +183,7 @@ class GroupModel:
             t: np.array([roster.eligible(m, self.lags.topics[t]) for m in range(len(self.names))])
             for t in topics
         }
+        # Nearly every group: with everybody eligible the search takes the emptiest member from a heap, not from a column per unit.
         if all(m.all() for m in may.values()):
             return None
         return np.stack([may[t] for t in self.lags.topic[rows].tolist()])
@@ -245,6 +248,7 @@ def skew_of(work: tuple[Floats, Floats]) -> float:
     if len(low) < 2 or low.max(initial=0.0) <= 0:
         return 1.0
     at = int(np.argmax(low))
+    # Backlogs are intervals: with the late member at its least and the others at their most, the ratio is a lower bound.
     total = float(high.sum() - high[at] + low[at])
     return max(1.0, float(low[at]) * len(low) / total)
 
@@ -253,6 +257,8 @@ def observe(seen: Observation, state: JudgeState, policy: Policy) -> GroupModel:
     """The model of a group as it is seen now. What its clocks have learned is in the model's ``state``."""
     if not state.from_start and begins_at_start(seen.commits, seen.ends):
         state = replace(state, from_start=True)
+    # The order matters. What stands is found first, because a record that nobody can process proves no member busy and must be
+    # out of the capacity windows; spells come last, because they need the lateness and T that those windows give.
     before, columns = state, columns_of(seen, state, policy)
     first = min((row.first for row in seen.commits.values()), default=0)
     state = tracking.advance_standing(columns, state, _as_of(seen), first)
@@ -282,7 +288,7 @@ def _as_of(seen: Observation) -> int:
     return min(seen.as_of or seen.now, seen.now)
 
 
-def columns_of(seen: Observation, state: JudgeState, policy: Policy) -> Columns:
+def columns_of(seen: Observation, state: JudgeState, policy: Policy) -> ObservedColumns:
     """The columns of a group, before anything is remembered or estimated."""
     lags = with_start_positions(measure(seen, policy), seen, state, policy)
     kind = kind_of(seen.roster, seen.group, policy.kind)
@@ -293,8 +299,10 @@ def columns_of(seen: Observation, state: JudgeState, policy: Policy) -> Columns:
     cadence = _cadence(lags, owner, len(units.names))
     gap = np.array([gap_s(state.members.get(n), float(c)) for n, c in zip(units.names, cadence, strict=True)])
     times = judged_at(lags, owner.astype(np.int64), committed_at, gap)
+    # Backlog at the time of the commit, not now: a commit is as old as commit interval, trigger and tick together, so a member
+    # that has caught up would show its inflow times that age, and unequal inflow alone would look like skew.
     low, high = backlog(lags, seen.ends, times, policy.allowed_lag)
-    return Columns(
+    return ObservedColumns(
         lags=lags,
         units=units,
         owner=owner,
@@ -313,48 +321,51 @@ def _cadence(lags: Lags, owner: npt.NDArray[np.int32], members: int) -> Floats:
     """The usual gap between commits of each member's topics, ms."""
     out = np.zeros(members)
     held = owner >= 0
+    # ufunc.at, because out[owner] = maximum(…) keeps only the last of several partitions of one member:
+    # https://numpy.org/doc/stable/reference/generated/numpy.ufunc.at.html
     np.maximum.at(out, owner[held], lags.cadence[held])
     return out
 
 
-def _excluded(columns: Columns, state: JudgeState, policy: Policy) -> Flags:
+def _excluded(columns: ObservedColumns, state: JudgeState, policy: Policy) -> Flags:
     """Partitions that have been passed over, or idle beside, for so long that they say nothing of their member's work."""
     out = np.zeros(len(columns.lags), bool)
     if not state.standing:
         return out
     limit = SET_ASIDE_SHARE * policy.hold
     place = columns.lags.places
+    # Over the few clocks, not over all partitions: in a healthy group there is none.
     for key, clock in state.standing.items():
         if key in place and max(clock.passed_over_s, clock.idle_s) > limit:
             out[place[key]] = True
     return out
 
 
-def _windows(columns: Columns, state: JudgeState, now: int) -> list[tuple[Window, ...]]:
+def _windows(columns: ObservedColumns, state: JudgeState, now: int) -> list[tuple[Window, ...]]:
     """The busy windows of every member that are young enough."""
     known = [state.members.get(name) for name in columns.units.names]
     return [capacities.kept(m.windows, now) if m else () for m in known]
 
 
-def _costs(columns: Columns, state: JudgeState, now: int) -> dict[str, float]:
+def _costs(columns: ObservedColumns, state: JudgeState, now: int) -> dict[str, float]:
     """The work of a record by topic."""
     if len(columns.lags.topics) < 2:
         return {}
     return capacities.costs([w for some in _windows(columns, state, now) for w in some])
 
 
-def _by_partition(columns: Columns, cost: Mapping[str, float]) -> Floats:
+def _by_partition(columns: ObservedColumns, cost: Mapping[str, float]) -> Floats:
     per_topic = np.array([cost.get(t, 1.0) for t in columns.lags.topics] or [1.0])
     return per_topic[columns.lags.topic] if len(columns.lags) else np.ones(0)
 
 
-def _owner_of_counted(columns: Columns, excluded: Flags) -> npt.NDArray[np.int32]:
+def _owner_of_counted(columns: ObservedColumns, excluded: Flags) -> npt.NDArray[np.int32]:
     held = columns.relevant & ~excluded & (columns.owner >= 0)
     return np.where(held, columns.owner, NOBODY).astype(np.int32)
 
 
 def _load(
-    columns: Columns,
+    columns: ObservedColumns,
     owner: npt.NDArray[np.int32],
     cost: Mapping[str, float],
     state: JudgeState,
@@ -370,7 +381,7 @@ def _load(
 
 
 def _since_late(
-    columns: Columns,
+    columns: ObservedColumns,
     owner: npt.NDArray[np.int32],
     cost: Floats,
     flow: Interval,
@@ -381,17 +392,19 @@ def _since_late(
     low = flow.low.copy()
     for at, name in enumerate(columns.units.names):
         known = state.members.get(name)
+        # The stretch of the backlog, not of the spell: a lull ends a spell, and this mean has to span bursts and lulls.
         late = known.backlog if known else None
         if late is None or late.last - late.began < LATE_FOR_LONG_MS:
             continue
         rows = np.flatnonzero(owner == at)
         grown = inflows.grown_since(seen.ends, columns.lags, rows, cost, late.began, late.last)
         low[at] = max(low[at], grown * 1000 / (late.last - late.began))
+    # Raised alone, low could lie above mid and high.
     return Interval(low, np.maximum(flow.mid, low), np.maximum(flow.high, low))
 
 
 def _lateness(
-    columns: Columns,
+    columns: ObservedColumns,
     owner: npt.NDArray[np.int32],
     cost: Floats,
     work: Floats,
@@ -404,6 +417,7 @@ def _lateness(
     out = np.zeros(columns.members)
     for at in np.flatnonzero(work > 0).tolist():
         known = state.members.get(columns.units.names[at])
+        # The usual case: so small a backlog arrived within the last seconds, so its age is backlog ÷ inflow without a search.
         if work[at] < idle * flow.mid[at] and not (known and known.running):
             out[at] = work[at] / flow.mid[at]
             continue
@@ -420,4 +434,4 @@ def _lateness(
     return out
 
 
-__all__ = ["Columns", "GroupModel", "columns_of", "observe", "skew_of"]
+__all__ = ["GroupModel", "ObservedColumns", "columns_of", "observe", "skew_of"]

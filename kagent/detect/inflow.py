@@ -36,6 +36,7 @@ def minutes(lags: Lags, ends: Mapping[str, EndHistory]) -> Floats:
     """Records/s of every partition in each of the last minutes, the newest first: an array [minute, partition]. Fewer rows
     while the history is short; a single row over what there is below a minute; zeros without any."""
     spans = [e.last - e.first for name in lags.topics if (e := ends[name]).samples > 1]
+    # The shortest history decides, so that all topics have the same minutes and their rows can be summed.
     span = min(spans, default=0)
     count = min(MINUTES, span // MINUTE_MS)
     length = MINUTE_MS if count else span
@@ -45,7 +46,9 @@ def minutes(lags: Lags, ends: Mapping[str, EndHistory]) -> Floats:
     for code, name in enumerate(lags.topics):
         here = lags.topic == code
         history = ends[name]
+        # Back from the newest sample, not from now: time that no sample covers would lower the rate.
         times = history.last - length * np.arange(max(1, count), -1, -1, dtype=np.float64)
+        # Log ends at the minutes' bounds; their differences are records per minute, and [::-1] puts the newest minute first.
         grown = np.diff(history.interpolated(lags.partition[here], times), axis=0)[::-1]
         out[:, here] = grown * (1000.0 / length)
     return out

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from kagent.detect import capacity
-from kagent.detect.evidence import Limits
+from kagent.detect.evidence import LatenessLimits
 from kagent.detect.forecast import longest_s
 from kagent.detect.group_model import GroupModel
 from kagent.lag.measure import Longs
@@ -79,8 +79,9 @@ class LateMember:
     @cached_property
     def keeping_up(self) -> list[int]:
         """Codes of the peers that are on time and have partitions."""
-        model, limits = self.model, Limits.of(self.model.policy)
+        model, limits = self.model, LatenessLimits.of(self.model.policy)
         held = np.bincount(model.owner[model.counted], minlength=len(model.names))
+        # Never a limit of 0 (`min_behind: 0`): then not even a lateness of 0 would be below it.
         on_time = (model.lateness < max(limits.on_time, 1e-9)) & (held > 0)
         on_time[self.at] = False
         return np.flatnonzero(on_time).tolist()
@@ -110,6 +111,7 @@ class LateMember:
         mine, theirs = self._gets(self.at), self._gets(peer)
         share = sum(self.done.values()) / max(sum(mine.values()), 1e-9)
         behind = {t for t, done in self.done.items() if done <= AS_MUCH * share * mine.get(t, 0.0)}
+        # A peer that gets less of the other topics has more time for these, so it proves nothing.
         if any(theirs.get(t, 0.0) * AS_MUCH < done for t, done in self.done.items() if t not in behind):
             return 0.0
         return min((theirs.get(t, 0.0) / self.done[t] for t in behind), default=0.0) * self.speed[1]

@@ -40,6 +40,7 @@ def judged_at(lags: Lags, owner: Longs, committed_at: Longs, gaps_s: Floats) -> 
     """The time at which each partition's committed offset is known to hold, ms."""
     held = owner >= 0
     repeated = np.zeros(len(lags), np.int64)
+    # The partition's own commit where it is younger: one member's partitions may be committed seconds apart.
     repeated[held] = committed_at[owner[held]] - (KNOWN_GAPS * 1000 * gaps_s[owner[held]]).astype(np.int64)
     return np.maximum(lags.time, repeated)
 
@@ -50,9 +51,13 @@ def backlog(lags: Lags, ends: Mapping[str, EndHistory], times: Longs, allowed: i
     low, high = np.zeros(len(lags)), np.zeros(len(lags))
     for code, name in enumerate(lags.topics):
         here = np.flatnonzero(lags.topic == code)
+        # What retention deleted is lost, not waiting: a reader below the log start can only go on at the log start.
         base = np.maximum(lags.committed[here], lags.start[here])
         before, after = ends[name].bracket(lags.partition[here], times[here])
         waits = np.where(before == UNKNOWN, 0, np.maximum(before - base, 0))
+        # Commit and abort markers of transactions take an offset each and are never read (KIP-98), so a reader of a transactional
+        # topic may end one short of the log end for ever.
+        # https://cwiki.apache.org/confluence/display/KAFKA/KIP-98+-+Exactly+Once+Delivery+and+Transactional+Messaging
         low[here] = np.where(waits <= allowed, 0, waits)
         high[here] = np.maximum(np.where(after == UNKNOWN, lags.end[here], after) - base, low[here])
     return low, high
@@ -86,7 +91,9 @@ def virtual_lateness_s(
         before = after - 1
         share = (reached - total[before]) / max(total[after] - total[before], 1e-9)
         return float(max(0.0, (at - (times[before] + share * (times[after] - times[before]))) / 1000))
+    # The records are older than the oldest sample: beyond it, the inflow of the history, or now if that is more, is continued.
     span = max(0.0, (at - times[0]) / 1000)
+    # Neither term may be zero: a history of one sample has no length, and a topic without inflow would be late for ever.
     usual = max(inflow, (total[-1] - total[0]) / max((times[-1] - times[0]) / 1000, STALE_RATE_S), 1e-3)
     return float(span + (total[0] - reached) / usual)
 
@@ -101,6 +108,8 @@ def _summed(lags: Lags, ends: Mapping[str, EndHistory], rows: Longs, cost: Float
             curves.append((times.astype(np.float64), np.asarray(records * float(cost[mine[0]]), np.float64)))
     if len(curves) <= 1:
         return curves[0] if curves else (np.zeros(0), np.zeros(0))
+    # Topics are sampled at different times, so all are read at the union of these, and only from the moment at which each has a
+    # sample: before it the sum lacks a topic, whose first sample would look like a jump.
     every = np.unique(np.concatenate([at for at, _ in curves]))
     every = every[every >= max(float(at[0]) for at, _ in curves)]
     total = np.zeros(len(every))

@@ -31,6 +31,7 @@ def learned(state: JudgeState, committed_at: Mapping[str, int]) -> JudgeState:
             del waiting[name]
         elif after > state.stopped_at:
             del waiting[name]
+            # The gap across the change, less the gap that there would have been anyway.
             found.append(round(max(0.0, after - before - median(known.gaps)) / 1000, 1))
     if len(waiting) == len(state.stopping):
         return state

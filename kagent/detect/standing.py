@@ -27,7 +27,7 @@ SOLE_FACTOR = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ProgressColumns:
     """What the clocks need of a group: its columns, who holds what, each member's latest commit (ms), since when each
     partition has had unread records (ms, 0: none), and which partitions count."""
 
@@ -38,53 +38,63 @@ class Group:
     relevant: Flags
 
 
-def advance(group: Group, known: Mapping[str, Standing], names: Mapping[int, str]) -> dict[str, Standing]:
+def advance(
+    group: ProgressColumns, known: Mapping[str, Standing], names: Mapping[int, str]
+) -> dict[str, Standing]:
     """The clocks of all partitions that stand with something unread; ``names``: place → key, of those places."""
     return {key: _clock(group, at, known.get(key)) for at, key in names.items()}
 
 
-def standing_rows(group: Group) -> Longs:
+def standing_rows(group: ProgressColumns) -> Longs:
     """Places of relevant partitions with unread records that did not move at their member's latest commit, or for a minute while
     others committed: a member that hangs commits nothing, and its partitions may be handed to the next one."""
     lags, held = group.lags, group.owner >= 0
     latest = np.zeros(len(lags), np.int64)
     latest[held] = group.committed_at[group.owner[held]]
+    # By the clock of the group's commits, not by this machine's: time in which kagent was blind does not count.
     long_ago = int(group.committed_at.max(initial=0)) - int(WORTH_S * 1000)
     stands = (lags.moved < latest) | (_since(group) < long_ago)
     rows = np.flatnonzero(group.relevant & held & (group.waiting_since > 0) & stands)
+    # The row goes to a changelog topic at each change: a group of 10,000 stopped partitions must not write all their clocks.
     return rows[np.argsort(_since(group)[rows], kind="stable")][:MOST]
 
 
-def _since(group: Group) -> Longs:
+def _since(group: ProgressColumns) -> Longs:
     return np.maximum(group.lags.moved, group.waiting_since)
 
 
-def _clock(group: Group, at: int, known: Standing | None) -> Standing:
+def _clock(group: ProgressColumns, at: int, known: Standing | None) -> Standing:
     now = int(group.committed_at[group.owner[at]])
     # When the record arrived is less exactly known once log-end samples are thinned out: the clock keeps its first answer.
     still = known is not None and group.lags.moved[at] <= known.since
     since = known.since if known is not None and still else int(_since(group)[at])
     clock = known if known is not None and still else Standing(since, seen=max(since, 0))
+    # Only a newer commit of the member advances a clock: an evaluation that is repeated adds nothing, nor does blind time.
     if now <= clock.seen:
         return clock
     beside = group.relevant & (group.owner == group.owner[at])
     beside[at] = False
+    # Of the same topic: an application may read one topic before another on purpose (pause() and resume()), never one record.
     siblings = beside & (group.lags.topic == group.lags.topic[at])
+    # Java hands out the fetch of one partition to its end before it begins the next, so waiting for a turn is healthy:
+    # https://github.com/apache/kafka/blob/4.3.0/clients/src/main/java/org/apache/kafka/clients/consumer/internals/FetchCollector.java
     turn = clock.turn or _first_turn(group, siblings, since)
     passed = _passed_over_s(group, siblings, turn, now) if turn else 0.0
     idle = clock.idle_s
+    # The member had nothing else to do in this commit time, and went on committing.
     if not (group.waiting_since[beside] > 0).any():
         idle += (now - clock.seen) / 1000
+    # The clock never goes back: the siblings' oldest records are known less exactly once samples are thinned out.
     return replace(clock, turn=turn, passed_over_s=max(passed, clock.passed_over_s), idle_s=idle, seen=now)
 
 
-def _first_turn(group: Group, siblings: Flags, since: int) -> int:
+def _first_turn(group: ProgressColumns, siblings: Flags, since: int) -> int:
     moved = group.lags.moved[siblings]
     later = moved[moved > since]
     return int(later.min()) if len(later) else 0
 
 
-def _passed_over_s(group: Group, siblings: Flags, turn: int, now: int) -> float:
+def _passed_over_s(group: ProgressColumns, siblings: Flags, turn: int, now: int) -> float:
     """For how long siblings have been given records that arrived after one of them had had its turn. A sibling with nothing
     unread has been given all that came until now."""
     oldest = group.waiting_since[siblings]
@@ -107,6 +117,7 @@ def habit(habits: Mapping[str, Habit], kind: str, now: int) -> float:
 
 def learned(habits: Mapping[str, Habit], kind: str, length_s: float, now: int) -> Mapping[str, Habit]:
     """The habits after something of this kind ended by itself."""
+    # The longest is replaced only by a longer one, and runs out a week after it ended: a habit that stopped is forgotten.
     if length_s < WORTH_S or length_s <= habit(habits, kind, now):
         return habits
     return {**habits, kind: Habit(round(length_s, 1), now)}

@@ -30,6 +30,7 @@ def with_start_positions(lags: Lags, seen: Observation, state: JudgeState, polic
     without = (lags.committed == GONE) & (lags.owner != NOBODY) & ~lags.orphaned
     if not without.any():
         return lags
+    # The latest moment at which the member can have got the partition: later than that its reader did not begin.
     since = max(state.generation_at, state.assigned_at)
     earliest = state.from_start or policy.reset_policy == "earliest"
     committed, shown = lags.committed.copy(), lags.shown.copy()
@@ -65,5 +66,6 @@ def _began_at_start(row: TopicCommits, ends: EndHistory) -> bool:
     partition, committed = np.asarray(row.partition, np.int64), np.asarray(row.committed, np.int64)
     here = (partition < ends.partitions) & (committed != GONE)
     partition, committed = partition[here], committed[here]
+    # `ends.first <= row.first` was checked: without a sample from before the first commit, the log end at it would be a guess.
     ahead = ends.at(row.first)[partition] - committed
     return bool(((ahead >= LEAST_RECORDS) & (committed - ends.start[partition] < ahead)).any())

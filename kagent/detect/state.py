@@ -58,7 +58,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class WindowStart:
     """Where a capacity window began: time (ms) and committed offset of each partition, by ``<topic>/<partition>``."""
 
     time: int
@@ -116,7 +116,7 @@ class MemberState:
     time: int = 0
     done: Mapping[str, int] = field(default_factory=dict)
     gaps: tuple[int, ...] = ()
-    mark: Mark | None = None
+    mark: WindowStart | None = None
     windows: tuple[Window, ...] = ()
     lateness: tuple[tuple[int, float], ...] = ()
     on_time_at: int = 0
@@ -223,6 +223,7 @@ class JudgeState:
 
     def to_row(self) -> dict[str, Any]:
         """As it is kept in a table: what JSON knows, defaults left out."""
+        # Nearly all fields of nearly all groups are at their defaults, and the row is written to a changelog topic.
         row: dict[str, Any] = _codec().dump_python(self, mode="json", exclude_defaults=True)
         return {"first_seen": self.first_seen, **row}
 
@@ -230,6 +231,7 @@ class JudgeState:
     def from_row(cls, row: Mapping[str, Any]) -> JudgeState:
         """The state that :meth:`to_row` wrote, or an older version did: what it has under names that are no longer known, or
         in a shape that is not, is left out, so that it is learned again. Raises ValueError without ``first_seen``."""
+        # Field by field: one that another version wrote differently must cost what was learned in it, not the whole group's memory.
         kept = dict(row)
         while True:
             try:
@@ -254,4 +256,6 @@ def _without_tick(state: JudgeState) -> JudgeState:
 
 @cache
 def _codec() -> TypeAdapter[JudgeState]:
+    # Once a process, since building the validator is dear:
+    # https://docs.pydantic.dev/latest/concepts/performance/#typeadapter-instantiated-once
     return TypeAdapter(JudgeState)

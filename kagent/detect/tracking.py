@@ -17,13 +17,13 @@ from kagent.detect import evidence, pauses, standing
 from kagent.detect.inflow import names_of
 from kagent.detect.lateness import GAPS_KEPT
 from kagent.detect.standing import learned
-from kagent.detect.state import Habit, JudgeState, Mark, MemberState, Standing, Window
+from kagent.detect.state import Habit, JudgeState, MemberState, Standing, Window, WindowStart
 from kagent.lag.log_ends import UNKNOWN, EndHistory
 from kagent.lag.measure import Flags, Longs
 from kagent.policy import Policy
 
 if TYPE_CHECKING:
-    from kagent.detect.group_model import Columns, GroupModel
+    from kagent.detect.group_model import GroupModel, ObservedColumns
 
 REST_S = 60.0
 """A group none of whose partitions moves for a minute while records wait is at rest."""
@@ -34,9 +34,11 @@ FALLS_SHARE = 0.5
 STOPPED = frozenset({"stalled", "stuck_member", "blocked_by_transaction"})
 
 
-def advance_standing(columns: Columns, state: JudgeState, as_of: int, first_commit: int) -> JudgeState:
+def advance_standing(
+    columns: ObservedColumns, state: JudgeState, as_of: int, first_commit: int
+) -> JudgeState:
     """The state with the clocks of partitions, members and the group that stand. ``first_commit``: of the group, ms."""
-    group = standing.Group(
+    group = standing.ProgressColumns(
         columns.lags, columns.owner, columns.committed_at, columns.waiting_since, columns.relevant
     )
     rows = standing.standing_rows(group).tolist()
@@ -60,7 +62,7 @@ def _ended_pauses(state: JudgeState, clocks: Mapping[str, Standing], now: int) -
     return habits
 
 
-def moved_at(columns: Columns) -> Longs:
+def moved_at(columns: ObservedColumns) -> Longs:
     """When a partition of each member last made progress, ms."""
     out = np.zeros(columns.members, np.int64)
     held = columns.owner >= 0
@@ -68,19 +70,22 @@ def moved_at(columns: Columns) -> Longs:
     return out
 
 
-def waits_since(columns: Columns) -> Longs:
+def waits_since(columns: ObservedColumns) -> Longs:
     """Since when each member has had something unread and not moved, ms; 0 where it has nothing unread."""
+    # The greatest integer stands for "nothing unread", so that np.minimum.at can find the least.
     oldest = np.full(columns.members, np.iinfo(np.int64).max)
     held = (columns.owner >= 0) & (columns.waiting_since > 0)
     np.minimum.at(oldest, columns.owner[held], columns.waiting_since[held])
     return np.where(oldest < np.iinfo(np.int64).max, np.maximum(oldest, moved_at(columns)), 0)
 
 
-def _advance_silence(columns: Columns, state: JudgeState) -> JudgeState:
+def _advance_silence(columns: ObservedColumns, state: JudgeState) -> JudgeState:
     moved, since = moved_at(columns), waits_since(columns)
+    # Without a second member nothing tells a hang from a group that sleeps.
     if columns.members < 2:
         return state
     members = dict(state.members)
+    # The latest move of any other member is the group's latest, or the second latest for the member that made that one.
     first, second = np.sort(moved)[-1], np.sort(moved)[-2]
     for at, name in enumerate(columns.units.names):
         others = int(second if moved[at] == first else first)
@@ -90,6 +95,7 @@ def _advance_silence(columns: Columns, state: JudgeState) -> JudgeState:
             if known.silent_s:
                 members[name] = replace(known, silent_s=0.0, silent_seen=0)
             continue
+        # After a sleep of the whole group, the first that wakes would otherwise make all others silent for the length of the sleep.
         cap = max(REST_S, 3 * float(columns.gap.max()))
         length = standing.silence(known.silent_s, known.silent_seen, others, int(since[at]), cap)
         members[name] = replace(known, silent_s=length, silent_seen=others)
@@ -101,7 +107,7 @@ def _advance_silence(columns: Columns, state: JudgeState) -> JudgeState:
     return replace(state, members=members, habits=habits)
 
 
-def _advance_rest(columns: Columns, state: JudgeState, as_of: int, first_commit: int) -> JudgeState:
+def _advance_rest(columns: ObservedColumns, state: JudgeState, as_of: int, first_commit: int) -> JudgeState:
     """The whole group: how long it has been at rest, or since when it has gone on."""
     waits = waits_since(columns)
     began = int(waits[waits > 0].min(initial=np.iinfo(np.int64).max))
@@ -112,12 +118,13 @@ def _advance_rest(columns: Columns, state: JudgeState, as_of: int, first_commit:
         return replace(state, at_rest_s=rest, going_since=going)
     if not state.at_rest_s:
         return state if going == state.going_since else replace(state, going_since=going)
+    # As in _ended_pauses: what was reported may have been mended by a person, and is no habit.
     reported = state.incident is not None and state.incident.verdict in STOPPED
     habits = state.habits if reported else learned(state.habits, "rest", state.at_rest_s, as_of)
     return replace(state, at_rest_s=0.0, going_since=last, habits=habits)
 
 
-def tracked(columns: Columns, state: JudgeState, excluded: Flags, idle: float) -> list[int]:
+def tracked(columns: ObservedColumns, state: JudgeState, excluded: Flags, idle: float) -> list[int]:
     """Codes of the members that have something to do, or whose clocks run."""
     held = (columns.owner >= 0) & ~excluded
     waits = np.bincount(columns.owner[held], columns.backlog[held], columns.members)
@@ -126,13 +133,18 @@ def tracked(columns: Columns, state: JudgeState, excluded: Flags, idle: float) -
     busy = waits > idle * comes
     for at, name in enumerate(columns.units.names):
         known = state.members.get(name)
+        # An open window is followed to its end even if the member has caught up meanwhile.
         if known is not None and (known.running or known.mark is not None):
             busy[at] = True
     return np.flatnonzero(busy).tolist()
 
 
 def advance_windows(
-    columns: Columns, state: JudgeState, excluded: Flags, ends: Mapping[str, EndHistory], policy: Policy
+    columns: ObservedColumns,
+    state: JudgeState,
+    excluded: Flags,
+    ends: Mapping[str, EndHistory],
+    policy: Policy,
 ) -> JudgeState:
     """The state with what each tracked member committed since the last look, and with the capacity windows that closed."""
     state = pauses.learned(state, dict(zip(columns.units.names, columns.committed_at.tolist(), strict=True)))
@@ -146,7 +158,7 @@ def advance_windows(
 
 
 def _committed(
-    columns: Columns,
+    columns: ObservedColumns,
     at: int,
     known: MemberState,
     now: int,
@@ -160,8 +172,9 @@ def _committed(
     gaps = (*known.gaps, now - known.time)[-GAPS_KEPT:] if known.time else known.gaps
     new = replace(known, time=now, done=done, gaps=gaps)
     mark = known.mark
+    # Another set of partitions: records that a former holder committed must not count as this member's speed.
     if mark is None or set(mark.committed) != set(done):
-        return replace(new, mark=Mark(now, done))
+        return replace(new, mark=WindowStart(now, done))
     seconds = (now - mark.time) / 1000
     if seconds < capacities.window_length_s(float(columns.gap[at]), hold):
         return new
@@ -169,14 +182,14 @@ def _committed(
     if busy_s > 0:
         window = Window(now, round(busy_s, 3), _records(columns, rows, keys, mark))
         new = replace(new, windows=capacities.kept((*known.windows, window), now))
-    return replace(new, mark=Mark(now, done))
+    return replace(new, mark=WindowStart(now, done))
 
 
 def _busy_s(
-    columns: Columns,
+    columns: ObservedColumns,
     rows: Longs,
     keys: list[str],
-    mark: Mark,
+    mark: WindowStart,
     now: int,
     excluded: Flags,
     ends: Mapping[str, EndHistory],
@@ -191,15 +204,18 @@ def _busy_s(
         history = ends[columns.lags.topics[columns.lags.topic[row]]]
         partition = columns.lags.partition[row : row + 1]
         before, _ = history.bracket(partition, np.array([mark.time]))
+        # The certificate: the log end when the window began lies beyond what is committed at its end: a record waited throughout.
         if before[0] != UNKNOWN and before[0] > committed:
             return length
         oldest = int(columns.waiting_since[row])
+        # Interval-censored: a record waited for at least half of the window (500 of its 1,000 ms a second), so the busy time lies
+        # between that and the whole; the mean of both is taken. With rare commits few windows would count otherwise.
         if gap >= capacities.RARE_GAP_S and oldest and now - oldest >= length * 500:
             best = max(best, (length + (now - oldest) / 1000) / 2)
     return best
 
 
-def _records(columns: Columns, rows: Longs, keys: list[str], mark: Mark) -> dict[str, int]:
+def _records(columns: ObservedColumns, rows: Longs, keys: list[str], mark: WindowStart) -> dict[str, int]:
     out: dict[str, int] = {}
     for row, key in zip(rows.tolist(), keys, strict=True):
         topic = columns.lags.topics[columns.lags.topic[row]]
@@ -210,7 +226,7 @@ def _records(columns: Columns, rows: Longs, keys: list[str], mark: Mark) -> dict
 def advance_clocks(model: GroupModel, before: JudgeState) -> JudgeState:
     """The state with the spells of members that have committed since ``before``. No spell runs right after a rebalance: lags are
     the pause's then, not the assignment's."""
-    state, limits = model.state, evidence.Limits.of(model.policy)
+    state, limits = model.state, evidence.LatenessLimits.of(model.policy)
     if model.as_of - state.assigned_at < model.policy.settle * 1000:
         return state
     members, habits = dict(state.members), state.habits
@@ -221,10 +237,12 @@ def advance_clocks(model: GroupModel, before: JudgeState) -> JudgeState:
         earlier = before.members.get(name, MemberState())
         if known.time > earlier.time:
             known = _looked(model, at, known, earlier, limits)
+        # Learned only once the member is on time again, or as late as before: spells that restart during an illness are no habit.
         if known.longest_spell_s and (known.on_time_at == known.time or _fell_back(known, earlier)):
             habits = learned(habits, evidence.SPELL, known.longest_spell_s, known.time)
             known = replace(known, longest_spell_s=0.0)
         members[name] = _slim(known, model.work[at] <= evidence.idle_s(model.policy) * model.inflow.mid[at])
+    # What equals the default is left out: rows of healthy groups stay small, and equal states are not written again.
     return replace(state, members={n: m for n, m in members.items() if m != MemberState()}, habits=habits)
 
 
@@ -235,7 +253,7 @@ def _fell_back(known: MemberState, earlier: MemberState) -> bool:
 
 
 def _looked(
-    model: GroupModel, at: int, known: MemberState, earlier: MemberState, limits: evidence.Limits
+    model: GroupModel, at: int, known: MemberState, earlier: MemberState, limits: evidence.LatenessLimits
 ) -> MemberState:
     look = _look(model, at, known, earlier, limits)
     spell = evidence.next_spell(known, look, limits)
@@ -250,7 +268,7 @@ def _looked(
 
 
 def _look(
-    model: GroupModel, at: int, known: MemberState, earlier: MemberState, limits: evidence.Limits
+    model: GroupModel, at: int, known: MemberState, earlier: MemberState, limits: evidence.LatenessLimits
 ) -> evidence.Look:
     lateness, drain = float(model.lateness[at]), float(model.drain_low[at])
     records = sum(max(0, n - earlier.done.get(key, n)) for key, n in known.done.items())
@@ -264,6 +282,7 @@ def _ramp(look: evidence.Look, known: MemberState, earlier: MemberState, on_time
         return known.ramp_s, known.ramp_records
     seconds = (look.time - earlier.time) / 1000
     fell = look.lateness - (earlier.lateness[-1][1] if earlier.lateness else 0.0)
+    # On time and not falling behind: the ramp starts afresh.
     before_s, before = (
         (0.0, 0) if on_time and fell < FALLS_SHARE * seconds else (known.ramp_s, known.ramp_records)
     )

@@ -63,6 +63,7 @@ def units_of(
 def _by_committer(lags: Lags, known: Mapping[str, tuple[str, int]]) -> Units:
     keys = names_of(lags, range(len(lags)))
     seen = _seen_together(lags, keys, known)
+    # Once may be chance: two programs that commit in the same millisecond.
     sure = {key: label for key, (label, times) in seen.items() if times >= TWICE}
     if len(set(sure.values())) < 2:  # one committer for all, or nothing known yet
         sure = {}
@@ -95,6 +96,7 @@ def _seen_together(
             out[key] = (label, times)
         elif label == first[time]:
             out[key] = (label, min(times + 1, TWICE))
+        # Not yet sure: the partition joins those with which it was committed this time.
         elif times < TWICE:
             out[key] = (first[time], 1)
         else:

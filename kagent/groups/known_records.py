@@ -38,6 +38,7 @@ MEMBER_LEVEL = {
     "StreamsGroupMemberMetadata": "member",
     "StreamsGroupTargetAssignmentMember": "target",
     "StreamsGroupCurrentMemberAssignment": "current",
+    # Resolved by the coordinator: which topics a member's subscribed expression matches now (KIP-848).
     "ConsumerGroupRegularExpression": "regex",
 }
 MAX_TOMBSTONES = 500
@@ -68,7 +69,7 @@ Slots = dict[tuple[str, str], Slot]
 
 
 @dataclass(slots=True)
-class GroupState:
+class KnownRecords:
     """All that is known of one group's membership: slots by kind and, for members and expressions, by their id."""
 
     group: str
@@ -93,9 +94,9 @@ class GroupState:
         return {"group": self.group, "slots": slots}
 
     @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> GroupState:
+    def from_json(cls, raw: Mapping[str, Any]) -> KnownRecords:
         """The state that :meth:`to_json` wrote, also another release. Raises Refused for what it cannot have written."""
-        row = checked(lambda: msgspec.convert(raw, _Row))
+        row = checked(lambda: msgspec.convert(raw, _StateRow))
         return cls(row.group, {(s.kind, s.name): s.slot() for s in row.slots})
 
 
@@ -114,12 +115,14 @@ class _SlotRow(msgspec.Struct, array_like=True):
         return Slot(self.offset, self.time, self.record, self.value, self.unreadable)
 
 
-class _Row(msgspec.Struct):
+class _StateRow(msgspec.Struct):
     group: Group
     slots: list[_SlotRow]
 
 
-def apply(state: GroupState | None, record: Record, source_offset: int, time_ms: int) -> GroupState | None:
+def apply(
+    state: KnownRecords | None, record: Record, source_offset: int, time_ms: int
+) -> KnownRecords | None:
     """The group after this record; the same object if the record says nothing new. Offset commits are not for here.
 
     Order is kept per record key: what stood earlier in the source never replaces what stood later.
@@ -127,7 +130,7 @@ def apply(state: GroupState | None, record: Record, source_offset: int, time_ms:
     return apply_all(state, ((record, source_offset, time_ms),))
 
 
-def apply_all(state: GroupState | None, items: Iterable[Item]) -> GroupState | None:
+def apply_all(state: KnownRecords | None, items: Iterable[Item]) -> KnownRecords | None:
     """The group after all of these records, in any order; the same object if they say nothing new."""
     known: Mapping[tuple[str, str], Slot] = state.slots if state else {}
     changed: Slots = {}
@@ -146,7 +149,7 @@ def apply_all(state: GroupState | None, items: Iterable[Item]) -> GroupState | N
     # A new dictionary: the state before may still be held by a row that waits to be written.
     slots = {**known, **changed}
     _forget(slots)
-    return GroupState(group, slots)
+    return KnownRecords(group, slots)
 
 
 def _slot_key(record: Record) -> tuple[str, str] | None:
@@ -162,6 +165,7 @@ def _slot(record: Record, offset: int, time: int, before: Slot | None) -> Slot:
     # Keep the value before it: the group is marked stale, and what held a moment ago is still the best guess.
     if record.unreadable:
         return Slot(offset, time, record.name, before.value if before else None, unreadable=True)
+    # Without the hex of decoded blobs: a row must stay below the broker's message limit.
     return Slot(offset, time, record.name, record.slim().value)
 
 

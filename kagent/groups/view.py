@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kagent.groups.group import GroupView, MemberView
-from kagent.groups.known_records import GroupState, Slot
+from kagent.groups.known_records import KnownRecords, Slot
 from kagent.groups.library import library_of, user_data_of
 from kagent.groups.modern import Live, joined, modern
 
 FAMILIES = ("Consumer", "Share", "Streams")
 
 
-def view(state: GroupState | None, topic_names: Mapping[str, str], group: str = "") -> GroupView:
+def view(state: KnownRecords | None, topic_names: Mapping[str, str], group: str = "") -> GroupView:
     """The group as it stands. ``topic_names``: topic id (printed form) → name.
 
     A group without a record of membership is ``simple``: it only commits.
@@ -33,7 +33,7 @@ def view(state: GroupState | None, topic_names: Mapping[str, str], group: str = 
     return modern(state, live, family, topic_names)
 
 
-def _simple(state: GroupState | None, group: str) -> GroupView:
+def _simple(state: KnownRecords | None, group: str) -> GroupView:
     last = max((s.time for s in state.slots.values()), default=0) if state else 0
     return GroupView(
         group=state.group if state else group,
@@ -56,7 +56,7 @@ def _family(live: Live) -> str | None:
     return next((family.lower() for family in FAMILIES if newest.record.startswith(family)), None)
 
 
-def _classic(state: GroupState, slot: Slot) -> GroupView:
+def _classic(state: KnownRecords, slot: Slot) -> GroupView:
     value = slot.value or {}
     members = tuple(_member(member, value) for member in value["members"])
     # A GroupMetadata record without a protocol type is of a group that only commits.

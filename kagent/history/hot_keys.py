@@ -30,7 +30,7 @@ FITS = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class KeySample:
     """The heaviest keys of a stretch of a topic. ``rest``: weight per partition of the keys that are not listed.
 
     ``where``: the partition in which each key was found (a key in two partitions stands twice). ``seconds``: the stretch.
@@ -62,7 +62,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PartitionCountOutcome:
     """What another number of partitions would give: skew (greatest ÷ mean load), and the bound that one key sets."""
 
     partitions: int
@@ -80,14 +80,18 @@ def stretch(admin: Admin, topic: str, seconds: float, most: int) -> tuple[dict[i
         raise KafkaError(f"There is no topic {topic}, or it may not be seen.")
     keys = [(topic, p) for p in range(found.partitions)]
     since = int((time.time() - seconds) * 1000)
+    # offset_at names no offset for a partition without a record since then, see `ranges`.
     begin, at = admin.log_start(keys).found, admin.offset_at(keys, since).found
+    # To the last stable offset: records of an open transaction may still be aborted, and a read_committed reader waits before them.
     end = admin.log_end(keys, committed_only=True).found
+    # No record since then: an empty range, not all that the partition holds.
     ranges = {p: (max(at.get((t, p), end[t, p]), begin[t, p]), end[t, p]) for t, p in keys if (t, p) in end}
     total = sum(e - s for s, e in ranges.values())
     if not total:
         raise InputError(
             f"Nothing was written to {topic} in the last {seconds:.0f} s: look further back with --last."
         )
+    # The same share of every partition, from its end: a cap per partition would make their loads look alike.
     share = min(1.0, most / total)
     return {p: (e - int((e - s) * share), e) for p, (s, e) in ranges.items()}, seconds * share
 
@@ -100,23 +104,27 @@ def sample(
     seconds: float,
     by_bytes: bool,
     group: str,
-) -> Sample:
+) -> KeySample:
     """Read keys and sizes of these ranges on Spark and add them up."""
     from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
     options = {
         **spark_options(cluster),
         "subscribe": topic,
+        # Spark names its consumer groups after this prefix, which users' ACLs have to allow; nothing is committed under it.
         "groupIdPrefix": group,
         "kafka.isolation.level": "read_committed",
         "startingOffsets": json.dumps({topic: {str(p): s for p, (s, _) in ranges.items()}}),
         "endingOffsets": json.dumps({topic: {str(p): e for p, (_, e) in ranges.items()}}),
+        # Retention may pass the range while it is read: a smaller sample, not an error.
         "failOnDataLoss": "false",
     }
     records = spark.read.format("kafka").options(**options).load()
+    # Only the length of a value is used, and on Spark: no value leaves the executors.
     weight = "coalesce(length(key), 0) + coalesce(length(value), 0)" if by_bytes else "1"
     sized = records.selectExpr("partition", "key", f"CAST({weight} AS bigint) AS weight")
     by_key = sized.groupBy("partition", "key")
+    # Persisted: three results are made of it, and the topic would be read three times.
     summed = by_key.agg(F.sum("weight").alias("weight"), F.count(F.lit(1)).alias("records")).persist()
     try:
         totals = (F.sum("weight").alias("weight"), F.sum("records").alias("records"))
@@ -135,7 +143,7 @@ def sample(
     rest = total - bare - np.bincount(where, weights=weights, minlength=n)
     count = int(sum(whole["records"].to_pylist()))
     keys = [bytes(key) for key in heaviest["key"].to_pylist()]
-    return Sample(topic, n, seconds, count, keys, where, weights, np.maximum(rest, 0.0), bare)
+    return KeySample(topic, n, seconds, count, keys, where, weights, np.maximum(rest, 0.0), bare)
 
 
 def _per_partition(partition: pa.ChunkedArray, weight: pa.ChunkedArray, n: int) -> Weights:
@@ -144,7 +152,7 @@ def _per_partition(partition: pa.ChunkedArray, weight: pa.ChunkedArray, n: int) 
 
 
 def hot(
-    found: Sample, above: float = 1.2, top: int = 5
+    found: KeySample, above: float = 1.2, top: int = 5
 ) -> list[tuple[int, float, list[tuple[bytes, float]]]]:
     """Partitions with more than ``above`` times the mean load, heaviest first: (partition, times the mean, its heaviest
     keys with their share of the partition)."""
@@ -154,13 +162,13 @@ def hot(
     return [(p, float(load[p]) / mean, _heaviest(found, p, float(load[p]), top)) for p in hottest]
 
 
-def _heaviest(found: Sample, partition: int, load: float, top: int) -> list[tuple[bytes, float]]:
+def _heaviest(found: KeySample, partition: int, load: float, top: int) -> list[tuple[bytes, float]]:
     inside = np.flatnonzero(found.where == partition)
     best = inside[np.argsort(-found.weight[inside], kind="stable")][:top]
     return [(found.keys[at], float(found.weight[at]) / load) for at in best.tolist()]
 
 
-def changes(found: Sample, counts: Sequence[int]) -> list[Change]:
+def changes(found: KeySample, counts: Sequence[int]) -> list[PartitionCountOutcome]:
     """What these numbers of partitions would give. Keys not listed and records without a key are taken as even."""
     even = float(found.rest.sum() + found.keyless.sum())
     made = []
@@ -169,5 +177,5 @@ def changes(found: Sample, counts: Sequence[int]) -> list[Change]:
         load = skew.load + even / n
         mean = float(load.mean()) or 1.0
         greatest = float(found.weight.max()) if len(found.weight) else 0.0
-        made.append(Change(n, float(load.max()) / mean, max(1.0, greatest / mean)))
+        made.append(PartitionCountOutcome(n, float(load.max()) / mean, max(1.0, greatest / mean)))
     return made

@@ -23,7 +23,7 @@ from kagent.contract.events import TopicOffsets, TopicTombstones
 from kagent.contract.recommendation import Recommendation, Status
 from kagent.detect.group_model import GroupModel, observe
 from kagent.group_key import group_key
-from kagent.groups import GroupState, apply, view
+from kagent.groups import KnownRecords, apply, view
 from kagent.incident.session import EvaluationSession
 from kagent.lag.commits import TopicCommits
 from kagent.lag.commits import apply as commit
@@ -41,7 +41,7 @@ GAP = 600_000
 
 
 @dataclass(slots=True)
-class Tick:
+class ReplayedTick:
     """What was to be seen at one moment: time in ms, member skew (greatest ÷ mean), the greatest time behind in s, the
     group's lag, and each member's."""
 
@@ -59,7 +59,7 @@ class Result:
 
     policy: str
     messages: list[Recommendation] = field(default_factory=list)
-    ticks: list[Tick] = field(default_factory=list)
+    ticks: list[ReplayedTick] = field(default_factory=list)
     judged: int = 0
     skewed_ms: int = 0
     dropped: dict[str, int] = field(default_factory=dict)
@@ -98,14 +98,14 @@ class Result:
 
 
 @dataclass(slots=True)
-class Watcher:
+class ReplayedGroup:
     """What is known of the group at one moment of the replay."""
 
     cluster: str
     group: str
     commits: dict[str, TopicCommits] = field(default_factory=dict)
     ends: dict[str, EndHistory] = field(default_factory=dict)
-    state: GroupState | None = None
+    state: KnownRecords | None = None
     names: dict[str, str] = field(default_factory=dict)
     heard: int = 0
     _roster: Roster | None = None
@@ -188,7 +188,7 @@ def replay(
 
     ``keep_every``: interval in ms at which observations are kept; 0: keep none.
     """
-    watcher = Watcher(cluster, group)
+    watcher = ReplayedGroup(cluster, group)
     results = {name: Result(name) for name in policies}
     sessions = {name: _session(policy) for name, policy in policies.items()}
     for now, new in _by_tick(rows, start, end, tick):
@@ -222,22 +222,24 @@ def _by_tick(rows: Iterable[Row], start: int, end: int, tick: int) -> Iterator[t
 def _judged(
     seen: Observation, session: EvaluationSession, policy: Policy, result: Result, tick: int, keep: int
 ) -> None:
+    # The coordinator's answer is the observation itself: what it would have said then is not recorded.
     result.messages += session.evaluate(seen, lambda asked: asked)
     result.judged += seen.blind is None
     key = group_key(seen.cluster, seen.group)
     found = session.judgements[key]
     if found.skew is not None and found.skew >= policy.threshold:
         result.skewed_ms += tick
+    # The first tick in each interval, whatever the range began with.
     if keep and seen.now % keep < tick:
         result.ticks.append(_tick(observe(seen, found.state, policy)))
 
 
-def _tick(model: GroupModel) -> Tick:
+def _tick(model: GroupModel) -> ReplayedTick:
     lags = model.lags
     lag = int(lags.shown[lags.known & ~lags.orphaned].sum())
     if not model.by_member:
-        return Tick(model.now, None, 0.0, lag, {})
+        return ReplayedTick(model.now, None, 0.0, lag, {})
     held = model.owner >= 0
     waits = np.bincount(model.owner[held], model.columns.backlog[held], len(model.names))
     work = dict(zip(model.names, waits.tolist(), strict=True))
-    return Tick(model.now, model.skew, float(model.lateness.max(initial=0.0)), lag, work)
+    return ReplayedTick(model.now, model.skew, float(model.lateness.max(initial=0.0)), lag, work)

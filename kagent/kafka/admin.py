@@ -25,12 +25,12 @@ from kagent.contract.admission import is_topic_name
 from kagent.errors import KafkaError, missing_right
 from kagent.kafka import group_admin, reach
 from kagent.kafka.clients import confluent
-from kagent.kafka.descriptions import Described, Group, Key, Offsets, Topic
+from kagent.kafka.descriptions import Described, GroupDescription, Key, Offsets, TopicDescription
 from kagent.kafka.reach import LoginRefused
 from kagent.settings import Cluster
 
 if TYPE_CHECKING:
-    from kagent.kafka.log_offsets import Columns, Wanted
+    from kagent.kafka.log_offsets import OffsetQuery, OffsetSample
 
 log = logging.getLogger("kagent.kafka")
 T = TypeVar("T")
@@ -39,6 +39,7 @@ _SILENT = logging.getLogger("kagent.kafka.silent")
 _SILENT.addHandler(logging.NullHandler())
 _SILENT.propagate = False
 
+# librdkafka's time grows faster than the request: 100,000 partitions took 1.5 s in chunks of 250, 2.6 s in chunks of 2,500.
 CHUNK = 500
 DEADLINE = 30.0
 AWAY_S = 10.0
@@ -87,6 +88,7 @@ class Unsettled(KafkaError):
     """A leader or coordinator is moving: the same question has an answer in a moment."""
 
 
+# A leader election or a coordinator that loads its partition is over in seconds.
 patiently = retry(
     retry=retry_if_exception_type(Unsettled),
     stop=stop_after_delay(15),
@@ -101,6 +103,7 @@ class Admin:
     def __init__(self, cluster: Cluster, deadline: float = DEADLINE) -> None:
         self.cluster, self._patience = cluster, deadline
         self._away = False
+        # librdkafka reports a refused login only to error_cb; the failed call itself says no more than "timed out".
         self._client_errors: list[Any] = []
         self._checked = False
         self._unreached = 0
@@ -136,6 +139,7 @@ class Admin:
         until = time.monotonic() + min(LOGIN_WITHIN_S, self.deadline)
         while time.monotonic() < until:
             try:
+                # Short, and again: the callback with the reason is called only while librdkafka is being polled.
                 self._client.list_topics(timeout=LOGIN_POLL_S)
                 return True
             except KafkaException as error:
@@ -157,7 +161,7 @@ class Admin:
             found = self._client.list_topics(timeout=self.deadline).topics
             return {name: len(topic.partitions) for name, topic in found.items()}
 
-    def topics(self, names: Iterable[str]) -> dict[str, Topic]:
+    def topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
         """Those of these topics that exist and may be seen. A name that Kafka does not allow costs only itself.
 
         More than CHUNK names are first looked up among all that exist: a client's subscription can hold any number of
@@ -166,23 +170,26 @@ class Admin:
         wanted = {name for name in names if is_topic_name(name)}
         if len(wanted) > CHUNK:
             wanted &= set(self.topic_names())
-        found: dict[str, Topic] = {}
+        found: dict[str, TopicDescription] = {}
         for chunk in _chunks(sorted(wanted), CHUNK):
             found |= bisected(self._described, chunk)
         return found
 
     @patiently
-    def _described(self, names: list[str]) -> dict[str, Topic]:
-        found: dict[str, Topic] = {}
+    def _described(self, names: list[str]) -> dict[str, TopicDescription]:
+        found: dict[str, TopicDescription] = {}
         with self._errors("asked to describe topics"):
             # One request for all names; each name has a future, so that a missing topic fails alone.
             futures = self._client.describe_topics(TopicCollection(names), request_timeout=self.deadline)
             for name, future in futures.items():
                 topic = self._or_none(future, UNSEEN_TOPIC)
                 if topic is not None:
+                    # A partition without a leader has none to ask: -1, as in Kafka's own metadata.
                     leaders = tuple(p.leader.id if p.leader else -1 for p in topic.partitions)
                     racks = _racks(topic.partitions)
-                    found[name] = Topic(name, _printed(topic.topic_id), len(leaders), leaders, racks)
+                    found[name] = TopicDescription(
+                        name, _printed(topic.topic_id), len(leaders), leaders, racks
+                    )
         return found
 
     def topic_configs(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
@@ -222,6 +229,7 @@ class Admin:
         wanted = sorted(name for name in set(names) if is_topic_name(name))
         with self._errors("asked for our rights on topics"):
             for chunk in _chunks(wanted, CHUNK):
+                # Our own rights come with the description (KIP-430), so nothing has to be tried out on a user's topic.
                 futures = self._client.describe_topics(
                     TopicCollection(chunk),
                     include_authorized_operations=True,
@@ -281,7 +289,7 @@ class Admin:
         """These groups with what their members reported, without those that may not be seen. State ``dead``: no such group."""
         return self._coordinators("asked to describe groups", group_admin.described, sorted(set(groups)))
 
-    def describe(self, groups: Iterable[str]) -> dict[str, Group]:
+    def describe(self, groups: Iterable[str]) -> dict[str, GroupDescription]:
         """These groups as their coordinators describe them; without those that may not be seen."""
         return {name: found.group for name, found in self.described(groups).items()}
 
@@ -305,7 +313,9 @@ class Admin:
         """The first offset at or after this time in each partition; not found where there is none."""
         return self._offsets(keys, OffsetSpec.for_timestamp(time_ms), committed_only=False)
 
-    def columns(self, leaders: Mapping[str, Sequence[int]], wanted: Sequence[Wanted]) -> list[Columns]:
+    def columns(
+        self, leaders: Mapping[str, Sequence[int]], wanted: Sequence[OffsetQuery]
+    ) -> list[OffsetSample]:
         """Offsets of any number of partitions, one answer for each that is wanted.
 
         ``leaders``: the node that leads each partition, as ``topics`` says. Raises KafkaError if no broker answers at all.
@@ -420,6 +430,7 @@ def bisected(ask: Callable[[list[str]], dict[str, T]], names: list[str]) -> dict
         if len(names) == 1:
             log.warning("%r is left out: %s", names[0], error)
             return {}
+    # The answer does not say which name the broker refuses, so it is found by halving.
     half = len(names) // 2
     return bisected(ask, names[:half]) | bisected(ask, names[half:])
 

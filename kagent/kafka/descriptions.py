@@ -10,7 +10,7 @@ Key = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class TopicDescription:
     """A topic: its id as Kafka prints it (22 characters), and its number of partitions."""
 
     name: str
@@ -22,7 +22,7 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class MemberDescription:
     """A member as its coordinator describes it. ``assigned``: (topic, partition) pairs."""
 
     member_id: str
@@ -34,7 +34,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class GroupDescription:
     """A group as its coordinator describes it; ``state`` and ``type`` in Kafka's words, lower case (``stable``…)."""
 
     group: str
@@ -42,7 +42,7 @@ class Group:
     type: str
     protocol: str
     simple: bool
-    members: tuple[Member, ...] = ()
+    members: tuple[MemberDescription, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class MemberReport:
 class Described:
     """A group with what its members reported, by member id, and its epoch (KIP-848) or None."""
 
-    group: Group
+    group: GroupDescription
     reported: Mapping[str, MemberReport] = field(default_factory=dict)
     epoch: int | None = None
     topic_ids: Mapping[str, str] = field(default_factory=dict)

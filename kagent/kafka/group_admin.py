@@ -29,7 +29,7 @@ from aiokafka.protocol.group import HeartbeatRequest
 
 from kagent.kafka.aiokafka_internals import send
 from kagent.kafka.clients import aiokafka
-from kagent.kafka.descriptions import Described, Group, Key, Member, MemberReport
+from kagent.kafka.descriptions import Described, GroupDescription, Key, MemberDescription, MemberReport
 from kagent.kafka.group_requests import DescribeClassic, DescribeConsumer, FetchOffsets, FindCoordinators
 from kagent.offsets import DecodeError
 from kagent.offsets.blobs import assignment, subscription
@@ -61,11 +61,13 @@ def asked(cluster: Cluster, deadline: float, question: Callable[..., Awaitable[T
             await admin.close()
 
     with _quiet():
+        # A loop and a client per question: callers are threads, and aiokafka's connections belong to the loop that opened them.
         return asyncio.run(asyncio.wait_for(whole(), deadline))
 
 
 async def kinds(admin: AIOKafkaAdminClient) -> dict[str, str]:
     """Every group that may be seen: name → protocol type (``consumer``, ``share``, ``streams``, ``connect``, ``""``…)."""
+    # aiokafka asks every broker: each lists only the groups that it coordinates.
     return dict(await admin.list_consumer_groups())
 
 
@@ -138,6 +140,7 @@ async def _chunks(admin: AIOKafkaAdminClient, groups: Sequence[str]) -> list[tup
     for at in range(0, len(groups), CHUNK):
         names = groups[at : at + CHUNK]
         try:
+            # One request for many groups (KIP-699): asked one by one, 10,000 groups would take 10,000 round trips.
             answer = await send(admin, FindCoordinators(names))
         except UNKNOWN_REQUEST:  # before Kafka 3.0
             nodes = {name: await admin.find_coordinator(name) for name in names}
@@ -192,7 +195,7 @@ def _classic(raw: dict[str, Any]) -> Described:
         members.append(_member(member, _assigned(member["assignment"])))
         reported[member["member_id"]] = _subscribed(member["metadata"])
     simple = not raw["protocol_type"]
-    group = Group(
+    group = GroupDescription(
         raw["group"], raw["state"].lower(), "classic", raw["protocol"] or "", simple, tuple(members)
     )
     return Described(group, reported)
@@ -230,7 +233,7 @@ def _consumer(raw: dict[str, Any]) -> Described:
             known, member["rack"] or None, member["epoch"], member["regex"] or None
         )
     state = raw["state"].lower()
-    group = Group(raw["group"], state, "consumer", raw["assignor"], False, tuple(members))
+    group = GroupDescription(raw["group"], state, "consumer", raw["assignor"], False, tuple(members))
     return Described(group, reported, raw["group_epoch"], ids)
 
 
@@ -248,5 +251,9 @@ def _id(high: int, low: int) -> str:
     return urlsafe_b64encode(raw).decode().rstrip("=")
 
 
-def _member(raw: dict[str, Any], held: frozenset[Key], target: frozenset[Key] | None = None) -> Member:
-    return Member(raw["member_id"], raw["instance_id"] or None, raw["client_id"], raw["host"], held, target)
+def _member(
+    raw: dict[str, Any], held: frozenset[Key], target: frozenset[Key] | None = None
+) -> MemberDescription:
+    return MemberDescription(
+        raw["member_id"], raw["instance_id"] or None, raw["client_id"], raw["host"], held, target
+    )

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kagent.kafka.admin import Admin
-from kagent.kafka.descriptions import Group, Key, Member, Offsets
+from kagent.kafka.descriptions import GroupDescription, Key, MemberDescription, Offsets
 
 WITH_LAG = {"consumer", "", "share", "streams"}
 """Protocol types of groups that read topics; workers of Kafka Connect, for one, are none."""
@@ -42,7 +42,7 @@ class Row:
 class ShownGroup:
     """A group with its rows, by topic and partition. ``skew``: greatest ÷ mean shown lag of its members."""
 
-    group: Group
+    group: GroupDescription
     rows: tuple[Row, ...]
     skew: float | None
 
@@ -55,6 +55,7 @@ def shown_lag(admin: Admin, groups: Iterable[str] | None = None) -> list[ShownGr
     """
     kinds = admin.kinds()
     names = list(groups) if groups is not None else sorted(n for n, kind in kinds.items() if kind in WITH_LAG)
+    # Before the log ends: logs only grow, so a lag read in this order may be too great by a moment, never negative.
     committed, described = admin.committed(names), admin.describe(names)
     holders = {name: _holders(group) for name, group in described.items()}
     keys = {key for held in holders.values() for key in held} | {key for c in committed.values() for key in c}
@@ -67,7 +68,7 @@ def shown_lag(admin: Admin, groups: Iterable[str] | None = None) -> list[ShownGr
     return found
 
 
-def rows_of(admin: Admin, group: Group, committed: Mapping[Key, int]) -> tuple[Row, ...]:
+def rows_of(admin: Admin, group: GroupDescription, committed: Mapping[Key, int]) -> tuple[Row, ...]:
     """The rows of one group whose commits were read a moment ago. Raises KafkaError."""
     keys = _holders(group).keys() | committed.keys()
     return _rows(group, committed, _Logs(admin.log_end(keys), admin.log_start(keys)))
@@ -79,14 +80,14 @@ class _Logs:
     start: Offsets
 
 
-def _seen(group: Group | None, name: str, kind: str | None) -> Group:
+def _seen(group: GroupDescription | None, name: str, kind: str | None) -> GroupDescription:
     """The group as described; one that only its own kind of request describes is known by its kind."""
     if kind in ("share", "streams"):
-        return Group(name, "unknown", kind, "", False)
-    return group or Group(name, "unknown", "unknown", "", True)
+        return GroupDescription(name, "unknown", kind, "", False)
+    return group or GroupDescription(name, "unknown", "unknown", "", True)
 
 
-def _rows(group: Group, committed: Mapping[Key, int], logs: _Logs) -> tuple[Row, ...]:
+def _rows(group: GroupDescription, committed: Mapping[Key, int], logs: _Logs) -> tuple[Row, ...]:
     held = _holders(group)
     return tuple(
         _row(group.group, key, committed.get(key), logs, held.get(key))
@@ -94,15 +95,16 @@ def _rows(group: Group, committed: Mapping[Key, int], logs: _Logs) -> tuple[Row,
     )
 
 
-def _holders(group: Group) -> dict[Key, Member]:
+def _holders(group: GroupDescription) -> dict[Key, MemberDescription]:
     return {key: member for member in group.members for key in member.assigned}
 
 
-def _row(group: str, key: Key, committed: int | None, logs: _Logs, member: Member | None) -> Row:
+def _row(group: str, key: Key, committed: int | None, logs: _Logs, member: MemberDescription | None) -> Row:
     lag, lost, void = None, 0, False
     end, start = logs.end.found.get(key), logs.start.found.get(key)
     if committed is not None and end is not None:
         lost = max(0, (start or 0) - committed)
+        # The topic was created anew and is shorter: the commit counts records of the old one.
         void = committed > end
         lag = None if void else max(0, end - max(committed, start or 0))
     return Row(
@@ -123,7 +125,7 @@ def _row(group: str, key: Key, committed: int | None, logs: _Logs, member: Membe
     )
 
 
-def member_skew(members: Sequence[Member], rows: Iterable[Row]) -> float | None:
+def member_skew(members: Sequence[MemberDescription], rows: Iterable[Row]) -> float | None:
     """Greatest ÷ mean lag over all members, those without a partition too; None without members, 1.0 without lag."""
     if not members:
         return None

@@ -25,6 +25,7 @@ from aiokafka.protocol.offset import OffsetRequest_v2, OffsetResponse_v2
 
 Longs = npt.NDArray[np.int64]
 UNKNOWN = -1
+# ListOffsetsRequest.LATEST_TIMESTAMP and EARLIEST_TIMESTAMP.
 END, START = -1, -2
 """The times of ``ListOffsets`` that stand for the log end and the log start."""
 CHUNK = 20_000
@@ -36,7 +37,7 @@ ANSWERED = np.dtype([("partition", ">i4"), ("error", ">i2"), ("time", ">i8"), ("
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class OffsetQuery:
     """One kind of offset: ``time`` END or START; with ``committed_only`` the last stable offset instead of the end."""
 
     time: int
@@ -44,7 +45,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class OffsetSample:
     """Topic → the offset of each partition, UNKNOWN where it could not be had; when that was asked and answered."""
 
     asked_ms: int
@@ -52,7 +53,7 @@ class Columns:
     offsets: dict[str, Longs]
 
 
-class Answer(OffsetResponse_v2):
+class ListOffsetsAnswer(OffsetResponse_v2):
     """``topics``: name → rows of ANSWERED."""
 
     @classmethod
@@ -71,15 +72,17 @@ class Answer(OffsetResponse_v2):
         return cls(throttle, topics)
 
 
-class Question(RequestStruct):
+# Version 2 is the first with an isolation level. Kafka 4 still has it (KIP-896 removed version 0), and flexible
+# versions, from 6 on, end each row with tags, so that a row's width would not be fixed.
+class ListOffsetsQuestion(RequestStruct):
     """``topics``: name → partition numbers."""
 
     API_KEY: ClassVar[int] = OffsetRequest_v2.API_KEY
     API_VERSION: ClassVar[int] = OffsetRequest_v2.API_VERSION
-    RESPONSE_TYPE = Answer
+    RESPONSE_TYPE = ListOffsetsAnswer
     SCHEMA = OffsetRequest_v2.SCHEMA
 
-    def __init__(self, wanted: Wanted, topics: Mapping[str, Longs]) -> None:
+    def __init__(self, wanted: OffsetQuery, topics: Mapping[str, Longs]) -> None:
         super().__init__(UNKNOWN, int(wanted.committed_only), topics)
         self._time = wanted.time
 
@@ -95,22 +98,22 @@ class Question(RequestStruct):
         return b"".join(parts)
 
 
-class ListOffsets(Request[Question]):
+class ListOffsets(Request[ListOffsetsQuestion]):
     """Asks one broker for the offsets of partitions that it leads."""
 
     API_KEY = OffsetRequest_v2.API_KEY
 
-    def __init__(self, wanted: Wanted, topics: Mapping[str, Longs]) -> None:
+    def __init__(self, wanted: OffsetQuery, topics: Mapping[str, Longs]) -> None:
         self._wanted, self._topics = wanted, topics
 
-    def build(self, request_struct_class: type[Question]) -> Question:
+    def build(self, request_struct_class: type[ListOffsetsQuestion]) -> ListOffsetsQuestion:
         """The request in the version that the broker knows."""
         return request_struct_class(self._wanted, self._topics)
 
 
 async def listed(
-    admin: AIOKafkaAdminClient, leaders: Mapping[str, Sequence[int]], wanted: Sequence[Wanted]
-) -> list[Columns]:
+    admin: AIOKafkaAdminClient, leaders: Mapping[str, Sequence[int]], wanted: Sequence[OffsetQuery]
+) -> list[OffsetSample]:
     """What is wanted, one after the other. ``leaders``: topic → node id per partition.
 
     A leader that does not answer, or no longer leads, costs only its partitions.
@@ -119,7 +122,7 @@ async def listed(
     for one in wanted:
         asked_ms = now_ms()
         offsets = await _listed(admin, leaders, one)
-        columns.append(Columns(asked_ms, now_ms(), offsets))
+        columns.append(OffsetSample(asked_ms, now_ms(), offsets))
     return columns
 
 
@@ -128,10 +131,11 @@ def now_ms() -> int:
 
 
 async def _listed(
-    admin: AIOKafkaAdminClient, leaders: Mapping[str, Sequence[int]], wanted: Wanted
+    admin: AIOKafkaAdminClient, leaders: Mapping[str, Sequence[int]], wanted: OffsetQuery
 ) -> dict[str, Longs]:
     found = {topic: np.full(len(nodes), UNKNOWN, np.int64) for topic, nodes in leaders.items()}
     requests = [(node, chunk) for node, topics in _by_leader(leaders) for chunk in _chunks(topics)]
+    # To all leaders at once: a broker that is slow to answer delays its own partitions only.
     answers = await asyncio.gather(
         *(admin._send_request(ListOffsets(wanted, chunk), node) for node, chunk in requests),
         return_exceptions=True,

@@ -29,7 +29,7 @@ VISIBLE_WITHIN_S = 5.0
 REFUSED = (TopicAuthorizationFailedError, GroupAuthorizationFailedError)
 
 
-class Mark(Enum):
+class ReadMark(Enum):
     """What stands between the records."""
 
     BEGIN = auto()
@@ -68,10 +68,12 @@ async def assign_all(
     await wait_until_visible(reader, topic)
     assigned = [TopicPartition(topic, p) for p in await partitions_of(reader, topic)]
     reader.assign(assigned)
+    # Without a group there is no committed offset; where aiokafka would begin hangs on auto_offset_reset.
     await reader.seek_to_beginning(*assigned)
     for tp in assigned:
         if tp.partition in places:
             reader.seek(tp, places[tp.partition])
+    # Asked after the seek: what arrives from now on belongs to the records that follow.
     ends: dict[TopicPartition, int] = await reader.end_offsets(assigned)
     return ends
 
@@ -103,7 +105,7 @@ async def read_forever(
     resume: bool = True,
     patient: bool = False,
 ) -> AsyncGenerator[Any, None]:
-    """Mark.BEGIN, every record of the topic from its start, Mark.CAUGHT_UP, and the records that follow, until it is closed.
+    """ReadMark.BEGIN, every record of the topic from its start, ReadMark.CAUGHT_UP, and the records that follow, until it is closed.
 
     Use it within ``contextlib.aclosing``, so that its consumer is closed at once.
 
@@ -132,12 +134,12 @@ async def read_forever(
                 else:
                     ends = await assign_all(reader, topic, places if resume else {})
                     begun = True
-                    yield Mark.BEGIN
+                    yield ReadMark.BEGIN
                     async for record in up_to(reader, ends):
                         places[record.partition] = record.offset + 1
                         yield record
                     failures = 0
-                    yield Mark.CAUGHT_UP
+                    yield ReadMark.CAUGHT_UP
                 async for record in reader:
                     # A record is proof of a working connection: the next back-off begins small.
                     failures, places[record.partition] = 0, record.offset + 1

@@ -24,7 +24,7 @@ LARGE = str(8 * 1024 * 1024)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TopicSpec:
     """A topic as it must be."""
 
     name: str
@@ -54,7 +54,7 @@ COMPACT = {
 SUBSCRIBED = {**COMPACT, "compression.type": "gzip"}
 
 
-def wanted(topics: Topics) -> list[Wanted]:
+def wanted(topics: Topics) -> list[TopicSpec]:
     """All topics that pipeline and worker need; Faust makes its changelogs itself."""
     events = {
         "cleanup.policy": "delete",
@@ -67,21 +67,22 @@ def wanted(topics: Topics) -> list[Wanted]:
     letters = {"cleanup.policy": "delete", "retention.ms": str(7 * 24 * HOUR), "compression.type": "zstd"}
     ticks = {"cleanup.policy": "delete", "retention.ms": str(HOUR), "compression.type": "zstd"}
     return [
-        Wanted(topics.events, topics.partitions, events),
-        Wanted(topics.recommendations, topics.partitions, SUBSCRIBED),
-        Wanted(topics.mutes, 1, SUBSCRIBED),
-        Wanted(topics.dead_letters, 1, letters),
-        Wanted(topics.ticks, topics.partitions, ticks),
+        TopicSpec(topics.events, topics.partitions, events),
+        TopicSpec(topics.recommendations, topics.partitions, SUBSCRIBED),
+        # One partition: mutes are few, and every worker reads all of them.
+        TopicSpec(topics.mutes, 1, SUBSCRIBED),
+        TopicSpec(topics.dead_letters, 1, letters),
+        TopicSpec(topics.ticks, topics.partitions, ticks),
     ]
 
 
-def positions(topics: Topics) -> Wanted:
+def positions(topics: Topics) -> TopicSpec:
     """The topic that only ``kagent alert`` needs: the delivery log of every destination."""
-    return Wanted(topics.alerts, 1, COMPACT)
+    return TopicSpec(topics.alerts, 1, COMPACT)
 
 
 def ensure(
-    admin: Admin, topics: Topics, create: bool = True, needed: Sequence[Wanted] | None = None
+    admin: Admin, topics: Topics, create: bool = True, needed: Sequence[TopicSpec] | None = None
 ) -> list[TopicCheck]:
     """Create what is missing (with ``create``) and say what is wrong. Idempotent. Raises KafkaError.
 
@@ -91,6 +92,7 @@ def ensure(
     missing = [topic for topic in needed if topic.name not in known]
     made = _create(admin, missing, topics.replication) if create else set()
     if missing and create:
+        # Each broker learns of a new topic on its own: one that does not know it yet would have it judged missing.
         known = _visible(admin, needed)
     configs = admin.topic_configs([topic.name for topic in needed if topic.name in known])
     tools = admin.cluster.tool_options()
@@ -103,7 +105,7 @@ def ensure(
     return sorted(findings, key=lambda finding: finding.topic)
 
 
-def _visible(admin: Admin, needed: Sequence[Wanted]) -> dict[str, int]:
+def _visible(admin: Admin, needed: Sequence[TopicSpec]) -> dict[str, int]:
     """The topics there are, once all that are needed can be seen: brokers learn of a new one a moment later."""
     until = time.monotonic() + VISIBLE_WITHIN
     while True:
@@ -113,7 +115,7 @@ def _visible(admin: Admin, needed: Sequence[Wanted]) -> dict[str, int]:
         time.sleep(0.1)
 
 
-def _create(admin: Admin, missing: list[Wanted], replication: int) -> set[str]:
+def _create(admin: Admin, missing: list[TopicSpec], replication: int) -> set[str]:
     """The names of those that were created; one that somebody else created meanwhile is not among them."""
     made = set()
     new = [NewTopic(t.name, t.partitions, replication, config=dict(t.config)) for t in missing]
@@ -135,7 +137,7 @@ def _refused(name: str, error: Code) -> str:
     return f"The topic {name} could not be created: {error.str()}."
 
 
-def _judged(topic: Wanted, partitions: int, config: Mapping[str, str], tools: str) -> TopicCheck:
+def _judged(topic: TopicSpec, partitions: int, config: Mapping[str, str], tools: str) -> TopicCheck:
     """What is wrong with a topic that exists. Its settings are empty where they may not be read. ``tools``: how Kafka's own tools
     reach the cluster."""
     if not partitions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kagent.contract.events import GroupEvent, TopicOffsets, TopicTombstones
-from kagent.groups import GroupState
+from kagent.groups import KnownRecords
 from kagent.groups import apply_all as fold
 from kagent.lag.commits import TopicCommits
 from kagent.lag.commits import apply as commit
@@ -17,6 +17,7 @@ def commits_after(known: Mapping[str, TopicCommits], event: GroupEvent) -> dict[
     changed: dict[str, TopicCommits] = {}
     updates: list[TopicOffsets | TopicTombstones] = [*event.offsets, *event.tombstones]
     for update in updates:
+        # An event may hold two parts of one topic, commits and tombstones: the second is applied to what the first made.
         before = changed.get(update.topic) or known.get(update.topic)
         after = commit(before, update)
         if after is not before:
@@ -24,6 +25,6 @@ def commits_after(known: Mapping[str, TopicCommits], event: GroupEvent) -> dict[
     return changed
 
 
-def membership_after(state: GroupState | None, event: GroupEvent) -> GroupState | None:
+def membership_after(state: KnownRecords | None, event: GroupEvent) -> KnownRecords | None:
     """The group after the event's records, in log order. A record that is older than what is known changes nothing."""
     return fold(state, [(Record.from_json(r.record), r.source_offset, r.time) for r in event.records])

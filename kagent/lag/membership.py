@@ -41,7 +41,8 @@ class Roster:
     @classmethod
     def of(cls, view: GroupView, redaction: Redaction = CLEAR) -> Roster:
         """The roster of a group's view. Members that are away hold nothing."""
-        # A static member that is away keeps its assignment for its session timeout (KIP-345), but reads nothing.
+        # A static member that is away keeps its assignment for its session timeout, but reads nothing.
+        # https://cwiki.apache.org/confluence/display/KAFKA/KIP-345%3A+Introduce+static+membership+protocol+to+reduce+consumer+rebalances
         members = tuple(m for m in view.members if not m.away)
         owners: dict[str, Codes] = {}
         for code, member in enumerate(members):
@@ -87,6 +88,7 @@ class Roster:
     def holdings(self) -> str:
         """Hash of who holds what, by the names that outlive a restart: a member that comes back to the same partitions changes
         nothing."""
+        # Apart from `assignment`, or each restart of a member would look like another distribution and end all spells.
         text = hashlib.sha256()
         for topic in sorted(self.owners):
             held = [self.names[c] if c >= 0 else "" for c in self.owners[topic].tolist()]
@@ -121,6 +123,7 @@ class Roster:
     def eligible(self, member: int, topic: str) -> bool:
         """Whether a member may hold partitions of a topic."""
         m = self.members[member]
+        # Unknown subscriptions (a description from outside has none) and patterns bar nothing; what it holds it may hold.
         return topic in m.subscriptions or topic in m.assigned or bool(m.regex) or not m.subscriptions
 
 
@@ -174,6 +177,7 @@ def _connect_sink(roster: Roster, group: str) -> bool:
 
 
 def _library(roster: Roster) -> GroupKind:
+    # No record names the client's library (KIP-511's software name stays on the broker): members are known by what they send.
     if roster.protocol in FOREIGN_PROTOCOLS or any(_foreign(m.client_id) for m in roster.members):
         return GroupKind.CLASSIC  # their metadata looks like that of Java or Python
     known = {m.library or _by_client_id(m.client_id) for m in roster.members}
@@ -197,6 +201,7 @@ def _foreign(client_id: str) -> bool:
 
 
 def _by_client_id(client_id: str) -> str | None:
+    # The default client ids; an application that sets its own is known by its metadata only (kagent.groups.library).
     for start, library in (("aiokafka", "python"), ("kafka-python", "python"), ("rdkafka", "librdkafka")):
         if client_id.startswith(start):
             return library

@@ -13,11 +13,14 @@ from typing import Any
 
 import orjson
 
-from kagent.offsets.reader import DecodeError, Reader
+from kagent.offsets.reader import ByteReader, DecodeError
 from kagent.offsets.record_layout import Struct, compiled, struct
 
+# ConsumerProtocol.checkSubscriptionVersion reads a later version as its newest: new versions may only append fields.
+# https://github.com/apache/kafka/blob/4.3.0/clients/src/main/java/org/apache/kafka/clients/consumer/internals/ConsumerProtocol.java
 NEWEST = 3
 TOPIC_PARTITIONS = struct("topic string; partitions []int32")
+# ownedPartitions came with KIP-429, generationId with KAFKA-13715, rackId with KIP-881.
 SUBSCRIPTION = struct(
     """
     topics          []string
@@ -28,7 +31,9 @@ SUBSCRIPTION = struct(
     """,
     tp=TOPIC_PARTITIONS,
 )
+# All versions of an assignment have the same fields: its number only follows the subscription's.
 ASSIGNMENT = struct("assignedPartitions []tp; userData bytes?", tp=TOPIC_PARTITIONS)
+# The generation was added after two members had claimed one partition (KAFKA-7026, KIP-341).
 STICKY = struct("previous_assignment []tp; generation int32 v1+", tp=TOPIC_PARTITIONS)
 
 
@@ -43,7 +48,7 @@ def assignment(data: bytes) -> dict[str, Any]:
 
 
 def _protocol(data: bytes, fields: Struct, where: str) -> dict[str, Any]:
-    reader = Reader(data, where)
+    reader = ByteReader(data, where)
     version = reader.int16()
     if version < 0:
         raise DecodeError(f"version {version} is negative", where, 0)
@@ -54,7 +59,8 @@ def _protocol(data: bytes, fields: Struct, where: str) -> dict[str, Any]:
         # A client that claims a later version than it writes: the part that version 0 has is still there.
         if version == 0:
             raise
-    prefix = compiled(fields, 0, False)(Reader(data, where, body))
+    # The coordinator of a classic group itself needs no more than this part, so such a client works.
+    prefix = compiled(fields, 0, False)(ByteReader(data, where, body))
     return {"version": version, "parsed_as_v0_prefix": True, **prefix}
 
 
@@ -62,18 +68,19 @@ def sticky_user_data(data: bytes) -> dict[str, Any]:
     """The StickyAssignor's memory: version 1 has a generation, version 0 has not, and neither says which it is."""
     if not data:
         return {"previous_assignment": [], "generation": None}
-    reader = Reader(data, "sticky user data")
+    reader = ByteReader(data, "sticky user data")
     try:
+        # Version 1 first, as StickyAssignor does: its bytes would pass as version 0 with four bytes left over.
         value = compiled(STICKY, 1, False)(reader)
     except DecodeError:
-        reader = Reader(data, "sticky user data")
+        reader = ByteReader(data, "sticky user data")
         return {**compiled(STICKY, 0, False)(reader), "generation": None}
     return {**value, "trailing": reader.left}
 
 
 def cooperative_user_data(data: bytes) -> dict[str, Any]:
     """The CooperativeStickyAssignor's user data: the generation alone."""
-    return {"generation": Reader(data, "cooperative user data").int32()}
+    return {"generation": ByteReader(data, "cooperative user data").int32()}
 
 
 def faust_user_data(data: bytes) -> dict[str, Any]:
@@ -106,8 +113,10 @@ Blobs = Mapping[str, Callable[[bytes], dict[str, Any]]]
 
 def holders(value: Mapping[str, Any], name: str) -> tuple[list[dict[str, Any]], Blobs]:
     """The parts of a record of this name that hold blobs of the clients, and what the blobs are."""
+    # Other protocol types (Connect's "connect", Schema Registry's "sr") fill these fields with formats of their own.
     if name == "GroupMetadata" and value["protocolType"] == "consumer":
         return value["members"], MEMBER_BLOBS
+    # A classic member in a KIP-848 group keeps the subscriptions it joined with, one per assignor that it offers.
     if name == "ConsumerGroupMemberMetadata" and value.get("classicMemberMetadata"):
         return value["classicMemberMetadata"]["supportedProtocols"], PROTOCOL_BLOBS
     return [], {}

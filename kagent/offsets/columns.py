@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kagent.offsets.buffers import Column, Ints, Mask, is_utf8, not_utf8
+from kagent.offsets.buffers import BinaryColumn, Ints, Mask, is_utf8, not_utf8
 from kagent.offsets.reader import MAX_STRING, DecodeError
 from kagent.offsets.record import decode
 from kagent.offsets.record_layout import ZERO_UUID
@@ -31,8 +31,12 @@ from kagent.offsets.record_layout import ZERO_UUID
 COMMIT_TYPES = (0, 1)
 NO_TYPE = -32768
 """What :func:`record_types` says of a key too short to have a type."""
+# Type, two empty strings with their lengths, partition: 2 + 2 + 2 + 4 bytes.
 LEAST_KEY = 10
+# Version, offset, empty metadata, commit time: 2 + 8 + 2 + 8 bytes, the shortest of versions 0 to 4.
 LEAST_VALUE = 20
+# Two words of 8 bytes, not fields: epoch and length lie at other bytes in each version, and shifting a word costs
+# less than a gather per version. A value has at least 20 bytes, so 16 are always there.
 HEAD = np.dtype([("high", ">u8"), ("low", ">u8")])
 TAIL = np.dtype([("time", ">i8"), ("tags", "u1")])
 TAIL_WITH_ID = np.dtype([*TAIL.descr, ("tag", "u1"), ("size", "u1"), ("id", "V16")])
@@ -73,7 +77,7 @@ class CommitColumns:
 
 def record_types(keys: pa.Array) -> Ints:
     """The record type of each key; NO_TYPE where the key is null or shorter than two bytes. Shape (n,)."""
-    held = Column(keys)
+    held = BinaryColumn(keys)
     typed = (held.size >= 2) & ~held.null
     types = held.numbers(held.start, ">i2", typed)
     types[~typed] = NO_TYPE
@@ -87,8 +91,9 @@ def decode_commits(keys: pa.Array, values: pa.Array, metadata: bool = False) -> 
     """
     if len(keys) != len(values):
         raise ValueError(f"{len(keys)} keys and {len(values)} values")
-    names = _Keys(Column(keys))
-    body = _Values(Column(values))
+    names = _Keys(BinaryColumn(keys))
+    body = _Values(BinaryColumn(values))
+    # A row that fits no known layout gets the result, or the error, that the one-record reader gives.
     errors = _mend(body, keys, values, np.flatnonzero(~(names.fits & body.fits)))
     bad = np.zeros(len(keys), np.bool_)
     bad[list(errors)] = True
@@ -130,13 +135,14 @@ def _mend(body: _Values, keys: pa.Array, values: pa.Array, rows: Ints) -> dict[i
 class _Keys:
     """Group, topic and partition of each key; which keys fit."""
 
-    def __init__(self, held: Column) -> None:
+    def __init__(self, held: BinaryColumn) -> None:
         roomy = (held.size >= LEAST_KEY) & ~held.null
         pair_end = np.where(roomy, held.end - 4, held.start)
         self.partition = held.numbers(pair_end, ">i4", roomy)
+        # The partitions of a topic share one pair, so there are far fewer pairs than rows to take apart.
         pairs = held.cut(held.start, pair_end).dictionary_encode()
         code = pairs.indices.to_numpy()
-        group, topic, fits = _pairs(Column(pairs.dictionary))
+        group, topic, fits = _pairs(BinaryColumn(pairs.dictionary))
         self.group, self.topic = _coded(group, code), _coded(topic, code)
         self.fits: Mask = fits[code]
 
@@ -149,17 +155,20 @@ class _Keys:
         )
 
 
-def _pairs(held: Column) -> tuple[pa.Array, pa.Array, Mask]:
+def _pairs(held: BinaryColumn) -> tuple[pa.Array, pa.Array, Mask]:
     """Groups and topics of the distinct ``type · group · topic``, and which of these are well-formed."""
     fits = held.size >= LEAST_KEY - 4
     kind = held.numbers(held.start, ">i2", fits)
     fits &= (kind == COMMIT_TYPES[0]) | (kind == COMMIT_TYPES[1])
+    # Never flexible: a key's version is its record type (CoordinatorRecordSerde), so its strings have an int16 length.
     length = held.numbers(held.start + 2, ">i2", fits)
     fits &= (length >= 0) & (length <= held.size - 6)
     cut = held.start + 4 + np.where(fits, length, 0)
     fits &= held.numbers(cut, ">i2", fits) == held.end - cut - 2
+    # Pairs that do not fit become empty ranges, so that the columns keep one string per pair.
     group = held.cut(np.where(fits, held.start + 4, held.start), np.where(fits, cut, held.start))
     topic = held.cut(np.where(fits, cut + 2, held.start), np.where(fits, held.end, held.start))
+    # The cast below refuses a whole column for one bad name; that name must cost only its own rows.
     if not (is_utf8(group) and is_utf8(topic)):
         broken = not_utf8(group) | not_utf8(topic)
         fits &= ~broken
@@ -175,7 +184,7 @@ def _coded(names: pa.Array, code: np.ndarray[tuple[int], np.dtype[np.int32]]) ->
 class _Values:
     """What stands in each value; which values fit. A null fits: it is a tombstone."""
 
-    def __init__(self, held: Column) -> None:
+    def __init__(self, held: BinaryColumn) -> None:
         n = len(held)
         self.held = held
         self.offset, self.epoch, self.commit_time, self.expire_time = (np.full(n, -1) for _ in range(4))
@@ -191,6 +200,7 @@ class _Values:
     def _block(self, rows: Ints) -> None:
         head = self.held.load(self.held.start[rows], HEAD)
         high, low = head["high"].astype(np.uint64), head["low"].astype(np.uint64)
+        # The first two bytes of a value.
         version = high >> np.uint64(48)
         for number, read in _LAYOUTS.items():
             of = np.flatnonzero(version == number)
@@ -199,6 +209,7 @@ class _Values:
 
     def fixed(self, rows: Ints, high: Words, low: Words, epoch: bool, expires: bool) -> None:
         """Versions 0 to 3: everything but the metadata has a fixed size, so both ends are known."""
+        # With an epoch (version 3) the metadata's length is in bytes 14 and 15, without one in bytes 10 and 11.
         shift, before, after = (0, 16, 8) if epoch else (32, 12, 16 if expires else 8)
         length = (low >> np.uint64(shift)).astype(np.int16).astype(np.int64)
         exact = (length >= 0) & (self.held.size[rows] == before + length + after)
@@ -211,12 +222,14 @@ class _Values:
 
     def flexible(self, rows: Ints, high: Words, low: Words) -> None:
         """Version 4: a compact length of up to two bytes in the head, then tags: none, or the topic id's."""
+        # Bytes 14 and 15. A decoder that takes the first for the whole length fails from 127 bytes of metadata on.
         first, second = (low >> np.uint64(8)).astype(np.uint8), low.astype(np.uint8)
         wide = first >= 128
         coded = (first & 0x7F) + (second.astype(np.int64) << 7) * wide
         text = self.held.start[rows] + 15 + wide
         after = text + coded - 1
         left = self.held.end[rows] - after
+        # Null, longer than Kafka allows, or a length of three bytes (from 16,383 on): left to the one-record reader.
         sane = (coded > 0) & (coded - 1 <= MAX_STRING) & ~(wide & (second >= 128))
         for tail in (TAIL, TAIL_WITH_ID):
             at = np.flatnonzero(sane & (left == tail.itemsize))
@@ -294,8 +307,8 @@ def _only(mask: Mask, *arrays: Any) -> tuple[Any, ...]:
     return arrays if mask.all() else tuple(a[mask] for a in arrays)
 
 
-Layout = Callable[[_Values, Ints, Words, Words], None]
-_LAYOUTS: dict[int, Layout] = {
+CommitLayout = Callable[[_Values, Ints, Words, Words], None]
+_LAYOUTS: dict[int, CommitLayout] = {
     0: lambda v, rows, high, low: v.fixed(rows, high, low, epoch=False, expires=False),
     1: lambda v, rows, high, low: v.fixed(rows, high, low, epoch=False, expires=True),
     2: lambda v, rows, high, low: v.fixed(rows, high, low, epoch=False, expires=False),

@@ -18,7 +18,10 @@ from __future__ import annotations
 import struct
 import uuid
 
+# The generated classes refuse a longer string also in the compact form, whose length could be greater.
+# https://github.com/apache/kafka/blob/4.3.0/generator/src/main/java/org/apache/kafka/message/MessageDataGenerator.java
 MAX_STRING = 0x7FFF
+# Compiled once: no format string is parsed for each field.
 INT8, INT16, UINT16, INT32, INT64 = (struct.Struct(code) for code in (">b", ">h", ">H", ">i", ">q"))
 
 
@@ -46,7 +49,7 @@ class DecodeError(ValueError):
         return f"{place}: {self.reason}" if place else self.reason
 
 
-class Reader:
+class ByteReader:
     """A cursor over ``data[at:end]``; every read past the end is a DecodeError that names ``where``."""
 
     __slots__ = ("at", "data", "end", "where")
@@ -135,14 +138,15 @@ class Reader:
             # A broker in Java cannot have written this: the bytes are damaged.
             raise DecodeError("a string is not UTF-8", self.where, begin + error.start) from None
 
+    # Bytes travel as hex: records are passed on as JSON.
     def hex(self, size: int) -> str:
         return self.take(size).hex()
 
-    def inside(self, size: int) -> Reader:
+    def inside(self, size: int) -> ByteReader:
         """A reader of the next ``size`` bytes alone; this one goes on behind them."""
         if size > self.left:
             raise self.fail(f"{size} bytes expected, {self.left} left")
-        inner = Reader(self.data, self.where, self.at, self.at + size)
+        inner = ByteReader(self.data, self.where, self.at, self.at + size)
         self.at += size
         return inner
 

@@ -8,9 +8,9 @@ from functools import cache
 from typing import Any
 
 from kagent.offsets.blobs import decoded, slim
-from kagent.offsets.reader import DecodeError, Reader
+from kagent.offsets.reader import ByteReader, DecodeError
 from kagent.offsets.record_layout import Read, compiled
-from kagent.offsets.schemas import RECORDS, Layout
+from kagent.offsets.schemas import RECORDS, RecordLayout
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +84,17 @@ def decode(key: bytes | None, value: bytes | None) -> Record:
     """
     if key is None:
         raise DecodeError("the key is null", "key")
-    reader = Reader(key, "key")
+    reader = ByteReader(key, "key")
     kind = reader.int16()
+    # A broker that loads its log skips such a record as a left-over of an aborted upgrade (CoordinatorLoaderImpl).
     layout = RECORDS.get(kind)
     if layout is None:
         raise UnknownRecordType(kind)
     reader.where = f"{layout.name} key"
     fields = _key_reader(kind)(reader)
+    # Kafka ignores bytes behind the last field; here they tell that the record is not of the layout we know.
     reader.done()
+    # Only a null value is a tombstone: an empty one is malformed, for Kafka too.
     if value is None:
         return Record(layout.name, kind, None, fields, None)
     return _with_value(layout, kind, fields, value)
@@ -120,12 +123,14 @@ def _value_readers(kind: int, version: int) -> tuple[Read, ...]:
     return tuple(compiled(fields, version, flexible) for fields in (layout.value, *layout.earlier))
 
 
-def _with_value(layout: Layout, kind: int, key: dict[str, Any], data: bytes) -> Record:
+def _with_value(layout: RecordLayout, kind: int, key: dict[str, Any], data: bytes) -> Record:
     where = f"{layout.name} value"
-    version = Reader(data, where).int16()
+    version = ByteReader(data, where).int16()
     # Never read by the nearest known version: a new field would shift every later one.
     if version not in layout.versions:
         raise UnknownValueVersion(Record(layout.name, kind, version, key, None))
+    # Early-access releases (3.6 and 3.7 for KIP-848, 3.9 and 4.0 for share groups) wrote other fields under version 0,
+    # and nothing in the bytes names the release: the layout that fits to the last byte is the one.
     final, *earlier = _value_readers(kind, version)
     try:
         value = _whole(data, where, final)
@@ -137,13 +142,14 @@ def _with_value(layout: Layout, kind: int, key: dict[str, Any], data: bytes) -> 
             except DecodeError:
                 continue
         else:
+            # The error of the final layout: nearly every record is of that one.
             raise error from None
     return Record(layout.name, kind, version, key, decoded(value, layout.name))
 
 
 def _whole(data: bytes, where: str, read: Read) -> dict[str, Any]:
     """All of the bytes by this layout, or a DecodeError: what is left over means that it is another layout."""
-    reader = Reader(data, where, at=2)
+    reader = ByteReader(data, where, at=2)
     value: dict[str, Any] = read(reader)
     reader.done()
     return value

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from kagent.offsets.reader import DecodeError, Reader
+from kagent.offsets.reader import ByteReader, DecodeError
 
 NEWEST = 32767
 FIXED = {"int8": 1, "int16": 2, "uint16": 2, "int32": 4, "int64": 8, "uuid": 16}
@@ -90,18 +90,18 @@ def absent(kind: Type) -> Any:
     return {"uuid": ZERO_UUID, "string": "", "bytes": ""}.get(kind, 0)
 
 
-Read = Callable[[Reader], Any]
+Read = Callable[[ByteReader], Any]
 
 
 @cache
-def compiled(fields: Struct, version: int, flexible: bool) -> Callable[[Reader], dict[str, Any]]:
+def compiled(fields: Struct, version: int, flexible: bool) -> Callable[[ByteReader], dict[str, Any]]:
     """The function that reads one version of a struct. It raises DecodeError and nothing else."""
     present = [field for field in fields if field.since <= version <= field.until]
     plain = [(f.name, _reader(f, version, flexible)) for f in present if f.tag is None]
     tagged = {f.tag: (f.name, _reader(f, version, flexible)) for f in present if f.tag is not None}
     defaults = [(f.name, f.default) for f in present if f.tag is not None]
 
-    def read(reader: Reader) -> dict[str, Any]:
+    def read(reader: ByteReader) -> dict[str, Any]:
         value: dict[str, Any] = {}
         name = ""
         try:
@@ -110,6 +110,7 @@ def compiled(fields: Struct, version: int, flexible: bool) -> Callable[[Reader],
         except DecodeError as error:
             raise error.within(name) from None
         if flexible:
+            # An absent tag means the default, so the value has every field whatever the writer left out.
             for name, default in defaults:
                 value[name] = _copy(default)
             _tags(reader, tagged, value)
@@ -124,7 +125,7 @@ def _copy(default: Any) -> Any:
     return {name: _copy(part) for name, part in default.items()} if isinstance(default, dict) else default
 
 
-def _tags(reader: Reader, tagged: Mapping[int, tuple[str, Read]], value: dict[str, Any]) -> None:
+def _tags(reader: ByteReader, tagged: Mapping[int, tuple[str, Read]], value: dict[str, Any]) -> None:
     count = reader.uvarint()
     # Each tagged field takes two bytes at least: a damaged count must not make us loop for it.
     if count * 2 > reader.left:
@@ -154,19 +155,23 @@ def _reader(field: Field, version: int, flexible: bool) -> Read:
 
 def _primitive(kind: str, flexible: bool, nullable: bool) -> Read:
     if kind in FIXED:
-        method: Read = getattr(Reader, kind)
+        method: Read = getattr(ByteReader, kind)
         return method
-    return _sized(_length(kind, flexible), Reader.string if kind == "string" else Reader.hex, nullable)
+    return _sized(
+        _length(kind, flexible), ByteReader.string if kind == "string" else ByteReader.hex, nullable
+    )
 
 
-def _length(kind: Type, flexible: bool) -> Callable[[Reader], int]:
+def _length(kind: Type, flexible: bool) -> Callable[[ByteReader], int]:
     if flexible:
-        return Reader.compact
-    return Reader.length16 if kind == "string" else Reader.length32
+        return ByteReader.compact
+    return ByteReader.length16 if kind == "string" else ByteReader.length32
 
 
-def _sized(length: Callable[[Reader], int], content: Callable[[Reader, int], Any], nullable: bool) -> Read:
-    def read(reader: Reader) -> Any:
+def _sized(
+    length: Callable[[ByteReader], int], content: Callable[[ByteReader, int], Any], nullable: bool
+) -> Read:
+    def read(reader: ByteReader) -> Any:
         size = length(reader)
         if size >= 0:
             return content(reader, size)
@@ -179,16 +184,17 @@ def _sized(length: Callable[[Reader], int], content: Callable[[Reader, int], Any
 
 def _present(inner: Read, in_tag: bool) -> Read:
     """A nullable struct, after its marker: a byte, or a uvarint inside a tag."""
-    marker = Reader.compact if in_tag else Reader.int8
+    marker = ByteReader.compact if in_tag else ByteReader.int8
     return lambda reader: inner(reader) if marker(reader) >= 0 else None
 
 
-def _items(of: Type, version: int, flexible: bool) -> Callable[[Reader, int], list[Any]]:
+def _items(of: Type, version: int, flexible: bool) -> Callable[[ByteReader, int], list[Any]]:
     size = least(of, version, flexible)
+    # Partition lists have thousands of numbers: one struct call for all of them, not one read per element.
     code = {"int16": "h", "int32": "i"}.get(of) if isinstance(of, str) else None
     one = _reader(Field("element", of), version, flexible)
 
-    def read(reader: Reader, count: int) -> list[Any]:
+    def read(reader: ByteReader, count: int) -> list[Any]:
         # Checked before anything is allocated: a damaged length can claim two billion elements.
         if count * size > reader.left:
             raise reader.fail(f"{count} elements in {reader.left} bytes")
@@ -215,6 +221,7 @@ def least(kind: Type, version: int, flexible: bool) -> int:
             1 if f.nullable and isinstance(f.type, tuple) else least(f.type, version, flexible)
             for f in inside
         )
+        # A flexible struct ends with its tag count. At least 1: a claimed count of structs without fields would cost no bytes.
         return max(1, sizes + flexible)
     if kind in FIXED:
         return FIXED[kind]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kagent.offsets.record_layout import NEWEST, Array, Field, Struct, Type
-from kagent.offsets.schemas import RECORDS, Layout
+from kagent.offsets.schemas import RECORDS, RecordLayout
 
 START = "<!-- python -m kagent.offsets.record_types_page -->\n"
 """What follows this line of the document is written from here."""
@@ -35,7 +35,7 @@ def _overview() -> Iterator[str]:
 
 
 def _section(kind: int) -> Iterator[str]:
-    layout: Layout = RECORDS[kind]
+    layout: RecordLayout = RECORDS[kind]
     yield f"### {kind} {layout.name}"
     yield ""
     yield "```"

@@ -12,7 +12,7 @@ from kagent.offsets.record_layout import Struct, struct
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class RecordLayout:
     """One record type. ``flexible``: first flexible value version (None: none is). ``earlier``: value layouts that
     reuse version 0 of an early-access release, tried in order where the current one does not fit exactly."""
 
@@ -29,6 +29,8 @@ COMMIT_KEY = struct("group string; topic string; partition int32")
 GROUP = struct("groupId string")
 MEMBER = struct("groupId string; memberId string")
 
+# expireTimestamp is in version 1 alone: KIP-211 ended retention per commit, but a broker still writes version 1
+# for a client that asks for it. Brokers write topicId from Kafka 4.1 on.
 COMMIT = struct(
     """
     offset          int64
@@ -51,6 +53,7 @@ GROUP_MEMBER = struct(
     assignment       bytes
     """
 )
+# Without members the group is Empty, or with an empty protocolType one that only commits.
 GROUP_METADATA = struct(
     """
     protocolType          string
@@ -161,14 +164,14 @@ EARLY_CURRENT = struct(
 EARLY_TOPICS = struct("epoch int32; topics []topic", topic=TOPIC_METADATA)
 
 
-def _new(name: str, key: Struct, value: Struct, *earlier: Struct, since: str) -> Layout:
-    return Layout(name, key, value, range(1), 0, earlier, since)
+def _new(name: str, key: Struct, value: Struct, *earlier: Struct, since: str) -> RecordLayout:
+    return RecordLayout(name, key, value, range(1), 0, earlier, since)
 
 
-RECORDS: dict[int, Layout] = {
-    0: Layout("LegacyOffsetCommit", COMMIT_KEY, COMMIT, range(5), 4, since="0.8.2"),
-    1: Layout("OffsetCommit", COMMIT_KEY, COMMIT, range(5), 4, since="0.9"),
-    2: Layout("GroupMetadata", struct("group string"), GROUP_METADATA, range(5), 4, since="0.9"),
+RECORDS: dict[int, RecordLayout] = {
+    0: RecordLayout("LegacyOffsetCommit", COMMIT_KEY, COMMIT, range(5), 4, since="0.8.2"),
+    1: RecordLayout("OffsetCommit", COMMIT_KEY, COMMIT, range(5), 4, since="0.9"),
+    2: RecordLayout("GroupMetadata", struct("group string"), GROUP_METADATA, range(5), 4, since="0.9"),
     3: _new("ConsumerGroupMetadata", GROUP, struct("epoch int32; metadataHash int64 v0+ tag0"), since="3.7"),
     4: _new("ConsumerGroupPartitionMetadata", GROUP, PARTITION_METADATA, EARLY_TOPICS, since="3.7 (to 4.0)"),
     5: _new("ConsumerGroupMemberMetadata", MEMBER, CONSUMER_MEMBER, EARLY_MEMBER, since="3.7"),

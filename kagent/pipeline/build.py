@@ -23,7 +23,8 @@ from kagent.offsets import DecodeError, UnknownValueVersion, decode
 from kagent.offsets.columns import CommitColumns, decode_commits, record_types
 
 Message = tuple[str, bytes, bytes, int]
-Column = np.ndarray[Any, np.dtype[np.int64]]
+Longs = np.ndarray[Any, np.dtype[np.int64]]
+# A dead letter shows what kind of record it was; all of it is at the place that `from` names until it is compacted away.
 FIRST_BYTES = 256
 
 
@@ -41,7 +42,7 @@ class Target:
 
 
 @dataclass(slots=True)
-class _Group:
+class _GroupRecords:
     source: int
     offsets: list[TopicOffsets] = field(default_factory=list)
     tombstones: list[TopicTombstones] = field(default_factory=list)
@@ -59,10 +60,11 @@ def messages(table: pa.Table, target: Target, now_ms: int) -> Iterator[Message]:
     partition, offset, time = (
         _column(table, name).to_numpy(zero_copy_only=False) for name in ("partition", "offset", "time")
     )
+    # Types 0 and 1 are offset commits, with one layout: the key's first two bytes tell (CoordinatorRecordSerde).
     kinds = record_types(keys)
     commits = np.flatnonzero((kinds == 0) | (kinds == 1))
     others = np.flatnonzero((kinds != 0) & (kinds != 1))
-    groups: dict[str, _Group] = {}
+    groups: dict[str, _GroupRecords] = {}
     columns = decode_commits(keys.take(pa.array(commits)), values.take(pa.array(commits)))
     for row, error in columns.errors.items():
         at = int(commits[row])
@@ -76,11 +78,12 @@ def messages(table: pa.Table, target: Target, now_ms: int) -> Iterator[Message]:
         try:
             record = decode(key, value)
         except DecodeError as error:
+            # A bad record costs itself: the rest of its group's records stay valid, so the batch must go on.
             yield _dead(target, error, key, value, int(partition[at]), int(offset[at]), now_ms)
             if not isinstance(error, UnknownValueVersion):
                 continue
             record = error.record  # its group must be marked: what is known of it may no longer hold
-        group = groups.setdefault(record.group, _Group(int(partition[at])))
+        group = groups.setdefault(record.group, _GroupRecords(int(partition[at])))
         group.records.append(MembershipRecord(int(offset[at]), int(time[at]), record.slim().to_json()))
     for name, group in groups.items():
         # The worker's and Spark's own commits would make an event each trigger, for ever.
@@ -93,7 +96,7 @@ def _column(table: pa.Table, name: str) -> pa.Array:
     return column.chunk(0) if column.num_chunks else pa.array([], column.type)
 
 
-def _events(name: str, group: _Group, target: Target, now_ms: int) -> Iterator[Message]:
+def _events(name: str, group: _GroupRecords, target: Target, now_ms: int) -> Iterator[Message]:
     event = GroupEvent(
         cluster=target.cluster,
         group=name,
@@ -101,17 +104,19 @@ def _events(name: str, group: _Group, target: Target, now_ms: int) -> Iterator[M
         time=now_ms,
         offsets=group.offsets,
         tombstones=group.tombstones,
+        # Records of one group come from one source partition, so their offsets are their order.
         records=sorted(group.records, key=lambda record: record.source_offset),
     )
     key = group_key(target.cluster, name).encode()
     events = len(group)
     for part in split(event):
+        # The count goes with the first part alone, so that the sum over rows is the number of source records.
         yield target.events, key, part, events
         events = 0
 
 
 def _add_commits(
-    groups: dict[str, _Group], columns: CommitColumns, source: np.ndarray, offset: np.ndarray
+    groups: dict[str, _GroupRecords], columns: CommitColumns, source: np.ndarray, offset: np.ndarray
 ) -> None:
     """The commits as one entry per group and topic, sorted by partition within."""
     good = np.flatnonzero(~columns.bad)
@@ -130,7 +135,7 @@ def _add_commits(
     for rows in np.split(order, starts):
         first = int(rows[0])
         name, about = group_names[group_code[first]], topic_names[topic_code[first]]
-        entry = groups.setdefault(name, _Group(int(source[first])))
+        entry = groups.setdefault(name, _GroupRecords(int(source[first])))
         if columns.tombstone[first]:
             entry.tombstones.append(TopicTombstones(about, columns.partition[rows], offset[rows]))
         else:
@@ -146,7 +151,7 @@ def _topic(
     for row, found in zip(rows.tolist(), known, strict=True):
         ids[found].append(row)
     for found, members in ids.items():
-        at: Column = np.array(members)
+        at: Longs = np.array(members)
         yield TopicOffsets(
             topic=topic,
             topic_id=topic_id(found.hex()) if found else None,

@@ -22,28 +22,28 @@ from tenacity import (
 
 from kagent.errors import KafkaError, SettingsError
 from kagent.kafka.admin import Admin
-from kagent.kafka.descriptions import Topic
+from kagent.kafka.descriptions import TopicDescription
 from kagent.kafka.reach import Misconfigured
 from kagent.pipeline.progress import Ends
 from kagent.pipeline.stream import SOURCE
 from kagent.retry import BACKOFF
 
 log = logging.getLogger("kagent.pipeline")
-Answer = TypeVar("Answer")
+Found = TypeVar("Found")
 
 
 @dataclass(slots=True)
-class Source:
+class OffsetsSource:
     """The source topic of one cluster. ``lost``: a sentence, once the topic is no longer the one that was begun."""
 
     admin: Admin
     stop: threading.Event
     patient: bool = True
-    topic: Topic | None = None
+    topic: TopicDescription | None = None
     lost: str | None = None
     _reached: dict[int, int] = field(default_factory=dict)
 
-    def wait(self) -> Topic | None:
+    def wait(self) -> TopicDescription | None:
         """The topic, as soon as it exists (a new cluster makes it with its first group); None if asked to stop.
 
         Raises KafkaError for what waiting cannot mend, or at once when not ``patient``.
@@ -62,7 +62,7 @@ class Source:
             self.stop.wait(2)
         return None
 
-    def tried(self, ask: Callable[[], Answer]) -> Answer | None:
+    def tried(self, ask: Callable[[], Found]) -> Found | None:
         """The answer, however long the cluster is away; None if asked to stop. Raises what waiting cannot mend."""
         attempts = Retrying(
             retry=retry_if_exception(lambda e: self.patient and isinstance(e, KafkaError) and mendable(e)),
@@ -79,6 +79,7 @@ class Source:
         now = self.admin.topics([SOURCE]).get(SOURCE)
         if now is None:
             raise KafkaError(f"{SOURCE} is gone or may no longer be seen.")
+        # Topic ids (KIP-516) tell: a topic of the same name that was created anew has other offsets.
         if self.topic is not None and now.id != self.topic.id:
             self.lost = f"{SOURCE} was re-created: remove the checkpoint, and the stream starts anew from the beginning."
         if self.topic is not None and now.partitions > self.topic.partitions:
@@ -86,6 +87,7 @@ class Source:
             self.topic = now
         partitions = [(SOURCE, p) for p in range(now.partitions)]
         log_end = self.admin.log_end(partitions).found
+        # Asked besides the log end: an open transaction holds this one back, and with it what the stream may read.
         stable = self.admin.log_end(partitions, committed_only=True).found
         return {
             p: (log_end[t, p], stable[t, p]) for t, p in partitions if (t, p) in stable and (t, p) in log_end

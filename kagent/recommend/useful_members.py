@@ -19,7 +19,7 @@ from math import ceil
 import numpy as np
 
 from kagent.contract.recommendation import Verdict
-from kagent.detect.evidence import Limits
+from kagent.detect.evidence import LatenessLimits
 from kagent.detect.finding import Finding
 from kagent.detect.forecast import drain_s
 from kagent.detect.group_model import GroupModel
@@ -33,6 +33,7 @@ LOOK_EVERY_MS = 300_000
 FULLEST, SPARE = 0.85, 0.6
 """Of a member's speed: above the first share more members are due, and fewer only if each then stays below the second. A load that
 swings by less than 1.4 between them changes nothing."""
+# The HPA's stabilization window: https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/
 FEWER_AFTER_MS = 1_800_000
 """For so long fewer must do, as an HPA waits before it removes a member (5 min by default), and longer: a member that is missed
 costs a backlog."""
@@ -58,7 +59,7 @@ SPREAD_ALONE, PARTITIONS, SETTLING = "spread", "partitions", "settling"
 
 
 @dataclass(frozen=True)
-class Load:
+class GroupLoad:
     """What can be dealt out, one entry a unit (a partition, or partitions that stay together): ``backlog`` in work, ``inflow`` and
     ``peak`` in work/s; ``capacity``: of a usual member, work/s; ``hot``: whether some partition gets more than that."""
 
@@ -72,6 +73,7 @@ class Load:
     def counts(self) -> list[int]:
         """The least count for each number of units that the fullest member gets."""
         units = len(self.inflow)
+        # Of counts with the same ceil(units ÷ n) only the least matters: more members leave as many units on the fullest one.
         least = {ceil(units / n): n for n in range(units, 0, -1)}
         return sorted(least.values())[-MOST_COUNTS:]
 
@@ -87,6 +89,7 @@ class Load:
 
     def _dealt(self, count: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
         out = np.empty(len(self.inflow), np.int64)
+        # Dealt out like cards, not packed: no client's own strategy sees inflow, and an optimal packing would promise too much.
         out[np.argsort(-self.inflow, kind="stable")] = np.arange(len(self.inflow)) % count
         return out
 
@@ -104,17 +107,19 @@ class Load:
         values = [self.fullness(c, self.inflow) for c in counts]
         return next(c for c, v in zip(counts, values, strict=True) if v <= AS_GOOD * min(values))
 
-    def grown(self, factor: float) -> Load:
+    def grown(self, factor: float) -> GroupLoad:
         """With ``factor`` (at least 1) times the inflow, and without the units that then get more than a member can do."""
         inflow = self.inflow * factor
+        # A unit that alone is too much for a member would make every count equally bad.
         fits = inflow < self.capacity
         hot = self.hot or not bool(fits.all())
-        return Load(self.backlog[fits], inflow[fits], self.peak[fits], self.capacity, hot)
+        return GroupLoad(self.backlog[fits], inflow[fits], self.peak[fits], self.capacity, hot)
 
     def _with_slowest_apart(self, within_s: float) -> int:
         """The least count that is in time if units that alone take about as long each have a member of their own: what moving
         partitions does as well as more members is no reason for more members."""
         alone = drain_s(self.backlog, self.inflow, np.full(len(self.inflow), self.capacity))
+        # Within 10 % on either side: a unit that alone needs nearly all the time gains nothing from sharing a member with less.
         slow = alone * AS_GOOD >= within_s / AS_GOOD
         rest = replace(self, backlog=self.backlog[~slow], inflow=self.inflow[~slow], peak=self.peak[~slow])
         fitting = (c for c in rest.counts if rest.drain_s(c) <= within_s)
@@ -138,9 +143,11 @@ def advance(model: GroupModel, findings: Sequence[Finding]) -> JudgeState:
     if not model.by_member or capacity is None or not model.names:
         return state
     have = len(model.names)
+    # At first sight the number that is there, at most one a partition: an autoscaler must not act because kagent started.
     known = state.useful or Useful(members=min(have, max(1, len(model.counted))), capacity=capacity)
     known = replace(known, capacity=capacity, looked_at=model.now)
     still = _still(model, findings)
+    # Waiting starts afresh after a standstill: evidence from before it says nothing of the load after it.
     if still is not None:
         raised_at = known.raised_at if still == SETTLING else 0
         return replace(
@@ -154,6 +161,7 @@ def _capacity(model: GroupModel) -> float | None:
     """Of a usual member, work/s: measured now, else what was measured last."""
     measured = model.capacity.rate.mid[model.capacity.measured]
     found = float(np.median(measured)) if len(measured) else 0.0
+    # After the members were on time for hours no busy window is left: the number must not vanish from the autoscaler.
     if found <= 0 and model.state.useful is not None:
         found = model.state.useful.capacity
     return round(found, 3) if found > 0 else None
@@ -173,7 +181,7 @@ def _still(model: GroupModel, findings: Sequence[Finding]) -> str | None:
     return None
 
 
-def load_of(model: GroupModel, capacity: float) -> Load:
+def load_of(model: GroupModel, capacity: float) -> GroupLoad:
     """The group's load as units that any member may get."""
     rows = np.flatnonzero(model.counted & ~_waits_for_transaction(model) & ~_held_by_silent(model))
     unit = model.columns.units.together(model.lags, model.policy, model.kind)[rows]
@@ -181,7 +189,8 @@ def load_of(model: GroupModel, capacity: float) -> Load:
     units = int(code.max()) + 1 if len(code) else 0
     backlog = totals(code, (model.columns.backlog * model.cost)[rows], units)
     inflow = totals(code, (model.usual_rates * model.cost)[rows], units)
-    return Load(backlog, inflow, inflow * _peak_ratio(model, rows), capacity, False).grown(1.0)
+    # The peak of the group by today's shares: the partitions' own peaks need not fall together, and would add up to too much.
+    return GroupLoad(backlog, inflow, inflow * _peak_ratio(model, rows), capacity, False).grown(1.0)
 
 
 def _waits_for_transaction(model: GroupModel) -> Flags:
@@ -208,9 +217,9 @@ def _peak_ratio(model: GroupModel, rows: np.ndarray[tuple[int, ...], np.dtype[np
     return max(1.0, float(grown.max()) * 1000 / PEAK_STEP_MS / now) if now > 0 else 1.0
 
 
-def _weighed(model: GroupModel, load: Load, known: Useful, have: int) -> Useful:
+def _weighed(model: GroupModel, load: GroupLoad, known: Useful, have: int) -> Useful:
     """What is known after this look: more at once when that has held for a while, fewer after long."""
-    now, limits = model.now, Limits.of(model.policy)
+    now, limits = model.now, LatenessLimits.of(model.policy)
     late = bool((model.lateness >= limits.on_time).any())
     if not late or now - known.raised_at > RAISED_MS:
         known = replace(known, raised_at=0)
@@ -228,7 +237,7 @@ def _weighed(model: GroupModel, load: Load, known: Useful, have: int) -> Useful:
     return _fewer(model, load, replace(known, because=because, more_since=0), late, enough)
 
 
-def _fewer(model: GroupModel, load: Load, known: Useful, late: bool, enough: int) -> Useful:
+def _fewer(model: GroupModel, load: GroupLoad, known: Useful, late: bool, enough: int) -> Useful:
     """Fewer members where they have been enough for long."""
     fewest = max(load.fewest(), enough)
     if late or fewest >= known.members:
@@ -239,10 +248,10 @@ def _fewer(model: GroupModel, load: Load, known: Useful, late: bool, enough: int
     return replace(known, members=fewest, fewer_since=0)
 
 
-def _enough_now(model: GroupModel, load: Load) -> int:
+def _enough_now(model: GroupModel, load: GroupLoad) -> int:
     """How many members are enough for the inflow of the last minute; 0 where no late member gets more than it can do now. The usual
     inflow is the median of five minutes: for half of them after a rise it is what arrived before."""
-    late = model.lateness >= Limits.of(model.policy).on_time
+    late = model.lateness >= LatenessLimits.of(model.policy).on_time
     later = late & (model.inflow.high > model.capacity.rate.mid)
     return load.grown(_grown(model)).enough(model.policy.hold) if later.any() else 0
 
@@ -254,7 +263,7 @@ def _grown(model: GroupModel) -> float:
     return max(1.0, float(by_minute[0]) / usual) if usual > 0 else 1.0
 
 
-def _because(load: Load, late: bool, enough: int, count: int) -> str:
+def _because(load: GroupLoad, late: bool, enough: int, count: int) -> str:
     """Why no more members than ``count`` help a group that is late; empty where it is not, or more do."""
     if load.hot:
         return str(Verdict.HOT_PARTITION)

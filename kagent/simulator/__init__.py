@@ -6,6 +6,6 @@ scenario files.
 """
 
 from kagent.simulator.run import Opening, Report, run, run_many
-from kagent.simulator.scenario import Scenario, load
+from kagent.simulator.scenario import SimulatorScenario, load
 
-__all__ = ["Opening", "Report", "Scenario", "load", "run", "run_many"]
+__all__ = ["Opening", "Report", "SimulatorScenario", "load", "run", "run_many"]

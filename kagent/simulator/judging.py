@@ -19,7 +19,7 @@ from kagent.lag.commits import GONE
 from kagent.lag.log_ends import UNKNOWN, EndHistory
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
-from kagent.simulator.table import NEVER, Table
+from kagent.simulator.table import NEVER, CommitTable
 from kagent.simulator.world import Flags
 
 
@@ -51,7 +51,7 @@ class Mind:
         return remembers or idle or (state is not None and has_open_questions(state, seen.now, policy))
 
 
-def loud(table: Table, ends: Mapping[str, EndHistory], as_of: int, policy: Policy) -> Flags:
+def loud(table: CommitTable, ends: Mapping[str, EndHistory], as_of: int, policy: Policy) -> Flags:
     """Which groups the judgement's cheap look does not pass over, or perhaps not: of all seeds at once."""
     out = np.zeros(len(table.committed), bool)
     for code, (topic, here) in enumerate(zip(table.topics, table.spans, strict=True)):
@@ -62,6 +62,7 @@ def loud(table: Table, ends: Mapping[str, EndHistory], as_of: int, policy: Polic
         least = np.where(gaps[:, -3] < NEVER, gaps.min(axis=1), 0)  # the usual gap is no shorter
         floor = as_of - np.maximum(young_ms(0), 2 * least)
         times = table.time[:, here].ravel()
+        # Against the log end at the commit's own time, as the judgement does: later records are not yet overdue.
         before, _ = history.bracket(np.arange(times.size), times)
         before = before.reshape(shape)
         spare = np.maximum(idle_s(policy) * history.rates().reshape(shape), policy.allowed_lag)

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kagent.lag.log_ends import UNKNOWN, EndHistory
-from kagent.simulator.scenario import Scenario
-from kagent.simulator.table import EPOCH, Table
+from kagent.simulator.scenario import SimulatorScenario
+from kagent.simulator.table import EPOCH, CommitTable
 from kagent.simulator.world import NEVER, World, shown_end
 
 TOGETHER = 100
@@ -25,7 +25,7 @@ TOGETHER = 100
 class Sight:
     """kagent's tables, and when they are filled next. Times in seconds."""
 
-    table: Table
+    table: CommitTable
     random: np.random.Generator
     ends: dict[str, EndHistory] = field(default_factory=dict)
     as_of: float = 0.0
@@ -46,8 +46,10 @@ def begin(world: World, seeds: tuple[int, ...]) -> Sight:
     """kagent's tables when the scenario begins."""
     made = world.scenario.world
     name = f"{world.scenario.name} {seeds[0] // TOGETHER}"
-    sight = Sight(Table.begin(world), np.random.default_rng(zlib.crc32(name.encode())))
+    # crc32, not hash(): that is salted anew in each process, and a run must be repeatable.
+    sight = Sight(CommitTable.begin(world), np.random.default_rng(zlib.crc32(name.encode())))
     if made.clock_offset_s:
+        # A stream of its own beside the world's for the same seed: clocks must not change what happens in the world.
         offsets = [np.random.default_rng([seed, 77]).uniform(-1, 1) * made.clock_offset_s for seed in seeds]
         sight.table.clock = np.round(np.array(offsets) * 1000).astype(np.int64)
     if made.sample_hole_every_s:
@@ -73,7 +75,7 @@ def look(world: World, sight: Sight) -> None:
         sight.next_sample = _next_sample(scenario, sight, now)
 
 
-def _next_sample(scenario: Scenario, sight: Sight, now: float) -> float:
+def _next_sample(scenario: SimulatorScenario, sight: Sight, now: float) -> float:
     made = scenario.world
     least, greatest = made.samples_every_s
     if not greatest:
@@ -95,6 +97,7 @@ def deliver(world: World, sight: Sight) -> None:
         return
     least, greatest = made.commits_seen_after_s
     late = sight.random.uniform(least, greatest) if greatest else 0.0
+    # Delays vary, but what was read is never unread.
     sight.as_of = max(sight.as_of, now - late)
     sight.table.take(world, sight.as_of if greatest else now)
 
@@ -106,6 +109,7 @@ def sample(world: World, sight: Sight) -> None:
     for topic in world.topics:
         here = slice(*world.span(topic.name))
         open_ = (world.lso[:, here] < end[:, here]).any()
+        # Without a leader a partition's log end cannot be asked.
         known = np.where(down[here], UNKNOWN, end[:, here]) if down[here].any() else end[:, here]
         sight.ends.setdefault(topic.name, EndHistory(topic.partitions * world.seeds)).add(
             now,

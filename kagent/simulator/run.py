@@ -28,7 +28,7 @@ from kagent.simulator import following, judging, observing, rebalancing, truth
 from kagent.simulator import world as w
 from kagent.simulator.judging import Mind
 from kagent.simulator.observing import TOGETHER, Sight, ms
-from kagent.simulator.scenario import Scenario
+from kagent.simulator.scenario import SimulatorScenario
 from kagent.simulator.scenario_events import happen
 from kagent.simulator.table import EPOCH
 from kagent.simulator.world import World
@@ -36,7 +36,6 @@ from kagent.simulator.world import World
 CLUSTER = "sim"
 LATENCY = 0.4
 """Seconds from a trigger to the event in the worker's hands."""
-SCREEN = 3
 RECALL = 1_800_000
 """Every group is judged at least so often, in ms."""
 LIBRARIES = {
@@ -95,7 +94,7 @@ class Report:
 
 
 @dataclass(slots=True)
-class Watcher:
+class KagentState:
     """kagent's side. ``minds``: one per seed; ``close``: which of them want a close look whatever their lag."""
 
     policy: Policy
@@ -116,13 +115,13 @@ class Watcher:
     looks: int = 0
 
 
-def run(scenario: Scenario, seed: int = 0, policy: Policy | None = None) -> Report:
+def run(scenario: SimulatorScenario, seed: int = 0, policy: Policy | None = None) -> Report:
     """Let a scenario happen under kagent's eyes."""
     return run_many(scenario, (seed,), policy)[0]
 
 
 def run_many(
-    scenario: Scenario, seeds: Sequence[int], policy: Policy | None = None, sieve: bool = True
+    scenario: SimulatorScenario, seeds: Sequence[int], policy: Policy | None = None, sieve: bool = True
 ) -> list[Report]:
     """One report per seed, the same as each would give alone. ``sieve``: pass over groups that are caught up."""
     made = policy or make_policy(scenario.policy)
@@ -130,14 +129,16 @@ def run_many(
     return [report for group in some for report in _run(scenario, group, made, sieve)]
 
 
-def _run(scenario: Scenario, seeds: tuple[int, ...], policy: Policy, sieve: bool) -> list[Report]:
+def _run(scenario: SimulatorScenario, seeds: tuple[int, ...], policy: Policy, sieve: bool) -> list[Report]:
     world = w.begin(scenario, seeds)
     watcher = _watcher(world, seeds, policy)
     queue: list[tuple[float, int, Mapping[str, Any]]] = []
+    # Breaks ties in the heap: events at one time happen in the order of the file, and mappings cannot be compared.
     serial = 0
     for event in scenario.events:
         heapq.heappush(queue, (float(event.get("at", 0)), serial, event))
         serial += 1
+    # Pauses, bursts and commits are shorter than a scenario's own step; a harsh world limits it.
     next_tick, step = scenario.tick, min(scenario.step, scenario.world.max_step_s)
     while world.time < scenario.hours * 3600:
         while queue and queue[0][0] <= world.time:
@@ -157,10 +158,10 @@ def _run(scenario: Scenario, seeds: tuple[int, ...], policy: Policy, sieve: bool
     return [_report(scenario, seed, watcher, at) for at, seed in enumerate(seeds)]
 
 
-def _watcher(world: World, seeds: tuple[int, ...], policy: Policy) -> Watcher:
+def _watcher(world: World, seeds: tuple[int, ...], policy: Policy) -> KagentState:
     """kagent when the scenario begins: it has known the group for a week, or sees it for the first time."""
     count, name = world.seeds, world.scenario.name
-    watcher = Watcher(
+    watcher = KagentState(
         policy=policy,
         sight=observing.begin(world, seeds),
         minds=[Mind.of(policy)] * count
@@ -179,8 +180,9 @@ def _watcher(world: World, seeds: tuple[int, ...], policy: Policy) -> Watcher:
     return watcher
 
 
-def _roster(world: World, watcher: Watcher, at: int) -> Roster:
+def _roster(world: World, watcher: KagentState, at: int) -> Roster:
     known = watcher.rosters[at]
+    # Within a generation the assignment does not change.
     if known is not None and known.generation == int(world.generation[at]):
         return known
     key = (
@@ -190,6 +192,7 @@ def _roster(world: World, watcher: Watcher, at: int) -> Roster:
         world.owner[at].tobytes(),
         tuple(world.member_ids[at][slot] for slot in world.order[at]),
     )
+    # Seeds of one scenario mostly have the same members and assignment: a roster is made once for all of them.
     made = watcher.known.get(key)
     if made is None:
         made = watcher.known[key] = Roster.of(_view(world, at, watcher.groups[at]))
@@ -213,7 +216,7 @@ def _view(world: World, at: int, group: str) -> GroupView:
     )
 
 
-def _protocol(scenario: Scenario) -> str:
+def _protocol(scenario: SimulatorScenario) -> str:
     """What the coordinator calls the assignor; Streams has its own."""
     return "stream" if scenario.kind == "streams" else scenario.assignor
 
@@ -233,8 +236,9 @@ def _described(world: World, at: int, slot: int) -> MemberView:
     )
 
 
-def _observe(world: World, watcher: Watcher, at: int, now: int) -> Observation:
+def _observe(world: World, watcher: KagentState, at: int, now: int) -> Observation:
     made = world.scenario.world
+    # Regular samples leave no doubt about how old one may be; irregular ones need three intervals of patience.
     harsh = bool(made.samples_every_s[1])
     return Observation(
         cluster=CLUSTER,
@@ -256,8 +260,9 @@ def _observe(world: World, watcher: Watcher, at: int, now: int) -> Observation:
     )
 
 
-def _tick(world: World, watcher: Watcher, sieve: bool) -> None:
+def _tick(world: World, watcher: KagentState, sieve: bool) -> None:
     now = ms(world.time + LATENCY)
+    # Now and then everybody is judged, so that what the quick look overlooks shows in the figures.
     again = now // RECALL != (now - round(world.scenario.tick * 1000)) // RECALL
     changed = watcher.judged != world.generation
     watcher.judged = world.generation.copy()
@@ -275,7 +280,7 @@ def _tick(world: World, watcher: Watcher, sieve: bool) -> None:
             _judge(world, watcher, watcher.minds[at], [at], now)
 
 
-def _judge(world: World, watcher: Watcher, mind: Mind, looked: list[int], now: int) -> None:
+def _judge(world: World, watcher: KagentState, mind: Mind, looked: list[int], now: int) -> None:
     policy = watcher.policy
     seen = {watcher.groups[at]: _observe(world, watcher, at, now) for at in looked}
     places = dict(zip(seen, looked, strict=True))
@@ -292,7 +297,7 @@ def _judge(world: World, watcher: Watcher, mind: Mind, looked: list[int], now: i
             _told(world, watcher, places[message.group], message)
 
 
-def _told(world: World, watcher: Watcher, at: int, message: Recommendation) -> None:
+def _told(world: World, watcher: KagentState, at: int, message: Recommendation) -> None:
     if world.scenario.follow == following.FIRST:
         if watcher.truth.acted[at] is None and world.time >= world.scenario.onset:
             watcher.acts.setdefault(at, world.time + following.ACT_AFTER_S)
@@ -308,6 +313,7 @@ def _ask(world: World, seen: Observation, at: int, now: int) -> Observation:
         fresh[topic.name] = EndHistory.from_row(seen.ends[topic.name].to_row())
         fresh[topic.name].add(
             now,
+            # The answer comes 20 ms after the question.
             now + 20,
             world.start[at, here].astype(np.int64),
             end[here],
@@ -334,7 +340,7 @@ def _asked_commits(world: World, seen: Observation, at: int, now: int) -> dict[s
     return out
 
 
-def _act(world: World, watcher: Watcher) -> None:
+def _act(world: World, watcher: KagentState) -> None:
     """Groups that carry out the first action do so a while after the first message, by the latest one."""
     if world.scenario.follow == following.USEFUL:
         return
@@ -347,7 +353,7 @@ def _act(world: World, watcher: Watcher) -> None:
             watcher.truth.predicted[at] = following.predicted_s(messages[-1])
 
 
-def _scale(world: World, watcher: Watcher) -> None:
+def _scale(world: World, watcher: KagentState) -> None:
     """An autoscaler reads the number of useful members at every tick; new members are there a minute later."""
     if world.scenario.follow != following.USEFUL:
         return
@@ -364,10 +370,11 @@ def _scale(world: World, watcher: Watcher) -> None:
             watcher.sizes[at].append((world.time, wanted))
 
 
-def _report(scenario: Scenario, seed: int, watcher: Watcher, at: int) -> Report:
+def _report(scenario: SimulatorScenario, seed: int, watcher: KagentState, at: int) -> Report:
     mind, true = watcher.minds[at], watcher.truth
     messages = [m for m in mind.messages if m.group == watcher.groups[at]]
     openings = _openings(messages)
+    # What was opened and resolved before the trouble began says nothing about how it was detected.
     first = next((o for o in openings if o.resolved is None or o.resolved > scenario.onset), None)
     flaps = sum(
         1

@@ -19,7 +19,7 @@ Section = TypeVar("Section", Conditions, Clients)
 
 
 @dataclass(frozen=True)
-class Topic:
+class ScenarioTopic:
     """``inflow``: records/s of the whole topic; ``spread``: weights of its partitions, as a list, as ``even``, as ``1:8``
     (rising evenly from 1 to 8) or as ``zipf``; ``backlog``: records unread at the start, by the same spread;
     ``daily``: amplitude of a daily wave (0–1); ``noise``: how much the inflow of each minute varies; ``cost``: seconds of
@@ -53,14 +53,14 @@ class Autoscaler:
 
 
 @dataclass(frozen=True)
-class Scenario:
+class SimulatorScenario:
     """``expect``: verdicts of which one should lead, empty for a healthy group; ``onset``: when the trouble begins, s.
 
     ``events``: what happens, each {at, do, …}; ``do`` is one of ``docs/judgement.md``'s list. All times in seconds.
     """
 
     name: str
-    topics: tuple[Topic, ...]
+    topics: tuple[ScenarioTopic, ...]
     about: str = ""
     wanted: str = ""
     """What an engineer would want to hear."""
@@ -98,12 +98,13 @@ class Scenario:
         return not self.expect
 
 
-def load(path: str | Path, harsh: bool = False) -> Scenario:
+def load(path: str | Path, harsh: bool = False) -> SimulatorScenario:
     """The scenario in a YAML or JSON file. Raises InputError naming file and field.
 
     ``harsh``: whether a file that has neither `world:` nor `clients:` happens in the harsh world, or in the gentle one.
     """
     try:
+        # safe_load: a scenario may come from a stranger, and YAML tags can make any Python object.
         raw = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"The scenario {path} cannot be read ({error.strerror}).") from error
@@ -115,13 +116,13 @@ def load(path: str | Path, harsh: bool = False) -> Scenario:
     return parse(raw, str(path), harsh)
 
 
-def parse(raw: Any, where: str = "scenario", harsh: bool = False) -> Scenario:
+def parse(raw: Any, where: str = "scenario", harsh: bool = False) -> SimulatorScenario:
     """A scenario from plain values. Raises InputError naming the field."""
     if not isinstance(raw, Mapping):
         raise InputError(f"{where}: names and values are expected, such as `topics:`")
     values = dict(raw)
     topics = values.pop("topics", None)
-    checks.known(values, Scenario, where, "topics")
+    checks.known(values, SimulatorScenario, where, "topics")
     harsh = harsh or bool(values.get("world") or values.get("clients"))
     values["world"] = _section(values.get("world"), HARSH if harsh else GENTLE, f"{where}: world")
     values["clients"] = _section(
@@ -136,8 +137,9 @@ def parse(raw: Any, where: str = "scenario", harsh: bool = False) -> Scenario:
     values.setdefault("name", Path(where).stem)
     values["expect"] = tuple(_listed(values.get("expect")))
     values["events"] = values.get("events") or ()
-    scenario = Scenario(topics=made, **{name: v for name, v in values.items() if v is not None})
+    scenario = SimulatorScenario(topics=made, **{name: v for name, v in values.items() if v is not None})
     _checked(scenario, where)
+    # sorted is stable: events at one time keep the order of the file.
     ordered = sorted(scenario.events, key=lambda e: float(e.get("at", 0)))
     return replace(scenario, events=tuple(ordered), members=int(scenario.members))
 
@@ -154,16 +156,16 @@ def _section(section: Any, base: Section, where: str) -> Section:
     return replace(base, **given)
 
 
-def _topic(name: Any, section: Any, where: str) -> Topic:
+def _topic(name: Any, section: Any, where: str) -> ScenarioTopic:
     if not isinstance(section or {}, Mapping):
         raise InputError(f"{where}: fields are expected, such as `partitions: 12`")
-    checks.known(section or {}, Topic, where, "name")
-    made = Topic(name=str(name), **(section or {}))
+    checks.known(section or {}, ScenarioTopic, where, "name")
+    made = ScenarioTopic(name=str(name), **(section or {}))
     checks.spread(made.spread, f"{where}.spread")
     return replace(made, partitions=int(made.partitions))
 
 
-def _checked(scenario: Scenario, where: str) -> None:
+def _checked(scenario: SimulatorScenario, where: str) -> None:
     sizes = {t.name: t.partitions for t in scenario.topics}
     checks.expected(scenario.expect, where)
     checks.one_of(scenario.kind, checks.KINDS, f"{where}: kind")

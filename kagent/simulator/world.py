@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from kagent.errors import InputError
 from kagent.simulator.conditions import Family, families_of
-from kagent.simulator.scenario import Scenario, Topic
+from kagent.simulator.scenario import ScenarioTopic, SimulatorScenario
 
 Floats = npt.NDArray[np.float64]
 Longs = npt.NDArray[np.int64]
@@ -67,7 +67,7 @@ class ClientColumns:
 
 
 @dataclass(slots=True)
-class Commits:
+class CommitBatch:
     """Commits of one step, or of several: where ``made``, at ``offset``, when."""
 
     until: float
@@ -80,7 +80,7 @@ class Commits:
 class World:
     """The truth at ``time`` (s). Columns are (seeds, partitions) or (seeds, members) unless stated otherwise."""
 
-    scenario: Scenario
+    scenario: SimulatorScenario
     randoms: tuple[np.random.Generator, ...]
     clients: ClientColumns
     protocol: str
@@ -130,7 +130,7 @@ class World:
     key: Floats = field(default_factory=_floats)
     committed: Floats = field(default_factory=_floats)
     commit_time: Floats = field(default_factory=_floats)
-    pending: deque[Commits] = field(default_factory=deque)
+    pending: deque[CommitBatch] = field(default_factory=deque)
     """Commits that the pipeline has not taken yet."""
     weight: Floats = field(default_factory=_floats)
     burst: Floats = field(default_factory=_floats)
@@ -153,7 +153,7 @@ class World:
     next_scale: float = 0.0
 
     @property
-    def topics(self) -> tuple[Topic, ...]:
+    def topics(self) -> tuple[ScenarioTopic, ...]:
         return self.scenario.topics
 
     @property
@@ -181,17 +181,20 @@ class World:
         return first, first + sizes[names.index(topic)]
 
 
-def begin(scenario: Scenario, seeds: Sequence[int]) -> World:
+def begin(scenario: SimulatorScenario, seeds: Sequence[int]) -> World:
     """The world at its start: everybody caught up but for the scenario's backlog."""
     from kagent.simulator import rebalancing
 
+    # A generator per seed: a seed's run is the same alone and beside others.
     randoms = tuple(np.random.default_rng(seed) for seed in seeds)
     sizes = [t.partitions for t in scenario.topics]
     topic = np.repeat(np.arange(len(sizes)), sizes)
     count, many = len(topic), len(randoms)
     weight = np.stack([np.concatenate([_spread(t, r) for t in scenario.topics]) for r in randoms])
+    # Logs that have been there for long: offsets are not small, and retention has removed the oldest.
     base = np.stack([np.floor(r.uniform(1e5, 1e6, count)) for r in randoms])
     backlog = np.array([t.backlog + t.delay * t.inflow for t in scenario.topics])[topic] * weight
+    # Members' commit timers are not in step with kagent's clock.
     since = np.array([-r.uniform(0, scenario.commit) for r in randoms])
     clients = _clients(scenario, seeds, randoms)
     delayed = max(t.delay for t in scenario.topics)
@@ -205,6 +208,7 @@ def begin(scenario: Scenario, seeds: Sequence[int]) -> World:
         member_ids=[{} for _ in randoms],
         joined=[0] * many,
         generation=np.ones(many, np.int64),
+        # The last rebalance was a day ago: no settle time is running.
         changed_at=np.full(many, -86_400.0),
         takes_effect=np.full(many, NEVER),
         frozen=np.zeros(many, bool),
@@ -252,15 +256,17 @@ def begin(scenario: Scenario, seeds: Sequence[int]) -> World:
 
 
 def _clients(
-    scenario: Scenario, seeds: Sequence[int], randoms: Sequence[np.random.Generator]
+    scenario: SimulatorScenario, seeds: Sequence[int], randoms: Sequence[np.random.Generator]
 ) -> ClientColumns:
     made, families = scenario.clients, families_of(scenario.clients, scenario.kind)
     mine = tuple(families[seed % len(families)] for seed in seeds)
     service = [made.service or f.service for f in mine]
     commits = [made.commits or f.commits for f in mine]
     contents = [made.contents or f.contents for f in mine]
+    # Even on a logarithmic scale: small records are as usual as large ones.
     bytes_ = [made.record_bytes or float(np.exp(r.uniform(np.log(70), np.log(2000)))) for r in randoms]
-    own = scenario.commit == Scenario.commit and bool(made.family) and made.protocol != "instant"
+    # A family's interval counts only where the scenario leaves its own at the default.
+    own = scenario.commit == SimulatorScenario.commit and bool(made.family) and made.protocol != "instant"
     return ClientColumns(
         families=mine,
         even=np.array([s == "even" for s in service]),
@@ -282,7 +288,7 @@ def _wait(random: np.random.Generator, mean: float) -> float:
     return float(random.exponential(mean)) if mean else NEVER
 
 
-def _spread(topic: Topic, random: np.random.Generator) -> Floats:
+def _spread(topic: ScenarioTopic, random: np.random.Generator) -> Floats:
     n = topic.partitions
     if isinstance(topic.spread, list):
         weights = np.resize(np.array(topic.spread, float), n)
@@ -325,8 +331,10 @@ def _arrive(world: World, dt: float) -> None:
     now, linger = world.time + dt, world.scenario.world.linger_s
     up = world.down_until <= now
     if linger > dt:
+        # Batches of the partitions are sent at different moments, not all at once.
         phase = np.modf(world.partition * 0.37)[0] * linger
         up = up & (np.floor((now + phase) / linger) > np.floor((world.time + phase) / linger))
+    # A new array each time: ``past`` keeps the old ones.
     world.end = np.where(up, world.sent, world.end) if not up.all() else world.sent
     for topic in world.topics:
         # Transaction markers: offsets that no reader ever sees as records.
@@ -343,6 +351,7 @@ def _remember(world: World, now: float) -> None:
     if world.past and now < world.past[-1][0] + SLOT - 1e-9:
         return
     world.past.append((now, world.end))
+    # One slot beyond the memory stays: the log end at its edge is asked for, too.
     while len(world.past) > 1 and world.past[1][0] <= now - world.memory_s:
         world.past.popleft()
 
@@ -388,6 +397,7 @@ def _disturb(world: World, dt: float) -> None:
             )
             world.next_gc[seed, slot] = now + random.exponential(made.gc_pause_every_s)
     if world.leak.any():
+        # Never down to nothing: a leak makes a member slow, hang stops it.
         world.speed = np.maximum(world.speed * (1 - world.leak * dt / 3600), 0.02)
     if made.burst_every_s:
         for seed in np.flatnonzero(world.burst_until <= now).tolist():

@@ -33,7 +33,7 @@ class Placed:
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _Unfilled:
     """Members that may get more, sorted by id, and how far the greater share has been given out."""
 
     low: int
@@ -52,11 +52,13 @@ def place(scenario: Scenario, claims: Claims, racks: Racks | None) -> Placed:
     low, expected = divmod(total, count)
     keeps, waiting = _shares(sizes, claims.order, low, expected)
     rank = string_ranks(scenario.member_ids)
+    # Kafka sorts both lists by id only after the walk in map order, so ids decide who is filled first, not who keeps more.
     waiting.under.sort(key=rank.__getitem__)
     waiting.exact.sort(key=rank.__getitem__)
     if not len(member):
         free, kept_member, kept_number = _all_numbers(scenario), member, number
     else:
+        # The place of each row within its member's block: rows before ``keeps`` stay.
         within = np.arange(len(member)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         stays = within < np.repeat(keeps, sizes)
         if not stays.all():
@@ -79,6 +81,7 @@ def _kept_rows(
     """Claims by member, then partition, then topic, without wrong racks (revoked) and double claims."""
     member, number = claims.member, claims.number
     revoked: list[tuple[Ints, Ints]] = []
+    # A partition without a replica in the member's rack is given up and may go to a nearer member (KIP-881).
     if racks is not None and len(member):
         right = racks.matches(member, number)
         revoked.append((member[~right], number[~right]))
@@ -97,9 +100,11 @@ def _sorted_rows(scenario: Scenario, member: Ints, number: Ints) -> tuple[Ints, 
     topic = layout.topic_of[number].astype(np.int64)
     partition = number - layout.start[topic]
     width = int(partition.max()) + 1
+    # Below, the three columns packed in one int64 sort in one pass; this is for numbers that would overflow it.
     if len(scenario.members) * width * topics >= 1 << 62:
         order = np.lexsort((topic, partition, member))
         return member[order], number[order]
+    # Partition before topic: a member that gives some up keeps part of every topic (KAFKA-16277, Kafka 3.8).
     key = (member * width + partition) * topics + topic
     key.sort()
     rest = key // topics
@@ -108,7 +113,7 @@ def _sorted_rows(scenario: Scenario, member: Ints, number: Ints) -> tuple[Ints, 
     return member_sorted, layout.start[topic_sorted] + (rest - member_sorted * width)
 
 
-def _shares(sizes: Ints, order: Ints, low: int, expected: int) -> tuple[Ints, _Waiting]:
+def _shares(sizes: Ints, order: Ints, low: int, expected: int) -> tuple[Ints, _Unfilled]:
     """How many partitions each member keeps, and who waits for more; walks in the order of Java's map."""
     high = low + (expected > 0)
     keeps = np.full(len(sizes), low, np.int64)
@@ -121,11 +126,12 @@ def _shares(sizes: Ints, order: Ints, low: int, expected: int) -> tuple[Ints, _W
         elif size >= high and above < expected:
             above += 1
             keeps[member] = high
+            # All greater shares are taken: members that waited for one will not get it.
             if above == expected:
                 exact.clear()
         elif above < expected:
             exact.append(member)
-    return keeps, _Waiting(low, high, above, expected, under, exact)
+    return keeps, _Unfilled(low, high, above, expected, under, exact)
 
 
 def _all_numbers(scenario: Scenario) -> Ints:
@@ -143,9 +149,10 @@ def _free(scenario: Scenario, taken: Ints) -> Ints:
 
 
 def _given(
-    scenario: Scenario, free: Ints, held: Ints, waiting: _Waiting, racks: Racks | None
+    scenario: Scenario, free: Ints, held: Ints, waiting: _Unfilled, racks: Racks | None
 ) -> tuple[Ints, Ints]:
     """Takers and the partitions they take, in order of giving."""
+    # Kafka sorts what is free by the number of members nearby even where it does not heed racks otherwise.
     known = racks if racks is not None else Racks.of(scenario)
     if known is not None and len(free):
         free = free[np.argsort(known.nearby(free), kind="stable")]
@@ -156,10 +163,11 @@ def _given(
     return np.concatenate((taker, _in_turn(held, waiting, len(rest)))), np.concatenate((taken, rest))
 
 
-def _in_turn(held: Ints, waiting: _Waiting, count: int) -> Ints:
+def _in_turn(held: Ints, waiting: _Unfilled, count: int) -> Ints:
     """Who takes the next ``count`` partitions: those under the lower share in turns, then one each of the others."""
     under = np.array(waiting.under, np.int64)
     lack = waiting.low - held[under]
+    # All lack the same: the turns of the round robin are whole.
     if len(lack) and int(lack.min()) == int(lack.max()):
         takers = np.tile(under, int(lack[0]))
         filled = under
@@ -169,10 +177,11 @@ def _in_turn(held: Ints, waiting: _Waiting, count: int) -> Ints:
         filled = under[np.argsort(lack, kind="stable")]
     if len(takers) >= count:
         return takers[:count]
+    # Then one each: members that already had the lower share, and behind them those just filled, in the order of filling.
     return np.concatenate((takers, np.array(waiting.exact, np.int64), filled))[:count]
 
 
-def _nearby_first(free: Ints, held: Ints, waiting: _Waiting, racks: Racks) -> tuple[Ints, Ints]:
+def _nearby_first(free: Ints, held: Ints, waiting: _Unfilled, racks: Racks) -> tuple[Ints, Ints]:
     """The pass that gives a partition only to a member in one of its racks; updates ``held`` and ``waiting``."""
     taker: list[int] = []
     taken: list[int] = []
@@ -189,7 +198,7 @@ def _nearby_first(free: Ints, held: Ints, waiting: _Waiting, racks: Racks) -> tu
 
 
 def _next_nearby(
-    near: set[int], rack_of: list[int], held: Ints, waiting: _Waiting, start: int
+    near: set[int], rack_of: list[int], held: Ints, waiting: _Unfilled, start: int
 ) -> tuple[int | None, int]:
     under, exact = waiting.under, waiting.exact
     at = _circular(under, near, rack_of, start)
@@ -202,6 +211,7 @@ def _next_nearby(
                 exact.append(member)
         else:
             at += 1
+        # The next search starts behind this member: Kafka's round robin within racks (nextRackConsumer).
         return member, at % len(under) if under else 0
     at = _circular(exact, near, rack_of, 0)
     if at is None:
@@ -233,6 +243,7 @@ def _transferring(
     for member, number in revoked:
         from_member[number] = member
     was = from_member[given]
+    # A partition that returns to the member it was taken from never stops there, so nothing has to be withheld.
     moves = (was >= 0) & (was != taker) | flags[given]
     out = np.zeros(scenario.layout.total, np.bool_)
     out[given[moves]] = True

@@ -16,6 +16,7 @@ from aiokafka import TopicPartition
 from kagent.kafka.consumer import consumer
 from kagent.settings import Cluster
 
+# Longer than a leader election; shorter, one slow broker would cost a replay of the whole source.
 WITHIN = 60.0
 """Seconds for each further batch."""
 
@@ -54,6 +55,7 @@ async def stretch(
         reader.seek(place, start)
         while await reader.position(place) < end:
             async with asyncio.timeout(WITHIN):
+                # An empty answer is not the end of the log: the message at `end` has been handed out already.
                 while not (found := (await reader.getmany(place, timeout_ms=1000)).get(place, [])):
                     pass
             for record in found:

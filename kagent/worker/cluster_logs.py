@@ -15,7 +15,9 @@ from kagent.tables import ends as ends_table
 from kagent.worker.context import WorkerContext
 
 log = logging.getLogger("kagent.worker")
+# A history changes with every sample, every 5 s by default; a restart loses this much of it.
 KEEP_ENDS_EVERY_MS = 60_000
+# At least a minute: a broker that restarts must not blind a cluster.
 BLIND_AFTER_MS = 60_000
 
 
@@ -49,11 +51,13 @@ class ClusterLogs:
         """Take the rows of these partitions; a history that is known already is newer than its row."""
         wanted = set(partitions)
         for row in self.context.tables.ends.values():
+            # A topic has a row in every partition whose groups read it; they are about a minute apart.
             if row.partition in wanted and (row.cluster, row.topic) not in self.ends:
                 history = self.context.read_row("ends", partial(EndHistory.from_row, row.history))
                 if history is not None:
                     self.ends[row.cluster, row.topic] = history
         for cluster in self.context.settings.clusters:
+            # A new worker gets the same patience as one whose samples stopped.
             self._sampled_at.setdefault(cluster, self.context.now)
 
     def keep(self, partition: int, at: int) -> None:
@@ -83,6 +87,7 @@ class ClusterLogs:
         unresolved = False
         for entries in self.context.index.partitions.values():
             for entry in entries.values():
+                # Topics that only ignored groups read are not sampled: a console consumer may read any.
                 if entry.cluster == cluster and not self.context.policies(entry.group).ignore:
                     wanted |= entry.topics(names)
                     unresolved |= entry.roster(names).unresolved
@@ -93,6 +98,7 @@ class ClusterLogs:
     ) -> None:
         """Take the sampler's answers; a sample that cannot be used is counted and left out."""
         self._sampled_at[cluster] = self.context.now
+        # Added, not replaced: events may name topics that this user cannot describe.
         self.names.setdefault(cluster, {}).update(names)
         self.infos[cluster] = dict(infos)
         for s in samples:
@@ -103,6 +109,7 @@ class ClusterLogs:
                 log.warning("the log ends of %r are left out: %s", s.topic, error)
 
     def _add(self, cluster: str, s: Any) -> None:
+        # The id: a topic that was deleted and created again begins a new history.
         history = self.ends.setdefault((cluster, s.topic), EndHistory(len(s.end), s.topic_id))
         history.add(s.asked, s.seen, s.start, s.end, s.stable, s.topic_id)
 

@@ -9,7 +9,7 @@ from typing import Any
 from kagent.errors import KafkaError
 from kagent.kafka.admin import Admin
 from kagent.worker import rights
-from kagent.worker.coordinator_check import Answer, ask
+from kagent.worker.coordinator_check import CoordinatorAnswer, ask
 from kagent.worker.engine import GroupEngine, in_thread
 from kagent.worker.groups import Entry
 from kagent.worker.log_end_sampler import Sampler
@@ -23,14 +23,15 @@ class ClusterSamplers:
     engine: GroupEngine
 
     def __init__(self, clusters: Any) -> None:
+        # Less than in_thread's 30 s: the question ends by its own deadline, with a reason.
         self.by_cluster = {name: Sampler(Admin(c, deadline=10)) for name, c in clusters.items()}
 
-    async def ask(self, entry: Entry) -> Answer | None:
+    async def ask(self, entry: Entry) -> CoordinatorAnswer | None:
         """What the coordinator answers about a group, after which the log ends of its topics are sampled."""
         sampler = self.by_cluster.get(entry.cluster)
         if sampler is None:
             return None
-        answer: Answer | None = await in_thread(ask, sampler.admin, entry.group)
+        answer: CoordinatorAnswer | None = await in_thread(ask, sampler.admin, entry.group)
         logs = self.engine.logs
         # Log ends are read after the commits: read before, a commit could lie beyond its log end.
         samples = await in_thread(sampler.sample, entry.topics(logs.names.get(entry.cluster, {})))
@@ -42,6 +43,7 @@ class ClusterSamplers:
         logs = self.engine.logs
         for cluster, sampler in self.by_cluster.items():
             topics, unresolved = logs.needed_topics(cluster)
+            # A cluster that does not answer delays the others by its deadline, and blinds only itself.
             began = time.monotonic()
             try:
                 await in_thread(sampler.describe, topics, unresolved)
@@ -59,6 +61,7 @@ class ClusterSamplers:
             sampler = self.by_cluster.get(entry.cluster)
             if sampler is None:
                 continue
+            # The row is lost, its events may be gone from the topic: only the coordinator still knows the offsets.
             found = await in_thread(sampler.admin.committed, [entry.group])
             self.engine.ingest.rebuild(partition, entry, found.get(entry.group, {}))
             log.info("the commits of %r were asked of its coordinator", entry.key)

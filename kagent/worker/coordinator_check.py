@@ -12,7 +12,7 @@ from kagent.lag.observation import Observation
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CoordinatorAnswer:
     """The coordinator's answer: state (lower case), who holds what by member id, and the stable committed offsets."""
 
     state: str
@@ -20,18 +20,23 @@ class Answer:
     committed: Mapping[Key, int]
 
 
-def ask(admin: Admin, group: str) -> Answer | None:
+def ask(admin: Admin, group: str) -> CoordinatorAnswer | None:
     """Describe the group and fetch its offsets; None if it may not be seen. Blocking. Raises KafkaError."""
     found = admin.describe([group]).get(group)
     if found is None:
         return None
     holders = {key: member.member_id for member in found.members for key in member.assigned}
-    return Answer(found.state, holders, admin.committed([group], require_stable=True).get(group, {}))
+    # require_stable: the offsets of an open transaction are waited for, not read around (KIP-447).
+    # https://cwiki.apache.org/confluence/display/KAFKA/KIP-447%3A+Producer+scalability+for+exactly+once+semantics
+    return CoordinatorAnswer(
+        found.state, holders, admin.committed([group], require_stable=True).get(group, {})
+    )
 
 
-def contradiction(answer: Answer, seen: Observation) -> str | None:
+def contradiction(answer: CoordinatorAnswer, seen: Observation) -> str | None:
     """Why the coordinator's answer contradicts the records, or None if it agrees."""
     roster = seen.roster
+    # A finding about a group without members: only partitions that are held now contradict it.
     if roster is None or not roster.members:
         return "group_changed" if answer.holders else None
     # While it rebalances, the assignment that the finding rests on is about to change.
@@ -46,7 +51,7 @@ def contradiction(answer: Answer, seen: Observation) -> str | None:
     return None if known == dict(answer.holders) else "assignment_changed"
 
 
-def refreshed(seen: Observation, answer: Answer) -> Observation:
+def refreshed(seen: Observation, answer: CoordinatorAnswer) -> Observation:
     """The observation with the offsets of now: a commit that moved since counts as made at ``seen.now``."""
     commits = {topic: _moved(row, answer.committed, seen.now) for topic, row in seen.commits.items()}
     return replace(seen, commits=commits)

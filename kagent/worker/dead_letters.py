@@ -11,6 +11,7 @@ from kagent.contract.admission import Refused
 from kagent.worker.engine import GroupEngine
 
 log = logging.getLogger("kagent.app")
+# Not the whole record: a letter must fit whatever the size of what it is about.
 KEPT_BYTES = 256
 """Of the record's key and of its value: enough to recognise its producer."""
 
@@ -27,10 +28,12 @@ class DeadLetters:
         self.engine.counts["dead_letters"] += 1
         self.engine.refused[what, reason] += 1
         letter = dead_letter(message, error, bool(self.engine.redaction))
+        # A refusal is the producer's fault; anything else is a defect here, so its traceback is logged.
         if isinstance(error, Refused):
             log.warning("%s at %s is not let in: %s", what, letter["from"], letter["why"])
         else:
             log.error("%s at %s cannot be applied", what, letter["from"], exc_info=error)
+        # Through Faust's producer, outside the transactions: a letter may be there twice.
         await self.topic.send(key=message.key, value=orjson.dumps({**letter, "reason": reason}))
 
 
@@ -39,6 +42,7 @@ def dead_letter(message: Any, error: Exception, hidden: bool) -> dict[str, str]:
     kind = type(error).__name__
     letter = {
         "from": f"{message.topic}-{message.partition}@{message.offset}",
+        # An error's text can quote the record, and so hosts and client ids.
         "why": kind if hidden else str(error),
         "kind": kind,
         "key_hex": (message.key or b"")[:KEPT_BYTES].hex(),

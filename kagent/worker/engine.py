@@ -17,7 +17,7 @@ from typing import Any
 from kagent.contract.recommendation import Recommendation, State
 from kagent.contract.redaction import Redaction
 from kagent.detect.state import JudgeState
-from kagent.incident.correlation import Recent
+from kagent.incident.correlation import CorrelationState
 from kagent.incident.evaluate import Judgement
 from kagent.incident.session import EvaluationSession
 from kagent.lag.observation import Observation
@@ -92,6 +92,7 @@ class GroupEngine:
         self.ingest.resume({partition: committed.get(partition) for partition in partitions})
         self.logs.load(partitions)
         known = {key for entries in self.index.partitions.values() for key in entries}
+        # Groups of partitions that went away: their next owner judges them, and they must not be shown here.
         for key in self.set_aside.keys() - known:
             del self.set_aside[key]
         self.session.retain(known)
@@ -126,6 +127,7 @@ class GroupEngine:
     async def tick(self, partition: int, at: int) -> list[Summary]:
         """Judge this partition's groups as of ``at`` (ms); publish and write rows."""
         summaries = await self.ticks.run(partition, at)
+        # By this worker's clock, not the tick's time: health asks when it last worked, not for what moment.
         self.last_tick = self.clock()
         return summaries
 
@@ -228,7 +230,7 @@ class GroupEngine:
         return self.session.dropped
 
     @property
-    def recent(self) -> dict[str, Recent]:
+    def recent(self) -> dict[str, CorrelationState]:
         """Cluster → state of the correlation."""
         return self.session.recent
 
@@ -239,5 +241,6 @@ class GroupEngine:
 
 async def in_thread(call: Callable[..., Any], *args: Any, limit: float = 30.0) -> Any:
     """A blocking call in a thread, with a deadline. Raises TimeoutError."""
+    # The thread itself cannot be cancelled: the caller goes on, and the thread ends with its own deadlines.
     async with asyncio.timeout(limit):
         return await asyncio.to_thread(call, *args)

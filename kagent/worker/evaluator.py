@@ -21,8 +21,8 @@ from kagent.lag.observation import UNKNOWN_CLUSTER, Observation
 from kagent.text import shown
 from kagent.worker.cluster_logs import ClusterLogs
 from kagent.worker.context import WorkerContext
-from kagent.worker.coordinator_check import Answer, contradiction, refreshed
-from kagent.worker.group_state import GroupState, group_state, learned_by_ms
+from kagent.worker.coordinator_check import CoordinatorAnswer, contradiction, refreshed
+from kagent.worker.group_state import EvaluationState, group_state, learned_by_ms
 from kagent.worker.groups import Entry, IndexStates
 from kagent.worker.http.group_columns import glance
 from kagent.worker.mute_state import MuteState
@@ -32,7 +32,7 @@ from kagent.worker.source_coverage import SourceCoverage
 
 log = logging.getLogger("kagent.worker")
 
-AskCoordinator = Callable[[Entry], Awaitable[Answer | None]]
+AskCoordinator = Callable[[Entry], Awaitable[CoordinatorAnswer | None]]
 """Ask the coordinator about a group now; None if it could not be asked."""
 BROKER_TROUBLE = (KafkaError, ClientError, TimeoutError)
 """Errors of the broker, not of a group: the tick fails and the next one tries again."""
@@ -64,6 +64,7 @@ class GroupEvaluator:
         """Everything that a judgement of this group at ``at`` (ms) rests on."""
         names = self.logs.names.get(entry.cluster, {})
         coverage = self.coverage.of(partition)
+        # Freshness by the clock, not by the tick's time: to a tick that waited, old data would look fresh.
         topics, now = entry.topics(names), self.context.now
         ends = {t: self.logs.ends[entry.cluster, t] for t in topics if (entry.cluster, t) in self.logs.ends}
         blind = coverage.why_blind(entry.cluster, entry.source, now) or self.logs.blind_reason(entry.cluster)
@@ -99,12 +100,14 @@ class GroupEvaluator:
         if policy.ignore:
             counts[entry.cluster, "ignored"] += 1
             return None
+        # Ignored groups come first: they are never counted as blind.
         if not self._can_be_judged(entry):
             counts[entry.cluster, "blind"] += 1
             counts[entry.cluster, "set_aside"] += 1
             return None
         seen = self.observe(partition, entry, at)
         judgement = self._judgement(seen, entry)
+        # The delay of the oldest event that this judgement was the first to see.
         if entry.unjudged_since is not None:
             self.context.delays.add("verdict", self.context.now - entry.unjudged_since)
             entry.unjudged_since = None
@@ -153,6 +156,7 @@ class GroupEvaluator:
     def put_aside(self, entry: Entry, error: Exception) -> None:
         """Do not judge this group again until its data changes; remember why."""
         if entry.key not in self.set_aside:
+            # Once per cause: at every tick it would fill the log.
             log.error("the group %r is set aside until its data changes", entry.key, exc_info=error)
             self.context.counts["judgements_failed"] += 1
         self.set_aside[entry.key] = f"its judgement failed ({type(error).__name__}: {error})"[:500]
@@ -176,12 +180,14 @@ class GroupEvaluator:
     async def _confirm(self, partition: int, entry: Entry, candidate: Candidate, at: int) -> None:
         try:
             answer = await self.ask(entry)
+        # Held back, not dropped: the candidate stays in the state, and the next tick asks again.
         except (KafkaError, TimeoutError) as error:
             log.warning("a finding about %r is held back: %s", entry.key, error)
             answer = None
         seen = self.observe(partition, entry, at)
         # A rebalance storm is the one finding that an unstable group confirms.
         storm = candidate.verdict == Verdict.UNSTABLE
+        # The answer is compared with the records as they are after the await: an event may have come meanwhile.
         reason = "unconfirmed" if answer is None else None if storm else contradiction(answer, seen)
         fresh = reason or "unconfirmed" if answer is None or reason else refreshed(seen, answer)
         self._publish_and_keep(partition, entry, self.session.confirm(candidate, fresh))
@@ -191,6 +197,7 @@ class GroupEvaluator:
         try:
             self.publisher.publish(partition, entry.key, judgement.messages)
         except BaseException:
+            # A state without its message would hide the incident from every later tick.
             self.states.drop(entry.key)
             raise
         self.states.write(entry.key)
@@ -208,6 +215,6 @@ def _count_state(entry: Entry, seen: Observation, judgement: Judgement, counts: 
     )
     counts[cluster, state] += 1
     muted_until = seen.mute.until if seen.mute else 0
-    ends = {GroupState.LEARNING: learned_by_ms(first_seen), GroupState.MUTED: muted_until}
+    ends = {EvaluationState.LEARNING: learned_by_ms(first_seen), EvaluationState.MUTED: muted_until}
     if state in ends:
         counts[cluster, f"{state}_until"] = max(ends[state], counts[cluster, f"{state}_until"])

@@ -42,9 +42,11 @@ class EventReader:
         partition = message.partition
         if not self.ownership.built(partition) and not await self.ownership.wait_until_built(partition):
             return  # its new owner reads it again: its offset is not committed here
+        # Faust can pass messages over (see kagent.worker.backfill): only what the topic no longer has is lost.
         if self.engine.ingest.arrival.jumped(partition, message.offset):
             await self._catch_up(partition, message.offset)
         await self._apply(message)
+        # After it was applied: its rows are in the outbox, so the flush that acknowledges it writes them.
         self.outbox.hold(partition, message)
         if self.outbox.urgent(partition):
             await self.outbox.flush(partition)
@@ -52,6 +54,7 @@ class EventReader:
     async def _catch_up(self, partition: int, end: int) -> None:
         """Take what lies before this offset, was not handed out and is still in the topic; the rest is lost."""
         expected = self.engine.ingest.arrival.expected.get(partition, 0)
+        # What retention removed is not waited for; Ingest opens a gap for it.
         start = max(expected, await in_thread(self._log_start, partition))
         if start >= end:
             return
@@ -61,6 +64,7 @@ class EventReader:
                 async for message in missed:
                     await self._apply(message)
                     self.outbox.hold(partition, Reread(TP(message.topic, partition), message.offset))
+        # Not raised: the message that showed the gap is applied all the same, and the gap makes its groups blind.
         except (TimeoutError, ClientError, KagentError) as error:
             log.warning(
                 "events of partition %d before offset %d cannot be read again: %s", partition, end, error
@@ -83,4 +87,5 @@ class EventReader:
 
 def arrived_ms(message: Any) -> int | None:
     """When the broker got a message, if its topic keeps the broker's time and not the producer's."""
+    # A producer's own time (CreateTime) is no measure of a producer's clock that is ahead.
     return int(message.timestamp * 1000) if message.timestamp_type == LOG_APPEND_TIME else None

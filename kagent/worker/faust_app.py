@@ -43,7 +43,9 @@ class App(faust.App):
 
     async def _on_partitions_assigned(self, assigned: set[Any], generation_id: int = 0) -> None:
         """Fence off the previous owners before their changelogs are read."""
+        # Faust's assignor gives the ticks and changelogs of the same number to the same worker.
         mine = {tp.partition for tp in assigned if tp.topic == self.settings_.topics.events}
+        # Retried here, within the rebalance: recovery must not begin before the predecessors are fenced.
         async for attempt in AsyncRetrying(
             retry=retry_if_exception_type(ClientError), wait=BACKOFF, before_sleep=_not_yet
         ):
@@ -68,6 +70,7 @@ class App(faust.App):
         await super().on_first_start()
 
     def _crash(self, reason: BaseException) -> None:
+        # No crash: a supervisor would restart it for ever, without an answer on its port that names the right.
         if rights.about_rights(reason):
             rights.begin_anew(reason)
         super()._crash(reason)
@@ -86,6 +89,7 @@ def faust_app(settings: Settings, home: Cluster) -> App:
         settings.topics.prefix.rstrip("-") or "kagent",
         broker=broker,
         broker_credentials=credentials,
+        # Faust lets the environment win over these arguments: unprefixed, a stray BROKER_URL changes the broker.
         env_prefix="KAGENT_",
         datadir=settings.worker.data,
         store=settings.worker.store,
@@ -93,17 +97,25 @@ def faust_app(settings: Settings, home: Cluster) -> App:
         processing_guarantee="at_least_once",
         topic_partitions=settings.topics.partitions,
         topic_replication_factor=settings.topics.replication,
+        # Faust's leader is not fenced; what is done once is done by the owner of partition 0.
         topic_disable_leader=True,
+        # A standby in memory reads its changelog again when it is promoted: it saves nothing.
         table_standby_replicas=0,
+        # A topic that is created after the subscription is found at a refresh of the metadata: after 5 min by default.
         consumer_metadata_max_age_ms=15_000,
+        # The max.message.bytes of kagent's topics.
         consumer_max_fetch_size=8 * 1024 * 1024,
+        # With latest, recovery can hang where a changelog loses segments meanwhile.
+        # https://github.com/faust-streaming/faust/issues/651
         consumer_auto_offset_reset="earliest",
         broker_session_timeout=SESSION_TIMEOUT_S,
+        # A restart reads again what came within worker.flush and this.
         broker_commit_interval=2.0,
         producer_linger=0.02,
         producer_max_request_size=8 * 1024 * 1024,
         producer_compression_type="zstd",
         stream_buffer_maxsize=16_384,
+        # What is not acknowledged at a revocation is read again by the next owner.
         stream_wait_empty=False,
         web_bind=settings.worker.web_host,
         web_host=host,

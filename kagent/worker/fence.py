@@ -24,9 +24,11 @@ from kagent.kafka.clients import aiokafka
 from kagent.settings import Cluster
 
 log = logging.getLogger("kagent.worker")
+# aiokafka's 16 KiB would put each row of a large group into a batch of its own; zstd works per batch.
 BATCH_BYTES = 256 * 1024
 MAX_ROW_BYTES = 7 * 1024 * 1024
 """Below the changelogs' ``max.message.bytes``: a larger row would fail its transaction, at every try."""
+# aiokafka also gives a batch without a leader up after this time: an election has to fit in it.
 REQUEST_TIMEOUT_S = 60
 TRANSACTION_WITHIN_S = 180.0
 """A transaction that takes longer has failed: a broker is away for long, or this process stood still."""
@@ -40,6 +42,7 @@ class PartitionProducers:
 
     def __init__(self, cluster: Cluster, app_id: str, session_timeout_s: float) -> None:
         self.cluster, self.app_id = cluster, app_id
+        # The next owner's InitProducerId ends it sooner; this bounds the case that no worker takes over.
         self.transaction_timeout_ms = int((session_timeout_s + 15) * 1000)
         """A transaction outlives the session of its worker by a little: readers wait for no dead worker longer than that."""
         self._producers: dict[int, AIOKafkaProducer] = {}
@@ -56,7 +59,9 @@ class PartitionProducers:
         # Also of retained partitions: while another worker owned one, it may have fenced our producer off.
         await self.stop()
         wanted = sorted(partitions)
+        # Side by side: one start was seen to take up to 0.19 s, 50 together 0.2 to 0.64 s.
         started = await asyncio.gather(*map(self._started, wanted), return_exceptions=True)
+        # All or none: a partition that is not fenced would be recovered while its old owner still writes.
         failed = [error for error in started if isinstance(error, BaseException)]
         if failed:
             await asyncio.gather(*(_stopped(p) for p in started if isinstance(p, AIOKafkaProducer)))
@@ -66,10 +71,13 @@ class PartitionProducers:
     async def _started(self, partition: int) -> AIOKafkaProducer:
         producer = AIOKafkaProducer(
             **aiokafka(self.cluster, client_id=f"{self.app_id}-{partition}"),
+            # The same id at every owner: InitProducerId raises its epoch, and the broker refuses the old one.
+            # https://cwiki.apache.org/confluence/display/KAFKA/KIP-98+-+Exactly+Once+Delivery+and+Transactional+Messaging
             transactional_id=f"{self.app_id}-{partition}",
             transaction_timeout_ms=self.transaction_timeout_ms,
             request_timeout_ms=REQUEST_TIMEOUT_S * 1000,
             max_batch_size=BATCH_BYTES,
+            # aiokafka refuses a larger message before it is sent, and its default is 1 MiB.
             max_request_size=8 * 1024 * 1024,
             compression_type="zstd",
         )
@@ -89,6 +97,8 @@ class PartitionProducers:
         """
         producer = self._producers[partition]
         try:
+            # aiokafka checks a batch's age only after an error: after a standstill it sends what it held, however old.
+            # The epoch fences that; the deadline is for a broker that never answers.
             async with asyncio.timeout(TRANSACTION_WITHIN_S):
                 await producer.begin_transaction()
                 # Sent before the rows: both are awaited before the commit, so their order does not matter to readers.
@@ -111,11 +121,13 @@ async def _send(producer: AIOKafkaProducer, topic: str, partition: int, rows: Se
     now_ms, sent = None, []
     batch = producer.create_batch()
     for key, value in rows:
+        # None: the batch is full. A first record is always taken, however large it is.
         if batch.append(key=key, value=value, timestamp=now_ms) is None:
             sent.append((batch.record_count(), await producer.send_batch(batch, topic, partition=partition)))
             batch = producer.create_batch()
             batch.append(key=key, value=value, timestamp=now_ms)
     sent.append((batch.record_count(), await producer.send_batch(batch, topic, partition=partition)))
+    # A receipt has the offset of its batch's first record; within a batch offsets have no holes.
     receipts: list[RecordMetadata] = await asyncio.gather(*(receipt for _, receipt in sent))
     counts = (count for count, _ in sent)
     return [r.offset + at for r, count in zip(receipts, counts, strict=True) for at in range(count)]
@@ -139,6 +151,7 @@ def leave(partition: int, error: BaseException) -> NoReturn:
         partition,
         error,
     )
+    # execv runs no exit handlers: buffered log records would be lost.
     logging.shutdown()
     # exec keeps process id and terminal: a supervisor or a container sees no restart.
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

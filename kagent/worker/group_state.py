@@ -8,7 +8,7 @@ from enum import StrEnum
 from kagent.detect.evidence import NEW_MS
 
 
-class GroupState(StrEnum):
+class EvaluationState(StrEnum):
     """In this order: the first that is true of a group is its state."""
 
     IGNORED = "ignored"
@@ -22,15 +22,17 @@ class GroupState(StrEnum):
     JUDGED = "judged"
 
 
-def group_state(*, ignored: bool, blind: bool, muted: bool, first_seen_ms: int, now_ms: int) -> GroupState:
+def group_state(
+    *, ignored: bool, blind: bool, muted: bool, first_seen_ms: int, now_ms: int
+) -> EvaluationState:
     """The state of a group of which these things are true."""
     if ignored:
-        return GroupState.IGNORED
+        return EvaluationState.IGNORED
     if blind:
-        return GroupState.BLIND
+        return EvaluationState.BLIND
     if muted:
-        return GroupState.MUTED
-    return GroupState.LEARNING if now_ms < learned_by_ms(first_seen_ms) else GroupState.JUDGED
+        return EvaluationState.MUTED
+    return EvaluationState.LEARNING if now_ms < learned_by_ms(first_seen_ms) else EvaluationState.JUDGED
 
 
 def learned_by_ms(first_seen_ms: int) -> int:

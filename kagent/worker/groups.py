@@ -17,7 +17,7 @@ from kagent.contract.events import GroupEvent
 from kagent.contract.redaction import CLEAR, Redaction
 from kagent.detect.state import JudgeState
 from kagent.group_key import group_key
-from kagent.groups import GroupState, view
+from kagent.groups import KnownRecords, view
 from kagent.lag.commits import TopicCommits
 from kagent.lag.membership import Roster
 from kagent.tables import lag, members, verdicts
@@ -36,7 +36,7 @@ class Entry:
     cluster: str
     group: str
     source: int
-    state: GroupState | None = None
+    state: KnownRecords | None = None
     commits: dict[str, TopicCommits] = field(default_factory=dict)
     judged: JudgeState | None = None
     last_event: int = 0
@@ -53,6 +53,7 @@ class Entry:
 
     def roster(self, topic_names: Mapping[str, str]) -> Roster:
         """Who is in the group; looked at again while a topic id is without a name."""
+        # A KIP-848 assignment has topic ids only: the roster is incomplete until each has a name.
         if self._roster is None or self._roster.unresolved:
             self._roster = Roster.of(view(self.state, topic_names, self.group), self.redaction)
         return self._roster
@@ -64,6 +65,7 @@ class Entry:
     @property
     def gone(self) -> bool:
         """Whether nothing of the group is left in the source: no membership and no commit."""
+        # Offsets outlive the membership (offsets.retention.minutes): a group without members still has lag.
         committed = any(offset >= 0 for row in self.commits.values() for offset in row.committed)
         return not committed and not (self.state is not None and self.state.live)
 
@@ -114,6 +116,7 @@ class Index:
         entries = self.partitions.get(row.partition)
         if entries is None:
             return None
+        # -1: rows of lag and verdicts do not name the source partition; the row of members sets it.
         return self._of(entries, row.cluster, row.group, -1)
 
     def _of(self, entries: dict[str, Entry], cluster: str, group: str, source: int) -> Entry:
@@ -140,6 +143,7 @@ class Index:
             self._commit(partition, entry, event)
             raise Refused("membership", f"a membership record cannot be applied: {error}") from error
         # The row also names the partition: a group without membership records needs it to be found at the next start.
+        # A fold that changes nothing returns the same object: events that repeat what is known write no row.
         if state is not entry.state or key not in self.tables.members:
             entry.state, entry._roster = state, roster
             if state is not None:
@@ -155,6 +159,7 @@ class Index:
         return entry
 
     def _commit(self, partition: int, entry: Entry, event: GroupEvent) -> None:
+        # A row per topic, not per group: only the topics that the event changed are written again.
         for topic, commits in lag.apply(entry.commits, event).items():
             entry.commits[topic] = commits
             self.tables.lag[lag.key(entry.key, topic)] = lag.LagRow(
@@ -179,6 +184,7 @@ class Index:
         gone = [
             e
             for e in self.entries(partition).values()
+            # Without any event time (0) its age is unknown: it stays.
             if e.empty and 0 < e.last_event < now - GONE_AFTER_MS and e.key not in published
         ]
         for entry in gone:
@@ -190,19 +196,21 @@ class Index:
         return [entry.key for entry in gone]
 
 
-def _applied(entry: Entry, event: GroupEvent) -> tuple[GroupState | None, Roster | None]:
+def _applied(entry: Entry, event: GroupEvent) -> tuple[KnownRecords | None, Roster | None]:
     """The membership after the event, and its roster: what makes no roster is not let in."""
     state = members.apply(entry.state, event)
     if state is entry.state:
         return state, entry._roster
+    # Built before the state is kept: a record that makes no roster must not get into the row.
     return state, Roster.of(view(state, {}, entry.group), entry.redaction)
 
 
 def _membership(entry: Entry, row: members.MembersRow) -> None:
-    state = GroupState.from_json(row.state) if row.state else None
+    state = KnownRecords.from_json(row.state) if row.state else None
     entry._roster = Roster.of(view(state, {}, entry.group), entry.redaction)
     entry.source, entry.state = row.source, state
     times = (slot.time for slot in state.slots.values()) if state else ()
+    # Else a group that is only restored, and never commits again, would have no age and stay for ever.
     entry.last_event = max(entry.last_event, max(times, default=0))
 
 

@@ -44,18 +44,21 @@ class Ingest:
         :raises Refused: once the rest is applied, for what is not let in, in whole or in part: it belongs in the dead letters.
         """
         coverage = self.coverage.taken(partition)
+        # Before the message is applied: the progress record in it has to meet the gap.
         if self.arrival.lost(partition, offset):
             log.warning(
                 "events of partition %d before offset %d are gone: blind until a replay", partition, offset
             )
             coverage.lose()
             self.coverage.keep(partition)
+        # As of the arrival at the broker: read a day later, a time that was ahead then would look past.
         now = self.context.now if arrived_ms is None else arrived_ms
         refused = [
             error
             for message in admission.decode_all(value or b"")
             if (error := self._take_one(partition, coverage, message, now)) is not None
         ]
+        # After the rest is applied: one bad event must not cost the other groups in its message.
         if refused:
             raise refused[0]
 
@@ -66,6 +69,7 @@ class Ingest:
         self.context.counts["events"] += 1
         if message is None or isinstance(message, Refused):
             return message
+        # No sampler asks such a cluster for log ends: its groups would stay blind for ever.
         if message.cluster not in self.context.settings.clusters:
             return Refused("unknown_cluster", f"the settings have no cluster {message.cluster!r}")
         timely = limited(message, now)
@@ -83,6 +87,7 @@ class Ingest:
         )
 
     def _event(self, partition: int, event: GroupEvent) -> None:
+        # Before the event is applied: one that is refused may have changed the commits all the same.
         self.changed(group_key(event.cluster, event.group))
         self.logs.name_topics(event.cluster, [(o.topic_id, o.topic) for o in event.offsets if o.topic_id])
         self._clock(self.context.index.take(partition, event), event)
@@ -106,6 +111,7 @@ class Ingest:
         """Whether there is room for the group; groups that are known always have room."""
         index = self.context.index
         known = group_key(event.cluster, event.group) in index.entries(partition)
+        # Any client that may commit can make up group names: without a bound, memory is theirs to fill.
         if known or index.group_count < self.context.settings.worker.max_groups:
             return True
         self.context.counts["groups_over_limit"] += 1
@@ -136,6 +142,7 @@ class Ingest:
             )
             for topic, rows in topics.items()
         ]
+        # As an event of the pipeline, so that rows are written and offsets ordered in one place.
         event = GroupEvent(entry.cluster, entry.group, entry.source, now, offsets)
         self.context.index.take(partition, event)
         entry.unreadable.discard("lag")

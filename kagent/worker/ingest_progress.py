@@ -13,16 +13,18 @@ from typing import Any
 
 from kagent.contract.events import Progress
 
+# Progress comes at every trigger, also when idle: three without one are no coincidence.
 FRESH_TRIGGERS = 3
 FRESH_AT_LEAST_MS = 10_000
 """At a trigger of a second, one garbage collection must not blind a cluster."""
 
+# Around a restart, records of two runs of the pipeline can be mixed.
 RUNS_REMEMBERED = 4
 REPLAY = "run `kagent pipeline --replay` to fill it"
 
 
 @dataclass(slots=True)
-class Source:
+class SourceProgress:
     """How far one partition of ``__consumer_offsets`` has been read; times in ms.
 
     ``ends``: (time, log end) of the latest progress records, the first of them from before the freshness window.
@@ -45,12 +47,14 @@ class Source:
         """Take a progress record in."""
         self.offset, self.time, self.trigger = p.offset, p.time, p.trigger
         self.ends.append((p.time, p.log_end))
+        # One end from before the window is kept: that much must have been read by now.
         while len(self.ends) > 1 and self.ends[1][0] <= self.time - self.window:
             self.ends.pop(0)
 
     @property
     def behind(self) -> int:
         """Records that stood in the log a freshness ago and have not been read."""
+        # After a start no record is as old as the window: only the very first is held to its own log end.
         since, end = self.ends[0]
         due = end if since <= self.time - self.window or len(self.ends) == 1 else 0
         return max(0, due - self.offset)
@@ -72,7 +76,7 @@ class Coverage:
     lost: bool = False
     whole: set[tuple[str, int]] = field(default_factory=set)
     gaps: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
-    sources: dict[tuple[str, int], Source] = field(default_factory=dict)
+    sources: dict[tuple[str, int], SourceProgress] = field(default_factory=dict)
     runs: dict[tuple[str, int, bool], list[Run]] = field(default_factory=dict)
     """The latest runs, so that a record of another run breaks no run's chain."""
 
@@ -80,11 +84,13 @@ class Coverage:
         """Events of this partition are gone that were never read: every source has a gap from its start to now."""
         self.lost = True
         self.whole.clear()
+        # What a run covered so far, it may have sent in the events that are lost.
         self.runs.clear()
 
     def progress(self, p: Progress) -> bool:
         """Take one progress record in; true if a gap opened or closed (the row must be written)."""
         key = (p.cluster, p.source)
+        # Compared at the end: a row is written for a gap, not for each progress record of each trigger.
         before = (dict(self.gaps), set(self.whole))
         first = self.lost and key not in self.whole
         self._find_gap(key, p)
@@ -93,14 +99,16 @@ class Coverage:
         if key in self.gaps:
             self._mend(key, run, p)
         if not p.replay:
-            self.sources.setdefault(key, Source(p.offset, p.time, p.trigger)).heard(p)
+            self.sources.setdefault(key, SourceProgress(p.offset, p.time, p.trigger)).heard(p)
         return before != (self.gaps, self.whole)
 
     def _find_gap(self, key: tuple[str, int], p: Progress) -> None:
         if self.lost and key not in self.whole:
+            # From 0: which events were lost is unknown, so only a replay of the whole log covers them.
             self.gaps[key] = (0, max(p.offset, p.log_end))
             self.whole.add(key)
         known = self.sources.get(key)
+        # Not of a replay: it begins at the log start and says nothing about the live run.
         if known and not p.replay and p.start > known.offset:
             start, end = self.gaps.get(key, (known.offset, 0))
             self.gaps[key] = (min(start, known.offset), max(end, p.start))
@@ -130,6 +138,7 @@ class Coverage:
     def why_blind(self, cluster: str, source: int, now: int) -> str | None:
         """Why groups of this source partition may not be judged, or None if they may. ``now`` in ms."""
         known = self.sources.get((cluster, source))
+        # Gaps first: progress alone does not close them, a replay does.
         if (cluster, source) in self.gaps:
             return f"a stretch of __consumer_offsets-{source} never arrived: {REPLAY}"
         if known is None:

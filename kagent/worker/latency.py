@@ -13,6 +13,7 @@ STAGES: dict[Stage, str] = {
     "publish": "from a judgement to the broker's receipt of its message",
     "whole": "from the progress that a message is based on to its receipt",
 }
+# From a tenth of a trigger to the hour that an outage costs.
 BOUNDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)
 
 
@@ -26,6 +27,7 @@ class Histogram:
     def add(self, seconds: float) -> None:
         """One more; clocks that differ make no time negative."""
         took = max(0.0, seconds)
+        # bisect_left: a bound belongs to its own bucket, as Prometheus' le (less or equal) has it.
         self.counts[bisect_left(BOUNDS, took)] += 1
         self.sum += took
 

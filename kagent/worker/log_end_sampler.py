@@ -10,8 +10,8 @@ import numpy as np
 
 from kagent.contract.admission import is_topic_name
 from kagent.kafka.admin import Admin
-from kagent.kafka.descriptions import Topic
-from kagent.kafka.log_offsets import END, START, Columns, Longs, Wanted, now_ms
+from kagent.kafka.descriptions import TopicDescription
+from kagent.kafka.log_offsets import END, START, Longs, OffsetQuery, OffsetSample, now_ms
 from kagent.lag.log_ends import UNKNOWN
 from kagent.lag.observation import TopicInfo
 
@@ -19,12 +19,12 @@ DESCRIBE_EVERY = 30.0
 CONFIGS_EVERY = 3600.0
 AT_ONCE_FROM = 2000
 """From this many partitions, all partitions of a leader are asked in one request, over connections of its own."""
-WANTED = Wanted(END), Wanted(START), Wanted(END, committed_only=True)
+WANTED = OffsetQuery(END), OffsetQuery(START), OffsetQuery(END, committed_only=True)
 """Log ends first: when they were asked and answered counts."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class LogEndSample:
     """One topic's log starts, ends and last stable offsets, per partition; UNKNOWN where one could not be asked."""
 
     topic: str
@@ -41,7 +41,7 @@ class Sampler:
     """Samples of one cluster; remembers what changes seldom (topic ids, partition counts, cleanup policy)."""
 
     admin: Admin
-    topics: dict[str, Topic] = field(default_factory=dict)
+    topics: dict[str, TopicDescription] = field(default_factory=dict)
     compacted: dict[str, bool] = field(default_factory=dict)
     _described: float = float("-inf")
     _configured: float = float("-inf")
@@ -68,12 +68,14 @@ class Sampler:
         now = time.monotonic()
         names = {name for name in wanted if is_topic_name(name)}
         if all_topics:
+            # The clients describe topics by name only: an id without a name is looked for among all topics.
             names |= set(self.admin.topic_names())
         # Partition counts change seldom; a new topic is described at once all the same.
         fresh = now - self._described < DESCRIBE_EVERY
         ask = names - set(self.topics) if fresh else names
         if ask:
             found = self.admin.topics(ask)
+            # What was asked for and not found is deleted, or may not be described any more.
             self.topics = {n: t for n, t in self.topics.items() if n not in ask} | found
             if not fresh:
                 self._described = now
@@ -87,17 +89,20 @@ class Sampler:
             self.compacted |= {n: "compact" in configs.get(n, {}).get("cleanup.policy", "") for n in ask}
             self._configured = now
 
-    def sample(self, wanted: Iterable[str]) -> list[Sample]:
+    def sample(self, wanted: Iterable[str]) -> list[LogEndSample]:
         """The log offsets of those of these topics that exist. Raises KafkaError."""
         topics = [self.topics[name] for name in sorted(set(wanted) & set(self.topics))]
         if not topics:
             return []
         end, start, stable = self._columns(topics)
+        # When asked and when answered: a commit between the two is neither before nor after this sample.
         asked, seen = end.asked_ms, end.answered_ms
         columns = start.offsets, end.offsets, stable.offsets
-        return [Sample(t.name, t.id, asked, seen, *(column[t.name] for column in columns)) for t in topics]
+        return [
+            LogEndSample(t.name, t.id, asked, seen, *(column[t.name] for column in columns)) for t in topics
+        ]
 
-    def _columns(self, topics: Sequence[Topic]) -> list[Columns]:
+    def _columns(self, topics: Sequence[TopicDescription]) -> list[OffsetSample]:
         # librdkafka's connections are open already; those of the column request cost a handshake each time.
         if sum(t.partitions for t in topics) < AT_ONCE_FROM:
             return [self._filled({t.name: np.full(t.partitions, UNKNOWN) for t in topics}, w) for w in WANTED]
@@ -106,13 +111,14 @@ class Sampler:
             self._fill(one.offsets, wanted)
         return columns
 
-    def _filled(self, empty: dict[str, Longs], wanted: Wanted) -> Columns:
+    def _filled(self, empty: dict[str, Longs], wanted: OffsetQuery) -> OffsetSample:
         asked_ms = now_ms()
         self._fill(empty, wanted)
-        return Columns(asked_ms, now_ms(), empty)
+        return OffsetSample(asked_ms, now_ms(), empty)
 
-    def _fill(self, found: dict[str, Longs], wanted: Wanted) -> None:
+    def _fill(self, found: dict[str, Longs], wanted: OffsetQuery) -> None:
         """Ask librdkafka for what is missing: it looks for a leader that has moved, and says why it has no answer."""
+        # A leader that moved answers NOT_LEADER_OR_FOLLOWER, which the column request leaves as UNKNOWN.
         missing = [(t, p) for t, column in found.items() for p in np.flatnonzero(column == UNKNOWN).tolist()]
         if not missing:
             return

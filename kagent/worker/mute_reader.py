@@ -10,7 +10,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
 from kagent.contract.admission import Refused
 from kagent.errors import KafkaError
-from kagent.kafka.topic_reader import Mark, read_forever
+from kagent.kafka.topic_reader import ReadMark, read_forever
 from kagent.retry import BACKOFF
 from kagent.settings import Cluster
 from kagent.worker.dead_letters import DeadLetters
@@ -38,14 +38,16 @@ class MuteReader:
 
     async def _follow(self) -> None:
         topic, seen = self.ownership.engine.settings.topics.mutes, set[str]()
+        # No committed offset: the state is the whole topic, which is compacted and small.
         async with aclosing(read_forever(self.home, topic, resume=False, patient=True)) as records:
             async for record in records:
-                if record is Mark.BEGIN:
+                if record is ReadMark.BEGIN:
                     seen = set()
-                elif record is Mark.CAUGHT_UP:
+                elif record is ReadMark.CAUGHT_UP:
                     # Compaction removes a tombstone after delete.retention.ms: only its absence says that a mute ended.
                     self.mutes.retain(seen)
                 else:
+                    # Also the key of a record that is refused: the mute before it stays.
                     seen.add(await self._take(record))
 
     async def _take(self, record: Any) -> str:

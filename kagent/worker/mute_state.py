@@ -43,6 +43,7 @@ class MuteState:
     def of(self, key: str, cluster: str, group: str, now_ms: int) -> Mute | None:
         """The mute of a group: its own while it holds, else a pattern's."""
         own = self.by_key.get(key)
+        # A group's own record wins, also a shorter one: somebody decided for this group.
         if (own is not None and now_ms < own.until) or not self.patterns:
             return own
         found = by_pattern(self.patterns, cluster, group, now_ms)

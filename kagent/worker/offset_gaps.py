@@ -17,6 +17,7 @@ class Arrival:
 
     def resume(self, partition: int, committed: int | None) -> None:
         """The partition was assigned to us; ``committed`` is the group's offset, None if it has none yet."""
+        # Without a commit from 0: a first worker that meets a later offset has missed events all the same.
         self.expected[partition] = committed or 0
 
     def jumped(self, partition: int, offset: int) -> bool:
@@ -26,5 +27,6 @@ class Arrival:
     def lost(self, partition: int, offset: int) -> bool:
         """Take one message in; true if messages before it never came."""
         due = self.expected.get(partition, 0)
+        # max: after a rebalance Faust hands out again what was not committed.
         self.expected[partition] = max(due, offset + 1)
         return offset > due

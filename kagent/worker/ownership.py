@@ -62,6 +62,7 @@ class Ownership:
                 return  # rows are missing until recovery has ended: what is built of them now would lack groups
             if owned == self.loaded and self.loaded_at == self.recoveries:
                 return
+            # Compared after the awaits below: a rebalance meanwhile makes what they read somebody else's.
             began = self.recoveries
             committed = await in_thread(self.committed)
             # Read again at every load: the previous owner may have published since.
@@ -72,8 +73,10 @@ class Ownership:
             self._published = published
             self._not_adopted = set(owned)
             self.loaded, self.loaded_at = owned, began
+            # Not at once: sampling is slow, and events can be applied without log ends.
             self.not_sampled = True
             self.ready = True
+        # Outside the lock and after the load: it asks coordinators, and needs the entries.
         await self.rebuild()
 
     def adopt_published(self, partition: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kagent.group_key import group_key
-from kagent.incident.correlation import Population, Recent
+from kagent.incident.correlation import CorrelationState, Population
 from kagent.incident.evaluate import Candidate
 from kagent.incident.lifecycle import expired
 from kagent.worker.cluster_logs import ClusterLogs
@@ -40,12 +40,15 @@ class PartitionTick:
             candidate = self.evaluator.judge(partition, entry, at, counts)
             if candidate is not None:
                 candidates.append((entry, candidate))
+        # Before the confirmations, each of which asks a broker: what many groups have in common comes first.
         self.correlate(partition, candidates, at)
         for entry, candidate in candidates:
             await self.evaluator.confirm(partition, entry, candidate, at)
+        # After the judgements, which may have resolved it already.
         self._close_gone(partition, at)
         self.logs.keep(partition, at)
         self.publisher.retire(partition, at)
+        # After retire(): a group is forgotten only once no message of it is on the topic.
         self._forget(partition, at)
         found = self._counted(partition, summaries, counts)
         self.context.live.ticked(partition, found, self.context.index.entries(partition))
@@ -56,8 +59,9 @@ class PartitionTick:
         session = self.evaluator.session
         for cluster in self.coverage.clusters(partition):
             mine = [c for e, c in candidates if e.cluster == cluster]
-            before = session.recent.get(cluster, Recent())
-            if not mine and before == Recent():
+            before = session.recent.get(cluster, CorrelationState())
+            # Nothing now and nothing before: the usual tick of a healthy cluster writes and publishes nothing.
+            if not mine and before == CorrelationState():
                 continue
             found = session.correlate(cluster, mine, self._population(cluster), at)
             try:
@@ -79,6 +83,7 @@ class PartitionTick:
                 if entry.cluster == cluster:
                     count += 1
                     topics.update(entry.commits.keys())
+                    # A set: a group counts once for a broker, however many of its partitions that leads.
                     brokers.update({b for t in entry.commits if t in infos for b in infos[t].leaders})
         return Population(count, topics, brokers)
 
@@ -86,6 +91,7 @@ class PartitionTick:
         """Whether the cluster is watched, and why not; still without counts."""
         coverage, now = self.coverage.of(partition), self.context.now
         status, reason = coverage.status(cluster, now)
+        # Coverage without a source says watching: nothing in it is stale. Here it means that no pipeline runs.
         if not any(c == cluster for c, _ in coverage.sources):
             status, reason = (
                 "blind",

@@ -20,7 +20,7 @@ from kagent.worker.engine import GroupEngine, in_thread
 from kagent.worker.event_reader import EventReader
 from kagent.worker.faust_app import App, faust_app
 from kagent.worker.http import server
-from kagent.worker.http.cluster_view import Part, Whole, merge
+from kagent.worker.http.cluster_view import Whole, WorkerReply, merge
 from kagent.worker.http.cluster_view import ask as ask_peers
 from kagent.worker.log_end_sampler import Sampler
 from kagent.worker.mute_reader import MuteReader
@@ -28,6 +28,7 @@ from kagent.worker.ownership import Ownership
 from kagent.worker.tick_reader import TickReader
 
 log = logging.getLogger("kagent.app")
+# Faust's codec for plain bytes is raw; its binary is base64. What they hold, kagent.contract.admission checks.
 RAW: dict[str, Any] = {
     "key_type": bytes,
     "value_type": bytes,
@@ -47,6 +48,7 @@ class Worker:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.settings = settings
+        # kagent's own topics may be on a cluster that is not watched.
         self.home = settings.home_cluster(watched)
         self.app: App = faust_app(settings, self.home)
         self.outbox = self.app.outbox
@@ -56,8 +58,10 @@ class Worker:
         self.ticks = ticks
         self.clusters = ClusterSamplers(settings.clusters)
         rows = tables if tables is not None else declare_all(self.app, topics.partitions, self.outbox)
+        # With the port: several workers may run on a host.
         name = f"{socket.gethostname()}:{settings.worker.web_port}"
         engine = GroupEngine.of(settings, rows, self.publish, self.clusters.ask, name, clock)
+        # Each needs the other: the engine asks coordinators through the samplers, which write what they read into it.
         self.desk = self.clusters.engine = engine
         self.auto = AutoApply(settings, engine.policies)
         engine.applied = self.auto.counts
@@ -105,7 +109,7 @@ class Worker:
             if url != str(self.app.conf.canonical_url)
         )
 
-    async def own_part(self, only: str | None) -> Part:
+    async def own_part(self, only: str | None) -> WorkerReply:
         """This worker's groups; none before it has caught up."""
         return await server.own(self.desk, self.loaded, only)
 
@@ -123,6 +127,7 @@ class Worker:
         """Whether ticks are being judged, if any partition is ours."""
         age_s = self.desk.clock() - self.desk.last_tick
         loaded = self.ownership.loaded
+        # A spare worker without partitions is healthy. At least 30 s: a rebalance takes longer than a tick.
         well = self.ready and (not loaded or age_s < max(30.0, 3 * self.settings.worker.tick))
         return well and not self.rights.blinds(), {
             "ready": self.ready,
@@ -135,11 +140,13 @@ class Worker:
         """Have our groups whose policy says ``apply: auto`` take their open plans, one after the other."""
         if not self.ready:
             return
+        # One after the other: each waits until the group's members have taken up their partitions.
         for plan in self.auto.due(list(self.desk.published.values())):
             await in_thread(self.auto.apply, plan, limit=MOVED_AT_ONCE_S)
 
     async def publish_state(self) -> None:
         """Publish the state message of every cluster, if we own partition 0."""
+        # Summaries of all partitions come to the owner of partition 0: only it can add them up.
         if 0 not in self.ownership.owned() or not self.ready:
             return
         for cluster in self.settings.clusters:

@@ -29,9 +29,11 @@ class Publisher:
     def publish(self, partition: int, key: str, messages: Iterable[Recommendation]) -> None:
         """Put a group's messages into the outbox."""
         for recommendation in messages:
+            # The incident may be older than the setting that hides names: its message is taken back from the topic.
             redacted, began = self.context.redaction.checked(recommendation), self.context.now
             message = self._numbered(key, redacted)
             self.send(partition, key, to_bytes(message), partial(self._delivered, began, message.as_of))
+            # Before the commit: a failed transaction ends the process, and the next start reads the topic.
             self.latest[key] = message
             self.context.live.published(partition, key, message)
             self.context.counts[f"said_{message.status.value}"] += 1
@@ -39,6 +41,7 @@ class Publisher:
 
     def publish_common(self, partition: int, key: str, message: Recommendation) -> None:
         """Put a message about many groups into the outbox."""
+        # Not in `latest`, which holds groups: common incidents are remembered in the rows of coverage.
         self.send(partition, key, to_bytes(self._numbered(key, message)), None)
 
     def _numbered(self, key: str, message: Recommendation) -> Recommendation:
@@ -53,6 +56,7 @@ class Publisher:
         """Number on from what the topic holds (key → message): readers drop a revision that they have seen."""
         for key, message in published.items():
             if isinstance(message, Recommendation):
+                # The greater: this worker may have put out more than the read of the topic has seen.
                 self.revisions[key] = max(message.revision, self.revisions.get(key, 0))
 
     def retire(self, partition: int, at: int) -> None:
@@ -61,6 +65,7 @@ class Publisher:
         for key in list(self.context.index.entries(partition)):
             message = self.latest.get(key)
             if message is not None and message.status is Status.RESOLVED and message.as_of < limit:
+                # A tombstone: the topic is compacted and has no retention, so nothing else removes a key.
                 self.send(partition, key, None, None)
                 del self.latest[key]
                 self.revisions.pop(key, None)

@@ -15,12 +15,14 @@ def adopt(state: JudgeState | None, published: Recommendation) -> JudgeState | N
         if state is not None and known is not None and known.id == published.id:
             return replace(state, incident=None)
         return state
+    # The same incident, or a newer one in the row: the row has more than the message.
     if known is not None and (known.id == published.id or known.opened_at > published.opened_at):
         return state
     incident = Incident(
         id=published.id,
         opened_at=published.opened_at,
         verdict=published.verdict.value,
+        # The message does not name the member that the verdict is about: taken to be the one with most work.
         member=max(published.members, key=lambda m: m.work_now or 0).member if published.members else "",
         message=published.model_dump(mode="json", by_alias=True),
         digest=published.basis.digest,

@@ -38,8 +38,11 @@ from kagent.worker.http import security
 from kagent.worker.status import state_message
 
 log = logging.getLogger("kagent.rights")
+# Kafka has no notice of a changed ACL: what is lacking has to be asked again.
 LOOK_EVERY_S = 10.0
+# Often enough for someone who just opened the log, seldom enough not to fill it.
 SAY_AGAIN_S = 60.0
+# Bounds the state message: a user without any right lacks each of them, a sentence each.
 LONGEST_REASON = 2000
 EXAMPLES = 200
 """Topics and groups of users that are asked for at a time."""
@@ -77,6 +80,7 @@ class Rights:
 
     def look_home(self) -> None:
         """Ask for the rights on kagent's own topics and group. Raises KafkaError."""
+        # To ask for those, a producer has to be started; the running ones find out by themselves.
         checked = [rule for rule in own(self.topics) if rule.resource != "transactional_id"]
         spared = [rule for rule in others(self.topics) if rule.name != EVERY]
         found = lacking(self.home, [*checked, *spared])
@@ -120,11 +124,12 @@ async def granted(settings: Settings, home: Cluster, watched: Iterable[str]) -> 
     Raises KafkaError for what waiting cannot mend, such as a refused login.
     """
     failures = 0
-    async with _Waiting(settings) as waiting:
+    async with _WaitingServer(settings) as waiting:
         while True:
             try:
                 lacks = await asyncio.to_thread(_lacks, settings.topics, home)
             except KafkaError as error:
+                # A refused login or a wrong certificate does not mend itself while the process waits.
                 if isinstance(error, Misconfigured):
                     raise
                 lacks = [str(error)]
@@ -133,6 +138,7 @@ async def granted(settings: Settings, home: Cluster, watched: Iterable[str]) -> 
             failures += 1
             await waiting.say(lacks)
             await _tell(settings, home, watched, lacks)
+            # At most 5 s: someone who has just granted the right is waiting.
             await asyncio.sleep(min(5.0, pause_s(failures)))
 
 
@@ -145,7 +151,7 @@ def _lacks(topics: Topics, home: Cluster) -> list[str]:
     return found
 
 
-class _Waiting:
+class _WaitingServer:
     """Answers 503 with the reason on the worker's port while it waits, and logs it; not a word if it need not wait."""
 
     def __init__(self, settings: Settings) -> None:
@@ -153,7 +159,7 @@ class _Waiting:
         self._runner: web.AppRunner | None = None
         self._logged = float("-inf")
 
-    async def __aenter__(self) -> _Waiting:
+    async def __aenter__(self) -> _WaitingServer:
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -175,6 +181,7 @@ class _Waiting:
         worker = self.settings.worker
         guarding: list[Any] = [security.guard(worker.http)]
         app = web.Application(middlewares=guarding)
+        # Every path: orchestrators, Prometheus and the page ask for different ones.
         app.router.add_get("/{path:.*}", self._answer)
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
@@ -211,6 +218,7 @@ def _unspoken(last: object, state: State, interval_s: float) -> bool:
     """Whether no other worker has published a state of this cluster lately."""
     if not isinstance(last, State) or last.reason == state.reason:
         return True
+    # Three intervals: another worker that speaks of this cluster is not contradicted.
     return state.time - last.time > 3000 * interval_s
 
 
@@ -221,6 +229,7 @@ def _blind(settings: Settings, cluster: str, lacks: Sequence[str]) -> State:
 
 
 def _send(home: Cluster, topic: str, key: bytes, value: bytes) -> None:
+    # Faust's producers do not run yet.
     producer = Producer(confluent(home, log_level=0))
     producer.produce(topic, value, key)
     producer.flush(10)

@@ -14,6 +14,7 @@ from kagent import __version__
 from kagent.contract.recommendation import State
 
 RANK = {"watching": 0, "catching_up": 1, "blind": 2}
+# One tick may be slow and one summary may meet a rebalance; a third is a worker that is gone.
 SILENT_TICKS = 3
 
 
@@ -62,6 +63,7 @@ def state_message(
     limit = now - max(15_000.0, SILENT_TICKS * tick * 1000)
     heard = {p: s for p, s in latest.items() if s.time >= limit}
     silent = sorted(set(range(partitions)) - set(heard))
+    # A status that a newer worker invented counts as blind: never better than it may be.
     worst = max(heard.values(), key=lambda s: RANK.get(s.status, 2), default=None)
     status, reason = (worst.status, worst.reason) if worst else ("blind", "no worker has reported yet")
     if silent and worst:
@@ -88,6 +90,7 @@ def state_message(
         blind_reason=next((s.blind_reason for s in heard.values() if s.blind_reason), None),
         set_aside=sum(s.set_aside for s in heard.values()),
         set_aside_reason=next((s.set_aside_reason for s in heard.values() if s.set_aside_reason), None),
+        # Of silent partitions too: their incidents are still open on the topic.
         open=sum(s.open for s in latest.values()),
         workers=len({s.worker for s in heard.values()}),
     )

@@ -41,6 +41,7 @@ class TickReader:
         # The assignment is being changed: the partitions of a moment ago may belong to another worker.
         if self.ownership.app.rebalancing:
             return
+        # As of the sending: a tick that waited in the topic is known to be late when it comes.
         value = orjson.dumps({"type": "tick", "time": self.engine.now})
         for partition in self.ownership.owned():
             await self.topic.send(value=value, partition=partition)
@@ -54,6 +55,7 @@ class TickReader:
             return
         if isinstance(tick, admission.SummaryTick):
             self.engine.summarised(Summary.from_json(msgspec.structs.asdict(tick.summary)))
+        # Ownership is asked again: the tick was sent before a rebalance that it came after.
         elif tick is not None and self._timely(tick.time) and message.partition in self.ownership.owned():
             await self._judge(message.partition, tick.time)
 
@@ -74,4 +76,5 @@ class TickReader:
             await self.outbox.flush(partition)  # messages of this tick are seen now, with their rows
         for summary in summaries:
             value = orjson.dumps({"type": "summary", "summary": summary.to_json()})
+            # Not in the transaction: a summary that is lost is made up for at the next tick.
             await self.topic.send(value=value, partition=0)

@@ -37,8 +37,10 @@ class Consumer(driver.Consumer):
 
     async def highwaters(self, *partitions: TP) -> Mapping[TP, int]:
         """The offset after the last visible record of each partition; 0 where there is none."""
+        # aiokafka's getmany() asserts its own TopicPartition; Faust's TP is another tuple.
         places = {TopicPartition(tp.topic, tp.partition): tp for tp in partitions}
         app: Any = self.app  # kagent's own, which knows its cluster
+        # A consumer of its own: Faust's is in the middle of a rebalance, its partitions paused.
         async with consumer(app.home_, auto_offset_reset="earliest") as reader:
             await reader.start()
             found = await last_records(reader, places)
@@ -58,6 +60,7 @@ async def last_records(
         for tp in missing:
             reader.seek(tp, max(begins[tp], ends[tp] - back))
         last = await _last_before(reader, {tp: ends[tp] for tp in missing})
+        # Searched down to the log start without a record: Faust subtracts one from 0 and recovers nothing.
         whole = {tp for tp in missing if ends[tp] - back <= begins[tp]}
         found |= {tp: last.get(tp, 0) for tp in missing if tp in last or tp in whole}
         # Aborted transactions and control records can fill the last offsets: look further back.
@@ -68,6 +71,7 @@ async def last_records(
 async def _last_before(reader: AIOKafkaConsumer, ends: Mapping[Any, int]) -> dict[Any, int]:
     last: dict[Any, int] = {}
     left = set(ends)
+    # By position, not by records: a batch of markers or aborted records moves it and returns none.
     while left := {tp for tp in left if await reader.position(tp) < ends[tp]}:
         for tp, records in (await reader.getmany(*left, timeout_ms=200)).items():
             for record in records:

@@ -45,11 +45,6 @@ def test_a_taken_web_port(tmp_path: Path) -> None:
     assert_one_sentence(answer, f"web port {port} cannot be used", "worker.web_port")
 
 
-@pytest.mark.slow
-def test_a_broker_that_cannot_be_reached() -> None:
-    assert_one_sentence(kagent("--bootstrap", "127.0.0.1:1", "lag"), "127.0.0.1:1 cannot be reached")
-
-
 @pytest.mark.kafka
 def test_a_group_that_is_not_there(broker: str) -> None:
     assert_one_sentence(kagent("--bootstrap", broker, "lag", "no\x1bsuch"), "no group no\\x1bsuch")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kagent.demo.topology import FOLLOWERS, GROUPS, LOADS, PARCELS, PIPELINE, POLICY, WORKER, Group
+from kagent.demo.topology import FOLLOWERS, GROUPS, LOADS, PARCELS, PIPELINE, POLICY, WORKER, DemoGroup
 from kagent.policy import make_policy
 from kagent.settings import PipelineSettings, WorkerSettings
 
@@ -15,22 +15,22 @@ RATES = {load.topic: load.rates for load in LOADS}
 SKEWED = [group for group in GROUPS if group.start]
 
 
-def inflow(group: Group) -> float:
+def inflow(group: DemoGroup) -> float:
     return sum(sum(RATES[topic]) for topic in group.topics)
 
 
-def capacity(group: Group) -> float:
+def capacity(group: DemoGroup) -> float:
     """Records/s one member can do."""
     return 1 / group.cost
 
 
 @pytest.mark.parametrize("group", SKEWED, ids=lambda g: g.name)
-def test_an_even_spread_leaves_room_to_drain(group: Group) -> None:
+def test_an_even_spread_leaves_room_to_drain(group: DemoGroup) -> None:
     assert inflow(group) < 0.75 * group.members * capacity(group)
 
 
 @pytest.mark.parametrize("group", SKEWED, ids=lambda g: g.name)
-def test_the_member_that_begins_with_most_never_catches_up(group: Group) -> None:
+def test_the_member_that_begins_with_most_never_catches_up(group: DemoGroup) -> None:
     assert group.start is not None
     loads = [sum(RATES[topic][p] for topic, p in held) for held in group.start]
 
@@ -39,7 +39,7 @@ def test_the_member_that_begins_with_most_never_catches_up(group: Group) -> None
 
 
 @pytest.mark.parametrize("group", SKEWED, ids=lambda g: g.name)
-def test_the_start_gives_every_partition_to_one_member(group: Group) -> None:
+def test_the_start_gives_every_partition_to_one_member(group: DemoGroup) -> None:
     held = [tp for member in group.start or () for tp in member]
 
     assert sorted(held) == sorted((t, p) for t in group.topics for p in range(len(RATES[t])))
@@ -47,7 +47,7 @@ def test_the_start_gives_every_partition_to_one_member(group: Group) -> None:
 
 
 @pytest.mark.parametrize("a", FOLLOWERS, ids=lambda g: g.name)
-def test_the_twins_differ_in_nothing_but_that_one_follows(a: Group) -> None:
+def test_the_twins_differ_in_nothing_but_that_one_follows(a: DemoGroup) -> None:
     b = BY_NAME[a.twin]
 
     assert a.follows

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kagent.detect import evidence
-from kagent.detect.evidence import Limits, Look
+from kagent.detect.evidence import LatenessLimits, Look
 from kagent.detect.state import Backlog, Habit, JudgeState, MemberState, Spell
 from kagent.policy import Policy
 
-LIMITS = Limits.of(Policy())
+LIMITS = LatenessLimits.of(Policy())
 NOW = 1_700_000_000_000
 INF = float("inf")
 

@@ -12,11 +12,11 @@ from kagent.detect.state import (
     Habit,
     Incident,
     JudgeState,
-    Mark,
     MemberState,
     Spell,
     Standing,
     Window,
+    WindowStart,
 )
 
 FULL = JudgeState(
@@ -32,7 +32,7 @@ FULL = JudgeState(
             time=9,
             done={"t/0": 7},
             gaps=(5000, 5001),
-            mark=Mark(4, {"t/0": 3}),
+            mark=WindowStart(4, {"t/0": 3}),
             windows=(Window(8, 30.0, {"t": 12}),),
             lateness=((8, 60.5),),
             spell=Spell(1, 9, 61.0, 30.0, 9, 4, 50, {"rebalance": 4}),

@@ -16,9 +16,9 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
-from kagent.groups import GroupState, GroupView, apply, view
+from kagent.groups import GroupView, KnownRecords, apply, view
 from kagent.kafka.admin import Admin
-from kagent.kafka.descriptions import Group as Described
+from kagent.kafka.descriptions import GroupDescription
 from kagent.offsets import Record, decode
 from kagent.offsets.columns import decode_commits, record_types
 from kagent.settings import Cluster
@@ -120,7 +120,7 @@ def log(broker: str, admin: Admin) -> Log:
 
 
 def folded(found: Log, admin: Admin, group: str, topic: str) -> GroupView:
-    state: GroupState | None = None
+    state: KnownRecords | None = None
     for _, offset, at, key, value in found:
         record = decode(key, value)
         if record.group == group and record.type > 1:
@@ -143,7 +143,7 @@ def committed(found: Log, group: str) -> dict[tuple[str, int], int]:
     return held
 
 
-def assert_same(mine: GroupView, described: Described) -> None:
+def assert_same(mine: GroupView, described: GroupDescription) -> None:
     assert (mine.type, mine.state.lower()) == (described.type, described.state)
     theirs = {m.member_id: m for m in described.members}
     assert {m.member_id for m in mine.members} == set(theirs)
@@ -159,8 +159,8 @@ def assert_same(mine: GroupView, described: Described) -> None:
             assert {(t, p) for t, ps in (member.target or {}).items() for p in ps} == other.target
 
 
-def stable(admin: Admin, group: str, count: int) -> Described:
-    def look() -> Described | None:
+def stable(admin: Admin, group: str, count: int) -> GroupDescription:
+    def look() -> GroupDescription | None:
         found = admin.describe([group]).get(group)
         return found if found and found.state == "stable" and len(found.members) == count else None
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kagent.groups import GroupState, GroupView, apply, view
+from kagent.groups import GroupView, KnownRecords, apply, view
 from kagent.offsets import Record
 
 CAPTURE = Path(__file__).parents[1] / "offsets" / "data" / "capture.jsonl"
@@ -33,7 +33,7 @@ def fold(partition: int, up_to: int, shuffled: int | None = None) -> dict[str, G
     if shuffled is not None:
         taken = taken * 2
         random.Random(shuffled).shuffle(taken)
-    states: dict[str, GroupState | None] = {}
+    states: dict[str, KnownRecords | None] = {}
     for entry in taken:
         record = Record.from_json(entry["expected"])
         states[record.group] = apply(states.get(record.group), record, entry["offset"], entry["timestamp"])
@@ -81,14 +81,14 @@ def test_the_order_of_arrival_and_replays_change_nothing(partition: int, up_to: 
 
 
 def test_a_state_comes_back_as_it_was() -> None:
-    state: GroupState | None = None
+    state: KnownRecords | None = None
     for entry in ENTRIES:
         record = Record.from_json(entry["expected"])
         if record.group == "kip848":
             state = apply(state, record, entry["offset"], entry["timestamp"])
     assert state is not None
 
-    assert GroupState.from_json(json.loads(json.dumps(state.to_json()))) == state
+    assert KnownRecords.from_json(json.loads(json.dumps(state.to_json()))) == state
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from kagent.group_key import source_partition
-from kagent.groups import GroupState, GroupView, MemberView, apply, apply_all, view
+from kagent.groups import GroupView, KnownRecords, MemberView, apply, apply_all, view
 from kagent.offsets import Record, decode
 from kagent.offsets.columns import decode_commits, record_types
 
@@ -65,7 +65,7 @@ def of(found: Offsets, group: str, topic: str) -> dict[int, int]:
 
 
 def group(partition: int, up_to: int, name: str) -> GroupView:
-    state: GroupState | None = None
+    state: KnownRecords | None = None
     for entry, key, value in committed(partition, up_to):
         record = decode(key, value)
         if record.group == name:
@@ -124,7 +124,7 @@ def test_the_members_of_a_kip_848_group_are_told_in_full() -> None:
 
 
 def test_an_unknown_topic_id_is_told_and_not_guessed() -> None:
-    state: GroupState | None = None
+    state: KnownRecords | None = None
     for entry, key, value in committed(2, 52):
         record = decode(key, value)
         if record.group == "kip848":
@@ -211,7 +211,7 @@ def test_a_version_that_cannot_be_read_keeps_what_stood_and_marks_the_group_stal
     stale = apply(known, newer, 11, 2)
     assert stale is not None
     assert (stale.stale, view(stale, {}).generation, view(stale, {}).stale) == (True, 5, True)
-    assert GroupState.from_json(json.loads(json.dumps(stale.to_json()))) == stale
+    assert KnownRecords.from_json(json.loads(json.dumps(stale.to_json()))) == stale
 
     mended = apply(stale, of_type(3, b"\x00\x00\x00\x00\x00\x06\x00"), 12, 3)
     assert (mended.stale, view(mended, {}).generation) == (False, 6) if mended else False

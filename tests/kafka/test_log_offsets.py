@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kagent.errors import KafkaError
 from kagent.kafka import log_offsets
 from kagent.kafka.admin import Admin
-from kagent.kafka.log_offsets import ASKED, END, START, Answer, Question, Wanted
+from kagent.kafka.log_offsets import ASKED, END, START, ListOffsetsAnswer, ListOffsetsQuestion, OffsetQuery
 from kagent.lag.log_ends import UNKNOWN
 from kagent.settings import Cluster
 from kagent.worker import log_end_sampler
@@ -110,14 +110,14 @@ def test_requests_hold_whole_topics_up_to_a_limit(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_request_is_kafkas_own_layout() -> None:
-    body = Question(Wanted(START), {"tä": np.array([0, 7])}).encode()
+    body = ListOffsetsQuestion(OffsetQuery(START), {"tä": np.array([0, 7])}).encode()
 
     head, rows = body[: -2 * ASKED.itemsize], np.frombuffer(body[-2 * ASKED.itemsize :], ASKED)
     assert head.hex(" ") == "ff ff ff ff 00 00 00 00 01 00 03 74 c3 a4 00 00 00 02"
     assert rows.tolist() == [(0, -2), (7, -2)]
-    assert Question(Wanted(END, committed_only=True), {}).encode()[4] == 1
+    assert ListOffsetsQuestion(OffsetQuery(END, committed_only=True), {}).encode()[4] == 1
 
 
 def test_an_answer_that_is_cut_short_is_refused() -> None:
     with pytest.raises(ValueError, match="buffer"):
-        Answer.decode(bytes.fromhex("00000000 00000001 0001 74 00000003 0000"))
+        ListOffsetsAnswer.decode(bytes.fromhex("00000000 00000001 0001 74 00000003 0000"))

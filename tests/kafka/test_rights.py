@@ -27,7 +27,7 @@ from kagent.kafka.admin import Admin
 from kagent.kafka.clients import confluent
 from kagent.kafka.rights import lacking
 from kagent.kafka.topics import ensure, positions, wanted
-from kagent.pipeline.source import Source
+from kagent.pipeline.source import OffsetsSource
 from kagent.settings import Cluster, Topics
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def test_the_pipeline_reads_the_offsets_and_writes_events_and_no_more(estate: Gu
 
 
 def test_a_pipeline_that_may_not_see_the_offsets_says_so_at_once(estate: Guarded) -> None:
-    source = Source(Admin(estate.cluster("subscriber")), threading.Event(), patient=False)
+    source = OffsetsSource(Admin(estate.cluster("subscriber")), threading.Event(), patient=False)
 
     with pytest.raises(KafkaError, match=r"__consumer_offsets .* may not be seen .`kagent acls` prints"):
         source.wait()

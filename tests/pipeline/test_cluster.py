@@ -111,14 +111,15 @@ def test_two_executors_tell_what_one_tells_and_losing_one_loses_nothing(
     standalone: str, kafka: Any, kafka_reader: Any, tmp_path: Path
 ) -> None:
     topic = kafka.topic("on-cluster")
+    prefix = f"{topic}-"  # a second attempt must not read what the first wrote
     groups = [
         f"on-cluster-{n}" for n in range(8)
     ]  # in all partitions of the source: both executors have work
     for group in groups:
         kafka.commit(group, topic, {0: 1, 1: 2})
-    with driver(standalone, kafka.broker.bootstrap, tmp_path) as running:
-        exists(kafka, "oncluster-group-events")
-        events = kafka_reader(kafka.broker.bootstrap, "oncluster-group-events", 8)
+    with driver(standalone, kafka.broker.bootstrap, tmp_path, prefix) as running:
+        exists(kafka, f"{prefix}group-events")
+        events = kafka_reader(kafka.broker.bootstrap, f"{prefix}group-events", 8)
         events.until(lambda found: set(groups) <= set(found), within=300)
         lost = executors()
         assert len(lost) == 2
@@ -131,22 +132,24 @@ def test_two_executors_tell_what_one_tells_and_losing_one_loses_nothing(
     assert found["executors"] == 2
     assert found["own"] not in found["files"]
     assert all("kagent.zip" in file for file in found["files"])
-    told = newest((m.value() for m in kafka.read("oncluster-group-events")), groups)
+    told = newest((m.value() for m in kafka.read(f"{prefix}group-events")), groups)
     assert {key[0] for key in told} == set(groups)
     assert told == newest(by_one_task(kafka.read("__consumer_offsets")), groups)
 
 
 @contextmanager
-def driver(master: str, bootstrap: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
+def driver(master: str, bootstrap: str, folder: Path, prefix: str) -> Iterator[subprocess.Popen[str]]:
     """The pipeline on this master; it ends when its input does."""
     options = {
         "spark.executor.memory": "600m",
         "spark.driver.host": "127.0.0.1",
+        # A standalone master tells the driver how many cores to wait for only with this limit.
+        "spark.cores.max": "2",
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     }
     env = {
         **os.environ,
-        "KAGENT_TOPICS__PREFIX": "oncluster-",
+        "KAGENT_TOPICS__PREFIX": prefix,
         "KAGENT_PIPELINE__OPTIONS": json.dumps(options),
     }
     argv = [sys.executable, "-c", DRIVER, master, bootstrap, str(folder / "checkpoint")]
@@ -194,8 +197,9 @@ def by_one_task(records: list[Any]) -> Iterator[bytes]:
         "offset": pa.array([r.offset() for r in records], pa.int64()),
         "time": pa.array([r.timestamp()[1] for r in records], pa.int64()),
     })  # fmt: skip
-    made = per_task(Target("main", "events", "dead-letters", "oncluster"))(iter([rows]))
-    return (value for batch in made for value in batch["value"].to_pylist())
+    made = per_task(Target("main", "events", "dead-letters", "one-task"))(iter([rows]))
+    # Other tests write records here that become dead letters.
+    return (row["value"] for batch in made for row in batch.to_pylist() if row["topic"] == "events")
 
 
 def newest(values: Iterable[bytes], groups: list[str]) -> dict[tuple[str, str, int], tuple[int, int, int]]:

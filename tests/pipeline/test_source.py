@@ -10,9 +10,9 @@ import pytest
 from tenacity import wait_none
 
 from kagent.errors import KafkaError
-from kagent.kafka.descriptions import Offsets, Topic
+from kagent.kafka.descriptions import Offsets, TopicDescription
 from kagent.kafka.reach import LoginRefused
-from kagent.pipeline.source import Source
+from kagent.pipeline.source import OffsetsSource
 from kagent.pipeline.stream import SOURCE
 
 
@@ -20,10 +20,10 @@ class Cluster:
     """A cluster as its admin client would tell of it."""
 
     def __init__(self) -> None:
-        self.there: dict[str, Topic] = {SOURCE: Topic(SOURCE, "id-1", 2)}
+        self.there: dict[str, TopicDescription] = {SOURCE: TopicDescription(SOURCE, "id-1", 2)}
         self.says: list[KafkaError] = []
 
-    def topics(self, names: Iterable[str]) -> dict[str, Topic]:
+    def topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
         if self.says:
             raise self.says.pop(0)
         return {name: self.there[name] for name in names if name in self.there}
@@ -32,9 +32,9 @@ class Cluster:
         return Offsets(dict.fromkeys(keys, 9 if committed_only else 10), {})
 
 
-def source(cluster: Cluster, patient: bool = True) -> Source:
+def source(cluster: Cluster, patient: bool = True) -> OffsetsSource:
     made: Any = cluster
-    return Source(made, threading.Event(), patient)
+    return OffsetsSource(made, threading.Event(), patient)
 
 
 def test_a_topic_that_was_recreated_under_the_stream_is_a_reason_to_stop() -> None:
@@ -44,7 +44,7 @@ def test_a_topic_that_was_recreated_under_the_stream_is_a_reason_to_stop() -> No
     watched.ends()
     watched.check()
 
-    cluster.there[SOURCE] = Topic(SOURCE, "id-2", 2)
+    cluster.there[SOURCE] = TopicDescription(SOURCE, "id-2", 2)
     watched.ends()
 
     with pytest.raises(KafkaError, match="re-created: remove the checkpoint"):
@@ -56,7 +56,7 @@ def test_more_partitions_are_said_once_and_their_ends_are_asked(caplog: pytest.L
     watched = source(cluster)
     watched.wait()
 
-    cluster.there[SOURCE] = Topic(SOURCE, "id-1", 3)
+    cluster.there[SOURCE] = TopicDescription(SOURCE, "id-1", 3)
     found = [watched.ends(), watched.ends()]
 
     assert found == [dict.fromkeys(range(3), (10, 9))] * 2

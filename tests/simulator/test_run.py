@@ -16,7 +16,7 @@ from kagent.lag.commits import apply
 from kagent.simulator import checks, load, run, run_many
 from kagent.simulator.scenario import parse
 from kagent.simulator.scenario_events import EVENTS, happen
-from kagent.simulator.table import Table
+from kagent.simulator.table import CommitTable
 from kagent.simulator.world import begin, step
 
 ROOT = Path(__file__).parents[2]
@@ -116,7 +116,7 @@ def test_seeds_side_by_side_are_judged_as_each_of_them_alone_at_every_tick(name:
 
 def test_the_table_of_many_groups_holds_the_rows_that_one_commit_after_the_other_makes() -> None:
     world = begin(load(scenario("recreated")), (1, 2))
-    table = Table.begin(world)
+    table = CommitTable.begin(world)
     row = table.rows(1)["orders"]
     for turn in range(40):
         if turn in (12, 25):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kagent.simulator.conditions import FAMILIES, HARSH
-from kagent.simulator.scenario import Scenario, parse
+from kagent.simulator.scenario import SimulatorScenario, parse
 from kagent.simulator.scenario_events import happen
 from kagent.simulator.world import World, begin, step
 
@@ -19,14 +19,14 @@ DEEP = {"at": 75, "do": "backlog", "topic": "t", "partition": [0, 1], "records":
 SKEW = {"at": 180, "do": "inflow", "topic": "t", "partition": [0, 1], "factor": 7.1}
 
 
-def group(family: str, *events: dict[str, Any], record_bytes: int = 130, **more: Any) -> Scenario:
+def group(family: str, *events: dict[str, Any], record_bytes: int = 130, **more: Any) -> SimulatorScenario:
     """Three members, six partitions, 0.24 of a member each pair: as the groups that were recorded."""
     clients = {"family": family, "record_bytes": record_bytes, **more.pop("clients", {})}
     topics = {"t": {"partitions": 6, "inflow": 24, "cost": 0.03, "noise": 0.1}}
     return parse({"topics": topics, "members": 3, "clients": clients, "events": list(events), **more})
 
 
-def lived(scenario: Scenario, seconds: float = 690.0) -> Iterator[World]:
+def lived(scenario: SimulatorScenario, seconds: float = 690.0) -> Iterator[World]:
     """The world after every second."""
     world, queue = begin(scenario, SEEDS), list(scenario.events)
     while world.time < seconds:
@@ -46,7 +46,7 @@ class Seen:
     waits: list[float] = field(default_factory=list)
 
 
-def watched(scenario: Scenario) -> Seen:
+def watched(scenario: SimulatorScenario) -> Seen:
     """What happens at the two partitions of the first member once their backlog is there."""
     out, last, since = Seen(), None, np.zeros(2)
     before: Any = None

@@ -22,7 +22,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from kagent.client.client import Message, current
 from kagent.contract.recommendation import Recommendation, State
-from kagent.demo.topology import Member
+from kagent.demo.topology import DemoMember
 from kagent.embedded.broker import Broker, die_with_parent, free_port
 from kagent.errors import KafkaError
 from kagent.kafka.admin import Admin
@@ -119,7 +119,7 @@ class Kagent:
 
     def member(self, group: str, place: int, topics: tuple[str, ...], **said: Any) -> None:
         """A consumer process of aiokafka: ``start`` (what each place holds), ``cost`` and ``commit`` in seconds."""
-        member = Member(self.broker.bootstrap, group, place, topics, **said)
+        member = DemoMember(self.broker.bootstrap, group, place, topics, **said)
         self._python(member.client_id, "kagent.demo.member", orjson.dumps(member).decode())
 
     def load(self, topic: str, rates: list[float]) -> None:

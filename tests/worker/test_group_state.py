@@ -19,7 +19,7 @@ from kagent.detect.state import JudgeState
 from kagent.settings import Cluster, Settings, Topics
 from kagent.testing import FakeClock, RecordingPublisher
 from kagent.worker.engine import GroupEngine
-from kagent.worker.group_state import GroupState, group_state
+from kagent.worker.group_state import EvaluationState, group_state
 from kagent.worker.groups import Entry
 from kagent.worker.status import state_message
 from tests.worker.test_engine import NOW, tables
@@ -53,13 +53,19 @@ def test_each_group_of_a_tick_is_counted_once(groups: list[dict[str, bool]]) -> 
         )
     )
     assert total == len(groups) == state.judged + state.blind + state.ignored
-    assert (state.blind, state.ignored) == (expected[GroupState.BLIND], expected[GroupState.IGNORED])
-    assert (state.learning, state.muted) == (expected[GroupState.LEARNING], expected[GroupState.MUTED])
-    assert (state.learning_until is not None) == bool(expected[GroupState.LEARNING])
-    assert (state.muted_until is not None) == bool(expected[GroupState.MUTED])
+    assert (state.blind, state.ignored) == (
+        expected[EvaluationState.BLIND],
+        expected[EvaluationState.IGNORED],
+    )
+    assert (state.learning, state.muted) == (
+        expected[EvaluationState.LEARNING],
+        expected[EvaluationState.MUTED],
+    )
+    assert (state.learning_until is not None) == bool(expected[EvaluationState.LEARNING])
+    assert (state.muted_until is not None) == bool(expected[EvaluationState.MUTED])
 
 
-def state_of(true: dict[str, bool]) -> GroupState:
+def state_of(true: dict[str, bool]) -> EvaluationState:
     known = {name: true[name] for name in ("ignored", "blind", "muted")}
     return group_state(**known, first_seen_ms=NOW - (0 if true["new"] else NEW_MS), now_ms=NOW)
 

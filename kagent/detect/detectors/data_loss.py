@@ -60,6 +60,7 @@ def learn(model: GroupModel) -> JudgeState:
     behind = model.relevant & ((lags.lost > 0) | ((model.columns.backlog > 0) & (lags.start > 0)))
     if not behind.any() and not state.trail and not state.lost:
         return state
+    # The furthest below, or the nearest above, its log start first: these are the next to lose records.
     rows = np.flatnonzero(behind)[np.argsort((lags.committed - lags.start)[behind], kind="stable")][:MOST]
     trail = dict(zip(names_of(lags, rows.tolist()), lags.committed[rows].tolist(), strict=True))
     lost = {key: (at, n) for key, (at, n) in state.lost.items() if model.now - at < REPORTED_MS}

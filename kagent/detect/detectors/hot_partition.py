@@ -37,6 +37,7 @@ def holds(member: LateMember) -> dict[str, Any] | None:
     usual = np.median(rates, axis=0) * cost
     least = np.minimum(rates[0] * cost, usual)
     rate = model.capacity.rate
+    # Against the fastest member: an assignment could give it the partition.
     hot = model.counted & (usual > NEARLY * rate.mid.max()) & (least > NEARLY * rate.high.max())
     mine = member.rows[hot[member.rows]]
     count = int(hot.sum())
@@ -58,6 +59,7 @@ def _rest_fits(member: LateMember, hot: np.ndarray[Any, np.dtype[np.bool_]], tak
     room = np.sort(model.capacity.rate.mid)[::-1][: len(model.names) - taken]
     flow = np.median(model.columns.rates, axis=0)[rows] * model.cost[rows]
     work = (model.columns.backlog * model.cost)[rows]
+    # Without homes: the question is whether the rest fits at all, not how little has to move.
     homes = np.full(len(rows), -1, np.int32)
     return len(rows) == 0 or bool(
         np.isfinite(best_drain_s(Placement(work, flow, homes), room, member.longest_s))

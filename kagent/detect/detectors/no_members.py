@@ -38,6 +38,7 @@ def find(model: GroupModel) -> Iterator[Finding]:
 
 def _deserted(model: GroupModel) -> Iterator[Finding]:
     state = model.state
+    # Empty for a day is a job that ended; its committed offsets stay for offsets.retention.minutes (a week by default).
     if not state.empty_since or model.now - state.members_at > DAY_MS:
         return
     absent = model.now - state.empty_since
@@ -48,6 +49,7 @@ def _deserted(model: GroupModel) -> Iterator[Finding]:
 def _half_assigned(model: GroupModel, roster: Roster) -> Iterator[Finding]:
     state, lags = model.state, model.lags
     absent = model.as_of - state.assigned_at
+    # Topics that are known by id only (KIP-848 assignments) cannot be told from topics without an owner.
     if roster.unresolved or not state.assigned_at or absent <= model.policy.absent_after * 1000:
         return
     without = _unread(model) & (lags.owner == NOBODY)

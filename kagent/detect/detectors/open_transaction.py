@@ -1,7 +1,7 @@
 """blocked_by_transaction: a read_committed consumer waits at the last stable offset while the log goes on beyond it.
 
-Holds where a commit stands at the last stable offset for `hold`. Both log ends are asked for lagging partitions, so it is distinguished
-from a bad record. Severity: ticket.
+Holds where a commit stands at the last stable offset for `hold`. The log end is sampled at both isolation levels, which tells an
+open transaction from a bad record. Severity: ticket.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ ACTIONS = (ActionType.ABORT_TRANSACTION,)
 def find(model: GroupModel) -> Iterator[Finding]:
     """The partitions that a transaction holds up."""
     age, lags = model.age[0], model.lags
+    # Leads before `stalled` (see ORDER): the reader stops as if it could not process a record, and skipping one would lose data.
+    # Hanging transactions, and the tool that finds them:
+    # https://cwiki.apache.org/confluence/display/KAFKA/KIP-664%3A+Provide+tooling+to+detect+and+abort+hanging+transactions
     rows = worst(model.relevant & at_stable(model) & (age >= model.policy.hold), age)
     if rows:
         evidence = {

@@ -31,6 +31,7 @@ def find(model: GroupModel) -> Iterator[Finding]:
     turns = generations_within(model)
     if turns < policy.storm_generations or model.kind in (GroupKind.SIMPLE, GroupKind.SHARE):
         return
+    # A consumer that crashes at a record also leaves and joins for ever, and restarting it is no cure.
     if stands_through(model):
         return
     back = {name: n for name, n in state.comings.items() if n >= 2}
@@ -54,6 +55,7 @@ def reason(model: GroupModel, finding: Finding) -> str:
 def generations_within(model: GroupModel) -> int:
     """How many generations the group has gone through within the storm window."""
     since = model.now - model.policy.storm_window * 1000
+    # By the generations' own numbers, not by the changes that were seen: several can pass between two evaluations.
     inside = [g for t, g in model.state.generations if t >= since]
     before = [g for t, g in model.state.generations if t < since]
     return max(inside) - (before[-1] if before else min(inside)) if inside else 0

@@ -42,6 +42,7 @@ GAIN = 0.75
 def holds(member: LateMember) -> dict[str, Any] | None:
     """The evidence that another assignment catches up, or None."""
     model, best = member.model, member.best
+    # A speed that was never measured is taken from the peers, or from the inflow itself: a T from that proves nothing.
     if np.isinf(best) or not member.measured:
         return None
     now = model.longest_drain

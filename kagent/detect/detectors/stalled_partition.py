@@ -46,6 +46,7 @@ def find(model: GroupModel) -> Iterator[Finding]:
     stands: list[tuple[float, int, Standing]] = []
     for key, clock in model.state.standing.items():
         at = place.get(key)
+        # At the last stable offset an open transaction is the cause, not the record.
         if at is None or held_up[at] or not model.relevant[at]:
             continue
         length = max(clock.passed_over_s, clock.idle_s)
@@ -106,6 +107,7 @@ def _crash_loop(model: GroupModel, at: int, clock: Standing) -> bool:
     others = _others(model, at)
     if clock.handed_over:  # a member that crashes at a record leaves its other partitions unserved too
         others &= model.owner != model.owner[at]
+    # By time, so that only rebalances count that the partition stood through.
     generations = sum(time > clock.since for time, _ in model.state.generations)
     return bool(generations >= CRASHES and others.any() and (model.lags.moved[others] > clock.since).all())
 

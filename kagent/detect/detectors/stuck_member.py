@@ -54,6 +54,7 @@ def find(model: GroupModel) -> Iterator[Finding]:
 def _silent(model: GroupModel, at: int) -> bool:
     rows = model.relevant & (model.owner == at) & (model.columns.waiting_since > 0)
     length = model.member_state(at).silent_s
+    # `hold` first: it is cheap, and limit_s interpolates log ends for the backlog.
     return length > model.policy.hold and length > limit_s(model, at) and not (rows & at_stable(model)).any()
 
 
@@ -84,6 +85,7 @@ def _waited(model: GroupModel, rows: Longs) -> float:
     owners = model.owner[rows]
     gap_ms = round(1000 * float(model.columns.gap[owners[owners >= 0]].max(initial=0.0)))
     last = np.full(len(model.lags), int(model.lags.moved[rows].max(initial=0)) + gap_ms, np.int64)
+    # The upper bound of the backlog: what may have been in the fetch.
     _, waits = backlog(model.lags, model.seen.ends, last, model.policy.allowed_lag)
     return float((waits[rows] * model.cost[rows]).sum())
 
@@ -94,6 +96,7 @@ def _at_rest(model: GroupModel) -> bool:
         return False
     rows = np.flatnonzero(model.relevant)
     speed = float(model.capacity.rate.mid.sum())
+    # Perhaps one large poll of a client that commits nothing until it is done (franz-go, kafkajs).
     if speed <= 0 or rest < min(FETCH_FACTOR * _waited(model, rows) / speed, FETCH_LONGEST_S):
         return rest > RESTS_UNKNOWN_S
     before = (model.as_of - model.state.going_since) / 1000 - rest

@@ -30,6 +30,7 @@ def holds(member: LateMember) -> dict[str, Any] | None:
     """The evidence that the members are too few, or None."""
     if not member.measured or np.isfinite(member.best_for_optimist):
         return None
+    # If one topic costs all the time, another assignment might do: then members are not what is missing.
     if any(np.isfinite(case.best) for case in member.by_topic.values()):
         return None
     model = member.model
@@ -37,6 +38,7 @@ def holds(member: LateMember) -> dict[str, Any] | None:
     arrives, usual = float(model.inflow.mid.sum()), float(np.median(measured))
     have = len(model.names)
     partitions = int(np.count_nonzero(model.counted))
+    # At least one more than now, since no assignment of the present ones catches up.
     needed = max(have + 1, ceil(arrives / usual)) if usual > 0 else have + 1
     return {
         "needed": min(needed, max(partitions, have)),

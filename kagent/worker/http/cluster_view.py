@@ -24,7 +24,7 @@ OWN = "/api/own"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class WorkerReply:
     """What one worker says: the groups of each partition that it has loaded."""
 
     worker: str
@@ -38,7 +38,7 @@ class Part:
         }
 
     @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Part:
+    def from_json(cls, raw: Mapping[str, Any]) -> WorkerReply:
         """What :meth:`to_json` wrote. Raises ValueError, TypeError, KeyError or AttributeError for anything else."""
         return cls(str(raw["worker"]), {int(p): list(groups) for p, groups in raw["partitions"].items()})
 
@@ -68,7 +68,9 @@ class Whole:
         }
 
 
-def merge(parts: Iterable[Part], partitions: int, unanswered: Mapping[str, str] | None = None) -> Whole:
+def merge(
+    parts: Iterable[WorkerReply], partitions: int, unanswered: Mapping[str, str] | None = None
+) -> Whole:
     """The parts as one. Of two that tell of the same partition, as they do while it changes hands, the first holds."""
     answered: dict[int, list[dict[str, Any]]] = {}
     workers = []
@@ -87,11 +89,11 @@ async def ask(
     params: Mapping[str, str],
     login: Mapping[str, str] | None = None,
     tls: ssl.SSLContext | None = None,
-) -> tuple[list[Part], dict[str, str]]:
+) -> tuple[list[WorkerReply], dict[str, str]]:
     """What the workers at these addresses say, and why some do not."""
     asked = list(urls)
     answers = await asyncio.gather(*(_one(session, url, params, login, tls) for url in asked))
-    parts = [answer for answer in answers if isinstance(answer, Part)]
+    parts = [answer for answer in answers if isinstance(answer, WorkerReply)]
     return parts, {u: a for u, a in zip(asked, answers, strict=True) if isinstance(a, str)}
 
 
@@ -101,7 +103,8 @@ async def _one(
     params: Mapping[str, str],
     login: Mapping[str, str] | None,
     tls: ssl.SSLContext | None,
-) -> Part | str:
+) -> WorkerReply | str:
+    # A host that is gone does not refuse a connection: without sock_connect it would take all of PATIENCE.
     timeout = aiohttp.ClientTimeout(total=PATIENCE, sock_connect=5)
     try:
         address = url.rstrip("/") + OWN
@@ -110,7 +113,8 @@ async def _one(
         ) as answer:
             if answer.status != 200:
                 return f"HTTP {answer.status}"
-            return Part.from_json(await answer.json(content_type=None))
+            # Any content type: a proxy's page with status 200 is then an answer that cannot be read.
+            return WorkerReply.from_json(await answer.json(content_type=None))
     except TimeoutError:
         return "no answer in time"
     except aiohttp.ClientError as error:
@@ -123,8 +127,10 @@ def reached_at(worker: WorkerSettings, bootstrap: str) -> str:
     """The host at which other workers reach this one: as set, else the address from which it reaches the cluster."""
     if worker.advertised_host:
         return worker.advertised_host
+    # Bound to one address: only there does it listen.
     if worker.web_host not in ("", "0.0.0.0", "::"):
         return _bracketed(worker.web_host)
+    # Of several interfaces, the one that leads to the brokers is most likely to lead to the other workers.
     host, _, port = bootstrap.split(",")[0].strip().rpartition(":")
     try:
         family, kind, _, _, address = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)[

@@ -26,7 +26,7 @@ ANSWER_WITHIN_S = 90.0
 """Body and answer; the longest, a what-if, gives up after 60 s."""
 
 
-class Limits:
+class RequestLimits:
     """The middleware, with what is under way. ``spared``: paths that are answered always, and ask no other worker."""
 
     def __init__(self, spared: tuple[str, ...] = (), answer_within_s: float = ANSWER_WITHIN_S) -> None:
@@ -40,6 +40,7 @@ class Limits:
         async def limited(request: web.Request, handler: Handler) -> web.StreamResponse:
             if len(request.path_qs) > MAX_PATH_CHARACTERS:
                 return _refused(414, "The address is too long.")
+            # Without these an orchestrator would restart a busy worker, and workers that ask each other would deadlock.
             if request.path.startswith(self.spared):
                 return await self._timed(request, handler)
             if self.under_way >= MAX_REQUESTS:
@@ -88,8 +89,10 @@ def _counting(server: Any, most: int) -> Any:
     take = server.connection_made
 
     def connection_made(handler: Any, transport: asyncio.Transport) -> None:
+        # First taken: aiohttp then knows the connection, and removes it when it is lost.
         take(handler, transport)
         if len(server.connections) > most:
+            # close() would wait until the client has taken what is buffered.
             transport.abort()
 
     return connection_made

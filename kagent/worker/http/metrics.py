@@ -24,7 +24,9 @@ STATES = ("judged", "learning", "blind", "muted", "ignored")
 """What a state message counts."""
 Kind = Literal["gauge", "counter", "histogram"]
 OWN = ("cluster", "group")
+# kafka_exporter's labels and names: https://github.com/danielqsj/kafka_exporter
 KEX = ("cluster", "consumergroup", "topic")
+# kafka-lag-exporter's: https://github.com/seglo/kafka-lag-exporter
 KLE = ("cluster_name", "group")
 KLE_PARTITION = (*KLE, "topic", "partition", "member_host", "consumer_id", "client_id")
 
@@ -165,7 +167,7 @@ class WorkerView:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SeriesLimits:
     """``series``: most series of partitions and members; groups keep their sums. ``groups``: most groups at all."""
 
     series: int = 100_000
@@ -192,7 +194,7 @@ class Families:
         self.made[name].add_metric(list(values), value)
 
 
-def collect(view: WorkerView, limits: Limits) -> Iterator[Metric]:
+def collect(view: WorkerView, limits: SeriesLimits) -> Iterator[Metric]:
     """The view as metric families."""
     families, left, seen = Families(), 0, set[tuple[str, str]]()
     room = limits.series
@@ -202,6 +204,7 @@ def collect(view: WorkerView, limits: Limits) -> Iterator[Metric]:
         if names in seen:  # two names that look alike once cut or escaped: a number tells them apart
             names = names[0], f"{names[1]} {hashed(group.group)}"
         seen.add(names)
+        # Series of a partition: offset, lag under two names, age; of a member: its lag.
         fine = 4 * len(group.partitions) + len(group.members)
         _sums(families, group, *names)
         if fine > room:
@@ -310,12 +313,13 @@ def _labels(member: MemberSample) -> list[str]:
     return [shown(value) for value in (member.name, member.host, member.member_id, member.client_id)]
 
 
-def exposition(view: WorkerView, limits: Limits | None = None) -> bytes:
+def exposition(view: WorkerView, limits: SeriesLimits | None = None) -> bytes:
     """The body of ``/metrics``."""
 
+    # prometheus_client's default registry would keep the collector of every scrape.
     class Once(Collector):
         def collect(self) -> Iterator[Metric]:
-            return collect(view, limits or Limits())
+            return collect(view, limits or SeriesLimits())
 
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Once())

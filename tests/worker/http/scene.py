@@ -17,7 +17,7 @@ import numpy as np
 from kagent.contract.events import Beat, GroupEvent, MembershipRecord, TopicOffsets, encode
 from kagent.offsets import Record
 from kagent.settings import Cluster, Settings, Topics
-from kagent.worker.coordinator_check import Answer
+from kagent.worker.coordinator_check import CoordinatorAnswer
 
 if TYPE_CHECKING:
     from kagent.worker.process import Worker
@@ -96,10 +96,10 @@ class Load:
         }
         return Record("GroupMetadata", 2, 3, {"group": self.group}, value).to_json()
 
-    def answer(self) -> Answer:
+    def answer(self) -> CoordinatorAnswer:
         """What the coordinator says when it is asked."""
         every = range(len(self.rates))
-        return Answer(
+        return CoordinatorAnswer(
             "stable",
             {(self.topic, p): f"{self.member(self.holder(p))}-id" for p in every},
             {(self.topic, p): int(self.committed[p]) for p in every},
@@ -191,7 +191,7 @@ def made(loads: list[Load], minutes: float, bootstrap: str = "unused:1", **more:
     def publish(partition: int, key: str, value: bytes | None, on_delivery: Any) -> None:
         scene.sent.append((key, value))
 
-    async def fresh(entry: Any) -> Answer | None:
+    async def fresh(entry: Any) -> CoordinatorAnswer | None:
         return next((load.answer() for load in loads if load.group == entry.group), None)
 
     worker.desk = GroupEngine.of(

@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kagent.settings import WorkerSettings
-from kagent.worker.http.cluster_view import Part, ask, merge, reached_at
+from kagent.worker.http.cluster_view import WorkerReply, ask, merge, reached_at
 
 PARTITIONS = 6
 
 
 @given(st.lists(st.sets(st.integers(0, PARTITIONS - 1)), max_size=5))
 def test_every_group_is_told_once_and_every_gap_is_named(held: list[set[int]]) -> None:
-    parts = [Part(f"w{n}", {p: [{"group": f"g{p}"}] for p in has}) for n, has in enumerate(held)]
+    parts = [WorkerReply(f"w{n}", {p: [{"group": f"g{p}"}] for p in has}) for n, has in enumerate(held)]
 
     whole = merge(parts, PARTITIONS)
 
@@ -27,11 +27,11 @@ def test_every_group_is_told_once_and_every_gap_is_named(held: list[set[int]]) -
     assert sorted(g["group"] for g in whole.groups) == sorted(f"g{p}" for p in known)
     assert whole.missing == sorted(set(range(PARTITIONS)) - known)
     assert whole.complete == (known == set(range(PARTITIONS)))
-    assert all(Part.from_json(part.to_json()) == part for part in parts)
+    assert all(WorkerReply.from_json(part.to_json()) == part for part in parts)
 
 
 def test_a_worker_without_partitions_that_is_silent_leaves_nothing_out() -> None:
-    whole = merge([Part("w", {0: []})], 1, {"http://b:1": "no answer in time"})
+    whole = merge([WorkerReply("w", {0: []})], 1, {"http://b:1": "no answer in time"})
 
     assert whole.to_json() == {
         "complete": True,

@@ -12,11 +12,13 @@ import pytest
 from aiohttp import web
 
 from kagent.embedded.broker import free_port
-from kagent.worker.http.limits import MAX_PATH_CHARACTERS, MAX_REQUESTS, Limits, Runner
+from kagent.worker.http.limits import MAX_PATH_CHARACTERS, MAX_REQUESTS, RequestLimits, Runner
 
 
 @asynccontextmanager
-async def served(limits: Limits | None = None, **options: Any) -> AsyncIterator[tuple[int, asyncio.Event]]:
+async def served(
+    limits: RequestLimits | None = None, **options: Any
+) -> AsyncIterator[tuple[int, asyncio.Event]]:
     """The port, and what lets ``/waits`` be answered."""
     go = asyncio.Event()
 
@@ -27,7 +29,7 @@ async def served(limits: Limits | None = None, **options: Any) -> AsyncIterator[
     async def echo(request: web.Request) -> web.Response:
         return web.Response(text=str(len(await request.read())))
 
-    middlewares: list[Any] = [(limits or Limits(("/healthz",))).middleware()]
+    middlewares: list[Any] = [(limits or RequestLimits(("/healthz",))).middleware()]
     app = web.Application(middlewares=middlewares, client_max_size=1000)
     app.router.add_get("/waits", waits)
     app.router.add_get("/healthz", echo)
@@ -63,7 +65,7 @@ async def test_a_head_that_does_not_come_ends_the_connection_and_others_are_answ
 
 @pytest.mark.slow
 async def test_a_slow_body_is_given_up() -> None:
-    async with served(Limits(answer_within_s=0.2)) as (port, _):
+    async with served(RequestLimits(answer_within_s=0.2)) as (port, _):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\nab")
 

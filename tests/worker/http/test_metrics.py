@@ -15,9 +15,9 @@ from kagent.pipeline.stream_metrics import Metrics as PipelineMetrics
 from kagent.worker.http.metrics import (
     METRICS,
     GroupSample,
-    Limits,
     MemberSample,
     PartitionSample,
+    SeriesLimits,
     WorkerView,
     exposition,
 )
@@ -34,7 +34,7 @@ def group(name: str, partitions: int = 2) -> GroupSample:
     return GroupSample("main", name, parts, [member], 1.5, "rebalance", False, ("rebalance", "ticket"), 0.1)
 
 
-def samples(view: WorkerView, limits: Limits | None = None) -> list[tuple[str, dict[str, str], float]]:
+def samples(view: WorkerView, limits: SeriesLimits | None = None) -> list[tuple[str, dict[str, str], float]]:
     text = exposition(view, limits).decode()
     return [(s.name, s.labels, s.value) for family in parsed(text) for s in family.samples]
 
@@ -94,7 +94,7 @@ def test_hostile_names_stay_apart_and_harmless() -> None:
 
 
 def test_series_are_bounded_and_what_is_left_out_is_counted() -> None:
-    found = samples(WorkerView([group(f"g{i}") for i in range(100)]), Limits(series=90))
+    found = samples(WorkerView([group(f"g{i}") for i in range(100)]), SeriesLimits(series=90))
 
     assert sum(name == "kafka_consumergroup_lag" for name, _, _ in found) == 20
     assert sum(name == "kagent_group_skew" for name, _, _ in found) == 100
@@ -105,7 +105,7 @@ def test_of_too_many_groups_those_that_matter_are_shown() -> None:
     groups = [GroupSample("main", f"g{i}", [PartitionSample("t", 0, 1, i, 0.0)]) for i in range(50)]
     groups.append(GroupSample("main", "sick", incident=("stalled", "page")))
 
-    found = samples(WorkerView(groups), Limits(groups=3))
+    found = samples(WorkerView(groups), SeriesLimits(groups=3))
 
     assert [s["group"] for name, s, _ in found if name == "kagent_group_blind"] == ["sick", "g49", "g48"]
     assert [v for name, _, v in found if name == "kagent_groups_left_out"] == [48]

@@ -120,7 +120,7 @@ def sample(
         "failOnDataLoss": "false",
     }
     records = spark.read.format("kafka").options(**options).load()
-    # length() of the value, never the value: Spark reads no further column of it into Python.
+    # Only the length of a value is used, and on Spark: no value leaves the executors.
     weight = "coalesce(length(key), 0) + coalesce(length(value), 0)" if by_bytes else "1"
     sized = records.selectExpr("partition", "key", f"CAST({weight} AS bigint) AS weight")
     by_key = sized.groupBy("partition", "key")

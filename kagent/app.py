@@ -49,6 +49,7 @@ def _wire_topics(worker: Worker, app: faust.App) -> None:
                 await worker.tick_reader.take(event.message)
             except KagentError as error:
                 log.warning("a tick could not be judged: %s", error)
+            # An exception that leaves the loop acknowledges the tick unjudged and restarts the agent.
             except Exception:
                 log.exception("a tick could not be judged")
 
@@ -70,6 +71,7 @@ def _wire_timers(worker: Worker, app: faust.App) -> None:
             await asyncio.sleep(intervals.flush)
             await worker.outbox.flush_all()
 
+    # Faust awaits the function before it counts the next interval: a slow sample delays the one after it.
     @app.timer(interval=intervals.sample, name="sample")
     async def sample() -> None:
         await worker.clusters.sample()

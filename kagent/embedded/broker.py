@@ -20,12 +20,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-from kagent.embedded.jars import broker_jars
+from kagent.embedded.jars import BROKER, broker_jars
 from kagent.embedded.java import java
 from kagent.embedded.machine import slowness
 from kagent.errors import SetupError
 
 HOST = "127.0.0.1"
+# From Linux's prctl.h; Python has no name for it.
 PR_SET_PDEATHSIG = 1
 
 DEFAULTS = {
@@ -34,6 +35,7 @@ DEFAULTS = {
     "controller.listener.names": "CONTROLLER",
     "inter.broker.listener.name": "PLAINTEXT",
     "offsets.topic.replication.factor": "1",
+    # 50 by default: logs that one node with a few groups does not need.
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
@@ -64,6 +66,7 @@ def free_port() -> int:
     Systems give outgoing connections ports from 32768 (Linux) or 49152 on. A server that is killed and started anew on
     such a port may find it taken, even by a client that tries to reach it and meets itself.
     """
+    # Not the seeded generator: tests that set the same seed would try the same ports.
     for port in random.SystemRandom().sample(PORTS, 100):
         with socket.socket() as probe, suppress(OSError):
             probe.bind((HOST, port))
@@ -82,7 +85,7 @@ def die_with_parent() -> None:
 @dataclass(slots=True)
 class Broker:
     """One broker in a folder. ``extra``: further server properties; ``listeners``: further ones, name → port;
-    ``plugins``: further jars on its class path."""
+    ``plugins``: further jars on its class path; ``kafka``: the coordinates of another version."""
 
     folder: Path
     port: int = field(default_factory=free_port)
@@ -91,6 +94,7 @@ class Broker:
     listeners: Mapping[str, int] = field(default_factory=dict)
     heap: str = "512m"
     plugins: Sequence[Path] = ()
+    kafka: str = BROKER
     _process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -151,7 +155,8 @@ class Broker:
         self.stop()
 
     def _java(self) -> list[str]:
-        path = os.pathsep.join(str(jar) for jar in (*broker_jars(), *self.plugins))
+        path = os.pathsep.join(str(jar) for jar in (*broker_jars(self.kafka), *self.plugins))
+        # A small heap on a shared machine: the serial collector is enough, and starts no threads of its own.
         return [java(), f"-Xmx{self.heap}", "-XX:+UseSerialGC", *LOGGING, "-cp", path]
 
     def _format(self) -> None:

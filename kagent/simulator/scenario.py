@@ -104,6 +104,7 @@ def load(path: str | Path, harsh: bool = False) -> SimulatorScenario:
     ``harsh``: whether a file that has neither `world:` nor `clients:` happens in the harsh world, or in the gentle one.
     """
     try:
+        # safe_load: a scenario may come from a stranger, and YAML tags can make any Python object.
         raw = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"The scenario {path} cannot be read ({error.strerror}).") from error
@@ -122,6 +123,7 @@ def parse(raw: Any, where: str = "scenario", harsh: bool = False) -> SimulatorSc
     values = dict(raw)
     topics = values.pop("topics", None)
     checks.known(values, SimulatorScenario, where, "topics")
+    # A file that says anything of world or clients is written for the realistic world: what it leaves out is that one's.
     harsh = harsh or bool(values.get("world") or values.get("clients"))
     values["world"] = _section(values.get("world"), HARSH if harsh else GENTLE, f"{where}: world")
     values["clients"] = _section(
@@ -138,6 +140,7 @@ def parse(raw: Any, where: str = "scenario", harsh: bool = False) -> SimulatorSc
     values["events"] = values.get("events") or ()
     scenario = SimulatorScenario(topics=made, **{name: v for name, v in values.items() if v is not None})
     _checked(scenario, where)
+    # sorted is stable: events at one time keep the order of the file.
     ordered = sorted(scenario.events, key=lambda e: float(e.get("at", 0)))
     return replace(scenario, events=tuple(ordered), members=int(scenario.members))
 

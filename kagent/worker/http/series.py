@@ -49,6 +49,7 @@ class Series:
     def expire(self, before_s: int) -> None:
         """Drop the points before this time."""
         old = next((at for at, time in enumerate(self.times) if time >= before_s), len(self.times))
+        # Both arrays together: a point is one time and `width` values.
         if old:
             del self.times[:old]
             del self.values[: old * self.width]
@@ -131,7 +132,7 @@ class SeriesStore:
 
 
 def _drain(series: Series, time_s: int, lag: float, inflow: float) -> float:
-    """Records a second that the member worked off since the point before this stretch; nan where there is none."""
+    """Records per second that the member processed since the point before this interval; nan without such a point."""
     at = len(series.times) - 1
     if at >= 0 and time_s // FINE_S == series.times[at] // FINE_S:
         at -= 1

@@ -1,9 +1,10 @@
 """How many members would help, for autoscalers: a number that moves only for reasons that more or fewer members change.
 
 A member's speed is known once it was certainly busy (``kagent.detect.capacity``). For a count n, partitions are dealt out in turn,
-the most inflow first, as every shipped strategy does in some order. Enough is the least n that catches up within the policy's
-``hold`` and leaves a member room, among the counts that change how many partitions the fullest member gets. What no count can
-change takes no part: partitions that stand, that wait for a transaction, or that get more than a member can do.
+the most work of the next ``hold`` first: where two that are behind would share a member by chance, moving one does as well as one
+more member. Enough is the least n that catches up within the policy's ``hold`` and leaves a member room, among the counts that
+change how many partitions the fullest member gets. What no count can change takes no part: partitions that stand, that wait for a
+transaction, or that get more than a member can do.
 
 Whether a group is too small is decided by the usual inflow and takes a while. How many members it then needs is another question: a
 group that is late and getting later gets what arrives now, whatever was usual, and more without a new wait if it still gets later after that.
@@ -60,13 +61,15 @@ SPREAD_ALONE, PARTITIONS, SETTLING = "spread", "partitions", "settling"
 @dataclass(frozen=True)
 class Load:
     """What can be dealt out, one entry a unit (a partition, or partitions that stay together): ``backlog`` in work, ``inflow`` and
-    ``peak`` in work/s; ``capacity``: of a usual member, work/s; ``hot``: whether some partition gets more than that."""
+    ``peak`` in work/s; ``capacity``: of a usual member, work/s; ``hot``: whether some partition gets more than that;
+    ``within_s``: in which time members are to catch up."""
 
     backlog: Floats
     inflow: Floats
     peak: Floats
     capacity: float
     hot: bool
+    within_s: float
 
     @property
     def counts(self) -> list[int]:
@@ -87,14 +90,15 @@ class Load:
 
     def _dealt(self, count: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
         out = np.empty(len(self.inflow), np.int64)
-        out[np.argsort(-self.inflow, kind="stable")] = np.arange(len(self.inflow)) % count
+        work = self.backlog + self.inflow * self.within_s
+        out[np.argsort(-work, kind="stable")] = np.arange(len(self.inflow)) % count
         return out
 
-    def enough(self, within_s: float) -> int:
+    def enough(self) -> int:
         """The least count that catches up in time with room to spare; else the least that is as good as any."""
         counts = self.counts or [1]
         for count in counts:
-            if self.fullness(count, self.inflow) <= FULLEST and self.drain_s(count) <= within_s:
+            if self.fullness(count, self.inflow) <= FULLEST and self.drain_s(count) <= self.within_s:
                 return count
         times = [self.drain_s(count) for count in counts]
         if np.isfinite(min(times)):
@@ -109,7 +113,7 @@ class Load:
         inflow = self.inflow * factor
         fits = inflow < self.capacity
         hot = self.hot or not bool(fits.all())
-        return Load(self.backlog[fits], inflow[fits], self.peak[fits], self.capacity, hot)
+        return Load(self.backlog[fits], inflow[fits], self.peak[fits], self.capacity, hot, self.within_s)
 
     def _with_slowest_apart(self, within_s: float) -> int:
         """The least count that is in time if units that alone take about as long each have a member of their own: what moving
@@ -181,7 +185,8 @@ def load_of(model: GroupModel, capacity: float) -> Load:
     units = int(code.max()) + 1 if len(code) else 0
     backlog = totals(code, (model.columns.backlog * model.cost)[rows], units)
     inflow = totals(code, (model.usual_rates * model.cost)[rows], units)
-    return Load(backlog, inflow, inflow * _peak_ratio(model, rows), capacity, False).grown(1.0)
+    peak = inflow * _peak_ratio(model, rows)
+    return Load(backlog, inflow, peak, capacity, False, model.policy.hold).grown(1.0)
 
 
 def _waits_for_transaction(model: GroupModel) -> Flags:
@@ -214,7 +219,7 @@ def _weighed(model: GroupModel, load: Load, known: Useful, have: int) -> Useful:
     late = bool((model.lateness >= limits.on_time).any())
     if not late or now - known.raised_at > RAISED_MS:
         known = replace(known, raised_at=0)
-    enough, at_once = load.enough(model.policy.hold), _enough_now(model, load)
+    enough, at_once = load.enough(), _enough_now(model, load)
     too_little = known.raised_at > 0 and at_once > known.members
     enough = max(enough, at_once) if too_little else enough
     because = _because(load, late, enough, known.members)
@@ -244,7 +249,7 @@ def _enough_now(model: GroupModel, load: Load) -> int:
     inflow is the median of five minutes: for half of them after a rise it is what arrived before."""
     late = model.lateness >= LatenessLimits.of(model.policy).on_time
     later = late & (model.inflow.high > model.capacity.rate.mid)
-    return load.grown(_grown(model)).enough(model.policy.hold) if later.any() else 0
+    return load.grown(_grown(model)).enough() if later.any() else 0
 
 
 def _grown(model: GroupModel) -> float:

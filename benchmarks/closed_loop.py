@@ -31,7 +31,7 @@ from confluent_kafka.admin import NewTopic
 
 from kagent.embedded.broker import Broker
 from kagent.kafka.admin import Admin
-from kagent.planner import Problem, plan
+from kagent.planner import PlanningProblem, plan
 from kagent.settings import Cluster
 from kagent.strategies import Member, Scenario, assign
 
@@ -205,7 +205,7 @@ def _assigned(way: str, load: Load, lags: dict[Key, int]) -> dict[str, list[Key]
 def _followed(group: Group, load: Load, lags: dict[Key, int]) -> None:
     """One turn of the loop: plan from the lags as the broker tells them, and make the moves."""
     columns = {topic: [lags[topic, n] for n in range(len(shares))] for topic, shares in load.shares.items()}
-    told = plan(Problem.of({name: list(load.shares) for name in group.owned}, columns, group.owned))
+    told = plan(PlanningProblem.of({name: list(load.shares) for name in group.owned}, columns, group.owned))
     if told.skew_now < 1.2:
         return
     for move in told.moves:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from ortools.sat.python import cp_model
 
-from kagent.planner import Problem, plan
+from kagent.planner import PlanningProblem, plan
 
 LAGS = ("uniform", "lognormal", "pareto", "equal", "zeros", "dominated", "few_values", "geometric")
 OWNERS = ("range", "roundrobin", "random", "one", "half")
@@ -45,7 +45,7 @@ def lags_of(rng: np.random.Generator, kind: str, count: int) -> np.ndarray:
     return np.round(10 * 1.25 ** rng.permutation(count).clip(0, 60)).astype(np.int64)
 
 
-def group(rng: np.random.Generator, partitions: int, members: int, kind: str, owners: str) -> Problem:
+def group(rng: np.random.Generator, partitions: int, members: int, kind: str, owners: str) -> PlanningProblem:
     """A group with so many partitions; a quarter of its members subscribe to a subset of the topics."""
     topics = [f"t{at}" for at in range(min(partitions, int(rng.integers(1, 5))))]
     sizes = rng.multinomial(partitions - len(topics), np.ones(len(topics)) / len(topics)) + 1
@@ -62,7 +62,7 @@ def group(rng: np.random.Generator, partitions: int, members: int, kind: str, ow
         extra["speeds"] = {name: float(rng.choice([0.5, 1.0, 1.0, 2.0])) for name in names}
     if rng.random() < 0.25:
         extra["costs"] = {name: float(rng.choice([0.001, 0.002, 0.01])) for name in topics}
-    return Problem.of(
+    return PlanningProblem.of(
         subscriptions,
         {
             topic: lags[end - size : end].tolist()
@@ -102,7 +102,7 @@ class Exact:
     """One step of the target in the problem's own unit: sizes are in thousandths, speeds in halves."""
 
     @classmethod
-    def of(cls, problem: Problem) -> Exact:
+    def of(cls, problem: PlanningProblem) -> Exact:
         cost = np.ones(len(problem.topics)) if problem.cost is None else problem.cost
         speed = np.ones(len(problem.members)) if problem.speed is None else problem.speed
         size = np.rint(problem.lag * cost[problem.topic] * 1000).astype(np.int64)
@@ -219,7 +219,7 @@ def small_frontier(tally: Tally, seed: int, limit: float) -> None:
             print(f"  seed {seed}: {greatest} with {moves} moves where {found} exists")
 
 
-def _small_group(seed: int, partitions: int, members: int) -> Problem:
+def _small_group(seed: int, partitions: int, members: int) -> PlanningProblem:
     rng = np.random.default_rng(seed)
     width = int(rng.integers(2, members + 1))
     count = int(rng.integers(width, partitions + 1))
@@ -254,7 +254,7 @@ def report(tally: Tally) -> None:
     )
 
 
-def large_group(kind: str, owners: str) -> Problem:
+def large_group(kind: str, owners: str) -> PlanningProblem:
     """100,000 × 1,000; a quarter of the members subscribe to half of 50 topics, each to its own half."""
     rng = np.random.default_rng(3)
     n, m, t = 100_000, 1_000, 50
@@ -269,7 +269,7 @@ def large_group(kind: str, owners: str) -> Problem:
         owner = np.where(rng.random(n) < 0.3, rng.integers(m // 4, m // 4 + 10, n), owner)
     names = tuple(f"m{at:04}" for at in range(m)), tuple(f"t{at:02}" for at in range(t))
     topic = np.repeat(np.arange(t), n // t)
-    return Problem(*names, topic, np.arange(n) % (n // t), lag, owner, rows, member_class.reshape(-1))
+    return PlanningProblem(*names, topic, np.arange(n) % (n // t), lag, owner, rows, member_class.reshape(-1))
 
 
 def large(kind: str, owners: str, tolerance: float = 0.05) -> None:

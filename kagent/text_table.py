@@ -16,7 +16,7 @@ ELLIPSIS = "…"
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """A column. ``rank``: 0 stays whatever the width, others go the greatest first. ``least``: cells it may be shortened to;
     None: never shortened. ``keep``: which end of a shortened text stays (names differ at both ends)."""
 
@@ -54,8 +54,8 @@ def _last_cells(text: str, width: int) -> str:
 
 
 def fitted(
-    columns: Sequence[Column], rows: Sequence[Mapping[str, str]], width: int | None
-) -> list[tuple[Column, int]]:
+    columns: Sequence[TableColumn], rows: Sequence[Mapping[str, str]], width: int | None
+) -> list[tuple[TableColumn, int]]:
     """The columns that are shown, each with its width. Columns without any content are left out unless their rank is 0."""
     natural = {c.key: max([cell_len(c.title), *(cell_len(r.get(c.key, "")) for r in rows)]) for c in columns}
     shown = [c for c in columns if c.rank == 0 or any(r.get(c.key) for r in rows)]
@@ -68,16 +68,16 @@ def fitted(
     return [(c, widths[c.key]) for c in shown]
 
 
-def _least(column: Column, natural: int) -> int:
+def _least(column: TableColumn, natural: int) -> int:
     return natural if column.least is None else min(natural, max(column.least, cell_len(column.title)))
 
 
-def _total(widths: Mapping[str, int], columns: Sequence[Column]) -> int:
+def _total(widths: Mapping[str, int], columns: Sequence[TableColumn]) -> int:
     return sum(widths[c.key] for c in columns) + len(GAP) * (len(columns) - 1)
 
 
 def _given(
-    columns: Sequence[Column], natural: Mapping[str, int], least: Mapping[str, int], width: int
+    columns: Sequence[TableColumn], natural: Mapping[str, int], least: Mapping[str, int], width: int
 ) -> dict[str, int]:
     """What is left of the width goes to the columns in order of rank; a lack is taken from the widest of them."""
     widths = {c.key: least[c.key] for c in columns}
@@ -93,7 +93,7 @@ def _given(
 
 
 def lines(
-    columns: Sequence[Column], rows: Sequence[Mapping[str, str]], width: int | None = None
+    columns: Sequence[TableColumn], rows: Sequence[Mapping[str, str]], width: int | None = None
 ) -> Iterator[str]:
     """Header and rows, each at most ``width`` cells and without spaces at the end."""
     layout = fitted(columns, rows, width)
@@ -102,7 +102,7 @@ def lines(
         yield _line(layout, row)
 
 
-def _line(layout: Sequence[tuple[Column, int]], row: Mapping[str, str]) -> str:
+def _line(layout: Sequence[tuple[TableColumn, int]], row: Mapping[str, str]) -> str:
     cells = []
     for column, width in layout:
         text = shortened(row.get(column.key, "-"), width, column.keep)

@@ -23,6 +23,8 @@ from kagent.tables.declaration import ROWS
 from kagent.text import shown
 
 log = logging.getLogger("kagent.tables")
+# Only closed segments are compacted, and by default from a dirty ratio of 0.5 on:
+# https://kafka.apache.org/documentation/#compaction
 CHANGELOG = {
     "compression.type": "zstd",
     "min.cleanable.dirty.ratio": "0.1",
@@ -56,6 +58,7 @@ def declare_all(app: faust.App, partitions: int, writer: Writer) -> Any:
 
 def declare(app: faust.App, name: str, row: type[R], partitions: int, writer: Writer) -> RowTable[R]:
     """The table of this name, from string keys to ``row``."""
+    # As many as the events topic: with another number, Faust raises PartitionsMismatch at the first write.
     table = app.Table(
         name, key_type=bytes, value_type=bytes, partitions=partitions, extra_topic_configs=CHANGELOG
     )
@@ -86,10 +89,12 @@ class RowTable(MutableMapping[str, R], Generic[R]):
     def committed(self, partition: int, rows: Sequence[tuple[bytes, bytes | None, int]]) -> None:
         """Take these rows (key, value, offset), which the changelog now holds, as recovery would."""
         place = TP(self.changelog, partition)
+        # Not table[key] = row: Faust would send it to the changelog again, outside the transaction.
         self.table.apply_changelog_batch([_event(place, *row) for row in rows])
 
     def __getitem__(self, key: str) -> R:
         raw = _key(key)
+        # Newest first: a row that waits for its flush is what was decided last, the table is older.
         for rows in self.writer.uncommitted(self._number):
             if raw in rows:
                 return self._present(key, rows[raw])
@@ -105,6 +110,7 @@ class RowTable(MutableMapping[str, R], Generic[R]):
 
     def __delitem__(self, key: str) -> None:
         """Delete the row from the partition that it names. Raises KeyError where it cannot be read."""
+        # Its partition is in the row, and the tombstone has to go to the same one.
         row: Any = self[key]
         self.writer.put(row.partition, self._number, _key(key), None)
 
@@ -118,6 +124,7 @@ class RowTable(MutableMapping[str, R], Generic[R]):
     def __iter__(self) -> Iterator[str]:
         for raw in list(self.table):
             try:
+                # Keys are quoted JSON: earlier releases had Faust encode them, and their rows are still there.
                 yield str(orjson.loads(raw))
             except ValueError:
                 self._refuse(raw, Refused("not_json", "the key is not JSON"))
@@ -151,5 +158,6 @@ def _key(key: str) -> bytes:
 
 def _event(place: TP, key: bytes, value: bytes | None, offset: int) -> Any:
     """A changelog event, as far as Faust's stores look at one."""
+    # The stores of 0.15 read tp, partition, offset, key and value, and nothing else of a Faust event.
     message = SimpleNamespace(tp=place, partition=place.partition, offset=offset, key=key, value=value)
     return SimpleNamespace(key=key, value=value, message=message)

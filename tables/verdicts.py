@@ -27,6 +27,7 @@ class VerdictRow(msgspec.Struct):
 
 def apply(before: JudgeState | None, after: JudgeState) -> dict[str, Any] | None:
     """The row's new content, or None if nothing changed that must outlive the process."""
+    # The time of the last tick alone is no reason to write a row: it changes at every tick.
     if after is before or (before is not None and before.lasting() == after.lasting()):
         return None
     return after.to_row()

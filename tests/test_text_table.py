@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from kagent.text_table import Column, fitted, lines, shortened
+from kagent.text_table import TableColumn, fitted, lines, shortened
 
 COLUMNS = (
-    Column("group", "GROUP", least=10),
-    Column("lag", "LAG", right=True),
-    Column("owner", "OWNER", rank=2, least=6),
-    Column("note", "NOTE", rank=1, least=8, keep="start"),
+    TableColumn("group", "GROUP", least=10),
+    TableColumn("lag", "LAG", right=True),
+    TableColumn("owner", "OWNER", rank=2, least=6),
+    TableColumn("note", "NOTE", rank=1, least=8, keep="start"),
 )
 ROW = {"group": "g" * 60, "lag": "1,234", "owner": "team-payments", "note": "muted until 21:40"}
 

@@ -26,24 +26,24 @@ from kagent.client.incident_text import (
 from kagent.contract.recommendation import Recommendation, Severity, State, Status
 from kagent.group_key import group_key
 from kagent.text import shown, told_apart
-from kagent.text_table import Column, lines
+from kagent.text_table import TableColumn, lines
 
 COLOURS = {Severity.PAGE: "bold red", Severity.TICKET: "yellow", Severity.INFO: "cyan"}
 ORDER = {Severity.PAGE: 0, Severity.TICKET: 1, Severity.INFO: 2}
 COLUMNS = (
-    Column("cluster", "CLUSTER", rank=1, least=8),
-    Column("group", "GROUP", least=16),
-    Column("severity", "SEVERITY", rank=5),
-    Column("verdict", "VERDICT", rank=2),
-    Column("behind", "BEHIND", right=True),
-    Column("backlog", "BACKLOG", rank=7, right=True),
-    Column("who", "WHO", rank=6, least=16),
-    Column("action", "FIRST ACTION", least=20, keep="start"),
-    Column("since", "OPEN FOR", rank=4, right=True),
-    Column("note", "NOTE", rank=3, least=18, keep="start"),
-    Column("owner", "OWNER", rank=8, least=8),
-    Column("skew", "SKEW", rank=9, right=True),
-    Column("how", "HOW", rank=10, least=40, keep="start"),
+    TableColumn("cluster", "CLUSTER", rank=1, least=8),
+    TableColumn("group", "GROUP", least=16),
+    TableColumn("severity", "SEVERITY", rank=5),
+    TableColumn("verdict", "VERDICT", rank=2),
+    TableColumn("behind", "BEHIND", right=True),
+    TableColumn("backlog", "BACKLOG", rank=7, right=True),
+    TableColumn("who", "WHO", rank=6, least=16),
+    TableColumn("action", "FIRST ACTION", least=20, keep="start"),
+    TableColumn("since", "OPEN FOR", rank=4, right=True),
+    TableColumn("note", "NOTE", rank=3, least=18, keep="start"),
+    TableColumn("owner", "OWNER", rank=8, least=8),
+    TableColumn("skew", "SKEW", rank=9, right=True),
+    TableColumn("how", "HOW", rank=10, least=40, keep="start"),
 )
 """What a person asks first stays longest: which group, how late, what to do; then what it is, since when, who."""
 LATELY = 5

@@ -8,17 +8,17 @@ import orjson
 from kagent.commands import output, past
 from kagent.commands.output import Format, Record
 from kagent.text import shown
-from kagent.text_table import Column
+from kagent.text_table import TableColumn
 
 COLUMNS = (
-    Column("group", "GROUP", least=16),
-    Column("policy", "POLICY", rank=4, least=8),
-    Column("openings", "OPENED", right=True),
-    Column("by_itself", "ENDED BY ITSELF", rank=2, right=True),
-    Column("flaps", "FLAPS", rank=3, right=True),
-    Column("skew_hours", "HOURS OF SKEW", rank=1, right=True),
-    Column("moves", "MOVES", rank=5, right=True),
-    Column("saved", "DRAIN SAVED", rank=6, least=14, keep="start"),
+    TableColumn("group", "GROUP", least=16),
+    TableColumn("policy", "POLICY", rank=4, least=8),
+    TableColumn("openings", "OPENED", right=True),
+    TableColumn("by_itself", "ENDED BY ITSELF", rank=2, right=True),
+    TableColumn("flaps", "FLAPS", rank=3, right=True),
+    TableColumn("skew_hours", "HOURS OF SKEW", rank=1, right=True),
+    TableColumn("moves", "MOVES", rank=5, right=True),
+    TableColumn("saved", "DRAIN SAVED", rank=6, least=14, keep="start"),
 )
 DOCUMENTS = ("saved", "dropped", "messages")
 """Fields that hold JSON."""

@@ -10,13 +10,13 @@ from kagent.commands import output, past
 from kagent.commands.output import Format, Record
 from kagent.durations import to_text
 from kagent.text import shown
-from kagent.text_table import Column
+from kagent.text_table import TableColumn
 
 COLUMNS = (
-    Column("group", "GROUP", least=16),
-    Column("threshold", "THRESHOLD", right=True),
-    Column("min_behind", "MIN_BEHIND", right=True),
-    Column("why", "WHY", rank=1, least=30, keep="start"),
+    TableColumn("group", "GROUP", least=16),
+    TableColumn("threshold", "THRESHOLD", right=True),
+    TableColumn("min_behind", "MIN_BEHIND", right=True),
+    TableColumn("why", "WHY", rank=1, least=30, keep="start"),
 )
 
 

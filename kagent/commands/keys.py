@@ -13,13 +13,13 @@ from kagent.commands.output import Format, Record, print_table
 from kagent.commands.spans import SPAN
 from kagent.commands.spark import bar, started
 from kagent.text import shown
-from kagent.text_table import Column
+from kagent.text_table import TableColumn
 
 COLUMNS = (
-    Column("partition", "HOT PARTITION", right=True),
-    Column("times_mean", "× MEAN", right=True),
-    Column("key", "KEY", least=16),
-    Column("share", "SHARE OF PARTITION", rank=1, right=True),
+    TableColumn("partition", "HOT PARTITION", right=True),
+    TableColumn("times_mean", "× MEAN", right=True),
+    TableColumn("key", "KEY", least=16),
+    TableColumn("share", "SHARE OF PARTITION", rank=1, right=True),
 )
 HOT = 1.2
 """A partition with more than this times the mean is full; as ``hot`` has it."""

@@ -20,22 +20,22 @@ from kagent.errors import InputError, KafkaError
 from kagent.policy import Policies
 from kagent.settings import Settings
 from kagent.text import shown
-from kagent.text_table import Column
+from kagent.text_table import TableColumn
 
 if TYPE_CHECKING:
     from kagent.kafka.admin import Admin
     from kagent.kafka.group_lag import ShownGroup
 
 COLUMNS = (
-    Column("group", "GROUP", least=16),
-    Column("topic", "TOPIC", rank=1, least=12),
-    Column("partition", "PARTITION", rank=2, right=True),
-    Column("committed", "CURRENT-OFFSET", rank=5, right=True),
-    Column("log_end", "LOG-END-OFFSET", rank=6, right=True),
-    Column("lag", "LAG", right=True),
-    Column("member_id", "CONSUMER-ID", rank=8, least=20),
-    Column("host", "HOST", rank=7, least=12),
-    Column("client_id", "CLIENT-ID", rank=3, least=14),
+    TableColumn("group", "GROUP", least=16),
+    TableColumn("topic", "TOPIC", rank=1, least=12),
+    TableColumn("partition", "PARTITION", rank=2, right=True),
+    TableColumn("committed", "CURRENT-OFFSET", rank=5, right=True),
+    TableColumn("log_end", "LOG-END-OFFSET", rank=6, right=True),
+    TableColumn("lag", "LAG", right=True),
+    TableColumn("member_id", "CONSUMER-ID", rank=8, least=20),
+    TableColumn("host", "HOST", rank=7, least=12),
+    TableColumn("client_id", "CLIENT-ID", rank=3, least=14),
 )
 
 

@@ -16,15 +16,15 @@ from kagent.commands.common import chosen
 from kagent.commands.output import Format
 from kagent.contract.mute import is_pattern
 from kagent.text import shown
-from kagent.text_table import Column
+from kagent.text_table import TableColumn
 
 COLUMNS = (
-    Column("group", "GROUP", least=16),
-    Column("until", "UNTIL"),
-    Column("left", "LEFT", rank=1, right=True),
-    Column("by", "BY", rank=2, least=8),
-    Column("groups", "GROUPS", rank=3, right=True),
-    Column("why", "WHY", rank=4, least=12, keep="start"),
+    TableColumn("group", "GROUP", least=16),
+    TableColumn("until", "UNTIL"),
+    TableColumn("left", "LEFT", rank=1, right=True),
+    TableColumn("by", "BY", rank=2, least=8),
+    TableColumn("groups", "GROUPS", rank=3, right=True),
+    TableColumn("why", "WHY", rank=4, least=12, keep="start"),
 )
 
 

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 from kagent.errors import InputError
-from kagent.text_table import Column, lines
+from kagent.text_table import TableColumn, lines
 
 Record = Mapping[str, Any]
 """What a row is made from: the stable names of JSON, YAML and CSV."""
@@ -102,7 +102,7 @@ def say(sentence: str, indent: int = 0) -> None:
         click.echo("\n".join(wrapped))
 
 
-def print_rows(columns: Sequence[Column], rows: Sequence[Mapping[str, str]], wide: bool = False) -> None:
+def print_rows(columns: Sequence[TableColumn], rows: Sequence[Mapping[str, str]], wide: bool = False) -> None:
     """A table for people; cells are data and never read as markup."""
     for line in lines(columns, rows, width(wide)):
         click.echo(line)
@@ -140,7 +140,7 @@ def _csv_cell(value: Any) -> str:
 
 def print_list(
     form: Format,
-    columns: Sequence[Column],
+    columns: Sequence[TableColumn],
     records: Sequence[Record],
     cells: Callable[[Record], Mapping[str, str]],
 ) -> None:
@@ -160,9 +160,9 @@ def print_table(
     if title:
         Console(file=sys.stdout, highlight=False, soft_wrap=True).print(Text(title))
     columns = [
-        Column(str(at), header.upper(), rank=at, least=14, keep="start" if at else "both")
+        TableColumn(str(at), header.upper(), rank=at, least=14, keep="start" if at else "both")
         if header
-        else Column(str(at), "", rank=len(headers) + at)
+        else TableColumn(str(at), "", rank=len(headers) + at)
         for at, header in enumerate(headers)
     ]
     print_rows(columns, [{str(at): cell for at, cell in enumerate(row)} for row in rows], wide)

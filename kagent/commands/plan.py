@@ -17,7 +17,7 @@ from kagent.commands import input_lines as lines
 from kagent.commands.output import Format
 from kagent.errors import InputError, KagentError
 from kagent.text import shown, told_apart
-from kagent.text_table import Column
+from kagent.text_table import TableColumn
 
 if TYPE_CHECKING:
     from kagent.planner import Plan
@@ -30,11 +30,11 @@ SHOWN_RATIO = "shown ratio"
 """What the ratio is called where lag is the cluster's word, not judged: greatest ÷ mean, as in ``kagent lag``."""
 MEMBER_TITLES = ("member", "partitions", "now", "", "after", "")
 MOVE_COLUMNS = (
-    Column("topic", "TOPIC", least=12),
-    Column("partition", "PARTITION", right=True),
-    Column("lag", "LAG", rank=2, right=True),
-    Column("from", "FROM", rank=1, least=14),
-    Column("to", "TO", least=14),
+    TableColumn("topic", "TOPIC", least=12),
+    TableColumn("partition", "PARTITION", right=True),
+    TableColumn("lag", "LAG", rank=2, right=True),
+    TableColumn("from", "FROM", rank=1, least=14),
+    TableColumn("to", "TO", least=14),
 )
 
 

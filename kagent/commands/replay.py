@@ -22,15 +22,15 @@ from kagent.errors import InputError
 from kagent.policy import Policy, make_policy
 from kagent.settings import Settings
 from kagent.text import shown
-from kagent.text_table import Column
+from kagent.text_table import TableColumn
 
 COLUMNS = (
-    Column("time", "TIME (UTC)"),
-    Column("group", "GROUP", least=16),
-    Column("status", "STATUS", rank=1),
-    Column("verdict", "VERDICT"),
-    Column("severity", "SEVERITY", rank=3),
-    Column("reason", "REASON", rank=2, least=24, keep="start"),
+    TableColumn("time", "TIME (UTC)"),
+    TableColumn("group", "GROUP", least=16),
+    TableColumn("status", "STATUS", rank=1),
+    TableColumn("verdict", "VERDICT"),
+    TableColumn("severity", "SEVERITY", rank=3),
+    TableColumn("reason", "REASON", rank=2, least=24, keep="start"),
 )
 
 

@@ -9,12 +9,12 @@ import click
 from kagent.commands import output
 from kagent.commands.common import chosen
 from kagent.commands.output import Format, Record
-from kagent.text_table import Column
+from kagent.text_table import TableColumn
 
 COLUMNS = (
-    Column("topic", "TOPIC", least=20),
-    Column("state", "STATE"),
-    Column("problem", "PROBLEM", rank=1, least=20, keep="start"),
+    TableColumn("topic", "TOPIC", least=20),
+    TableColumn("state", "STATE"),
+    TableColumn("problem", "PROBLEM", rank=1, least=20, keep="start"),
 )
 
 

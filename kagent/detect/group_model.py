@@ -38,7 +38,7 @@ never be reported."""
 
 
 @dataclass(frozen=True)
-class PartitionColumns:
+class ObservedColumns:
     """One group's partitions and members as numpy columns; what the clocks and estimates are made from.
 
     Per partition: ``owner`` (code of the member or NOBODY), ``backlog`` and ``backlog_high`` (records at ``judged_at``, ms),
@@ -77,7 +77,7 @@ class GroupModel:
     policy: Policy
     state: JudgeState
     kind: GroupKind
-    columns: PartitionColumns
+    columns: ObservedColumns
     cost: Floats
     excluded: Flags
     work: Floats
@@ -288,7 +288,7 @@ def _as_of(seen: Observation) -> int:
     return min(seen.as_of or seen.now, seen.now)
 
 
-def columns_of(seen: Observation, state: JudgeState, policy: Policy) -> PartitionColumns:
+def columns_of(seen: Observation, state: JudgeState, policy: Policy) -> ObservedColumns:
     """The columns of a group, before anything is remembered or estimated."""
     lags = with_start_positions(measure(seen, policy), seen, state, policy)
     kind = kind_of(seen.roster, seen.group, policy.kind)
@@ -302,7 +302,7 @@ def columns_of(seen: Observation, state: JudgeState, policy: Policy) -> Partitio
     # Backlog at the time of the commit, not now: a commit is as old as commit interval, trigger and tick together, so a member
     # that has caught up would show its inflow times that age, and unequal inflow alone would look like skew.
     low, high = backlog(lags, seen.ends, times, policy.allowed_lag)
-    return PartitionColumns(
+    return ObservedColumns(
         lags=lags,
         units=units,
         owner=owner,
@@ -327,7 +327,7 @@ def _cadence(lags: Lags, owner: npt.NDArray[np.int32], members: int) -> Floats:
     return out
 
 
-def _excluded(columns: PartitionColumns, state: JudgeState, policy: Policy) -> Flags:
+def _excluded(columns: ObservedColumns, state: JudgeState, policy: Policy) -> Flags:
     """Partitions that have been passed over, or idle beside, for so long that they say nothing of their member's work."""
     out = np.zeros(len(columns.lags), bool)
     if not state.standing:
@@ -341,31 +341,31 @@ def _excluded(columns: PartitionColumns, state: JudgeState, policy: Policy) -> F
     return out
 
 
-def _windows(columns: PartitionColumns, state: JudgeState, now: int) -> list[tuple[Window, ...]]:
+def _windows(columns: ObservedColumns, state: JudgeState, now: int) -> list[tuple[Window, ...]]:
     """The busy windows of every member that are young enough."""
     known = [state.members.get(name) for name in columns.units.names]
     return [capacities.kept(m.windows, now) if m else () for m in known]
 
 
-def _costs(columns: PartitionColumns, state: JudgeState, now: int) -> dict[str, float]:
+def _costs(columns: ObservedColumns, state: JudgeState, now: int) -> dict[str, float]:
     """The work of a record by topic."""
     if len(columns.lags.topics) < 2:
         return {}
     return capacities.costs([w for some in _windows(columns, state, now) for w in some])
 
 
-def _by_partition(columns: PartitionColumns, cost: Mapping[str, float]) -> Floats:
+def _by_partition(columns: ObservedColumns, cost: Mapping[str, float]) -> Floats:
     per_topic = np.array([cost.get(t, 1.0) for t in columns.lags.topics] or [1.0])
     return per_topic[columns.lags.topic] if len(columns.lags) else np.ones(0)
 
 
-def _owner_of_counted(columns: PartitionColumns, excluded: Flags) -> npt.NDArray[np.int32]:
+def _owner_of_counted(columns: ObservedColumns, excluded: Flags) -> npt.NDArray[np.int32]:
     held = columns.relevant & ~excluded & (columns.owner >= 0)
     return np.where(held, columns.owner, NOBODY).astype(np.int32)
 
 
 def _load(
-    columns: PartitionColumns,
+    columns: ObservedColumns,
     owner: npt.NDArray[np.int32],
     cost: Mapping[str, float],
     state: JudgeState,
@@ -381,7 +381,7 @@ def _load(
 
 
 def _since_late(
-    columns: PartitionColumns,
+    columns: ObservedColumns,
     owner: npt.NDArray[np.int32],
     cost: Floats,
     flow: Interval,
@@ -404,7 +404,7 @@ def _since_late(
 
 
 def _lateness(
-    columns: PartitionColumns,
+    columns: ObservedColumns,
     owner: npt.NDArray[np.int32],
     cost: Floats,
     work: Floats,
@@ -434,4 +434,4 @@ def _lateness(
     return out
 
 
-__all__ = ["GroupModel", "PartitionColumns", "columns_of", "observe", "skew_of"]
+__all__ = ["GroupModel", "ObservedColumns", "columns_of", "observe", "skew_of"]

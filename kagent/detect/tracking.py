@@ -23,7 +23,7 @@ from kagent.lag.measure import Flags, Longs
 from kagent.policy import Policy
 
 if TYPE_CHECKING:
-    from kagent.detect.group_model import GroupModel, PartitionColumns
+    from kagent.detect.group_model import GroupModel, ObservedColumns
 
 REST_S = 60.0
 """A group none of whose partitions moves for a minute while records wait is at rest."""
@@ -35,7 +35,7 @@ STOPPED = frozenset({"stalled", "stuck_member", "blocked_by_transaction"})
 
 
 def advance_standing(
-    columns: PartitionColumns, state: JudgeState, as_of: int, first_commit: int
+    columns: ObservedColumns, state: JudgeState, as_of: int, first_commit: int
 ) -> JudgeState:
     """The state with the clocks of partitions, members and the group that stand. ``first_commit``: of the group, ms."""
     group = standing.ProgressColumns(
@@ -62,7 +62,7 @@ def _ended_pauses(state: JudgeState, clocks: Mapping[str, Standing], now: int) -
     return habits
 
 
-def moved_at(columns: PartitionColumns) -> Longs:
+def moved_at(columns: ObservedColumns) -> Longs:
     """When a partition of each member last made progress, ms."""
     out = np.zeros(columns.members, np.int64)
     held = columns.owner >= 0
@@ -70,7 +70,7 @@ def moved_at(columns: PartitionColumns) -> Longs:
     return out
 
 
-def waits_since(columns: PartitionColumns) -> Longs:
+def waits_since(columns: ObservedColumns) -> Longs:
     """Since when each member has had something unread and not moved, ms; 0 where it has nothing unread."""
     # The greatest integer stands for "nothing unread", so that np.minimum.at can find the least.
     oldest = np.full(columns.members, np.iinfo(np.int64).max)
@@ -79,7 +79,7 @@ def waits_since(columns: PartitionColumns) -> Longs:
     return np.where(oldest < np.iinfo(np.int64).max, np.maximum(oldest, moved_at(columns)), 0)
 
 
-def _advance_silence(columns: PartitionColumns, state: JudgeState) -> JudgeState:
+def _advance_silence(columns: ObservedColumns, state: JudgeState) -> JudgeState:
     moved, since = moved_at(columns), waits_since(columns)
     # Without a second member nothing tells a hang from a group that sleeps.
     if columns.members < 2:
@@ -107,7 +107,7 @@ def _advance_silence(columns: PartitionColumns, state: JudgeState) -> JudgeState
     return replace(state, members=members, habits=habits)
 
 
-def _advance_rest(columns: PartitionColumns, state: JudgeState, as_of: int, first_commit: int) -> JudgeState:
+def _advance_rest(columns: ObservedColumns, state: JudgeState, as_of: int, first_commit: int) -> JudgeState:
     """The whole group: how long it has been at rest, or since when it has gone on."""
     waits = waits_since(columns)
     began = int(waits[waits > 0].min(initial=np.iinfo(np.int64).max))
@@ -124,7 +124,7 @@ def _advance_rest(columns: PartitionColumns, state: JudgeState, as_of: int, firs
     return replace(state, at_rest_s=0.0, going_since=last, habits=habits)
 
 
-def tracked(columns: PartitionColumns, state: JudgeState, excluded: Flags, idle: float) -> list[int]:
+def tracked(columns: ObservedColumns, state: JudgeState, excluded: Flags, idle: float) -> list[int]:
     """Codes of the members that have something to do, or whose clocks run."""
     held = (columns.owner >= 0) & ~excluded
     waits = np.bincount(columns.owner[held], columns.backlog[held], columns.members)
@@ -140,7 +140,7 @@ def tracked(columns: PartitionColumns, state: JudgeState, excluded: Flags, idle:
 
 
 def advance_windows(
-    columns: PartitionColumns,
+    columns: ObservedColumns,
     state: JudgeState,
     excluded: Flags,
     ends: Mapping[str, EndHistory],
@@ -158,7 +158,7 @@ def advance_windows(
 
 
 def _committed(
-    columns: PartitionColumns,
+    columns: ObservedColumns,
     at: int,
     known: MemberState,
     now: int,
@@ -186,7 +186,7 @@ def _committed(
 
 
 def _busy_s(
-    columns: PartitionColumns,
+    columns: ObservedColumns,
     rows: Longs,
     keys: list[str],
     mark: WindowStart,
@@ -215,7 +215,7 @@ def _busy_s(
     return best
 
 
-def _records(columns: PartitionColumns, rows: Longs, keys: list[str], mark: WindowStart) -> dict[str, int]:
+def _records(columns: ObservedColumns, rows: Longs, keys: list[str], mark: WindowStart) -> dict[str, int]:
     out: dict[str, int] = {}
     for row, key in zip(rows.tolist(), keys, strict=True):
         topic = columns.lags.topics[columns.lags.topic[row]]

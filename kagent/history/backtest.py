@@ -12,7 +12,7 @@ import orjson
 import pyarrow as pa
 
 from kagent.errors import InputError
-from kagent.history.past_evaluation import Result, Tick, replay
+from kagent.history.past_evaluation import ReplayedTick, Result, replay
 from kagent.history.scope import History, Range
 from kagent.history.unpack import SCHEMA, event_rows
 from kagent.pipeline.build import Target, messages
@@ -287,7 +287,7 @@ def _row(cluster: str, group: str, result: Result) -> list[Any]:
     ]
 
 
-def _plain(tick: Tick) -> dict[str, Any]:
+def _plain(tick: ReplayedTick) -> dict[str, Any]:
     return {
         "time": tick.time,
         "skew": tick.skew,

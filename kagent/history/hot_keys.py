@@ -30,7 +30,7 @@ FITS = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class KeySample:
     """The heaviest keys of a stretch of a topic. ``rest``: weight per partition of the keys that are not listed.
 
     ``where``: the partition in which each key was found (a key in two partitions stands twice). ``seconds``: the stretch.
@@ -62,7 +62,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PartitionCountOutcome:
     """What another number of partitions would give: skew (greatest ÷ mean load), and the bound that one key sets."""
 
     partitions: int
@@ -100,7 +100,7 @@ def sample(
     seconds: float,
     by_bytes: bool,
     group: str,
-) -> Sample:
+) -> KeySample:
     """Read keys and sizes of these ranges on Spark and add them up."""
     from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
@@ -135,7 +135,7 @@ def sample(
     rest = total - bare - np.bincount(where, weights=weights, minlength=n)
     count = int(sum(whole["records"].to_pylist()))
     keys = [bytes(key) for key in heaviest["key"].to_pylist()]
-    return Sample(topic, n, seconds, count, keys, where, weights, np.maximum(rest, 0.0), bare)
+    return KeySample(topic, n, seconds, count, keys, where, weights, np.maximum(rest, 0.0), bare)
 
 
 def _per_partition(partition: pa.ChunkedArray, weight: pa.ChunkedArray, n: int) -> Weights:
@@ -144,7 +144,7 @@ def _per_partition(partition: pa.ChunkedArray, weight: pa.ChunkedArray, n: int) 
 
 
 def hot(
-    found: Sample, above: float = 1.2, top: int = 5
+    found: KeySample, above: float = 1.2, top: int = 5
 ) -> list[tuple[int, float, list[tuple[bytes, float]]]]:
     """Partitions with more than ``above`` times the mean load, heaviest first: (partition, times the mean, its heaviest
     keys with their share of the partition)."""
@@ -154,13 +154,13 @@ def hot(
     return [(p, float(load[p]) / mean, _heaviest(found, p, float(load[p]), top)) for p in hottest]
 
 
-def _heaviest(found: Sample, partition: int, load: float, top: int) -> list[tuple[bytes, float]]:
+def _heaviest(found: KeySample, partition: int, load: float, top: int) -> list[tuple[bytes, float]]:
     inside = np.flatnonzero(found.where == partition)
     best = inside[np.argsort(-found.weight[inside], kind="stable")][:top]
     return [(found.keys[at], float(found.weight[at]) / load) for at in best.tolist()]
 
 
-def changes(found: Sample, counts: Sequence[int]) -> list[Change]:
+def changes(found: KeySample, counts: Sequence[int]) -> list[PartitionCountOutcome]:
     """What these numbers of partitions would give. Keys not listed and records without a key are taken as even."""
     even = float(found.rest.sum() + found.keyless.sum())
     made = []
@@ -169,5 +169,5 @@ def changes(found: Sample, counts: Sequence[int]) -> list[Change]:
         load = skew.load + even / n
         mean = float(load.mean()) or 1.0
         greatest = float(found.weight.max()) if len(found.weight) else 0.0
-        made.append(Change(n, float(load.max()) / mean, max(1.0, greatest / mean)))
+        made.append(PartitionCountOutcome(n, float(load.max()) / mean, max(1.0, greatest / mean)))
     return made

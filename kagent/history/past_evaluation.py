@@ -41,7 +41,7 @@ GAP = 600_000
 
 
 @dataclass(slots=True)
-class Tick:
+class ReplayedTick:
     """What was to be seen at one moment: time in ms, member skew (greatest ÷ mean), the greatest time behind in s, the
     group's lag, and each member's."""
 
@@ -59,7 +59,7 @@ class Result:
 
     policy: str
     messages: list[Recommendation] = field(default_factory=list)
-    ticks: list[Tick] = field(default_factory=list)
+    ticks: list[ReplayedTick] = field(default_factory=list)
     judged: int = 0
     skewed_ms: int = 0
     dropped: dict[str, int] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class Result:
 
 
 @dataclass(slots=True)
-class Watcher:
+class ReplayedGroup:
     """What is known of the group at one moment of the replay."""
 
     cluster: str
@@ -188,7 +188,7 @@ def replay(
 
     ``keep_every``: interval in ms at which observations are kept; 0: keep none.
     """
-    watcher = Watcher(cluster, group)
+    watcher = ReplayedGroup(cluster, group)
     results = {name: Result(name) for name in policies}
     sessions = {name: _session(policy) for name, policy in policies.items()}
     for now, new in _by_tick(rows, start, end, tick):
@@ -232,12 +232,12 @@ def _judged(
         result.ticks.append(_tick(observe(seen, found.state, policy)))
 
 
-def _tick(model: GroupModel) -> Tick:
+def _tick(model: GroupModel) -> ReplayedTick:
     lags = model.lags
     lag = int(lags.shown[lags.known & ~lags.orphaned].sum())
     if not model.by_member:
-        return Tick(model.now, None, 0.0, lag, {})
+        return ReplayedTick(model.now, None, 0.0, lag, {})
     held = model.owner >= 0
     waits = np.bincount(model.owner[held], model.columns.backlog[held], len(model.names))
     work = dict(zip(model.names, waits.tolist(), strict=True))
-    return Tick(model.now, model.skew, float(model.lateness.max(initial=0.0)), lag, work)
+    return ReplayedTick(model.now, model.skew, float(model.lateness.max(initial=0.0)), lag, work)

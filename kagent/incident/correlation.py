@@ -36,6 +36,7 @@ LEAST = 5
 CHANCE = 0.001
 SHARE = 0.5
 """Of all groups of a cluster, or of the topic's or broker's."""
+# Without a new group for this long the cause is over; and after it, an onset explains nothing new.
 QUIET_AFTER_MS = 900_000
 VALID_MS = 900_000
 
@@ -64,7 +65,7 @@ class Common:
 
 
 @dataclass(frozen=True, slots=True)
-class Recent:
+class CorrelationState:
     """What is remembered between ticks for one cluster; JSON-able by ``to_row``."""
 
     onsets: Mapping[str, Onset] = field(default_factory=dict)
@@ -81,7 +82,7 @@ class Recent:
         }
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Recent:
+    def from_row(cls, row: Mapping[str, Any]) -> CorrelationState:
         """What :meth:`to_row` wrote; onsets of an older version are left out."""
         return cls(
             {g: Onset(s, tuple(t), tuple(b), v, k) for g, (s, t, b, v, k) in row.get("onsets", {}).items()},
@@ -103,16 +104,17 @@ class Correlated:
     """``messages``: what many groups have in common; ``recent``: what to remember."""
 
     messages: tuple[Recommendation, ...]
-    recent: Recent
+    recent: CorrelationState
 
 
 def correlate(
-    candidates: Sequence[Candidate], recent: Recent, cluster: str, population: Population, now: int
+    candidates: Sequence[Candidate], recent: CorrelationState, cluster: str, population: Population, now: int
 ) -> Correlated:
     """What the candidates of this tick have in common with those of the last minutes. ``now`` in ms; the same input gives the
     same ids."""
     onsets = {g: o for g, o in recent.onsets.items() if now - o.since <= QUIET_AFTER_MS}
     for c in candidates:
+        # When kagent starts, every group that was late already seems to begin now: that is no common onset.
         if not c.first_sight:
             onsets[c.group] = Onset(c.since, c.topics, c.brokers, c.verdict, str(c.kind))
     several = max((c.broker_count for c in candidates), default=1) > 1
@@ -120,10 +122,12 @@ def correlate(
     messages: list[Recommendation] = []
     for scope, name, groups in _crowds(onsets, population, several):
         before = known.get((scope, name))
+        # Published again only for a group that is new: the crowd is counted anew at each tick.
         if before is not None and not set(groups) - set(before.groups):
             continue
         members = tuple(sorted({*groups, *(before.groups if before else ())}))
         began = min(onsets[g].since for g in groups)
+        # From the earliest onset, so that workers that restart give the same incident the same id.
         id_ = before.id if before else incident_id(cluster, _key(scope, name), began)
         known[scope, name] = Common(id_, scope, name, before.opened_at if before else now, now, members)
         status = Status.UPDATED if before else Status.OPEN
@@ -132,7 +136,7 @@ def correlate(
         if now - common.last > QUIET_AFTER_MS:
             messages.append(_message(common, onsets, cluster, now, Status.RESOLVED))
             del known[key]
-    return Correlated(tuple(messages), Recent(onsets, tuple(known.values())))
+    return Correlated(tuple(messages), CorrelationState(onsets, tuple(known.values())))
 
 
 def _crowds(
@@ -151,7 +155,9 @@ def _crowds(
             )
             if _is_crowd(len(groups), readers[name], len(left), population.groups):
                 found.append((scope, str(name), groups))
+                # Narrowest scope first: groups that one topic explains must not blame a broker too.
                 left = {g: o for g, o in left.items() if g not in groups}
+    # With a single broker all groups share it, and "the cluster" tells no more than the groups' own incidents.
     if len(left) >= max(LEAST, SHARE * population.groups) and several_brokers:
         found.append(("cluster", "", tuple(sorted(left))))
     return found
@@ -160,6 +166,7 @@ def _crowds(
 def _together(onsets: Mapping[str, Onset]) -> dict[str, Onset]:
     """The largest set of groups whose onsets lie within two minutes."""
     best: dict[str, Onset] = {}
+    # The largest such set begins at some onset, so only windows that begin at one are tried.
     for first in sorted(o.since for o in onsets.values()):
         some = {g: o for g, o in onsets.items() if first <= o.since <= first + ONSET_MS}
         best = some if len(some) > len(best) else best
@@ -175,6 +182,7 @@ def _is_crowd(found: int, readers: int, all_found: int, groups: int) -> bool:
 
 def _chance(found: int, readers: int, marked: int, groups: int) -> float:
     """Probability that at least ``found`` of ``readers`` drawn from ``groups`` are among the ``marked``."""
+    # Upper tail of the hypergeometric distribution, in exact integers: no SciPy for one sum.
     total = comb(groups, readers)
     ways = sum(
         comb(marked, k) * comb(groups - marked, readers - k) for k in range(found, min(readers, marked) + 1)
@@ -203,6 +211,7 @@ def _message(
         scope=common.scope,
         status=status,
         verdict=Verdict(verdict),
+        # Low confidence and never a page: the groups' own incidents state what is certain.
         severity=Severity.TICKET,
         confidence="low",
         reason=f"{len(common.groups)} groups fell behind within two minutes at {where}: {names}{more}. Look there first.",

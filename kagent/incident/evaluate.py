@@ -77,15 +77,18 @@ class Judgement:
 def judge(seen: Observation, state: JudgeState | None, policy: Policy) -> Judgement:
     """One tick of one group. A tick at or before the last judged one changes nothing."""
     known = state or JudgeState(first_seen=seen.now)
+    # Ticks come over a topic and at least once: after a restart some come again.
     if state is not None and seen.now <= state.last_tick:
         return Judgement(known)
     if ignored(seen, policy):
         return Judgement(known, suppressed_by="ignored")
+    # Before anything is learned: what cannot be seen must neither advance a clock nor look like health.
     if seen.blind is not None:
         return _of_incident(lifecycle.blinded(seen, known, policy), suppressed_by="blind")
     if seen.unwatched:
         return Judgement(known, suppressed_by="unwatched")
     known = update_membership(known, seen, policy)
+    # An open incident needs a close look at each tick, or nothing would resolve it.
     if known.incident is None and healthy_at_a_glance(seen, known, policy):
         return Judgement(known)
     model, found = model_of(seen, known, policy)
@@ -111,6 +114,7 @@ def healthy_at_a_glance(seen: Observation, state: JudgeState, policy: Policy) ->
         return True
     if has_open_questions(state, seen.now, policy):
         return False
+    # Idle members do not show in any lag.
     steady = seen.now - state.generation_at > policy.idle_after * 1000
     if steady and seen.roster is not None and any(not m.assigned for m in seen.roster.members):
         return False
@@ -149,6 +153,7 @@ def has_open_questions(state: JudgeState, now: int, policy: Policy) -> bool:
 def _abandoned(seen: Observation) -> bool:
     """Whether the group has no members and has not committed for a day: a job that ended, not one that is late."""
     members = seen.roster.members if seen.roster is not None else ()
+    # Committed offsets outlive their group by offsets.retention.minutes (a week by default), while its topics go on.
     return not members and all(seen.now - row.last > ABANDONED_MS for row in seen.commits.values())
 
 
@@ -157,21 +162,25 @@ def _topic_healthy(commits: TopicCommits, ends: EndHistory, policy: Policy, floo
     listed, allowed = commits.partition, policy.allowed_lag
     if not ends.samples:
         return True
+    # Committed beyond the partitions that were sampled: the topic has grown, which this look cannot judge.
     if listed[-1] >= ends.partitions:
         return False
     committed = np.array(commits.committed, np.int64)
     whole = len(listed) == ends.partitions  # partitions are listed in order, so these are all of them
     partition = slice(None) if whole else np.array(listed, np.int64)
+    # The newest log ends are an upper bound: where even they leave nothing unread, no time need be looked up.
     unread = (ends.end[partition] - committed) > allowed
     if not unread.any():
         return True
     if min(commits.committed) == GONE:
         unread &= committed != GONE
+    # min() of the list first: it is cheaper than an array for the many groups that commit everything at once.
     if min(commits.moved) < floor and (unread & (np.array(commits.moved, np.int64) < floor)).any():
         return False
     if (unread & (ends.start[partition] > committed)).any():
         return False
     spare = np.maximum(idle_s(policy) * ends.rates()[partition], allowed)
+    # Again the cheap bound first: the log ends at the newest commit stand for those at each partition's own.
     late = unread & (ends.at(max(commits.time))[partition] - committed > spare)
     if not late.any():
         return True
@@ -198,7 +207,7 @@ def _judged(looked: tuple[GroupModel, tuple[Finding, ...]]) -> Judgement:
 
 
 def _of_incident(
-    change: lifecycle.Change,
+    change: lifecycle.IncidentChange,
     model: GroupModel | None = None,
     found: tuple[Finding, ...] = (),
     suppressed_by: str | None = None,
@@ -235,6 +244,7 @@ def _candidate(model: GroupModel, lead: Finding) -> Candidate:
 
 
 def _leaders(model: GroupModel, lead: Finding) -> tuple[int, ...]:
+    # A dict keeps the order of the rows, the worst first, and each leader once.
     found: dict[int, None] = {}
     for at in lead.rows:
         topic, partition = model.lags.name(at)
@@ -250,6 +260,7 @@ def confirm(candidate: Candidate, fresh: Observation, state: JudgeState, policy:
     ``fresh``: roster as the coordinator describes it now, commits and log ends asked for just now (last stable offsets too, for
     partitions with lag).
     """
+    # The coordinator answers later than the tick asked: meanwhile another tick may have opened the incident.
     if state.incident is not None:
         return Judgement(state, rejected_by="already_open")
     model, found = model_of(fresh, state, policy)
@@ -258,6 +269,7 @@ def confirm(candidate: Candidate, fresh: Observation, state: JudgeState, policy:
         reason = "not_confirmed"
     if reason is not None:
         return rejected(state, reason)
+    # The tick's state, not this look's: the clocks advanced at the tick, and nothing may be counted twice.
     model = replace(model, state=replace(state, last_tick=max(state.last_tick, fresh.now)))
     return _of_incident(lifecycle.opened(diagnose(model, found[0]), candidate.id), model, found[:1])
 
@@ -269,6 +281,8 @@ def _refused(candidate: Candidate, model: GroupModel) -> str | None:
         return "blind"
     if candidate.verdict == Verdict.UNSTABLE or not model.by_member or roster is None:
         return None  # that it is not stable is the finding; and who has no members has no state to ask for
+    # PreparingRebalance and CompletingRebalance of classic groups are never written to __consumer_offsets, so the records may
+    # still show an assignment that no member holds: only DescribeGroups tells.
     if roster.state != "Stable":
         return "not_stable"
     if OF[Verdict(candidate.verdict)].ASKS_ASSIGNMENT and roster.assignment != candidate.assignment:

@@ -27,6 +27,7 @@ Looked = tuple[GroupModel, tuple[Finding, ...]]
 
 def look_at(judged: Judgement, seen: Observation, state: JudgeState, policy: Policy) -> Looked:
     """The model and findings of a judgement; built anew where it made none (a healthy group)."""
+    # The model that judged, not a new one: another look would advance clocks, and explain something else than what was decided.
     if judged.model is not None:
         return judged.model, judged.findings
     return model_of(seen, state, policy)
@@ -198,6 +199,7 @@ def _topics(model: GroupModel) -> list[dict[str, Any]]:
                 "lost": int(lags.lost[mine].sum()),
                 "standing": int((mine & model.excluded).sum()),
                 "at_most": bool(lags.at_most[mine].any()),
+                # Kept for readers of the JSON: a delay on purpose is no longer flagged by topic.
                 "paced": False,
                 "oldest_unread_s": round(float(age[mine].max(initial=0.0)), 1),
                 "older_than_known": bool(beyond[mine].any()),

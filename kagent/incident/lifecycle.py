@@ -27,24 +27,26 @@ OTHER_S = 120.0
 STALE_S, FRESH_S = 60.0, 60.0
 """A group must be invisible, or visible again, for this long before its incident is called stale, or no longer: a pipeline that
 is a few seconds late now and then is no news."""
+# The message is kept in the verdicts table so that it can be sent again as stale or resolved; a whole assignment would make the
+# row larger than Kafka's default limit of 1 MB for a message.
 KEPT_MEMBERS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class IncidentChange:
     """What a look did to a group's incident: the new state and what to publish."""
 
     state: JudgeState
     messages: tuple[Recommendation, ...] = ()
 
 
-def opened(diagnosis: Diagnosis, id_: str) -> Change:
+def opened(diagnosis: Diagnosis, id_: str) -> IncidentChange:
     """The incident opens."""
     model, state = diagnosis.model, diagnosis.model.state
     message = compose(diagnosis, id_, model.now, Status.OPEN)
     incident = Incident(id=id_, opened_at=model.now, **_stated(diagnosis, message))
     state = replace(state, incident=incident, track=_counted(state, "opened"))
-    return Change(state, (message,))
+    return IncidentChange(state, (message,))
 
 
 def _stated(diagnosis: Diagnosis, message: Recommendation) -> dict[str, Any]:
@@ -60,6 +62,7 @@ def _stated(diagnosis: Diagnosis, message: Recommendation) -> dict[str, Any]:
         "digest": model.roster.assignment if model.roster else "",
         "sent_at": model.now,
         "skew": model.skew,
+        # By names that outlive a restart: carrying a plan out often restarts members, which get new ids.
         "plan": tuple((m.topic, m.partition, m.to) for m in made.plan.moves[:200]) if made else (),
         "started_with": model.roster.ids if model.roster else (),
         "assignor": best.params.get("strategy") if best.type is ActionType.SWITCH_ASSIGNOR else None,
@@ -89,33 +92,38 @@ def last_message(incident: Incident, **changes: Any) -> Recommendation:
     return Recommendation.model_validate({**incident.message, **changes})
 
 
-def blinded(seen: Observation, state: JudgeState, policy: Policy) -> Change:
+def blinded(seen: Observation, state: JudgeState, policy: Policy) -> IncidentChange:
     """kagent cannot see the group: what is open stands; it is marked stale after a minute, and ends as expired in the end."""
     incident = state.incident
     if incident is None:
-        return Change(state)
+        return IncidentChange(state)
     since = incident.blind_since or seen.now
+    # For ever blind is no state: an incident of a group that was deleted meanwhile must end too.
     if seen.now - since >= policy.expire_after * 1000:
         state, message = expired(state, seen.now)
-        return Change(state, (message,) if message else ())
+        return IncidentChange(state, (message,) if message else ())
     if not incident.stale and seen.now - since >= STALE_S * 1000:
         message = last_message(incident, status=Status.UPDATED, stale=True)
         incident = replace(incident, stale=True, message=_slim(message), sent_at=seen.now)
-        return Change(_with(state, replace(incident, blind_since=since, fresh_since=0), seen.now), (message,))
+        return IncidentChange(
+            _with(state, replace(incident, blind_since=since, fresh_since=0), seen.now), (message,)
+        )
+    # Nothing new: the same object, so that no row is written while kagent stays blind.
     if incident.blind_since and not incident.fresh_since:
-        return Change(state)
-    return Change(_with(state, replace(incident, blind_since=since, fresh_since=0), seen.now))
+        return IncidentChange(state)
+    return IncidentChange(_with(state, replace(incident, blind_since=since, fresh_since=0), seen.now))
 
 
 def _with(state: JudgeState, incident: Incident, now: int) -> JudgeState:
     return replace(state, incident=incident, last_tick=now)
 
 
-def carried_on(model: GroupModel, found: tuple[Finding, ...]) -> Change:
+def carried_on(model: GroupModel, found: tuple[Finding, ...]) -> IncidentChange:
     """One more look at a group with an open incident."""
     before = model.state.incident
     assert before is not None
     messages: list[Recommendation] = []
+    # In this order: sight first, then whether the assignment changed, then whether the backlog is gone under it.
     incident = _drained_since(model, _noticed(model, _seen_again(model, before)))
     if incident.superseded and not before.superseded:
         messages.append(last_message(incident, status=Status.SUPERSEDED, as_of=model.as_of))
@@ -129,6 +137,7 @@ def carried_on(model: GroupModel, found: tuple[Finding, ...]) -> Change:
 def _seen_again(model: GroupModel, incident: Incident) -> Incident:
     if not incident.blind_since:
         return incident
+    # Blind for less than a minute was never published, so there is nothing to take back.
     if not incident.stale:
         return replace(incident, blind_since=0, fresh_since=0)
     return incident if incident.fresh_since else replace(incident, fresh_since=model.now)
@@ -151,6 +160,7 @@ def _noticed(model: GroupModel, incident: Incident) -> Incident:
     roster = model.roster
     if roster is None or not model.by_member:
         return incident
+    # Once superseded it stays so: a group that rebalances twice may well return to the digest it had.
     if roster.assignment == incident.digest and not incident.superseded:
         return incident
     if incident.followed_at is None and followed(roster, incident):
@@ -162,6 +172,7 @@ def followed(roster: Roster, incident: Incident) -> bool:
     """Whether what was advised is in effect."""
     if incident.assignor and roster.protocol == incident.assignor.removeprefix("kip848-"):
         return True
+    # Other ids too: a group that merely had that number before the message has not followed it.
     if incident.members and len(roster.members) == incident.members and roster.ids != incident.started_with:
         return True
     if incident.verdict in (Verdict.SLOW_MEMBER, Verdict.STUCK_MEMBER):
@@ -190,23 +201,27 @@ def _still_late(model: GroupModel, incident: Incident) -> bool:
     if Verdict(incident.verdict) not in SPREAD:
         return False
     if skew.is_literal(model.policy):
+        # The lower threshold resolves: with the same one, a skew that swings around it would open and resolve all day.
         return model.skew >= model.policy.lower_threshold
     limits = LatenessLimits.of(model.policy)
     late = (model.lateness >= limits.over) & (model.drain_low > limits.drain_over)
     return bool(late.any())
 
 
-def _calm(model: GroupModel, incident: Incident, messages: list[Recommendation]) -> Change:
+def _calm(model: GroupModel, incident: Incident, messages: list[Recommendation]) -> IncidentChange:
     """Nothing is the matter now; when that has lasted, the incident is over."""
     since = incident.calm_since or model.now
     incident = replace(incident, calm_since=since)
+    # Right after a change of the assignment a calm look means the pause, not the cure.
     settling = (
         incident.changed_at is not None and model.now - incident.changed_at < model.policy.settle * 1000
     )
+    # Two minutes, or less where the policy's `hold` is short: 0.4 of the default 300 s is the same 120 s.
     calm = model.now - since >= min(CALM_S, 0.4 * max(model.policy.hold, 25.0)) * 1000
     if not calm or settling or _waits_for_drain(model, incident):
         return _kept(model, incident, messages)
     message = _resolved(model, incident)
+    # At least as long as the plan needs to work: before that the group is still as late as when it opened.
     cool = max(model.policy.cooldown, incident.predicted_drain or 0.0)
     state = replace(
         model.state,
@@ -214,7 +229,7 @@ def _calm(model: GroupModel, incident: Incident, messages: list[Recommendation])
         cooldown_until=model.now + int(cool * 1000),
         track=_tracked(model.state, message),
     )
-    return Change(state, (*messages, message))
+    return IncidentChange(state, (*messages, message))
 
 
 def _waits_for_drain(model: GroupModel, incident: Incident) -> bool:
@@ -245,6 +260,7 @@ def _resolved(model: GroupModel, incident: Incident) -> Recommendation:
         how = Resolution.GROUP_CHANGED
     else:
         how = Resolution.DRAINED
+    # From when the advice took effect: what passed before is the operator's time, not the plan's.
     since = incident.followed_at or incident.opened_at
     until = incident.drained_at
     outcome = Outcome(
@@ -263,35 +279,39 @@ def _resolved(model: GroupModel, incident: Incident) -> Recommendation:
     )
 
 
-def _kept(model: GroupModel, incident: Incident, messages: list[Recommendation]) -> Change:
+def _kept(model: GroupModel, incident: Incident, messages: list[Recommendation]) -> IncidentChange:
     """Still open, nothing new to state; published again once a day, and when it is visible again."""
     fresh = incident.stale and model.now - incident.fresh_since >= FRESH_S * 1000
     if fresh:
         messages = [*messages, last_message(incident, status=Status.UPDATED, stale=False, as_of=model.as_of)]
         incident = replace(incident, stale=False, blind_since=0, fresh_since=0)
+    # A new subscriber finds it young, and it outlives a retention that somebody set on the compacted topic.
     elif model.now - incident.sent_at >= model.policy.rewrite_every * 1000:
         messages = [*messages, last_message(incident, as_of=model.as_of)]
     if messages:
         incident = replace(incident, sent_at=model.now, message=_slim(messages[-1]))
-    return Change(replace(model.state, incident=incident), tuple(messages))
+    return IncidentChange(replace(model.state, incident=incident), tuple(messages))
 
 
 def _goes_on(
     model: GroupModel, incident: Incident, lead: Finding | None, messages: list[Recommendation]
-) -> Change:
+) -> IncidentChange:
     """Still the matter: published again when the verdict, the assignment or the measure of it changed."""
     if lead is None:
         return _kept(model, replace(incident, other_since=0), messages)
+    # The backlog that is left is the one the plan was made for: it is not news that there still is one.
     if lead.verdict in SPREAD and _in_effect(model, incident):
         return _kept(model, incident, messages)
     other = str(lead.verdict) != incident.verdict and not _same_standstill(model, incident, lead)
     since = (incident.other_since or model.now) if other else 0
     incident = replace(incident, other_since=since)
+    # Verdicts near a boundary swing from look to look; each change would be a notification.
     if other and (model.now - since < OTHER_S * 1000 or _catches_up(model, incident)):
         return _kept(model, incident, messages)
     settled = incident.changed_at is None or model.now - incident.changed_at >= model.policy.settle * 1000
     due = model.now - incident.sent_at >= model.policy.update_every * 1000
     moved = abs(model.skew - incident.skew) > CHANGED * incident.skew
+    # A plan for members that are gone is replaced, but only once the new assignment has settled.
     if not (other or (incident.superseded and settled) or (due and moved)):
         return _kept(model, incident, messages)
     return _updated(model, incident, lead, messages)
@@ -302,7 +322,9 @@ def _catches_up(model: GroupModel, incident: Incident) -> bool:
     return Verdict(incident.verdict) in SPREAD and model.longest_drain < float("inf")
 
 
-def _updated(model: GroupModel, incident: Incident, lead: Finding, messages: list[Recommendation]) -> Change:
+def _updated(
+    model: GroupModel, incident: Incident, lead: Finding, messages: list[Recommendation]
+) -> IncidentChange:
     diagnosis = diagnose(model, lead)
     message = compose(diagnosis, incident.id, incident.opened_at, Status.UPDATED)
     incident = replace(
@@ -315,7 +337,7 @@ def _updated(model: GroupModel, incident: Incident, lead: Finding, messages: lis
         other_since=0,
         **_stated(diagnosis, message),
     )
-    return Change(replace(model.state, incident=incident), (*messages, message))
+    return IncidentChange(replace(model.state, incident=incident), (*messages, message))
 
 
 def _same_standstill(model: GroupModel, incident: Incident, lead: Finding) -> bool:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from kagent.contract.recommendation import Recommendation
 from kagent.detect.state import JudgeState
 from kagent.group_key import group_key
-from kagent.incident.correlation import Correlated, Population, Recent, correlate
+from kagent.incident.correlation import Correlated, CorrelationState, Population, correlate
 from kagent.incident.evaluate import Candidate, Judgement, confirm, judge, rejected
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
@@ -43,10 +43,11 @@ class EvaluationSession:
     suppressed_by: dict[str, str | None] = field(default_factory=dict)
     published: dict[str, Recommendation] = field(default_factory=dict)
     dropped: Counter[str] = field(default_factory=Counter)
-    recent: dict[str, Recent] = field(default_factory=dict)
+    recent: dict[str, CorrelationState] = field(default_factory=dict)
 
     def assume_known(self, cluster: str, group: str, since_ms: int, now_ms: int) -> None:
         """Treat a group without state as first seen at ``since_ms`` and as having members at ``now_ms``."""
+        # `members_at` too: an empty group can be reported as no_members only if it had members within a day.
         self.states.setdefault(group_key(cluster, group), JudgeState(first_seen=since_ms, members_at=now_ms))
 
     def judge(self, observation: Observation) -> Judgement:
@@ -60,8 +61,9 @@ class EvaluationSession:
         self, cluster: str, candidates: Sequence[Candidate], population: Population, now_ms: int
     ) -> Correlated:
         """What one cluster's candidates of this tick have in common: messages above their own, which they never replace."""
-        before = self.recent.get(cluster, Recent())
-        if not candidates and before == Recent():
+        before = self.recent.get(cluster, CorrelationState())
+        # Nearly every tick: nothing new, and no common incident that might have ended.
+        if not candidates and before == CorrelationState():
             return Correlated((), before)
         found = correlate(candidates, before, cluster, population, now_ms)
         self.recent[cluster] = found.recent
@@ -71,7 +73,9 @@ class EvaluationSession:
     def confirm(self, candidate: Candidate, answer: Answer) -> Judgement:
         """Open the candidate's incident, wait for another confirmation, or drop it, by the coordinator's answer."""
         key = group_key(candidate.cluster, candidate.group)
+        # The state as it is now: the answer may come after another tick has judged the group.
         state = self.states[key]
+        # A refusal keeps the evidence: the next tick asks again.
         if isinstance(answer, str):
             return self._keep(key, rejected(state, answer))
         return self._keep(key, confirm(candidate, answer, state, self.policies(candidate.group)))
@@ -93,6 +97,7 @@ class EvaluationSession:
         observed = {o.group: o for o in observations}
         if not observed:
             return ()
+        # All groups first: a common cause shows only once every group of the tick has been judged.
         judgements = [self.judge(observation) for observation in observed.values()]
         messages = [message for judgement in judgements for message in judgement.messages]
         first = next(iter(observed.values()))
@@ -110,6 +115,7 @@ class EvaluationSession:
 
     def retain(self, keys: Container[str]) -> None:
         """Forget all groups except these."""
+        # A copy of the keys, since forget() removes from these dicts.
         for key in {*self.judgements, *self.suppressed_by, *self.published}:
             if key not in keys:
                 self.forget(key)

@@ -37,6 +37,7 @@ def suppression_reason(model: GroupModel, lead: Finding) -> str | None:
 
 def _spread_only(model: GroupModel) -> str | None:
     roster = model.roster
+    # Groups without members known to the coordinator (assign(), Flink) never rebalance.
     if not model.by_member:
         return None
     if roster is None or roster.state not in READY or roster.stale:

@@ -17,6 +17,7 @@ def commits_after(known: Mapping[str, TopicCommits], event: GroupEvent) -> dict[
     changed: dict[str, TopicCommits] = {}
     updates: list[TopicOffsets | TopicTombstones] = [*event.offsets, *event.tombstones]
     for update in updates:
+        # An event may hold two parts of one topic, commits and tombstones: the second is applied to what the first made.
         before = changed.get(update.topic) or known.get(update.topic)
         after = commit(before, update)
         if after is not before:

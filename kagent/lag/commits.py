@@ -70,11 +70,11 @@ class TopicCommits:
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> TopicCommits:
         """The commits that :meth:`to_row` wrote, also another release. Raises Refused for what it cannot have written."""
-        read = checked(lambda: msgspec.convert(row, _Row))
+        read = checked(lambda: msgspec.convert(row, _StoredCommits))
         return cls(**{name: getattr(read, name) for name in cls.__slots__})
 
 
-class _Row(msgspec.Struct):
+class _StoredCommits(msgspec.Struct):
     """A row's commits with their bounds; what is missing has been added later."""
 
     topic: Topic
@@ -92,6 +92,7 @@ class _Row(msgspec.Struct):
 
     def __post_init__(self) -> None:
         if not self.moved:
+            # Rows of releases without `moved`: the latest commit stands for the latest progress.
             self.moved = list(self.time)
         columns = (self.partition, self.committed, self.time, self.source_offset, self.moved)
         same_length(self.topic, *columns)
@@ -114,6 +115,7 @@ def apply(row: TopicCommits | None, update: TopicOffsets | TopicTombstones) -> T
     # KIP-516: a topic that was deleted and created again has another id under the same name.
     other_topic = bool(update.topic_id and known.topic_id and update.topic_id != known.topic_id)
     if other_topic:
+        # A replay may bring commits of the deleted topic after those of the new one; the log's order decides, not arrival.
         if max(_list(update.source_offset), default=-1) < max(known.source_offset, default=-1):
             return known  # of the topic that was deleted
         known = _void(known)
@@ -131,6 +133,7 @@ def _list(column: Any) -> list[int]:
 def _void(row: TopicCommits) -> TopicCommits:
     """The topic was created anew: its old commits count no more, but are not forgotten by order."""
     gone = [GONE] * len(row.partition)
+    # Source offsets stay: otherwise a replay would bring the deleted topic's commits back.
     return replace(row, committed=gone, recent=[[GONE] for _ in gone], topic_id=None, rewound=0)
 
 
@@ -177,6 +180,7 @@ def _replaced(
                 rewound = max(rewound, time)
         if offset != before:
             known = recent[at]
+            # See _Merge._progress for what counts as progress; both must say the same.
             kept = recent[at] = [*known, offset][-LATEST:]
             if len(known) < LATEST or GONE in known or min(kept) > min(known):
                 moved[at] = time
@@ -222,6 +226,7 @@ class _Merge:
             self.moved.append(time)
             self.recent.append([committed])
             return
+        # Order by partition, not by row: one newer commit of partition 0 must not make an older, missed one of partition 1 void.
         if source <= self.source[at]:
             return
         before = self.committed[at]

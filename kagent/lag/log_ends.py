@@ -23,8 +23,10 @@ UNKNOWN = -1
 # (age from which it holds, spacing kept), in ms: all samples for 3 minutes, then 30 s, 5 min, 30 min, 2 h up to 7 days.
 SPACING = ((180_000, 30_000), (1_800_000, 300_000), (21_600_000, 1_800_000), (172_800_000, 7_200_000))
 YOUNG = SPACING[0][0]
+# Two samples further apart (ms) than twice the default interval of 5 s are noted as a gap.
 PAUSE = 10_000
 OLDEST = 7 * 86_400_000
+# Rows are added 64 at a time: numpy arrays do not grow, and copying all samples for each new one would be quadratic.
 GROWTH = 64
 STORED_CELLS = 20_000
 """Most numbers in a stored row, which keeps it far below the broker's ``message.max.bytes``."""
@@ -108,6 +110,7 @@ class EndHistory:
         # Samples may arrive out of order: the sampler and a confirmation both ask.
         if self._count and seen <= self.last:
             return
+        # Before anything is merged: an end of the new topic must not be compared with the deleted one's (KIP-516: topic ids).
         if self._another(ends, topic_id):
             self._forget(asked)
         known = self.end
@@ -119,6 +122,7 @@ class EndHistory:
             self.stable = np.asarray(stable, np.int64).copy()
         else:
             self.stable = np.full(len(ends), UNKNOWN, np.int64)
+        # A leader that was elected uncleanly may name an older end, and the binary searches need ends that rise.
         self._append(asked, seen, np.maximum(ends, known) if self._count else ends)
 
     def _another(self, ends: Longs, topic_id: str | None) -> bool:
@@ -164,6 +168,7 @@ class EndHistory:
         self._asked[:count], self._seen[:count] = self._asked[keep], self._seen[keep]
         self._ends[:count] = self._ends[keep]
         self._count = count
+        # Not at every sample: thinning copies the matrix.
         self._thin_at = count + GROWTH // 2
 
     def bracket(self, partitions: Longs, times: Longs, slack: int = 0) -> tuple[Longs, Longs]:
@@ -171,6 +176,8 @@ class EndHistory:
         in the first one after it, UNKNOWN where there is none. ``slack`` ms widens the times by the clocks' difference.
         """
         count = self._count
+        # A log end answered by then is a true lower bound, one asked for after it a true upper one: the request's own duration
+        # widens the bracket, so it holds whenever in between the broker looked.
         before = self._seen[:count].searchsorted(times - slack, side="right") - 1
         after = self._asked[:count].searchsorted(times + slack, side="left")
         low = self._ends[np.maximum(before, 0), partitions]
@@ -214,6 +221,7 @@ class EndHistory:
         if not self._count:
             return np.zeros(len(partitions), np.int64)
         ends = self._ends[: self._count, partitions]
+        # Ends rise along time, so the number of samples at or below the offset is the place of the first one beyond it.
         first = np.minimum((ends <= offsets).sum(axis=0), self._count - 1)
         return np.where(ends[-1] > offsets, self._seen[first], 0)
 
@@ -293,6 +301,7 @@ class EndHistory:
         # A row above message.max.bytes would fail its transaction, and with it the whole flush.
         room = max(2, STORED_CELLS // max(1, self.partitions))
         if len(keep) > room:
+            # Evenly over what was kept, the first and the last among them: np.unique drops the doubles that rounding makes.
             keep = keep[np.unique(np.linspace(0, len(keep) - 1, room).astype(int))]
         return {
             "topic_id": self.topic_id,
@@ -322,6 +331,7 @@ def kept(times: Longs | Sequence[int], now: int) -> Longs:
     spacing = np.ones(len(stamps), np.int64)
     for since, space in SPACING:
         spacing[age >= since] = space
+    # Slots by absolute time, not by age: a sample stays the first of its slot at every later thinning, and is never lost by drift.
     slot = stamps // spacing
     first = np.ones(len(stamps), bool)
     first[1:] = (slot[1:] != slot[:-1]) | (spacing[1:] != spacing[:-1])

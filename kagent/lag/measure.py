@@ -87,6 +87,7 @@ def measure(seen: Observation, policy: Policy) -> Lags:
     """The group's lag, partition by partition."""
     roster = seen.roster
     names = sorted(set(seen.commits) | (set(roster.owners) if roster else set()))
+    # A topic that was never sampled has no lag yet; the caller reports the group as blind if that lasts (log_end_coverage).
     names = [name for name in names if name in seen.ends]
     parts = [_topic(seen, policy, roster, code, name) for code, name in enumerate(names)]
     columns = {
@@ -167,6 +168,7 @@ def _rows(
     if roster is None or name not in roster.subscribed:
         has = columns[1] != GONE
         return columns[0][has], columns[1][has], columns[2][has], columns[3][has]
+    # All partitions of a subscribed topic: one without a commit may be the one that waits.
     every = np.arange(ends.partitions, dtype=np.int64)
     out = [np.full(ends.partitions, GONE, np.int64), np.zeros_like(every), np.zeros_like(every)]
     for column, filled in zip(columns[1:], out, strict=True):
@@ -178,6 +180,8 @@ def void(commits: TopicCommits, ends: EndHistory, partition: Longs, committed: L
     """Commits that are none: of a topic that was deleted and created anew."""
     if commits.topic_id and ends.topic_id and commits.topic_id != ends.topic_id:
         return np.ones(len(partition), bool)
+    # Beyond the log end a minute after the commit: a topic created anew, on a cluster that names no topic ids. A fresh commit may
+    # be ahead of the last sample.
     beyond = (committed > ends.end[partition]) & (time < ends.last - 60_000)
     return (time < ends.born) | beyond
 
@@ -189,6 +193,7 @@ def judged(
     before, after = ends.bracket(partition, time, CLOCK_SLACK_MS)
     base = np.maximum(committed, ends.start[partition])
     ahead = np.maximum(time - ends.last, 0) / 1000.0
+    # No sample after the commit yet: twice the usual growth since the last one, so that `high` stays an upper bound as a rule.
     guess = ends.end[partition] + np.ceil(2 * ahead * ends.rates()[partition]).astype(np.int64)
     low = np.maximum(before - base, 0)
     high = np.maximum(np.where(after == UNKNOWN, guess, after) - base, low)
@@ -204,6 +209,7 @@ def _assumed(start: Longs, end: Longs, policy: Policy) -> Longs:
 
 def fresh(ends: EndHistory, partition: Longs, time: Longs, cadence: float, now: int) -> Flags:
     """Whether the commit still tells of now: it is young by the group's own measure, or nothing came after it."""
+    # At least 15 s: a trigger and a tick pass before a commit is judged, however often the group commits.
     young = now - time <= max(SAMPLES_OLD * cadence, 15_000)
     _, after = ends.bracket(partition, time)
     return np.asarray(young | ((after != UNKNOWN) & (after >= ends.end[partition])))
@@ -211,6 +217,7 @@ def fresh(ends: EndHistory, partition: Longs, time: Longs, cadence: float, now: 
 
 def is_orphaned(roster: Roster | None, topic: str) -> bool:
     """Whether the group has members and none of them reads the topic."""
+    # With a pattern or an unknown subscription some member may read the topic after all.
     return bool(roster and roster.members and topic not in roster.subscribed and not roster.open_subscription)
 
 

@@ -87,6 +87,7 @@ class Roster:
     def holdings(self) -> str:
         """Hash of who holds what, by the names that outlive a restart: a member that comes back to the same partitions changes
         nothing."""
+        # Apart from `assignment`, or each restart of a member would look like another distribution and end all spells.
         text = hashlib.sha256()
         for topic in sorted(self.owners):
             held = [self.names[c] if c >= 0 else "" for c in self.owners[topic].tolist()]
@@ -121,6 +122,7 @@ class Roster:
     def eligible(self, member: int, topic: str) -> bool:
         """Whether a member may hold partitions of a topic."""
         m = self.members[member]
+        # Unknown subscriptions (a description from outside has none) and patterns bar nothing; what it holds it may hold.
         return topic in m.subscriptions or topic in m.assigned or bool(m.regex) or not m.subscriptions
 
 
@@ -174,6 +176,7 @@ def _connect_sink(roster: Roster, group: str) -> bool:
 
 
 def _library(roster: Roster) -> GroupKind:
+    # No record names the client's library (KIP-511's software name stays on the broker): members are known by what they send.
     if roster.protocol in FOREIGN_PROTOCOLS or any(_foreign(m.client_id) for m in roster.members):
         return GroupKind.CLASSIC  # their metadata looks like that of Java or Python
     known = {m.library or _by_client_id(m.client_id) for m in roster.members}
@@ -197,6 +200,7 @@ def _foreign(client_id: str) -> bool:
 
 
 def _by_client_id(client_id: str) -> str | None:
+    # The default client ids; an application that sets its own is known by its metadata only (kagent.groups.library).
     for start, library in (("aiokafka", "python"), ("kafka-python", "python"), ("rdkafka", "librdkafka")):
         if client_id.startswith(start):
             return library

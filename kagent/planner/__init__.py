@@ -4,7 +4,7 @@ Pure; numpy only. ``docs/planner.md`` explains it.
 """
 
 from kagent.planner.plan import Move, Plan, lower_bound, plan
-from kagent.planner.problem import Problem
+from kagent.planner.problem import PlanningProblem
 from kagent.planner.search import QUICK, Budget
 
-__all__ = ["QUICK", "Budget", "Move", "Plan", "Problem", "lower_bound", "plan"]
+__all__ = ["QUICK", "Budget", "Move", "Plan", "PlanningProblem", "lower_bound", "plan"]

@@ -25,6 +25,8 @@ def lower_bound(case: Case, rounds: int = ROUNDS) -> float:
     bound = max(largest(case), member_sets(case, rounds))
     if bound < float("inf") and not case.draining:
         bound = max(bound, pigeonhole(case))
+        # Whole records on members of speed 1 sum up to whole numbers, so a fractional bound may be rounded up; the slack keeps
+        # 3.0000000001 from becoming 4.
         if np.array_equal(case.work, np.rint(case.work)) and bool((case.speed == 1.0).all()):
             bound = float(np.ceil(bound * (1 - CLOSE) ** 2))
     return bound
@@ -50,8 +52,10 @@ def member_sets(case: Case, rounds: int = ROUNDS) -> float:
     may, work, inflow = case.may[used], work[used], inflow[used]
     reach = may.any(axis=0)
     bound = _ratio(work.sum(), case.speed[reach].sum() - inflow.sum(), case.speed.sum())
+    # Everybody may hold everything: then the only set that bounds is all of them.
     if bool((may == reach).all()):
         return bound
+    # With inflow, sizes depend on the target, which is the bound itself: a few rounds bring them close, each bound being valid.
     for _ in range(3 if case.draining else 1):
         if bound == float("inf"):
             break
@@ -70,6 +74,7 @@ def _levelled(
     load = np.zeros(len(speed))
     for _ in range(rounds):
         for kind in range(len(may)):
+            # Coordinate descent on the fractional problem. It need not converge: each set that it proposes gives a valid bound.
             load -= poured[kind]
             poured[kind] = _pour(load, speed, may[kind], float(sizes[kind]))
             load += poured[kind]
@@ -85,6 +90,7 @@ def _pour(load: Numbers, speed: Numbers, may: Flags, amount: float) -> Numbers:
     levels = load[members] / speed[members]
     order = np.argsort(levels, kind="stable")
     wide = np.cumsum(speed[members][order])
+    # Level if the first k are filled up; the right k is the last whose own load lies below it (water-filling).
     level = (np.cumsum(load[members][order]) + amount) / wide
     last = int(np.flatnonzero(level >= levels[order])[-1])
     poured = np.zeros(len(load))
@@ -103,6 +109,7 @@ def _fullest_sets(may: Flags, work: Numbers, inflow: Numbers, speed: Numbers, le
     coming = np.bincount(closes, inflow, len(order)).cumsum()
     wide = speed[order].cumsum()
     left = wide - coming
+    # More comes in for such a set than it can do.
     if bool(((left <= CLOSE * wide) & (inside > 0)).any()):
         return float("inf")
     return float((inside / np.where(left > 0, left, 1.0)).max())
@@ -142,6 +149,7 @@ def _unlike(large: Numbers, speed: Numbers) -> float:
     count = np.arange(1, len(large) + 1)
     low, high = 0.0, float(large.sum() / speed.max())
     summed = np.concatenate(([0.0], np.cumsum(large)))
+    # 40 halvings: 12 digits, more than lags hold. `low` is kept, the side on which the proof stands.
     for _ in range(40):
         middle = (low + high) / 2
         # k - searchsorted = how many of the smallest among the k largest sum up to no more than the room
@@ -164,10 +172,12 @@ def removals(sizes: Numbers, room: Numbers, home: Codes, movable: Flags) -> Code
     excess = load - room * (1 + CLOSE)
     units = np.flatnonzero((home >= 0) & movable)
     units = units[excess[home[units]] > 0]
+    # lexsort's last key leads: by member, then largest first.
     order = units[np.lexsort((-sizes[units], home[units]))]
     owner = home[order]
     before = np.cumsum(sizes[order]) - sizes[order]
     start = np.searchsorted(owner, np.arange(members))
     base = before[np.minimum(start, max(len(before) - 1, 0))] if len(before) else np.zeros(members)
+    # A unit must go as long as the larger ones before it do not free enough; no smaller choice frees more with as few.
     needed = before - base[owner] < excess[owner]
     return np.bincount(owner[needed], minlength=members)

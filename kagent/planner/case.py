@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kagent.planner.problem import Codes, Flags, Numbers, Problem, summed
+from kagent.planner.problem import Codes, Flags, Numbers, PlanningProblem, summed
 
 CLOSE = 1e-9
 """Relative slack of every comparison: sums of floats in another order differ by less."""
@@ -84,6 +84,7 @@ def score(work: Numbers, inflow: Numbers, speed: Numbers) -> Numbers:
     """Work ÷ (speed - inflow); where that never ends, a number above NEVER that grows with the overload."""
     left = speed - inflow
     drains = left > CLOSE * speed
+    # A finite number, not inf, for members that never drain: the descent must see which of two hopeless assignments is less so.
     done: Numbers = np.where(drains, work / np.where(drains, left, 1.0), NEVER * (1.0 + inflow / speed))
     return done
 
@@ -108,8 +109,9 @@ class Canonical:
     """Canonical owner per unit before anything, also where it may not hold it."""
 
 
-def canonical(problem: Problem, drain: bool) -> Canonical:
+def canonical(problem: PlanningProblem, drain: bool) -> Canonical:
     """The problem's case, the same whatever the order in which members and partitions were given."""
+    # Sorted by name: members and partitions in another order must give the same plan, or two workers would contradict each other.
     order = _member_order(problem)
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
@@ -118,12 +120,14 @@ def canonical(problem: Problem, drain: bool) -> Canonical:
     owner = np.where(problem.owner >= 0, rank[problem.owner], -1) if len(order) else problem.owner
     home = _unit_owner(unit, owner, count)
     kind, may = _kinds(problem, unit, count, order)
+    # A pinned partition is one that a single member may hold: no solver needs to know of pins.
     kind, may = _pin(problem, unit, owner, home, kind, may)
     work, inflow, speed = _numbers(problem, unit, count, order, drain)
     placeable: Flags = np.asarray(may.any(axis=1))[kind] if count else np.zeros(0, np.bool_)
     allowed = np.zeros(count, np.bool_)
     held = home >= 0
     allowed[held] = may[kind[held], home[held]]
+    # New number of each unit that is left, once those without a subscriber are out.
     keep = np.cumsum(placeable) - 1
     case = Case(work, inflow, speed, np.where(allowed, home, -1), kind, may).take(placeable)
     return Canonical(
@@ -135,13 +139,13 @@ def canonical(problem: Problem, drain: bool) -> Canonical:
     )
 
 
-def drains(problem: Problem) -> bool:
+def drains(problem: PlanningProblem) -> bool:
     """Whether drain times can be computed: inflow and a member's capacity are known, and there is lag to drain."""
     known = problem.rate is not None and (problem.cost is not None or problem.capacity is not None)
     return known and bool(problem.lag.any())
 
 
-def _member_order(problem: Problem) -> Codes:
+def _member_order(problem: PlanningProblem) -> Codes:
     names = problem.instance or (None,) * len(problem.members)
     keys = [
         (other or own, own, at) for at, (own, other) in enumerate(zip(problem.members, names, strict=True))
@@ -149,14 +153,14 @@ def _member_order(problem: Problem) -> Codes:
     return np.array([at for _, _, at in sorted(keys)], np.int64)
 
 
-def _partition_order(problem: Problem) -> Codes:
+def _partition_order(problem: PlanningProblem) -> Codes:
     by_name = sorted(range(len(problem.topics)), key=problem.topics.__getitem__)
     rank = np.empty(len(by_name), np.int64)
     rank[by_name] = np.arange(len(by_name))
     return np.lexsort((problem.partition, rank[problem.topic])) if len(problem) else problem.topic
 
 
-def _unit_codes(problem: Problem, rows: Codes) -> tuple[Codes, int]:
+def _unit_codes(problem: PlanningProblem, rows: Codes) -> tuple[Codes, int]:
     """Unit per partition, numbered by the first partition of each in canonical order."""
     unit = np.empty(len(problem), np.int64)
     if problem.unit is None:
@@ -182,7 +186,7 @@ def _unit_owner(unit: Codes, owner: Codes, count: int) -> Codes:
     return home
 
 
-def _kinds(problem: Problem, unit: Codes, count: int, order: Codes) -> tuple[Codes, Flags]:
+def _kinds(problem: PlanningProblem, unit: Codes, count: int, order: Codes) -> tuple[Codes, Flags]:
     """Kind per unit, and who may hold it: those subscribed to every topic of the unit."""
     may_topic = (
         problem.subscribed[problem.member_class[order]].T
@@ -206,12 +210,13 @@ def _kinds(problem: Problem, unit: Codes, count: int, order: Codes) -> tuple[Cod
 def _distinct(kind: Codes, may: Flags) -> tuple[Codes, Flags]:
     if len(may) <= 1:
         return kind, may
+    # Topics with the same subscribers are one kind: bounds and searches go by kinds, of which there are few.
     rows, inverse = np.unique(may, axis=0, return_inverse=True)
     return inverse.reshape(-1)[kind], rows
 
 
 def _pin(
-    problem: Problem, unit: Codes, owner: Codes, home: Codes, kind: Codes, may: Flags
+    problem: PlanningProblem, unit: Codes, owner: Codes, home: Codes, kind: Codes, may: Flags
 ) -> tuple[Codes, Flags]:
     """Gives pinned units a kind that only their owner may hold; a pinned partition without an owner is free."""
     if problem.pinned is None or not problem.pinned.any():
@@ -229,10 +234,11 @@ def _pin(
 
 
 def _numbers(
-    problem: Problem, unit: Codes, count: int, order: Codes, drain: bool
+    problem: PlanningProblem, unit: Codes, count: int, order: Codes, drain: bool
 ) -> tuple[Numbers, Numbers, Numbers]:
     cost = np.ones(len(problem.topics)) if problem.cost is None else problem.cost
     speed = np.ones(len(order)) if problem.speed is None else problem.speed[order]
+    # Capacity in records/s of each member already holds cost and speed.
     if drain and problem.capacity is not None:
         cost, speed = np.ones(len(problem.topics)), problem.capacity[order]
     per_record = cost[problem.topic]

@@ -9,7 +9,7 @@ import numpy as np
 
 from kagent.errors import KagentError
 from kagent.planner.plan import Plan, greatest, skew, work_per_member
-from kagent.planner.problem import Codes, Problem
+from kagent.planner.problem import Codes, PlanningProblem
 from kagent.strategies import STRATEGIES, Assignment, Scenario, Strategy, assign
 from kagent.strategies.availability import feasible
 
@@ -42,6 +42,7 @@ def alternatives(
     for strategy in STRATEGIES.values():
         try:
             given = assign(strategy.name, scenario)
+        # A strategy may have no answer for this group: it is left out, the others stand.
         except KagentError:
             continue
         found.append(
@@ -67,9 +68,10 @@ def _measured(plan: Plan, owner: Codes, strategy: Strategy, kind: str | None) ->
     )
 
 
-def _owners(ids: Sequence[str], problem: Problem, scenario: Scenario, given: Assignment) -> Codes:
+def _owners(ids: Sequence[str], problem: PlanningProblem, scenario: Scenario, given: Assignment) -> Codes:
     """Member per partition of the problem; what a cooperative round withholds counts for whom it is meant."""
     layout, owner = scenario.layout, np.full(scenario.layout.total, -1, np.int64)
+    # A cooperative round withholds what its present owner must revoke first (KIP-429); the second round assigns it.
     for part in (given, given.withheld):
         if part is not None:
             owner[layout.numbers(part.topic, part.partition)] = part.member
@@ -80,7 +82,7 @@ def _owners(ids: Sequence[str], problem: Problem, scenario: Scenario, given: Ass
     return np.where(rows >= 0, member[rows], -1)
 
 
-def _parts_units(problem: Problem, owner: Codes) -> bool:
+def _parts_units(problem: PlanningProblem, owner: Codes) -> bool:
     """Whether partitions of one unit end with different members."""
     if problem.unit is None:
         return False

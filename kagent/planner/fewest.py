@@ -16,6 +16,7 @@ import numpy.typing as npt
 from kagent.planner.case import CLOSE
 from kagent.planner.problem import Codes, Flags, Numbers, summed
 
+# More moves than any case small enough for a beam has units, and small enough to be added without overflow.
 FAR = 1 << 20
 WIDTHS = ((30, 1.0), (30, -1.0), (250, 1.0))
 """Beam widths, and whether even or uneven slack is preferred."""
@@ -113,6 +114,7 @@ class Search:
     def beam(self, most: int, width: int, sign: float) -> tuple[Codes | None, int, bool]:
         """One search with a limit on moves: the plan or None, its moves, and whether any state was cut."""
         states, cut = self.root, False
+        # Units without a home have to be placed anyway: first, so that the moves after it know the true loads.
         for unit in self.placing:
             states, lost = self._kept(self._placed(states, unit), most, width, sign)
             cut |= lost
@@ -121,6 +123,7 @@ class Search:
                 return None, FAR, cut
             done = np.flatnonzero(~states.need.any(axis=1))
             if len(done):
+                # Of plans with as few moves, the one that leaves the fullest member most room.
                 full = (states.load[done] / self.goal.room).max(axis=1)
                 return states.at[done[int(full.argmin())]], moves, cut
             if moves == most:
@@ -143,12 +146,14 @@ class Search:
         unit is among the largest that have to go, or as good as the last of those.
         """
         goal, rows = self.goal, np.arange(len(states.at))
+        # The member of greatest excess: some unit that it still holds must leave in every completion, so no other needs branching.
         source = np.where(states.need > 0, states.load - goal.room, -np.inf).argmax(axis=1)
         slots, need = self.slots[source], states.need[rows, source]
         here = (slots >= 0) & (states.at[rows[:, None], slots] == source[:, None])
         sizes, rank = self.slot_size[source], np.cumsum(here, axis=1)
         without_last = np.where(here & (rank < need[:, None]), sizes, 0.0).sum(axis=1)
         excess = states.load[rows, source] - self.limit[source]
+        # Taking a unit smaller than those that must go anyway saves nothing, unless it frees as much as the last of them.
         one_less = (rank <= need[:, None]) | (without_last[:, None] + sizes >= excess[:, None])
         left = need[:, None] - one_less
         others = states.need.sum(axis=1) - need
@@ -162,6 +167,8 @@ class Search:
     def _kept(self, children: _Children, most: int, width: int, sign: float) -> tuple[_States, bool]:
         """The best children, each once: those that can still end within ``most`` moves, ``width`` of them."""
         goal, states = self.goal, children.states
+        # Zobrist hashing: the sum is the same whatever the order of the moves, so a state reached twice is kept once:
+        # https://en.wikipedia.org/wiki/Zobrist_hashing
         key = states.key[children.parent] + self.keys[children.unit, children.to]
         key, first = np.unique(key, return_index=True)
         parent, unit, to = children.parent[first], children.unit[first], children.to[first]
@@ -170,10 +177,13 @@ class Search:
             need[np.arange(len(first)), goal.home[unit]] = children.left[first]
         ahead = need.sum(axis=1)
         alive = np.flatnonzero(ahead <= most)
+        # Only a search that never cut a state proves that fewer moves do not do.
         cut = len(alive) > width
         over = np.maximum(load[alive] - goal.room, 0.0).sum(axis=1) / max(float(goal.room.mean()), 1e-300)
         if cut:
             slack = np.square((goal.room - load[alive]) / goal.room.mean()).sum(axis=1)
+            # Fewest moves still needed first; then the excess, as a fraction below 1; then even or uneven slack, as the pass
+            # wants; the key last, so that every run orders equal states alike.
             rank = np.lexsort((key[alive], sign * slack, np.round(ahead[alive] + over / (1.0 + over), 9)))
             alive = alive[rank[:width]]
         at = states.at[parent[alive]]
@@ -189,6 +199,7 @@ class Search:
         need[rows, to] = 0
         over = np.flatnonzero(load[rows, to] > self.limit[to])
         if len(over):
+            # Many children give different units to one member of one state: what it needs is computed once for each.
             one, inverse = _once(parent[over] * goal.members + to[over])
             one = over[one]
             before, held = self._before(states.at, parent[one], to[one])
@@ -217,6 +228,7 @@ def _slots(goal: Goal, order: Codes) -> Codes:
 def _keys(goal: Goal) -> npt.NDArray[np.uint64]:
     """[unit, member] random numbers whose sum names a state; units that are alike share theirs."""
     alike = np.column_stack([goal.size, goal.home, goal.eligible])
+    # Units that are alike share their numbers: exchanging them gives the same state.
     _, same = np.unique(alike, axis=0, return_inverse=True)
     rng = np.random.default_rng(11)
     drawn = rng.integers(
@@ -268,6 +280,7 @@ class _Case:
 def _dominated(goal: Goal) -> Iterator[Goal]:
     """If one unit takes more than half of somebody's room: the cases "it ends at j", which bound the moves far better."""
     unit = int(goal.size.argmax())
+    # Without the split, the bound of a group with one dominating unit was 3 where 12 moves are needed.
     if goal.home[unit] < 0 or goal.size[unit] <= goal.room.max() / 2:
         return
     for member in np.flatnonzero(goal.eligible[unit]).tolist():

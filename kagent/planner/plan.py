@@ -8,7 +8,7 @@ import numpy as np
 
 from kagent.planner import bounds, scale, search, spread
 from kagent.planner.case import CLOSE, Canonical, Case, canonical, drains, score
-from kagent.planner.problem import Codes, Flags, Numbers, Problem, summed
+from kagent.planner.problem import Codes, Flags, Numbers, PlanningProblem, summed
 from kagent.planner.search import Budget
 
 REPAIRABLE = 400_000
@@ -32,7 +32,7 @@ class Move:
 class Plan:
     """What to do, what it gives, and how good that is. Values are seconds of work, or records where costs are unknown."""
 
-    problem: Problem
+    problem: PlanningProblem
     assigned: Codes
     """Member code per partition; -1 where no member subscribes to its topic."""
     moves: tuple[Move, ...]
@@ -97,7 +97,7 @@ class Plan:
         return lists
 
 
-def lower_bound(problem: Problem, rounds: int = 8) -> float:
+def lower_bound(problem: PlanningProblem, rounds: int = 8) -> float:
     """No assignment has a smaller greatest member value: a cheap bound to stop at before planning.
 
     In seconds of work (records where costs are unknown), or seconds until drained where rates and costs or
@@ -108,7 +108,7 @@ def lower_bound(problem: Problem, rounds: int = 8) -> float:
 
 
 def plan(
-    problem: Problem,
+    problem: PlanningProblem,
     tolerance: float = 0.05,
     max_moves: int | None = None,
     budget: Budget | None = None,
@@ -120,6 +120,7 @@ def plan(
     notes: list[str] = []
     drain = drains(problem)
     canon, case, bound, weighty = _weighty(problem, drain)
+    # The lower bound already shows that no assignment drains: no search.
     if drain and bound == float("inf"):
         notes.append(_overrun(problem))
         drain = False
@@ -130,15 +131,17 @@ def plan(
         canon, case, bound, weighty = _weighty(problem, False)
         drain, answer = False, _answer(case, bound, tolerance, max_moves, budget)
     at = _whole(canon, weighty, answer.plan.at)
+    # Last: racks choose among plans that are equally good, and may not cost a move more.
     at = _nearer_racks(problem, canon, at, answer.plan.greatest)
     return _result(problem, canon, at, answer, drain, notes)
 
 
 def _weighty(
-    problem: Problem, drain: bool, rounds: int = bounds.ROUNDS
+    problem: PlanningProblem, drain: bool, rounds: int = bounds.ROUNDS
 ) -> tuple[Canonical, Case, float, Codes]:
     """The canonical problem, the case of the units that weigh anything, its bound, and which units those are."""
     canon = canonical(problem, drain)
+    # Units without lag and inflow need no plan; in a healthy group that is nearly all of them.
     weighs = (canon.case.work > 0) | (canon.case.inflow > 0)
     case = canon.case if weighs.all() else canon.case.take(weighs)
     return canon, case, bounds.lower_bound(case, rounds), np.flatnonzero(weighs)
@@ -146,18 +149,20 @@ def _weighty(
 
 def _answer(
     case: Case, bound: float, tolerance: float, max_moves: int | None, budget: Budget
-) -> search.Answer:
+) -> search.SearchResult:
     now = case.greatest(case.home) if len(case) else 0.0
     enough = (1 + tolerance) * bound if budget.settle else bound
     if bool((case.home >= 0).all()) and now <= enough * (1 + CLOSE):
-        here = search.Reached(case.home, 0, now)
-        return search.Answer(here, now, min(bound, now), 0, (here,))
+        here = search.ReachedAssignment(case.home, 0, now)
+        return search.SearchResult(here, now, min(bound, now), 0, (here,))
     if len(case) * len(case.speed) <= budget.cells:
         return search.solve(case, bound, tolerance, max_moves, budget)
     return _levelled(case, now, bound, tolerance, max_moves)
 
 
-def _levelled(case: Case, now: float, bound: float, tolerance: float, max_moves: int | None) -> search.Answer:
+def _levelled(
+    case: Case, now: float, bound: float, tolerance: float, max_moves: int | None
+) -> search.SearchResult:
     """Large groups: passes at a few targets."""
     finest = scale.finest(case, bound)
     ideal = None
@@ -166,14 +171,14 @@ def _levelled(case: Case, now: float, bound: float, tolerance: float, max_moves:
     best = min(finest.greatest, float("inf") if ideal is None else case.greatest(ideal))
     target = (1 + tolerance) * best
     if bool((case.home >= 0).all()) and now <= target * (1 + CLOSE):
-        here = search.Reached(case.home, 0, now)
-        return search.Answer(here, min(best, now), bound, 0, (here,))
+        here = search.ReachedAssignment(case.home, 0, now)
+        return search.SearchResult(here, min(best, now), bound, 0, (here,))
     chosen = scale.level(case, target)
-    plan = search.Reached(chosen.at, chosen.moves, chosen.greatest)
+    plan = search.ReachedAssignment(chosen.at, chosen.moves, chosen.greatest)
     if ideal is not None and chosen.greatest > target * (1 + CLOSE):
         plan = search.repaired(case, chosen.at, ideal, target)
     passes = [
-        search.Reached(one.at, one.moves, one.greatest)
+        search.ReachedAssignment(one.at, one.moves, one.greatest)
         for one in (*scale.frontier(case, now, target), chosen, finest)
     ]
     line = _falling(case, now, [*passes, plan])
@@ -181,14 +186,18 @@ def _levelled(case: Case, now: float, bound: float, tolerance: float, max_moves:
         plan = max(
             (one for one in line if one.moves <= max_moves), key=lambda one: one.moves, default=line[0]
         )
-    return search.Answer(plan, min(best, plan.greatest), bound, min(chosen.bound, plan.moves), tuple(line))
+    return search.SearchResult(
+        plan, min(best, plan.greatest), bound, min(chosen.bound, plan.moves), tuple(line)
+    )
 
 
-def _falling(case: Case, now: float, passes: list[search.Reached]) -> list[search.Reached]:
+def _falling(
+    case: Case, now: float, passes: list[search.ReachedAssignment]
+) -> list[search.ReachedAssignment]:
     """Those of the passes that reach less than any with as few moves, from the present on."""
-    line: list[search.Reached] = []
+    line: list[search.ReachedAssignment] = []
     if bool((case.home >= 0).all()):
-        line.append(search.Reached(case.home, 0, now))
+        line.append(search.ReachedAssignment(case.home, 0, now))
     for one in sorted(passes, key=lambda one: (one.moves, one.greatest)):
         if not line or one.greatest < line[-1].greatest * (1 - CLOSE):
             line.append(one)
@@ -208,7 +217,7 @@ def _whole(canon: Canonical, weighty: Codes, at: Codes) -> Codes:
     return whole
 
 
-def _nearer_racks(problem: Problem, canon: Canonical, at: Codes, greatest: float) -> Codes:
+def _nearer_racks(problem: PlanningProblem, canon: Canonical, at: Codes, greatest: float) -> Codes:
     """Among plans equally good, one whose moved units have a replica in their member's rack."""
     if not (problem.rack and problem.replica_racks):
         return at
@@ -222,6 +231,7 @@ def _nearer_racks(problem: Problem, canon: Canonical, at: Codes, greatest: float
         then = score(work + case.work[unit], inflow + case.inflow[unit], case.speed)
         then[~able] = np.inf
         to = int(then.argmin())
+        # Not back home, which would undo a move of the plan, and nowhere where the greatest value would rise.
         if to != case.home[unit] and then[to] <= greatest * (1 + CLOSE):
             for column, sums in ((case.work, work), (case.inflow, inflow)):
                 sums[at[unit]] -= column[unit]
@@ -230,7 +240,7 @@ def _nearer_racks(problem: Problem, canon: Canonical, at: Codes, greatest: float
     return at
 
 
-def _near(problem: Problem, canon: Canonical) -> Flags:
+def _near(problem: PlanningProblem, canon: Canonical) -> Flags:
     """[unit, member]: whether every partition of the unit has a replica in the member's rack."""
     near = np.ones((len(canon.case), len(canon.members)), np.bool_)
     for row, racks in enumerate(problem.replica_racks):
@@ -240,7 +250,12 @@ def _near(problem: Problem, canon: Canonical) -> Flags:
 
 
 def _result(
-    problem: Problem, canon: Canonical, at: Codes, answer: search.Answer, drain: bool, notes: list[str]
+    problem: PlanningProblem,
+    canon: Canonical,
+    at: Codes,
+    answer: search.SearchResult,
+    drain: bool,
+    notes: list[str],
 ) -> Plan:
     """The answer in the problem's own order and names."""
     assigned = np.where(canon.unit_of >= 0, canon.members[at[canon.unit_of]] if len(at) else -1, -1)
@@ -282,9 +297,11 @@ def _result(
     return replace(result, verdict=verdict, notes=(*notes, *note))
 
 
-def _moves(problem: Problem, assigned: Codes) -> tuple[Move, ...]:
+def _moves(problem: PlanningProblem, assigned: Codes) -> tuple[Move, ...]:
     rows = np.flatnonzero((assigned >= 0) & (assigned != problem.owner))
+    # Most lag first: who reads only the first few moves, or applies some, should get the most of it.
     rows = rows[np.lexsort((problem.partition[rows], problem.topic[rows], -problem.lag[rows]))]
+    # Owner -1 picks the last entry: None, for a partition without an owner.
     names = (*problem.members, None)
     return tuple(
         Move(
@@ -298,17 +315,17 @@ def _moves(problem: Problem, assigned: Codes) -> tuple[Move, ...]:
     )
 
 
-def _per_record(problem: Problem) -> Numbers:
+def _per_record(problem: PlanningProblem) -> Numbers:
     return np.ones(len(problem)) if problem.cost is None else problem.cost[problem.topic]
 
 
-def work_per_member(problem: Problem, owner: Codes) -> Numbers:
+def work_per_member(problem: PlanningProblem, owner: Codes) -> Numbers:
     """Lag × cost ÷ speed, summed per member, under an assignment given as member code per partition."""
     work = summed(owner, problem.lag * _per_record(problem), len(problem.members))
     return work if problem.speed is None else work / problem.speed
 
 
-def drain_per_member(problem: Problem, owner: Codes) -> Numbers | None:
+def drain_per_member(problem: PlanningProblem, owner: Codes) -> Numbers | None:
     """Seconds until drained per member, where rates and costs or capacities are known."""
     if not drains(problem) or problem.rate is None:
         return None
@@ -322,7 +339,7 @@ def drain_per_member(problem: Problem, owner: Codes) -> Numbers | None:
     return np.where(scored < 1e18, scored, np.inf)
 
 
-def greatest(problem: Problem, owner: Codes, objective: str) -> float:
+def greatest(problem: PlanningProblem, owner: Codes, objective: str) -> float:
     """The greatest member value of an assignment, in work or in seconds until drained."""
     drained = drain_per_member(problem, owner) if objective == "drain" else None
     values = work_per_member(problem, owner) if drained is None else drained
@@ -335,11 +352,12 @@ def skew(work: Numbers) -> float:
     return float(work.max()) / mean if mean > 0 else 1.0
 
 
-def _r_score(problem: Problem, assigned: Codes) -> float | None:
+def _r_score(problem: PlanningProblem, assigned: Codes) -> float | None:
     if not drains(problem) or problem.rate is None:
         return None
     moved = (problem.owner >= 0) & (assigned >= 0) & (assigned != problem.owner)
     if problem.capacity is not None:
+        # One capacity for all, as the R-score is defined; the median where members differ.
         return float(problem.rate[moved].sum() / np.median(problem.capacity))
     speed = 1.0 if problem.speed is None else float(np.median(problem.speed))
     return float((problem.rate * _per_record(problem))[moved].sum() / speed)
@@ -367,11 +385,11 @@ def _verdict(result: Plan, canon: Canonical) -> tuple[str, tuple[str, ...]]:
     return "hot_partition", note
 
 
-def _overrun(problem: Problem) -> str:
+def _overrun(problem: PlanningProblem) -> str:
     return "More comes in than the members can do: nothing drains for good, and work is levelled instead."
 
 
-def _nothing(problem: Problem) -> Plan:
+def _nothing(problem: PlanningProblem) -> Plan:
     members = len(problem.members)
     zero = np.zeros(members)
     verdict = "balanced" if members else "no_members"

@@ -82,4 +82,5 @@ def plain(ident: Any, result: Plan, others: tuple[Alternative, ...]) -> dict[str
 def _number(value: float) -> float | int | None:
     if not math.isfinite(value):
         return None
+    # Whole numbers as such: lags are counts, and 120.0 records reads like an estimate.
     return int(value) if value == int(value) else value

@@ -24,13 +24,14 @@ def summed(codes: Codes, weights: Numbers, count: int) -> Numbers:
     """The sum of the weights per code; codes below 0 count nowhere."""
     held = codes >= 0
     if not held.all():
+        # np.bincount refuses negative codes; nearly always there is none, and no copy is made.
         codes, weights = codes[held], weights[held]
     sums: Numbers = np.bincount(codes, weights=weights, minlength=count).astype(np.float64, copy=False)
     return sums
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Problem:
+class PlanningProblem:
     """A group to plan for. Build it with ``of``, which checks it, unless the columns are known to be sound.
 
     Work of a partition is lag × cost of its topic; a member's work is the sum over its partitions ÷ its speed.
@@ -91,7 +92,7 @@ class Problem:
         instances: Mapping[str, str | None] | None = None,
         racks: Mapping[str, str | None] | None = None,
         replica_racks: Mapping[str, Sequence[Sequence[str]]] | None = None,
-    ) -> Problem:
+    ) -> PlanningProblem:
         """A problem out of plain mappings: member → topics, topic → lag of each partition, member → partitions.
 
         ``units`` names the topics that are co-partitioned: [["orders", "payments"], …]. Members missing from
@@ -101,6 +102,7 @@ class Problem:
         columns = {name: _column(name, values, "lags") for name, values in lags.items()}
         sizes = np.array([len(columns[name]) for name in topics], np.int64)
         topic = np.repeat(np.arange(len(topics)), sizes)
+        # Row of each topic's partition 0: partition n of a topic stands at start[topic] + n.
         start = np.concatenate(([0], np.cumsum(sizes)))[:-1].astype(np.int64)
         code = {name: at for at, name in enumerate(topics)}
         place = {name: at for at, name in enumerate(members)}
@@ -187,7 +189,7 @@ def _rates(
 
 
 def _owners(
-    owned: Mapping[str, Sequence[tuple[str, int]]], place: Mapping[str, int], row: _Row, count: int
+    owned: Mapping[str, Sequence[tuple[str, int]]], place: Mapping[str, int], row: _RowLookup, count: int
 ) -> Codes:
     owner = np.full(count, -1, np.int64)
     for member, partitions in owned.items():
@@ -203,7 +205,7 @@ def _owners(
     return owner
 
 
-def _pinned(pinned: Sequence[tuple[str, int]], row: _Row, count: int) -> Flags:
+def _pinned(pinned: Sequence[tuple[str, int]], row: _RowLookup, count: int) -> Flags:
     flags = np.zeros(count, np.bool_)
     flags[[row((name, number), "pinned") for name, number in pinned]] = True
     return flags
@@ -221,6 +223,7 @@ def _units(
             if name in taken:
                 raise InputError(f"units: topic {_quoted(name)} is there twice")
             taken.add(name)
+        # Topics of unequal length: every partition number of the shorter ones exists in the longest, whose rows name the units.
         lead = code[max(names, key=lambda name: int(sizes[code[name]]))] if names else -1
         for name in names:
             at, size = int(start[code[name]]), int(sizes[code[name]])
@@ -238,5 +241,5 @@ def _replica_racks(
     return tuple(columns)
 
 
-class _Row(Protocol):
+class _RowLookup(Protocol):
     def __call__(self, at: tuple[str, int], field: str) -> int: ...

@@ -16,7 +16,7 @@ import numpy as np
 
 from kagent.contract.recommendation import GroupKind
 from kagent.errors import InputError
-from kagent.planner.problem import Codes, Flags, Numbers, Problem
+from kagent.planner.problem import Codes, Flags, Numbers, PlanningProblem
 from kagent.strategies import Scenario
 from kagent.text import shown
 
@@ -24,7 +24,7 @@ HUGE = 1e100
 """The greatest number that is taken; what is worked out from such numbers stays finite."""
 
 
-def problem_of(line: Mapping[str, Any]) -> tuple[Problem, Scenario, str | None]:
+def problem_of(line: Mapping[str, Any]) -> tuple[PlanningProblem, Scenario, str | None]:
     """Problem, scenario and kind of group of one line; InputError names the field at fault."""
     scenario = Scenario.from_json(line)
     layout = scenario.layout
@@ -35,7 +35,7 @@ def problem_of(line: Mapping[str, Any]) -> tuple[Problem, Scenario, str | None]:
     topics = layout.topics
     topic = np.repeat(np.arange(len(topics)), layout.count)
     replica_racks = scenario.replica_racks
-    problem = Problem(
+    problem = PlanningProblem(
         members=scenario.member_ids,
         topics=topics,
         topic=topic,
@@ -69,8 +69,11 @@ def _owners(scenario: Scenario) -> Codes:
     rows = layout.numbers(had.topic[real], had.partition[real])
     member = had.member[real].astype(np.int64)
     age = np.array([_generation(one.generation) for one in scenario.members], np.int64)[member]
+    # By row, the latest generation last, so that the assignment below keeps it: a member that missed a rebalance still claims
+    # what it owned, with the generation of then (KIP-792).
     order = np.lexsort((age, rows))
     rows, member, age = rows[order], member[order], age[order]
+    # Two claims of one generation: only an error where they are the latest, as an older pair is overruled anyway.
     again = np.flatnonzero((rows[1:] == rows[:-1]) & (age[1:] == age[:-1]))
     last = np.append(rows[1:] != rows[:-1], True)
     again = again[last[again + 1]]

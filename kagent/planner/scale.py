@@ -63,6 +63,7 @@ def _pass(case: Case, target: float) -> Pass:
     fewest = bounds.removals(size, room, case.home, movable)
     at = case.home.copy()
     at[_released(size, room, case.home, movable, fewest)] = -1
+    # All that was released goes together, largest first: small units then fill what large ones left.
     placed = _placed(case, at, size, room)
     moves = int(((case.home >= 0) & (placed != case.home)).sum())
     return Pass(placed, moves, int(fewest.sum()), case.greatest(placed))
@@ -79,6 +80,7 @@ def _released(size: Numbers, room: Numbers, home: Codes, movable: Flags, fewest:
     for member in np.flatnonzero(fewest).tolist():
         first, end, count = int(start[member]), int(start[member + 1]), int(fewest[member])
         windows = up_to[first + count : end + 1] - up_to[first : end + 1 - count]
+        # Windows grow lighter along the sizes, so the last that is enough frees least beyond what is needed.
         enough = np.flatnonzero(windows >= (load[member] - room[member]) * (1 - CLOSE))
         at = first + (int(enough[-1]) if len(enough) else 0)
         released.append(units[at : at + count])
@@ -121,5 +123,6 @@ def frontier(case: Case, now: float, lowest: float, points: int = 6) -> list[Pas
     """Passes at targets spaced geometrically from the present greatest down to the lowest asked for."""
     if not 0 < lowest < now < float("inf"):
         return []
+    # Geometric: the first moves gain most, and even steps would bunch at the end where little changes.
     targets = now * (lowest / now) ** (np.arange(1, points + 1) / points)
     return [_pass(case, float(target)) for target in targets]

@@ -11,6 +11,7 @@ from kagent.planner.case import CLOSE, NEVER, Case, score, value
 from kagent.planner.problem import Codes, summed
 
 Widths = tuple[tuple[int, float], ...]
+# (width, sign): the sign prefers even (1) or uneven (-1) slack. Neither finds all that the other does.
 NARROW: Widths = ((30, 1.0), (30, -1.0))
 WIDE: Widths = ((250, 1.0),)
 STEPS = 9
@@ -46,7 +47,7 @@ QUICK = Budget(spread.Effort(1500, 8), fewest.WIDTHS[:2], frontier=3, settle=Tru
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reached:
+class ReachedAssignment:
     """An assignment with the moves it takes and the greatest value it has."""
 
     at: Codes
@@ -55,14 +56,14 @@ class Reached:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answer:
+class SearchResult:
     """The plan, the best value known, the moves no plan can do without, and the frontier."""
 
-    plan: Reached
+    plan: ReachedAssignment
     best: float
     bound: float
     move_bound: int
-    frontier: tuple[Reached, ...]
+    frontier: tuple[ReachedAssignment, ...]
 
 
 def moves_of(case: Case, at: Codes) -> int:
@@ -70,33 +71,43 @@ def moves_of(case: Case, at: Codes) -> int:
     return int(((case.home >= 0) & (at != case.home)).sum())
 
 
-def solve(case: Case, bound: float, tolerance: float, max_moves: int | None, budget: Budget) -> Answer:
+def solve(case: Case, bound: float, tolerance: float, max_moves: int | None, budget: Budget) -> SearchResult:
     """The fewest moves to within the tolerance of the best value found, for a case small enough to search."""
+    # Starts from home where everyone has one: from there few moves are likely.
     rested = case.home if bool((case.home >= 0).all()) else spread.greedy(case, case.home)
     ideal = spread.spread(case, bound, budget.effort, rested)
     best = case.greatest(ideal)
+    # Nothing drains whatever is moved; the caller plans by work instead.
     if best == float("inf"):
-        nowhere = Reached(ideal, moves_of(case, ideal), best)
-        return Answer(nowhere, best, bound, 0, (nowhere,))
+        nowhere = ReachedAssignment(ideal, moves_of(case, ideal), best)
+        return SearchResult(nowhere, best, bound, 0, (nowhere,))
+    # A bound by floats may exceed the best by a rounding error.
     bound = min(bound, best)
+    # Against the best found, not the bound: where that is weak, no plan may come within 5 % of it.
     target = (1 + tolerance) * best
     start = _homeward(case, ideal, target)
     goal = _goal(case, target)
+    # Narrow beams first: the wide ones below are for what these do not prove.
     found = fewest.fewest(goal, _incumbent(case, rested, start, target, budget), budget.widths[:2])
     at, bound_moves = start if found.at is None else found.at, found.bound
     if not found.proven:
         splits = budget.effort.splits // 4
+        # Exchanges from both the beam's plan and the greedy one: they end in different places.
         shorter = [shortened(case, one, target, found.bound, splits) for one in (at, start)]
         at = min(shorter, key=lambda one: moves_of(case, one))
         found = fewest.fewest(goal, at, budget.widths[2:])
         at, bound_moves = at if found.at is None else found.at, max(bound_moves, found.bound)
-    plan = Reached(at, moves_of(case, at), case.greatest(at))
+    plan = ReachedAssignment(at, moves_of(case, at), case.greatest(at))
     most = plan.moves if max_moves is None else min(max_moves, plan.moves)
     line = _frontier(case, bound, best, max(budget.frontier, 0), rested, plan)
     known = [one for one in line if one.moves <= most]
     if most < plan.moves or (known and known[-1].greatest < plan.greatest):
-        plan = known[-1] if known else Reached(rested, moves_of(case, rested), case.greatest(rested))
-    return Answer(plan, min(best, *(one.greatest for one in (*line, plan))), bound, bound_moves, tuple(line))
+        plan = (
+            known[-1] if known else ReachedAssignment(rested, moves_of(case, rested), case.greatest(rested))
+        )
+    return SearchResult(
+        plan, min(best, *(one.greatest for one in (*line, plan))), bound, bound_moves, tuple(line)
+    )
 
 
 def _goal(case: Case, target: float) -> fewest.Goal:
@@ -140,7 +151,7 @@ def shortened(case: Case, at: Codes, target: float, bound: int, splits: int) -> 
     return at
 
 
-def repaired(case: Case, at: Codes, ideal: Codes, target: float) -> Reached:
+def repaired(case: Case, at: Codes, ideal: Codes, target: float) -> ReachedAssignment:
     """From an assignment that misses the target to one that meets it, as the ideal one does at the worst."""
     descent = spread.Descent(case, case.eligible, at, 3000, np.random.default_rng(5))
     met = descent.run(target) <= target * (1 + CLOSE)
@@ -151,7 +162,7 @@ def repaired(case: Case, at: Codes, ideal: Codes, target: float) -> Reached:
         search = fewest.Search(_goal(case, target))
         narrow, _, _ = search.beam(moves_of(case, best) - 1, 30, 1.0)
         best = shortened(case, best if narrow is None else narrow, target, search.root_bound, 3000)
-    return Reached(best, moves_of(case, best), case.greatest(best))
+    return ReachedAssignment(best, moves_of(case, best), case.greatest(best))
 
 
 def _homeward(case: Case, at: Codes, target: float) -> Codes:
@@ -161,6 +172,7 @@ def _homeward(case: Case, at: Codes, target: float) -> Codes:
     load = summed(at, size, len(room))
     away = np.flatnonzero((case.home >= 0) & (at != case.home))
     changed = True
+    # Again until nothing changes: a unit that went home leaves room for another where it was.
     while changed:
         changed = False
         for unit in away[np.argsort(-size[away], kind="stable")].tolist():
@@ -174,23 +186,24 @@ def _homeward(case: Case, at: Codes, target: float) -> Codes:
 
 
 def _frontier(
-    case: Case, bound: float, best: float, last: int, rested: Codes, plan: Reached
-) -> list[Reached]:
+    case: Case, bound: float, best: float, last: int, rested: Codes, plan: ReachedAssignment
+) -> list[ReachedAssignment]:
     """The smallest greatest for 0, 1, 2, … moves, and for the plan's own number of them; never rising."""
     floors = _floors(case, max(last, plan.moves))
-    line: list[Reached] = []
-    known = Reached(rested, 0, case.greatest(rested))
+    line: list[ReachedAssignment] = []
+    known = ReachedAssignment(rested, 0, case.greatest(rested))
+    # Rising numbers of moves, so that each point begins with what the one before reached.
     for moves in [*range(last + 1), *([plan.moves] if plan.moves > last else [])]:
         if moves == plan.moves and plan.greatest < known.greatest:
             known = plan
         known = _point(case, moves, max(bound, floors[moves]), known)
-        line.append(Reached(known.at, moves, known.greatest))
+        line.append(ReachedAssignment(known.at, moves, known.greatest))
         if known.greatest <= best * (1 + CLOSE) and moves >= plan.moves:
             break
     return line
 
 
-def _point(case: Case, moves: int, floor: float, known: Reached) -> Reached:
+def _point(case: Case, moves: int, floor: float, known: ReachedAssignment) -> ReachedAssignment:
     """The least greatest work with this number of moves, between its bound and what fewer moves reached."""
     known = _bisected(case, moves, floor, known, _affordable(case, moves, NARROW))
     if known.greatest <= floor * (1 + SETTLED) or known.greatest == float("inf"):
@@ -201,7 +214,7 @@ def _point(case: Case, moves: int, floor: float, known: Reached) -> Reached:
     at = _reach(case, moves, known.greatest * (1 - 2 * SETTLED), wide)
     if at is None:
         return known
-    return _bisected(case, moves, floor, Reached(at, moves, case.greatest(at)), wide)
+    return _bisected(case, moves, floor, ReachedAssignment(at, moves, case.greatest(at)), wide)
 
 
 def _affordable(case: Case, moves: int, widths: Widths) -> Widths:
@@ -210,7 +223,9 @@ def _affordable(case: Case, moves: int, widths: Widths) -> Widths:
     return tuple((max(1, int(width / over)), sign) for width, sign in widths)
 
 
-def _bisected(case: Case, moves: int, floor: float, known: Reached, widths: Widths) -> Reached:
+def _bisected(
+    case: Case, moves: int, floor: float, known: ReachedAssignment, widths: Widths
+) -> ReachedAssignment:
     """Bisection with beams of some widths; the bound itself is tried first."""
     low, aim = floor, floor
     for _ in range(STEPS):
@@ -218,7 +233,7 @@ def _bisected(case: Case, moves: int, floor: float, known: Reached, widths: Widt
             break
         at = _reach(case, moves, aim, widths)
         if at is not None and (reached := case.greatest(at)) < known.greatest:
-            known = Reached(at, moves, reached)
+            known = ReachedAssignment(at, moves, reached)
         else:
             low = max(low, aim)
         aim = (low + known.greatest) / 2 if known.greatest < float("inf") else low * 2
@@ -242,8 +257,10 @@ def _floors(case: Case, last: int) -> list[float]:
     What comes in only adds, so no plan with k moves gets below it.
     """
     work, _ = case.sums(case.home)
+    # With inflow, removing a unit changes two sums; no removal order is proven best, so no bound is claimed.
     if case.draining:
         return [0.0] * (last + 1)
+    # Units that only one member may hold cannot vanish from it.
     free = case.eligible.sum(axis=1) > 1
     floors = []
     held = [sorted(case.work[(case.home == member) & free].tolist()) for member in range(len(case.speed))]

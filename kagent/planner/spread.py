@@ -39,6 +39,7 @@ class Effort:
 @cache
 def ways(units: int, members: int) -> Numbers:
     """[way, member, unit] → 1.0 where the unit goes to the member: every way to share units among members."""
+    # All numbers of `units` digits in base `members`: each is one way to share out.
     digits = np.indices((members,) * units).reshape(units, -1).T
     return np.stack([(digits == member).astype(np.float64) for member in range(members)], axis=1)
 
@@ -55,6 +56,7 @@ def greedy(case: Case, at: Codes, noise: Numbers | None = None) -> Codes:
     keys = size if noise is None else size * noise
     loose = np.flatnonzero(at < 0)
     for unit in loose[np.argsort(-keys[loose], kind="stable")].tolist():
+        # By the value after placing, not by load: with inflow the emptiest member may be one that then never drains.
         then = score(work + case.work[unit], inflow + case.inflow[unit], case.speed)
         then[~case.may[case.kind[unit]]] = np.inf
         member = int(then.argmin())
@@ -105,6 +107,7 @@ class Descent:
 
     def _triples(self, full: int, top: float) -> bool:
         others = [member for member in range(len(self.scores)) if member != full]
+        # In small groups only: the list of pairs grows with the square of the members, and 21 of them are tried.
         twos = list(combinations(others, 2)) if len(others) < 50 else []
         for at in self.rng.permutation(len(twos))[:TRIPLES].tolist():
             if self.left <= 0:
@@ -122,12 +125,14 @@ class Descent:
         if not len(units):
             return False
         if len(units) > most:
+            # Drawn anew each time: another choice of 12 may help where this one does not.
             units = self.rng.choice(units, most, replace=False)
         way = ways(len(units), len(who))
         now = (self.at[units][None, :] == np.array(who)[:, None]).astype(np.float64)
         then = self._then(way, now, units, who)
         barred = ~self.eligible[units][:, who].T
         if barred.any():
+            # Ways that give a unit to a member that may not hold it, all in one product, excluded by an infinite value.
             then = np.where(way.reshape(len(way), -1) @ barred.ravel().astype(np.float64) > 0, np.inf, then)
         if self.stay:
             homes = case.home[units]
@@ -135,6 +140,7 @@ class Descent:
             moves = way.reshape(len(way), -1) @ away.ravel().astype(np.float64)
             then = np.where(moves > float((now * away).sum()), np.inf, then)
         best = int(then.argmin())
+        # Strictly better only: equal re-splits would go round in circles.
         if then[best] >= top * (1 - CLOSE):
             return False
         share = way[best]
@@ -159,6 +165,7 @@ class Descent:
 def spread(case: Case, bound: float, effort: Effort, start: Codes | None = None) -> Codes:
     """The assignment with the smallest greatest value found; proven best where it meets the bound."""
     enough = bound * (1 + ENOUGH)
+    # The present is a start as good as any, and one that more often needs few moves.
     first = greedy(case, np.full(len(case), -1, np.int64))
     if case.greatest(first) <= enough or not effort.splits or len(case.speed) < 2:
         return first
@@ -171,6 +178,7 @@ def spread(case: Case, bound: float, effort: Effort, start: Codes | None = None)
             break
         descent.restart(_kicked(case, best, descent.rng))
         reached = descent.run(enough)
+        # Equal is taken too: it moves on over plateaus, from which the next kick may find more.
         if reached <= best_value:
             best_value, best = reached, descent.at.copy()
     return best
@@ -186,4 +194,5 @@ def _kicked(case: Case, at: Codes, rng: np.random.Generator) -> Codes:
         chosen.add(int(scores.argmax()))
     loose = np.isin(at, list(chosen))
     blur = 0.3 if rng.random() < 0.5 else 0.7
+    # Sizes blurred by 30 or 70 %, or greedy would only rebuild what was taken apart.
     return greedy(case, np.where(loose, -1, at), rng.uniform(1 - blur, 1 + blur, len(at)))

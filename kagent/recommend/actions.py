@@ -30,6 +30,7 @@ Feasible = Literal["yes", "no", "unknown"]
 K = GroupKind
 CLIENTS = frozenset({K.CLASSIC, K.CLASSIC_JAVA, K.CLASSIC_LIBRDKAFKA, K.CLASSIC_PYTHON})
 RANK = {"yes": 0, "unknown": 1, "no": 2}
+# The best two as actions; the message lists every strategy under `alternatives`.
 MOST_SWITCHES = 2
 
 
@@ -75,6 +76,7 @@ class Advice:
 def actions(advice: Advice) -> list[Action]:
     """What can be done, best first: feasible before unknown before infeasible, then in the order of the detector."""
     made = [a for kind in OF[advice.finding.verdict].ACTIONS for a in MAKERS[kind](advice)]
+    # list.sort is stable, so the detector's own order holds among equals.
     made.sort(key=lambda a: RANK[a.feasible])
     if not any(a.feasible != "no" for a in made):
         made.insert(
@@ -91,12 +93,14 @@ def follows(model: GroupModel) -> bool:
     """Whether the group's own protocol is an assignor that reads kagent's plans."""
     protocol = model.roster.protocol if model.roster else None
     if model.kind is K.CONSUMER:
+        # The brokers run the assignor (KIP-848), and the group only names it.
         return follows_plans(protocol, model.policy.uniform_follows)
     return NAME in (protocol or "")  # kagent.follow's own names begin with it
 
 
 def stateful(model: GroupModel) -> bool:
     """Whether moving a partition means moving state."""
+    # A Streams task that moves restores its state stores from changelog topics first, for minutes to hours.
     return model.policy.stateful or model.kind is K.STREAMS
 
 
@@ -130,6 +134,8 @@ def _follow(advice: Advice) -> Iterator[Action]:
     if made is None or not made.helps or made.gain < advice.model.policy.min_gain or not made.earns_back:
         return
     feasible, reason = _can_follow(advice.model)
+    # Streams, Connect, Faust and simple groups can never follow a plan. Classic consumers could, with another assignor: it is
+    # named, as not feasible now.
     if feasible == "no" and advice.kind not in CLIENTS:
         return
     how = f"Let the group follow the plan: {_first_moves(made)} {_carried_out_by(advice, feasible)}".rstrip()
@@ -166,6 +172,7 @@ def _can_follow(model: GroupModel) -> tuple[Feasible, str | None]:
         return "yes", "its assignor follows kagent"
     if model.kind is K.CLASSIC_PYTHON:
         return "unknown", "possible once its consumers run kagent's following assignor"
+    # Without `group.remote.assignor` the brokers take the first of their `group.consumer.assignors`, which only they know.
     if model.kind is K.CONSUMER and not (model.roster and model.roster.protocol):
         shows = f"kafka-consumer-groups.sh {model.seen.tool_options} --group {quote(shown(model.seen.group))} --describe --state"
         return "unknown", (
@@ -182,12 +189,14 @@ def _switch(advice: Advice) -> Iterator[Action]:
     order = shipped(str(model.kind))
     if made is None or not order:
         return
+    # A switch takes a rolling restart: it must gain as much as a plan has to.
     limit = (1 - model.policy.min_gain) * made.plan.now
     better = [
         a
         for a in advice.alternatives
         if a.strategy in order and a.strategy != _present(model) and a.greatest < limit
     ]
+    # Rounded: with lags that change, a skew of 1.21 is no better than 1.24, and the strategy that is easier to have goes first.
     better.sort(key=lambda a: (a.unsafe is not None, round(a.skew, 1), order.index(a.strategy)))
     for option in better[:MOST_SWITCHES]:
         yield _switch_to(advice, option)
@@ -217,6 +226,7 @@ def _present(model: GroupModel) -> str:
 
 def _count(advice: Advice) -> Iterator[Action]:
     """Another number of members, where that helps."""
+    # Streams scales by threads and simple groups by the job's parallelism: see _parallelism.
     if advice.kind in (K.STREAMS, K.SIMPLE) or not advice.model.by_member:
         return
     if advice.finding.verdict is Verdict.IDLE_MEMBERS:
@@ -242,6 +252,7 @@ def _scaled(advice: Advice, kind: ActionType) -> Iterator[Action]:
     needed = int(advice.finding.evidence.get("needed", 0))
     under = advice.finding.verdict is Verdict.UNDER_PROVISIONED
     found = advice.counts.enough(needed) if under else advice.counts.relieving(advice.model.policy.min_gain)
+    # As many members as partitions already: another one would stay idle.
     if found is None or (under and advice.finding.evidence.get("partitions_first")):
         return
     share = f"the most loaded member would get {found.share_then:.0%} of the inflow instead of {found.share_now:.0%}"
@@ -317,6 +328,7 @@ def _record(advice: Advice) -> Iterator[Action]:
     if advice.place is None:
         return
     (topic, partition), group = advice.place, quote(shown(advice.model.seen.group))
+    # A committed offset is that of the next record to read (KafkaConsumer.commitSync), so this is the record itself.
     offset = int(advice.model.lags.committed[advice.finding.rows[0]])
     if advice.finding.verdict is not Verdict.STALLED:
         how = f"If a restart does not help, look at the record at {advice.partition} offset {offset}: it may hang its consumer."
@@ -335,6 +347,7 @@ def _record(advice: Advice) -> Iterator[Action]:
 
 def _repartition(advice: Advice) -> Iterator[Action]:
     hot = advice.finding.verdict is Verdict.HOT_PARTITION
+    # Moving helps for certain: keys need not change.
     if advice.finding.verdict is Verdict.REBALANCE and not advice.finding.evidence.get("may_not_be_enough"):
         return
     how = (

@@ -38,6 +38,7 @@ class Counts:
 
     def relieving(self, gain: float) -> Count | None:
         """The least count, up to twice the present one, that relieves the most loaded member by ``gain`` for every way to assign them."""
+        # Against the worst dealing: which member gets which partition is up to the assignor, and must not decide whether it helps.
         limit = (1 - gain) * self.share_now
         return self._first(
             [n for n, _ in self.shares if self.have < n <= 2 * self.have and self.bound[n] <= limit]
@@ -58,9 +59,11 @@ def counts(model: GroupModel) -> Counts:
         return Counts(have, 0.0, (), {})
     now = float(np.bincount(model.lags.owner[held], flow, have).max()) / total
     ordered = np.sort(flow)[::-1]
+    # Divisors only: every member then holds the same number of partitions, whichever strategy deals them out.
     fitting = [n for n in range(1, partitions + 1) if partitions % n == 0][-MOST_COUNTS:]
     shares = tuple(
         (n, float(np.bincount(np.arange(partitions) % n, ordered, n).max()) / total) for n in fitting
     )
+    # -(-a // b) is the ceiling of a ÷ b in integers. The worst dealing gives one member all of the busiest partitions.
     bound = {n: float(ordered[: -(-partitions // n)].sum()) / total for n in fitting}
     return Counts(have, now, shares, bound)

@@ -34,6 +34,7 @@ from kagent.recommend.alternatives import alternatives_of
 from kagent.recommend.member_counts import counts
 from kagent.recommend.reassignment import Reassignment, reassign
 
+# A message must stay well below max.message.bytes (1 MiB by default).
 WHOLE = 2000
 """Up to this many partitions the message has the whole assignment."""
 MOVES = 200
@@ -67,6 +68,7 @@ class Diagnosis:
 
 def diagnose(model: GroupModel, finding: Finding) -> Diagnosis:
     """The diagnosis of a finding, with a plan for the backlog of this moment."""
+    # The same costs as the finding's, or the plan would level another work than the one that was reported.
     model = skew.model_of(model, finding)
     made = reassign(model)
     others = alternatives_of(model, made)
@@ -78,6 +80,7 @@ def diagnose(model: GroupModel, finding: Finding) -> Diagnosis:
 def severity(diagnosis: Diagnosis) -> Severity:
     """Page for loss and standstill, ticket where something feasible helps, info for the rest; the settings win."""
     policy, verdict = diagnosis.model.policy, diagnosis.verdict
+    # Users' own choice before any rule.
     if verdict.value in policy.severity:
         return Severity(policy.severity[verdict.value])
     if verdict is Verdict.LOST_DATA:

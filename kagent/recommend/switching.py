@@ -47,6 +47,7 @@ def how_to_switch(kind: GroupKind, strategy: str, present: str | None) -> str:
             f"with [{strategy}, {present or 'the present one'}], then once more with [{strategy}]. aiokafka: stop all "
             "consumers of the group, then start them with it."
         )
+    # Two rolls work only between eager strategies; a list with cooperative-sticky in it is refused when the consumer is made.
     if kind is K.CLASSIC_LIBRDKAFKA and present and COOPERATIVE not in (strategy, present):
         return _two_rolls(SETTING, strategy, present, "in every consumer of the group")
     if kind is K.CLASSIC:

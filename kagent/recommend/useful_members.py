@@ -59,7 +59,7 @@ SPREAD_ALONE, PARTITIONS, SETTLING = "spread", "partitions", "settling"
 
 
 @dataclass(frozen=True)
-class Load:
+class GroupLoad:
     """What can be dealt out, one entry a unit (a partition, or partitions that stay together): ``backlog`` in work, ``inflow`` and
     ``peak`` in work/s; ``capacity``: of a usual member, work/s; ``hot``: whether some partition gets more than that;
     ``within_s``: in which time members are to catch up."""
@@ -75,6 +75,7 @@ class Load:
     def counts(self) -> list[int]:
         """The least count for each number of units that the fullest member gets."""
         units = len(self.inflow)
+        # Of counts with the same ceil(units ÷ n) only the least matters: more members leave as many units on the fullest one.
         least = {ceil(units / n): n for n in range(units, 0, -1)}
         return sorted(least.values())[-MOST_COUNTS:]
 
@@ -90,6 +91,7 @@ class Load:
 
     def _dealt(self, count: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
         out = np.empty(len(self.inflow), np.int64)
+        # Dealt out like cards, not packed: an optimal packing would promise what no client's own strategy gives.
         work = self.backlog + self.inflow * self.within_s
         out[np.argsort(-work, kind="stable")] = np.arange(len(self.inflow)) % count
         return out
@@ -108,17 +110,20 @@ class Load:
         values = [self.fullness(c, self.inflow) for c in counts]
         return next(c for c, v in zip(counts, values, strict=True) if v <= AS_GOOD * min(values))
 
-    def grown(self, factor: float) -> Load:
+    def grown(self, factor: float) -> GroupLoad:
         """With ``factor`` (at least 1) times the inflow, and without the units that then get more than a member can do."""
         inflow = self.inflow * factor
+        # A unit that alone is too much for a member would make every count equally bad.
         fits = inflow < self.capacity
         hot = self.hot or not bool(fits.all())
-        return Load(self.backlog[fits], inflow[fits], self.peak[fits], self.capacity, hot, self.within_s)
+        backlog, peak = self.backlog[fits], self.peak[fits]
+        return GroupLoad(backlog, inflow[fits], peak, self.capacity, hot, self.within_s)
 
     def _with_slowest_apart(self, within_s: float) -> int:
         """The least count that is in time if units that alone take about as long each have a member of their own: what moving
         partitions does as well as more members is no reason for more members."""
         alone = drain_s(self.backlog, self.inflow, np.full(len(self.inflow), self.capacity))
+        # Within 10 % on either side: a unit that alone needs nearly all the time gains nothing from sharing a member with less.
         slow = alone * AS_GOOD >= within_s / AS_GOOD
         rest = replace(self, backlog=self.backlog[~slow], inflow=self.inflow[~slow], peak=self.peak[~slow])
         fitting = (c for c in rest.counts if rest.drain_s(c) <= within_s)
@@ -142,9 +147,11 @@ def advance(model: GroupModel, findings: Sequence[Finding]) -> JudgeState:
     if not model.by_member or capacity is None or not model.names:
         return state
     have = len(model.names)
+    # At first sight the number that is there, at most one a partition: an autoscaler must not act because kagent started.
     known = state.useful or Useful(members=min(have, max(1, len(model.counted))), capacity=capacity)
     known = replace(known, capacity=capacity, looked_at=model.now)
     still = _still(model, findings)
+    # Waiting starts afresh after a standstill: evidence from before it says nothing of the load after it.
     if still is not None:
         raised_at = known.raised_at if still == SETTLING else 0
         return replace(
@@ -158,6 +165,7 @@ def _capacity(model: GroupModel) -> float | None:
     """Of a usual member, work/s: measured now, else what was measured last."""
     measured = model.capacity.rate.mid[model.capacity.measured]
     found = float(np.median(measured)) if len(measured) else 0.0
+    # After the members were on time for hours no busy window is left: the number must not vanish from the autoscaler.
     if found <= 0 and model.state.useful is not None:
         found = model.state.useful.capacity
     return round(found, 3) if found > 0 else None
@@ -177,7 +185,7 @@ def _still(model: GroupModel, findings: Sequence[Finding]) -> str | None:
     return None
 
 
-def load_of(model: GroupModel, capacity: float) -> Load:
+def load_of(model: GroupModel, capacity: float) -> GroupLoad:
     """The group's load as units that any member may get."""
     rows = np.flatnonzero(model.counted & ~_waits_for_transaction(model) & ~_held_by_silent(model))
     unit = model.columns.units.together(model.lags, model.policy, model.kind)[rows]
@@ -185,8 +193,9 @@ def load_of(model: GroupModel, capacity: float) -> Load:
     units = int(code.max()) + 1 if len(code) else 0
     backlog = totals(code, (model.columns.backlog * model.cost)[rows], units)
     inflow = totals(code, (model.usual_rates * model.cost)[rows], units)
+    # The peak of the group by today's shares: the partitions' own peaks need not fall together, and would add up to too much.
     peak = inflow * _peak_ratio(model, rows)
-    return Load(backlog, inflow, peak, capacity, False, model.policy.hold).grown(1.0)
+    return GroupLoad(backlog, inflow, peak, capacity, False, model.policy.hold).grown(1.0)
 
 
 def _waits_for_transaction(model: GroupModel) -> Flags:
@@ -213,7 +222,7 @@ def _peak_ratio(model: GroupModel, rows: np.ndarray[tuple[int, ...], np.dtype[np
     return max(1.0, float(grown.max()) * 1000 / PEAK_STEP_MS / now) if now > 0 else 1.0
 
 
-def _weighed(model: GroupModel, load: Load, known: Useful, have: int) -> Useful:
+def _weighed(model: GroupModel, load: GroupLoad, known: Useful, have: int) -> Useful:
     """What is known after this look: more at once when that has held for a while, fewer after long."""
     now, limits = model.now, LatenessLimits.of(model.policy)
     late = bool((model.lateness >= limits.on_time).any())
@@ -233,7 +242,7 @@ def _weighed(model: GroupModel, load: Load, known: Useful, have: int) -> Useful:
     return _fewer(model, load, replace(known, because=because, more_since=0), late, enough)
 
 
-def _fewer(model: GroupModel, load: Load, known: Useful, late: bool, enough: int) -> Useful:
+def _fewer(model: GroupModel, load: GroupLoad, known: Useful, late: bool, enough: int) -> Useful:
     """Fewer members where they have been enough for long."""
     fewest = max(load.fewest(), enough)
     if late or fewest >= known.members:
@@ -244,7 +253,7 @@ def _fewer(model: GroupModel, load: Load, known: Useful, late: bool, enough: int
     return replace(known, members=fewest, fewer_since=0)
 
 
-def _enough_now(model: GroupModel, load: Load) -> int:
+def _enough_now(model: GroupModel, load: GroupLoad) -> int:
     """How many members are enough for the inflow of the last minute; 0 where no late member gets more than it can do now. The usual
     inflow is the median of five minutes: for half of them after a rise it is what arrived before."""
     late = model.lateness >= LatenessLimits.of(model.policy).on_time
@@ -259,7 +268,7 @@ def _grown(model: GroupModel) -> float:
     return max(1.0, float(by_minute[0]) / usual) if usual > 0 else 1.0
 
 
-def _because(load: Load, late: bool, enough: int, count: int) -> str:
+def _because(load: GroupLoad, late: bool, enough: int, count: int) -> str:
     """Why no more members than ``count`` help a group that is late; empty where it is not, or more do."""
     if load.hot:
         return str(Verdict.HOT_PARTITION)

@@ -17,7 +17,7 @@ from typing import Any
 from kagent.contract.recommendation import Recommendation, State
 from kagent.contract.redaction import Redaction
 from kagent.detect.state import JudgeState
-from kagent.incident.correlation import Recent
+from kagent.incident.correlation import CorrelationState
 from kagent.incident.evaluate import Judgement
 from kagent.incident.session import EvaluationSession
 from kagent.lag.observation import Observation
@@ -230,7 +230,7 @@ class GroupEngine:
         return self.session.dropped
 
     @property
-    def recent(self) -> dict[str, Recent]:
+    def recent(self) -> dict[str, CorrelationState]:
         """Cluster → state of the correlation."""
         return self.session.recent
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kagent.group_key import group_key
-from kagent.incident.correlation import Population, Recent
+from kagent.incident.correlation import CorrelationState, Population
 from kagent.incident.evaluate import Candidate
 from kagent.incident.lifecycle import expired
 from kagent.worker.cluster_logs import ClusterLogs
@@ -59,9 +59,9 @@ class PartitionTick:
         session = self.evaluator.session
         for cluster in self.coverage.clusters(partition):
             mine = [c for e, c in candidates if e.cluster == cluster]
-            before = session.recent.get(cluster, Recent())
+            before = session.recent.get(cluster, CorrelationState())
             # Nothing now and nothing before: the usual tick of a healthy cluster writes and publishes nothing.
-            if not mine and before == Recent():
+            if not mine and before == CorrelationState():
                 continue
             found = session.correlate(cluster, mine, self._population(cluster), at)
             try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from kagent.incident.correlation import Recent
+from kagent.incident.correlation import CorrelationState
 from kagent.tables import coverage as coverage_table
 from kagent.worker.context import WorkerContext
 from kagent.worker.ingest_progress import Coverage
@@ -18,7 +18,7 @@ class SourceCoverage:
     """Coverage by partition of the events topic. ``recent`` (cluster → common incidents) is the session's, and filled from rows."""
 
     context: WorkerContext
-    recent: dict[str, Recent]
+    recent: dict[str, CorrelationState]
     partitions: dict[int, Coverage] = field(default_factory=dict)
     _recent_at: dict[str, int] = field(default_factory=dict)
     """Cluster → when the row was written that its common incidents came from."""
@@ -73,9 +73,9 @@ class SourceCoverage:
         self.context.tables.coverage[str(partition)] = row
 
 
-def _from_row(state: Mapping[str, Any]) -> tuple[Coverage, dict[str, tuple[int, Recent]]]:
+def _from_row(state: Mapping[str, Any]) -> tuple[Coverage, dict[str, tuple[int, CorrelationState]]]:
     common = {
-        cluster: (int(at), Recent.from_row(recent))
+        cluster: (int(at), CorrelationState.from_row(recent))
         for cluster, (at, recent) in state.get("common", {}).items()
     }
     return Coverage.from_row(state), common

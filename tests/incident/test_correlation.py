@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from kagent.contract.recommendation import Recommendation, Status
-from kagent.incident.correlation import Population, Recent, correlate
+from kagent.incident.correlation import CorrelationState, Population, correlate
 from kagent.incident.evaluate import Candidate
 
 NOW = 1_700_000_000_000
@@ -32,7 +32,7 @@ def candidate(
 
 
 def said(candidates: list[Candidate], population: Population) -> list[str]:
-    return [m.group for m in correlate(candidates, Recent(), "main", population, NOW).messages]
+    return [m.group for m in correlate(candidates, CorrelationState(), "main", population, NOW).messages]
 
 
 HUNDRED = Population(100, {"orders": 6, **{f"t{n}": 1 for n in range(94)}}, {1: 40, 2: 30, 3: 30})
@@ -83,11 +83,11 @@ def test_groups_that_were_late_when_they_were_first_seen_have_no_onset() -> None
 
 
 def test_candidates_of_two_minutes_add_up_under_one_id_and_the_incident_ends() -> None:
-    recent, messages = Recent(), list[Recommendation]()
+    recent, messages = CorrelationState(), list[Recommendation]()
     for n in range(6):
         now = NOW + n * 20_000
         found = correlate([candidate(n, "orders", since=now)], recent, "main", HUNDRED, now)
-        recent = Recent.from_row(orjson.loads(orjson.dumps(found.recent.to_row())))
+        recent = CorrelationState.from_row(orjson.loads(orjson.dumps(found.recent.to_row())))
         messages += found.messages
     late = correlate([], recent, "main", HUNDRED, NOW + 2_000_000)
 
@@ -99,7 +99,7 @@ def test_candidates_of_two_minutes_add_up_under_one_id_and_the_incident_ends() -
 
 @pytest.mark.parametrize("repeat", [1, 3])
 def test_groups_that_stay_candidates_renew_nothing(repeat: int) -> None:
-    recent, messages = Recent(), list[Recommendation]()
+    recent, messages = CorrelationState(), list[Recommendation]()
     same = [candidate(n, "orders") for n in range(5)]
     for turn in range(repeat):
         found = correlate(same, recent, "main", HUNDRED, NOW + turn * 10_000)

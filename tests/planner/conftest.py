@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from kagent.planner import Problem
+from kagent.planner import PlanningProblem
 from kagent.planner.plan import greatest
 
 
 @st.composite
-def _groups(draw: Any, partitions: int = 10, members: int = 4, extras: bool = True) -> Problem:
+def _groups(draw: Any, partitions: int = 10, members: int = 4, extras: bool = True) -> PlanningProblem:
     names = [f"m{at}" for at in range(draw(st.integers(1, members)))]
     topics = ["a", "b"][: draw(st.integers(1, 2))]
     lag = st.one_of(st.just(0), st.integers(1, 9), st.integers(0, 100_000))
@@ -42,15 +42,17 @@ def _groups(draw: Any, partitions: int = 10, members: int = 4, extras: bool = Tr
             extra["pinned"] = draw(st.lists(st.sampled_from(rows), unique=True, max_size=3))
         if len(topics) == 2 and draw(st.booleans()):
             extra["units"] = [topics]
-    return Problem.of(subscriptions, lags, owned, **extra)
+    return PlanningProblem.of(subscriptions, lags, owned, **extra)
 
 
 @pytest.fixture(scope="session")
-def groups() -> Callable[..., st.SearchStrategy[Problem]]:
+def groups() -> Callable[..., st.SearchStrategy[PlanningProblem]]:
     return _groups
 
 
-def _brute(problem: Problem, target: float | None = None, objective: str = "work") -> tuple[float, int]:
+def _brute(
+    problem: PlanningProblem, target: float | None = None, objective: str = "work"
+) -> tuple[float, int]:
     """Smallest greatest value over all assignments, and the fewest moves to stay at or under the target."""
     may = problem.subscribed[problem.member_class][:, problem.topic].T
     best, fewest = float("inf"), len(problem) + 1

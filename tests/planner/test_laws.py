@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kagent.planner import QUICK, Plan, Problem, lower_bound, plan
+from kagent.planner import QUICK, Plan, PlanningProblem, lower_bound, plan
 from kagent.planner.plan import greatest
 
 modest = settings(max_examples=35, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -18,15 +18,15 @@ data = st.data()
 
 
 @pytest.fixture(scope="module")
-def drawn(groups: Callable[..., st.SearchStrategy[Problem]]) -> st.SearchStrategy[Problem]:
+def drawn(groups: Callable[..., st.SearchStrategy[PlanningProblem]]) -> st.SearchStrategy[PlanningProblem]:
     return groups()
 
 
-def may(problem: Problem) -> np.ndarray:
+def may(problem: PlanningProblem) -> np.ndarray:
     return problem.subscribed[problem.member_class][:, problem.topic].T
 
 
-def whole_units(problem: Problem) -> bool:
+def whole_units(problem: PlanningProblem) -> bool:
     """Whether everything is held, by members that may, and units are together: nothing has to move."""
     held = (problem.owner >= 0).all() and may(problem)[np.arange(len(problem)), problem.owner].all()
     if not held or problem.unit is None:
@@ -41,7 +41,7 @@ def same(one: Plan, other: Plan) -> bool:
 @modest
 @given(data)
 def test_every_partition_goes_to_one_member_that_may_hold_it(
-    drawn: st.SearchStrategy[Problem], data: st.DataObject
+    drawn: st.SearchStrategy[PlanningProblem], data: st.DataObject
 ) -> None:
     problem = data.draw(drawn)
 
@@ -60,7 +60,7 @@ def test_every_partition_goes_to_one_member_that_may_hold_it(
 @modest
 @given(data)
 def test_the_greatest_never_rises_unless_something_had_to_move(
-    drawn: st.SearchStrategy[Problem], data: st.DataObject
+    drawn: st.SearchStrategy[PlanningProblem], data: st.DataObject
 ) -> None:
     problem = data.draw(drawn)
 
@@ -75,7 +75,7 @@ def test_the_greatest_never_rises_unless_something_had_to_move(
 @modest
 @given(data)
 def test_pinned_partitions_stay_and_units_stay_together(
-    drawn: st.SearchStrategy[Problem], data: st.DataObject
+    drawn: st.SearchStrategy[PlanningProblem], data: st.DataObject
 ) -> None:
     problem = data.draw(drawn)
 
@@ -92,7 +92,7 @@ def test_pinned_partitions_stay_and_units_stay_together(
 @modest
 @given(data)
 def test_the_moves_lead_from_here_to_the_assignment(
-    drawn: st.SearchStrategy[Problem], data: st.DataObject
+    drawn: st.SearchStrategy[PlanningProblem], data: st.DataObject
 ) -> None:
     problem = data.draw(drawn)
 
@@ -110,7 +110,7 @@ def test_the_moves_lead_from_here_to_the_assignment(
 @modest
 @given(data)
 def test_the_bounds_hold_and_the_figures_are_those_of_the_assignment(
-    drawn: st.SearchStrategy[Problem], data: st.DataObject
+    drawn: st.SearchStrategy[PlanningProblem], data: st.DataObject
 ) -> None:
     problem = data.draw(drawn)
 
@@ -127,7 +127,7 @@ def test_the_bounds_hold_and_the_figures_are_those_of_the_assignment(
 @modest
 @given(data)
 def test_the_same_input_gives_the_same_plan_in_whatever_order(
-    drawn: st.SearchStrategy[Problem], data: st.DataObject
+    drawn: st.SearchStrategy[PlanningProblem], data: st.DataObject
 ) -> None:
     problem = data.draw(drawn)
     rows = np.array(data.draw(st.permutations(range(len(problem)))), np.int64)
@@ -147,7 +147,9 @@ def test_the_same_input_gives_the_same_plan_in_whatever_order(
 
 @modest
 @given(data)
-def test_no_more_moves_are_made_than_allowed(drawn: st.SearchStrategy[Problem], data: st.DataObject) -> None:
+def test_no_more_moves_are_made_than_allowed(
+    drawn: st.SearchStrategy[PlanningProblem], data: st.DataObject
+) -> None:
     problem = data.draw(drawn)
     most = data.draw(st.integers(0, 3))
 
@@ -160,7 +162,7 @@ def test_no_more_moves_are_made_than_allowed(drawn: st.SearchStrategy[Problem], 
 @settings(max_examples=30, deadline=None)
 @given(data)
 def test_small_groups_get_the_exact_best_and_the_fewest_moves(
-    groups: Callable[..., st.SearchStrategy[Problem]],
+    groups: Callable[..., st.SearchStrategy[PlanningProblem]],
     brute: Callable[..., tuple[float, int]],
     data: st.DataObject,
 ) -> None:
@@ -185,7 +187,7 @@ def test_small_groups_drain_as_soon_as_they_can_with_the_fewest_moves(
     names = ["a", "b", "c"][: data.draw(st.integers(2, 3))]
     lags = data.draw(st.lists(st.integers(1, 1000), min_size=2, max_size=6))
     owners = [data.draw(st.sampled_from(names)) for _ in lags]
-    problem = Problem.of(
+    problem = PlanningProblem.of(
         {name: ["t"] for name in names},
         {"t": lags},
         {name: [("t", at) for at, owner in enumerate(owners) if owner == name] for name in names},
@@ -202,7 +204,7 @@ def test_small_groups_drain_as_soon_as_they_can_with_the_fewest_moves(
 
 
 def test_where_pinned_partitions_of_a_unit_lie_with_two_members_their_order_decides_nothing() -> None:
-    problem = Problem(
+    problem = PlanningProblem(
         members=("m0", "m1"),
         topics=("a", "b"),
         topic=np.array([0, 1]),

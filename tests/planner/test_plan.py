@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from kagent.errors import InputError
-from kagent.planner import QUICK, Problem, lower_bound, plan
+from kagent.planner import QUICK, PlanningProblem, lower_bound, plan
 
 ALL = ["t"]
 
 
-def even(members: int, lags: list[float], owners: str, **more: object) -> Problem:
+def even(members: int, lags: list[float], owners: str, **more: object) -> PlanningProblem:
     """One topic; ``owners`` names the owner of each partition by a letter, - for nobody."""
     names = "abcdefgh"[:members]
     owned = {m: [("t", p) for p, owner in enumerate(owners) if owner == m] for m in names}
-    return Problem.of(dict.fromkeys(names, ALL), {"t": lags}, owned, **more)  # type: ignore[arg-type]
+    return PlanningProblem.of(dict.fromkeys(names, ALL), {"t": lags}, owned, **more)  # type: ignore[arg-type]
 
 
 def test_one_move_relieves_a_member_with_two_heavy_partitions() -> None:
@@ -76,7 +76,7 @@ def test_speeds_decide_who_can_carry_more() -> None:
 
 
 def test_costs_weigh_topics() -> None:
-    problem = Problem.of(
+    problem = PlanningProblem.of(
         {"a": ["x", "y"], "b": ["x", "y"]},
         {"x": [100, 100], "y": [10, 10]},
         {"a": [("x", 0), ("x", 1)], "b": [("y", 0), ("y", 1)]},
@@ -121,7 +121,7 @@ def test_a_pinned_partition_stays_even_where_it_is_the_trouble() -> None:
 
 
 def test_co_partitioned_topics_move_together() -> None:
-    problem = Problem.of(
+    problem = PlanningProblem.of(
         {"a": ["x", "y"], "b": ["x", "y"]},
         {"x": [50, 50], "y": [10, 5]},
         {"a": [("x", 0), ("y", 0), ("x", 1), ("y", 1)]},
@@ -136,7 +136,9 @@ def test_co_partitioned_topics_move_together() -> None:
 
 
 def test_a_member_that_may_not_hold_what_it_has_gives_it_up() -> None:
-    problem = Problem.of({"a": ["x"], "b": ["x", "y"]}, {"x": [1], "y": [0]}, {"a": [("x", 0), ("y", 0)]})
+    problem = PlanningProblem.of(
+        {"a": ["x"], "b": ["x", "y"]}, {"x": [1], "y": [0]}, {"a": [("x", 0), ("y", 0)]}
+    )
 
     told = plan(problem)
 
@@ -145,7 +147,7 @@ def test_a_member_that_may_not_hold_what_it_has_gives_it_up() -> None:
 
 
 def test_a_topic_without_subscribers_is_left_out_and_counted() -> None:
-    told = plan(Problem.of({"a": ["x"]}, {"x": [5], "y": [7]}, {"a": [("x", 0)]}))
+    told = plan(PlanningProblem.of({"a": ["x"]}, {"x": [5], "y": [7]}, {"a": [("x", 0)]}))
 
     assert told.assigned.tolist() == [0, -1]
     assert "1 partitions" in told.notes[0]
@@ -170,8 +172,8 @@ def test_racks_break_ties() -> None:
 
 
 def test_nobody_and_nothing_have_a_plan_too() -> None:
-    assert plan(Problem.of({}, {"t": [1]})).verdict == "no_members"
-    assert plan(Problem.of({"a": []}, {})).verdict == "balanced"
+    assert plan(PlanningProblem.of({}, {"t": [1]})).verdict == "no_members"
+    assert plan(PlanningProblem.of({"a": []}, {})).verdict == "balanced"
     assert plan(even(1, [7], "a")).moves == ()
 
 
@@ -188,7 +190,7 @@ def test_names_that_outlive_a_restart_decide_between_equals() -> None:
 
     def to(old: str, new: str) -> str | None:
         instances = {"x": "leader", old: "i1", new: "i2"}
-        problem = Problem.of({"x": ALL, old: ALL, new: ALL}, lags, {"x": owned}, instances=instances)
+        problem = PlanningProblem.of({"x": ALL, old: ALL, new: ALL}, lags, {"x": owned}, instances=instances)
         return instances[plan(problem).moves[0].to]
 
     assert to("b", "c") == to("c", "b")
@@ -203,7 +205,7 @@ def test_many_groups_can_be_planned_for_at_little_effort() -> None:
 def test_a_large_group_is_levelled_with_no_more_moves_than_proven_needed() -> None:
     rng = np.random.default_rng(1)
     count, members = 20_000, 200
-    problem = Problem(
+    problem = PlanningProblem(
         tuple(f"m{at}" for at in range(members)), ("t",), np.zeros(count, np.int64), np.arange(count),
         rng.lognormal(8, 1, count), np.minimum(rng.integers(0, 240, count), members - 1),
         np.ones((1, 1), np.bool_), np.zeros(members, np.int64),
@@ -234,7 +236,7 @@ def test_a_large_group_is_levelled_with_no_more_moves_than_proven_needed() -> No
 def test_what_cannot_be_is_named(wrong: dict[str, object], says: str) -> None:
     given = {"lags": {"t": [1, 2]}, "owned": None, **wrong}
     with pytest.raises(InputError) as caught:
-        Problem.of({"a": ALL, "b": ALL}, **given)  # type: ignore[arg-type]
+        PlanningProblem.of({"a": ALL, "b": ALL}, **given)  # type: ignore[arg-type]
     assert says in str(caught.value)
 
 
@@ -243,7 +245,7 @@ def test_a_group_between_small_and_large_comes_within_the_tolerance_too() -> Non
     """A few heavy partitions a member: one pass leaves it above the target, exchanges do not."""
     rng = np.random.default_rng(0)
     count, members = 200, 40
-    problem = Problem(
+    problem = PlanningProblem(
         tuple(f"m{at:02}" for at in range(members)), ("t",), np.zeros(count, np.int64), np.arange(count),
         np.round(rng.lognormal(8, 1, count)), rng.integers(0, 20, count), np.ones((1, 1), np.bool_),
         np.zeros(members, np.int64),

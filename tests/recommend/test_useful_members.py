@@ -14,7 +14,7 @@ from kagent.contract.recommendation import Verdict
 from kagent.detect.finding import Finding
 from kagent.detect.state import JudgeState, Useful
 from kagent.recommend import useful_members
-from kagent.recommend.useful_members import FULLEST, Load, advance, due
+from kagent.recommend.useful_members import FULLEST, GroupLoad, advance, due
 from kagent.simulator.run import run
 from kagent.simulator.scenario import parse
 from tests.fixtures.findings import CALM, FINE, FOUR
@@ -30,9 +30,9 @@ ROSE = {**USUAL, "rate": 190.0, "before": 110.0}
 """Three members are enough for the inflow of most of the last five minutes, six for that of the last."""
 
 
-def load(inflow: list[float], capacity: float, backlog: float = 0.0) -> Load:
+def load(inflow: list[float], capacity: float, backlog: float = 0.0) -> GroupLoad:
     column = np.array(inflow)
-    return Load(np.full(len(inflow), backlog), column, column, capacity, False, 300.0)
+    return GroupLoad(np.full(len(inflow), backlog), column, column, capacity, False, 300.0)
 
 
 @given(

@@ -23,7 +23,7 @@ from kagent.contract.recommendation import (
 )
 from kagent.detect.state import JudgeState
 from kagent.errors import KafkaError
-from kagent.incident.correlation import Recent
+from kagent.incident.correlation import CorrelationState
 from kagent.incident.evaluate import Candidate, judge
 from kagent.settings import Cluster, Settings
 from kagent.testing import FakeClock, RecordingPublisher
@@ -166,7 +166,7 @@ async def test_a_common_incident_that_could_not_be_published_is_published_at_the
     worker.publisher.send = broken
     with pytest.raises(KafkaError):
         worker.ticks.correlate(0, found, NOW)
-    assert worker.recent.get("main", Recent()) == Recent()
+    assert worker.recent.get("main", CorrelationState()) == CorrelationState()
 
     worker.publisher.send = publish
     worker.ticks.correlate(0, found, NOW)

@@ -28,6 +28,7 @@ from kagent.worker.status import Summary, state_message
 
 PACKED_FROM = 1400
 """Bytes; a smaller answer fits one packet as it is."""
+# Shorter than limits.ANSWER_WITHIN_S, so that the answer is a sentence and not a cut connection.
 WHAT_IF_LIMIT_S = 60.0
 
 
@@ -58,12 +59,14 @@ class Api:
             version=__version__,
             workers=sorted(part["worker"] for part in parts),
             clusters=[self._cluster(name, parts) for name in self.clusters],
+            # A bound for the page; every worker sends its 50 most urgent ones.
             open=group_list.page(rows, 0, 200),  # type: ignore[arg-type]
             **self._whole(answers),
         )
 
     def _cluster(self, name: str, parts: list[dict[str, Any]]) -> models.ClusterStatus:
         summaries = [Summary.from_json(raw) for part in parts for raw in part["summaries"]]
+        # As of the newest summary, not of now: the answer depends on its parts alone, as the ETag does.
         newest = max((s.time for s in summaries if s.cluster == name), default=0)
         state = state_message(name, summaries, self.partitions, newest, self.tick_s)
         return models.ClusterStatus(
@@ -134,6 +137,7 @@ class Api:
         admin = self.admins(names.get("cluster") or next(iter(self.clusters)))
         if not found or admin is None:
             return self._none(answers)
+        # The group's name as the broker knows it: the one in the address may be the escaped one.
         line = await in_thread(scenario_line, admin, found[0])
         return reply(request, "", lambda: models.Scenario(what_if.redacted(line, self.redaction)))
 
@@ -213,8 +217,11 @@ def reply(request: web.Request, tag: str, make: Callable[[], Any]) -> web.Respon
     headers = {"Cache-Control": "no-cache"}
     if tag:
         headers["ETag"] = f'"{_short(tag)}"'
+        # Contained, not equal: a proxy that compresses makes the tag weak (W/"..."), and a client may send several.
+        # https://www.rfc-editor.org/rfc/rfc9110#section-13.1.2
         if headers["ETag"] in request.headers.get("If-None-Match", ""):
             return web.Response(status=304, headers=headers)
+    # Made only now: an open page that has it already costs a hash.
     body = orjson.dumps(make(), option=orjson.OPT_NON_STR_KEYS)
     answer = web.Response(body=body, content_type="application/json", charset="utf-8", headers=headers)
     if len(body) > PACKED_FROM:

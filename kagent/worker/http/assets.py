@@ -49,6 +49,7 @@ def _collect(folder: Traversable, prefix: str, found: dict[str, Asset]) -> None:
 
 def _asset(name: str, body: bytes) -> Asset:
     tag = hashlib.sha256(body).hexdigest()[:16]
+    # mtime=0: gzip stamps the time into its header, and workers behind one address must send the same bytes.
     return Asset(body, gzip.compress(body, 9, mtime=0), TYPES[name.rpartition(".")[2]], f'"{tag}"')
 
 

@@ -104,6 +104,7 @@ async def _one(
     login: Mapping[str, str] | None,
     tls: ssl.SSLContext | None,
 ) -> WorkerReply | str:
+    # A host that is gone does not refuse a connection: without sock_connect it would take all of PATIENCE.
     timeout = aiohttp.ClientTimeout(total=PATIENCE, sock_connect=5)
     try:
         address = url.rstrip("/") + OWN
@@ -112,6 +113,7 @@ async def _one(
         ) as answer:
             if answer.status != 200:
                 return f"HTTP {answer.status}"
+            # Any content type: a proxy's page with status 200 is then an answer that cannot be read.
             return WorkerReply.from_json(await answer.json(content_type=None))
     except TimeoutError:
         return "no answer in time"
@@ -125,8 +127,10 @@ def reached_at(worker: WorkerSettings, bootstrap: str) -> str:
     """The host at which other workers reach this one: as set, else the address from which it reaches the cluster."""
     if worker.advertised_host:
         return worker.advertised_host
+    # Bound to one address: only there does it listen.
     if worker.web_host not in ("", "0.0.0.0", "::"):
         return _bracketed(worker.web_host)
+    # Of several interfaces, the one that leads to the brokers is most likely to lead to the other workers.
     host, _, port = bootstrap.split(",")[0].strip().rpartition(":")
     try:
         family, kind, _, _, address = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)[

@@ -26,6 +26,7 @@ def _wire_health(worker: Worker, app: faust.App) -> None:
     @app.page("/healthz")
     async def healthz(web: Any, request: Any) -> Any:
         well, body = worker.health()
+        # An orchestrator or load balancer reads the status alone; the body is for people.
         return web.json(body, status=200 if well else 503)
 
     @app.page("/readyz")
@@ -52,6 +53,7 @@ def _wire_groups(worker: Worker, app: faust.App) -> None:
     @app.page("/api/groups/{group}")
     async def group(page: Any, request: Any, group: str) -> Any:
         found = await worker.whole(group)
+        # 404 only if every partition's owner has answered: else the group may be a silent worker's.
         return page.json(found.to_json(), status=200 if found.groups else 404 if found.complete else 503)
 
     @app.page("/api/recommendations")

@@ -115,6 +115,7 @@ class GroupColumns:
 def glance(seen: Observation, judged: Judgement, policy: Policy) -> Glance:
     """The group at this tick. A quiet group is only added up: nothing of it was behind when it committed."""
     model, roster = judged.model, seen.roster
+    # Most groups are never late: their members are not summed up at every tick.
     late = model is not None and bool((_lateness(model) > 0).any() or (_waits(model) & model.excluded).any())
     members = _member_rows(model) if late and model is not None and model.by_member else {}
     return Glance(
@@ -148,6 +149,7 @@ def judged_skew(model: GroupModel | None, judged: Judgement, has_members: bool) 
     """The skew that everything shows: judged work, greatest ÷ mean. None with one member, or where nothing was judged."""
     if model is not None:
         return float(model.skew) if len(model.names) > 1 else None
+    # No model was built: the fast path found nothing behind, so the spread is even.
     return 1.0 if has_members and judged.suppressed_by is None else None
 
 
@@ -159,6 +161,7 @@ def _reason(judged: Judgement) -> str | None:
 def milestones(state: JudgeState, findings: tuple[Finding, ...] = ()) -> Milestones:
     """What is remembered of the group's case."""
     incident = state.incident
+    # Only a finding with enough evidence: what flickers for a tick is not part of the story.
     ripe = next((f for f in findings if f.ripe), None) if incident is None else None
     return Milestones(
         first_seen_ms=ripe.since or None if ripe else None,
@@ -180,6 +183,7 @@ def quick_lag(seen: Observation) -> int | None:
         partition = np.asarray(commits.partition, np.int64)
         committed = np.asarray(commits.committed, np.int64)
         here = (partition < ends.partitions) & (committed != GONE)
+        # A commit before the log start: the records between are gone, and no lag (`lost`).
         behind = ends.end[partition[here]] - np.maximum(committed[here], ends.start[partition[here]])
         total, known = total + int(np.maximum(behind, 0).sum()), True
     return total if known else None
@@ -189,6 +193,7 @@ def _lateness(model: GroupModel) -> Any:
     """Seconds that each member is behind at least: never more than its oldest unread record is known to be old."""
     oldest = np.zeros(len(model.names))
     waits = _waits(model) & (model.owner >= 0)
+    # maximum.at: an assignment by index would keep one of a member's partitions, not the greatest.
     np.maximum.at(oldest, model.owner[waits], model.age[0][waits])
     late = np.minimum(model.lateness, oldest)  # without inflow yet, the model's own is as good as endless
     return np.where(late >= 1, late, 0.0)
@@ -223,6 +228,7 @@ def _member_rows(model: GroupModel) -> dict[str, tuple[float, float, float]]:
 
 def _per_member(model: GroupModel, column: Any) -> Any:
     use = model.lags.known & (model.owner >= 0)
+    # bincount with weights: the sum of a column by member, in one pass.
     return np.bincount(model.owner[use], column[use], len(model.names))
 
 
@@ -275,6 +281,7 @@ def _members(model: GroupModel, redaction: Redaction) -> MemberColumns:
 def _paces(model: GroupModel) -> Any:
     """Each member's capacity over the usual one of those that were measured."""
     rate, measured = model.capacity.rate.mid, model.capacity.measured
+    # The median: one slow member must not make the others look fast.
     usual = float(np.median(rate[measured])) if measured.any() else 0.0
     return rate / usual if usual > 0 else np.ones(len(rate))
 
@@ -282,6 +289,7 @@ def _paces(model: GroupModel) -> Any:
 def _partitions(model: GroupModel, findings: tuple[Finding, ...]) -> PartitionColumns:
     lags = model.lags
     unread = lags.known & (lags.shown > model.policy.allowed_lag)
+    # Committed up to the last stable offset: a read_committed consumer cannot go further (KIP-98).
     waits = unread & (lags.stable != UNKNOWN) & (lags.stable < lags.end) & (lags.committed >= lags.stable)
     stalled = _marked(model, findings, STALLED)
     hot = _hot(model, findings)
@@ -330,4 +338,5 @@ def _outweighs(model: GroupModel) -> Any:
     size, count = np.where(model.counted, _work(model), 0.0), len(model.names)
     if count < 2 or not size.any():
         return np.zeros(len(model.lags), bool)
+    # Alone more than the threshold times a member's mean: its holder is over the threshold in any assignment.
     return size > model.policy.threshold * size.sum() / count

@@ -11,6 +11,7 @@ from kagent.worker.http.group_columns import GroupColumns
 from kagent.worker.http.models import GroupDetail, GroupRow, Member, PartitionMap, TimelineEvent
 from kagent.worker.http.timeline import Event
 
+# Reasons quote names of members and topics, which may be as long as a client likes.
 LONGEST = 2000
 """Longest text shown, in characters."""
 SLOW_SPEED = 0.85
@@ -28,6 +29,7 @@ def detail(
     """The body of ``/api/v1/group``. ``message``: the last one published; the map shows the moves of the one that is open,
     else of what would be published now."""
     published = message.model_dump(mode="json", by_alias=True) if message else None
+    # The open incident's plan is what people act on; a newer draft beside it would contradict it.
     advice = published if row.incident else columns.draft
     return GroupDetail(
         time_ms=time_ms,
@@ -98,6 +100,7 @@ def _evidence(columns: GroupColumns, at: int, advice: Mapping[str, Any]) -> str 
             if verdict == Verdict.SLOW_MEMBER
             else "It makes no progress."
         )
+    # Last: a measured speed says more than that the commit is old.
     return None if m.known[at] else "Its last commit is too old to tell of now."
 
 
@@ -119,5 +122,6 @@ def _map(columns: GroupColumns, advice: Mapping[str, Any]) -> PartitionMap:
         open_transaction=p.open_transaction,
         hot=p.hot,
         lost_records=p.lost_records,
+        # A plan that was followed still names the member that now holds the partition: no arrow to itself.
         moves_to=[to if to != at else -1 for to, at in zip(moves, p.member, strict=True)],
     )

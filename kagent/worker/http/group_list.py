@@ -46,6 +46,7 @@ class GroupQuery:
     def to_params(self) -> dict[str, str]:
         """As :meth:`from_params` reads it, for every worker's first rows up to the end of this page."""
         texts = {name: getattr(self, name) for name in ("search", *FACETS) if getattr(self, name)}
+        # All rows up to the page's end: any of them may be the most urgent of all workers together.
         return {**texts, "first": str(self.offset + self.limit)}
 
     def matching(self, rows: Iterable[GroupRow]) -> list[GroupRow]:
@@ -61,6 +62,8 @@ class GroupQuery:
 
 def _number(params: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
     text = params.get(name, str(default))
+    # int() also takes digits of other scripts, and raises on more than 4,300 of them:
+    # https://docs.python.org/3/library/stdtypes.html#integer-string-conversion-length-limitation
     if not text.isascii() or not text.isdigit() or len(text) > 9 or not least <= int(text) <= most:
         raise InputError(f"{name}: a whole number from {least} to {most} is expected")
     return int(text)
@@ -95,6 +98,7 @@ def _most_urgent(rows: list[GroupRow], first: int) -> list[GroupRow]:
         )
         for at, row in enumerate(rows)
     ]
+    # The row's place is the last part of the rank: rows themselves have no order to compare by.
     return [rows[rank[-1]] for rank in heapq.nsmallest(first, ranks)]
 
 
@@ -117,6 +121,7 @@ def page(rows: Iterable[Mapping[str, Any]], offset: int, limit: int) -> list[dic
     """The page out of every worker's first rows. A group that two answer for, as while it changes hands, is shown once."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows:
+        # The first wins: workers are asked in one order, so a row does not jump between two answers.
         found.setdefault((row["cluster"], row["group"]), dict(row))
     return sorted(found.values(), key=_rank)[offset : offset + limit]
 

@@ -40,6 +40,7 @@ class RequestLimits:
         async def limited(request: web.Request, handler: Handler) -> web.StreamResponse:
             if len(request.path_qs) > MAX_PATH_CHARACTERS:
                 return _refused(414, "The address is too long.")
+            # Without these an orchestrator would restart a busy worker, and workers that ask each other would deadlock.
             if request.path.startswith(self.spared):
                 return await self._timed(request, handler)
             if self.under_way >= MAX_REQUESTS:
@@ -88,8 +89,10 @@ def _counting(server: Any, most: int) -> Any:
     take = server.connection_made
 
     def connection_made(handler: Any, transport: asyncio.Transport) -> None:
+        # First taken: aiohttp then knows the connection, and removes it when it is lost.
         take(handler, transport)
         if len(server.connections) > most:
+            # close() would wait until the client has taken what is buffered.
             transport.abort()
 
     return connection_made

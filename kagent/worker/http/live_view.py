@@ -54,6 +54,7 @@ class LiveView:
         self._happened(key, found.milestones)
 
     def _note(self, key: str, time_s: int, found: Glance) -> None:
+        # Blind: a gap in the curve. The last value drawn on would look like a measurement.
         lag = math.nan if found.lag_records is None or found.blind else float(found.lag_records)
         skew = math.nan if found.skew is None else found.skew
         self.series.note(key, time_s, (lag, found.seconds_behind, skew), found.late)
@@ -77,6 +78,7 @@ class LiveView:
         rows = self.rows.setdefault(partition, {})
         if key in rows:
             incident = open_incident(message)
+            # Only what the message changes; the rest of the row waits for the next judgement.
             condition = _condition(rows[key].blind, incident, rows[key].verdict)
             rows[key] = replace(rows[key], incident=incident, condition=condition)
         self.version += 1

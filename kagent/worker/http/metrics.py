@@ -24,7 +24,9 @@ STATES = ("judged", "learning", "blind", "muted", "ignored")
 """What a state message counts."""
 Kind = Literal["gauge", "counter", "histogram"]
 OWN = ("cluster", "group")
+# kafka_exporter's labels and names: https://github.com/danielqsj/kafka_exporter
 KEX = ("cluster", "consumergroup", "topic")
+# kafka-lag-exporter's: https://github.com/seglo/kafka-lag-exporter
 KLE = ("cluster_name", "group")
 KLE_PARTITION = (*KLE, "topic", "partition", "member_host", "consumer_id", "client_id")
 
@@ -202,6 +204,7 @@ def collect(view: WorkerView, limits: SeriesLimits) -> Iterator[Metric]:
         if names in seen:  # two names that look alike once cut or escaped: a number tells them apart
             names = names[0], f"{names[1]} {hashed(group.group)}"
         seen.add(names)
+        # Series of a partition: offset, lag under two names, age; of a member: its lag.
         fine = 4 * len(group.partitions) + len(group.members)
         _sums(families, group, *names)
         if fine > room:
@@ -313,6 +316,7 @@ def _labels(member: MemberSample) -> list[str]:
 def exposition(view: WorkerView, limits: SeriesLimits | None = None) -> bytes:
     """The body of ``/metrics``."""
 
+    # prometheus_client's default registry would keep the collector of every scrape.
     class Once(Collector):
         def collect(self) -> Iterator[Metric]:
             return collect(view, limits or SeriesLimits())

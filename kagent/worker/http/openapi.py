@@ -42,6 +42,7 @@ def document(routes: Iterable[Route], version: str) -> dict[str, Any]:
             "schemas": schemas.get("$defs", {}),
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
+        # Either: without a login (the default, or a proxy has it), or with the token.
         "security": [{}, {"token": []}],
     }
 

@@ -35,6 +35,7 @@ class Own:
 
     desk: GroupEngine
     loaded: Callable[[], Collection[int]]
+    # A restarted worker counts versions from 0 again: without it, a new answer could have an old one's tag.
     boot: str = field(default_factory=lambda: secrets.token_hex(4))
     _made: OrderedDict[str, Json] = field(default_factory=OrderedDict)
 
@@ -59,8 +60,10 @@ class Own:
             "time_ms": int(self.desk.last_tick * 1000),
             **make(params),
         }
+        # The questions of a few open pages; a new version makes them all anew.
         while len(self._made) > REMEMBERED:
             self._made.popitem(last=False)
+        # Made in one piece, from one state; afterwards a heartbeat that waited may go out.
         await asyncio.sleep(0)
         return made
 
@@ -109,6 +112,7 @@ class Own:
     def _detail(self, partition: int, entry: Entry) -> GroupDetail:
         desk, key = self.desk, entry.key
         state, policy = entry.judged or JudgeState(first_seen=desk.now), desk.policies(entry.group)
+        # After a restart there is no judgement yet, but a state from its row.
         judged = replace(desk.looks.get(key, Judgement(state)), state=state)
         seen = desk.observe(partition, entry, desk.now)
         message = desk.published.get(key)

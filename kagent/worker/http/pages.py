@@ -26,6 +26,7 @@ def application_options(settings: HttpSettings) -> dict[str, Any]:
     """How aiohttp's application is made."""
     limited = limits.RequestLimits((*security.OPEN_PATHS, OWN)).middleware()
     return {
+        # Limits first: they also hold for requests without a login.
         "middlewares": [limited, front, security.guard(settings), problems_as_json],
         "client_max_size": limits.MAX_BODY_BYTES,
     }
@@ -47,9 +48,11 @@ async def problems_as_json(request: web.Request, handler: security.Handler) -> w
     try:
         return await handler(request)
     except web.HTTPException as error:
+        # aiohttp raises redirects as exceptions too.
         if error.status < HTTPStatus.BAD_REQUEST:
             raise
         answer = problem(error.status, sentence_of(error, request))
+        # A 405 has to name the methods: https://www.rfc-editor.org/rfc/rfc9110#section-15.5.6
         if "Allow" in error.headers:
             answer.headers["Allow"] = error.headers["Allow"]
         return answer
@@ -138,6 +141,7 @@ def _own_handler(own: Own) -> security.Handler:
     """What another worker asks: this one's part alone."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
+        # Before anything is made: with nothing new, workers exchange headers only.
         if f'"{own.version()}"' in request.headers.get("If-None-Match", ""):
             return web.Response(status=304)
         try:

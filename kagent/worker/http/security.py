@@ -14,6 +14,7 @@ from kagent.settings import HttpSettings
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 """Asked by orchestrators, which have no login; they name no group."""
+# Names in Kafka are anybody's text: without inline and foreign scripts, markup that slipped through cannot run.
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -37,6 +38,7 @@ def allowed(settings: HttpSettings, path: str, headers: Mapping[str, str]) -> bo
     return (
         bool(token)
         and scheme.lower() == "bearer"
+        # In constant time: one that stops at the first difference reveals the token byte by byte.
         and hmac.compare_digest(given.strip().encode(), token.encode())
     )
 
@@ -52,9 +54,11 @@ def guard(settings: HttpSettings) -> Callable[[web.Request, Handler], Awaitable[
         else:
             try:
                 answer = await handler(request)
+            # aiohttp raises its own answers, such as 404: they pass this middleware as exceptions.
             except web.HTTPException as error:
                 error.headers.update(HEADERS)
                 raise
+        # A prepared answer's headers are sent already.
         if not answer.prepared:
             answer.headers.update(HEADERS)
         return answer
@@ -69,6 +73,7 @@ def refused(settings: HttpSettings) -> web.Response:
         if settings.login == "token"
         else f"ask through the proxy that logs people in (it sets {settings.proxy_header})"
     )
+    # RFC 6750, section 3: https://www.rfc-editor.org/rfc/rfc6750#section-3
     headers = {"WWW-Authenticate": "Bearer"} if settings.login == "token" else {}
     return web.json_response({"error": f"A login is needed: {how}."}, status=401, headers=headers)
 

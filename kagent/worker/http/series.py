@@ -29,11 +29,13 @@ class Series:
 
     def __init__(self, width: int) -> None:
         self.width = width
+        # array, not list: 4 bytes a value instead of a pointer and an object. Seconds fit 32 bits until 2106.
         self.times = array("I")
         self.values = array("f")
 
     def add(self, time_s: int, row: Sequence[float], spacing_s: int) -> None:
         """Append a point, or replace the last one if it lies in the same stretch of ``spacing_s`` seconds."""
+        # A clock that was set back: times must not fall, as expire() looks from the front.
         if self.times and time_s < self.times[-1]:
             return
         if self.times and time_s // spacing_s == self.times[-1] // spacing_s:
@@ -66,6 +68,7 @@ class Series:
         for time, value in zip(self.times, self.values[:: self.width], strict=True):
             at = SPARK_POINTS - 1 - int((now_s - time) / width_s)
             if 0 <= at < SPARK_POINTS and not math.isnan(value):
+                # Maxima: a short peak of lag must survive thirty points an hour.
                 found[at] = max(value, found[at] or 0.0)
         return found
 
@@ -91,6 +94,7 @@ class SeriesStore:
     def note_members(self, key: str, time_s: int, rows: Mapping[str, Sequence[float]]) -> None:
         """The members of one group now; each row is lag, seconds behind and inflow, and drain is worked out."""
         known = self.members.get(key, {})
+        # Checked for new groups only: what is kept already keeps its curve.
         if not known and self.kept_values() > self.most_values:
             return
         for series in known.values():
@@ -131,6 +135,7 @@ def _drain(series: Series, time_s: int, lag: float, inflow: float) -> float:
     at = len(series.times) - 1
     if at >= 0 and time_s // FINE_S == series.times[at] // FINE_S:
         at -= 1
+    # After a pause of the points, the mean over it would look like one stretch's rate.
     if at < 0 or time_s - series.times[at] > 6 * FINE_S:
         return math.nan
     passed = time_s - series.times[at]

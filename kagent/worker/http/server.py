@@ -48,6 +48,7 @@ async def view(desk: GroupEngine, ready: bool, only: str | None = None) -> Worke
             if (ignored and only is None) or only not in (None, entry.group, shown(entry.group)):
                 continue
             found.append(replace(_sample(desk, partition, entry, now), ignored=ignored))
+            # Heartbeats and fetches run in the same loop.
             if len(found) % 20 == 0:
                 await asyncio.sleep(0)
     track: Counter[tuple[str, str]] = Counter()
@@ -114,13 +115,14 @@ def _group(desk: GroupEngine, partition: int, entry: Entry, now: int) -> GroupSa
     lags, judged = measure(seen, desk.policies(entry.group)), desk.looks.get(entry.key)
     known, model = judged is not None, judged.model if judged else None
     members = seen.roster.members if seen.roster else ()
-    told = desk.redaction
+    redaction = desk.redaction
     late = bool((lags.shown > 0).any())
     waits = backlog_by_member(model) if model is not None and model.by_member and late else {}
+    # Ages need the history of log ends for each partition: skipped where nothing is behind.
     age = ages(seen, lags)[0].tolist() if late else [0.0] * len(lags)
     rows = zip(lags.committed.tolist(), lags.shown.tolist(), age, lags.owner.tolist(), strict=True)
-    said = desk.published.get(entry.key)
-    standing = said if is_open(said) else None
+    message = desk.published.get(entry.key)
+    standing = message if is_open(message) else None
     skew = standing.skew if standing else None
     return GroupSample(
         cluster=entry.cluster,
@@ -130,7 +132,7 @@ def _group(desk: GroupEngine, partition: int, entry: Entry, now: int) -> GroupSa
             for at, (committed, lag, age, owner) in enumerate(rows)
         ],
         members=[
-            MemberSample(name, told.member_id(m.member_id), told.client_id(m.client_id), told.host(m.host), waits.get(name, 0.0))
+            MemberSample(name, redaction.member_id(m.member_id), redaction.client_id(m.client_id), redaction.host(m.host), waits.get(name, 0.0))
             for m, name in zip(members, seen.roster.names if seen.roster else (), strict=True)
         ],
         skew=judged_skew(model, judged, bool(members)) if judged else None,
@@ -169,28 +171,29 @@ def limits(desk: GroupEngine) -> SeriesLimits:
 
 async def own(desk: GroupEngine, loaded: Iterable[int], only: str | None) -> WorkerReply:
     """The groups of the partitions that this worker has loaded; with ``only``, the group of this name in full."""
-    said: dict[int, list[dict[str, Any]]] = {partition: [] for partition in loaded}
+    by_partition: dict[int, list[dict[str, Any]]] = {partition: [] for partition in loaded}
     for group in (await view(desk, True, only)).groups:
-        if group.partition in said:
+        if group.partition in by_partition:
             made = group_json(group, only is not None)
             if only is not None and group.set_aside is None:
                 made["story"] = story(desk, group)
-            said[group.partition].append(made)
-    return WorkerReply(desk.worker, said)
+            by_partition[group.partition].append(made)
+    return WorkerReply(desk.worker, by_partition)
 
 
 def story(desk: GroupEngine, group: GroupSample) -> dict[str, Any]:
-    """What ``kagent explain`` tells of a group: since when, by what evidence, why (not), and what came of it before."""
+    """What ``kagent explain`` prints of a group: since when, by what evidence, why (not), and what came of it before."""
     entry = desk.index.entries(group.partition)[group_key(group.cluster, group.group)]
     state = entry.judged or JudgeState(first_seen=desk.now)
     judged = replace(desk.looks.get(entry.key, Judgement(state)), state=state)
     seen = desk.observe(group.partition, entry, desk.now)
     looked = look_at(judged, seen, state, desk.policies(entry.group))
     last = desk.published.get(entry.key)
+    # Not its reason and plan: the story has those of now.
     keep = {"id", "status", "verdict", "resolution", "opened_at", "as_of", "outcome"}
-    told = explain(judged, looked)
-    told["last"] = last and last.model_dump(mode="json", include=keep)
-    return {name: escaped(value) for name, value in told.items()}
+    answer = explain(judged, looked)
+    answer["last"] = last and last.model_dump(mode="json", include=keep)
+    return {name: escaped(value) for name, value in answer.items()}
 
 
 def escaped(value: Any) -> Any:

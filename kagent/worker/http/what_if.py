@@ -37,6 +37,7 @@ def question_of(raw: Any) -> WhatIfQuestion:
 
 
 def _whole(value: Any, field: str, least: int, most: int) -> int:
+    # bool is a subclass of int: JSON's true would count as 1.
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise InputError(f"{field}: a whole number from {least} to {most} is expected")
     return value
@@ -73,6 +74,7 @@ def with_members(line: Mapping[str, Any], change: int) -> dict[str, Any]:
     if change < 0:
         return _without(line, members, -change)
     taken = {member.get("id") for member in members}
+    # As many candidates as could be taken, so that enough are left.
     names = (name for n in range(1, change + len(taken) + 1) if (name := f"new-{n}") not in taken)
     more = [{**members[0], "id": next(names), "group_instance_id": None, "owned": []} for _ in range(change)]
     return {**line, "members": [*members, *more]}
@@ -97,4 +99,5 @@ def _without(line: Mapping[str, Any], members: list[dict[str, Any]], fewer: int)
 def redacted(line: Mapping[str, Any], redaction: Redaction) -> dict[str, Any]:
     """The line with the members' ids as they may be shown: a broker makes them of the client id."""
     members = [{**m, "id": redaction.member_id(m["id"])} for m in line["members"]]
+    # The assumptions are sentences that may name members in clear.
     return {**line, "members": members, "assumed": [] if redaction else line["assumed"]}

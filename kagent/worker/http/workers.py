@@ -59,11 +59,13 @@ class Workers:
             task = asyncio.create_task(self._ask(question, params))
             self._recent[key] = (self.clock(), task)
             _bound(self._recent)
+        # A page that is closed must not cancel the question that others wait for.
         return await asyncio.shield(task)
 
     async def _ask(self, question: str, params: Mapping[str, str]) -> Answers:
         urls = self.peers()
         asking = asyncio.gather(*(self._peer(url, question, params) for url in urls))
+        # Side by side: this worker's own part takes as long as another's.
         mine, others = await asyncio.gather(self.own(question, params), asking)
         silent = {url: other for url, other in zip(urls, others, strict=True) if isinstance(other, str)}
         return Answers([mine, *(other for other in others if not isinstance(other, str))], silent)
@@ -79,6 +81,7 @@ class Workers:
             async with self.session().get(
                 address, params=params, headers=headers, timeout=timeout, ssl=self.tls or True
             ) as answer:
+                # The other's 304 saves it the encoding and both the transfer.
                 if answer.status == 304 and known is not None:
                     return known
                 if answer.status != 200:
@@ -92,6 +95,7 @@ class Workers:
             return "its answer cannot be read"
 
     def _remember(self, key: str, answer: Json) -> Json:
+        # What is remembered is sent back as a header: only what kagent can have answered is kept.
         if not isinstance(answer["worker"], str) or not isinstance(answer["version"], str):
             raise ValueError
         self._known[key] = answer

@@ -20,6 +20,7 @@ from math import ceil
 import numpy as np
 
 from kagent.contract.recommendation import Verdict
+from kagent.detect.detectors import OF
 from kagent.detect.evidence import LatenessLimits
 from kagent.detect.finding import Finding
 from kagent.detect.forecast import drain_s
@@ -44,17 +45,6 @@ PEAK_MS, PEAK_STEP_MS = 7_200_000, 600_000
 AS_GOOD = 1.1
 """Where no count catches up in time: the least count that takes at most this many times the best one's time."""
 MOST_COUNTS = 400
-STILL = frozenset(
-    {
-        Verdict.STALLED,
-        Verdict.STUCK_MEMBER,
-        Verdict.SLOW_MEMBER,
-        Verdict.BLOCKED_BY_TRANSACTION,
-        Verdict.UNSTABLE,
-        Verdict.NO_MEMBERS,
-    }
-)
-"""While one of these leads, the number stands: members are not what is missing."""
 SPREAD_ALONE, PARTITIONS, SETTLING = "spread", "partitions", "settling"
 
 
@@ -174,10 +164,10 @@ def _capacity(model: GroupModel) -> float | None:
 def _still(model: GroupModel, findings: Sequence[Finding]) -> str | None:
     """Why the number stands whatever the load, if it does."""
     state = model.state
-    if state.incident is not None and state.incident.verdict in STILL:
-        return str(state.incident.verdict)
-    if findings and findings[0].verdict in STILL:
-        return str(findings[0].verdict)
+    leading = [state.incident.verdict] if state.incident is not None else []
+    for verdict in (*leading, *(finding.verdict for finding in findings[:1])):
+        if not OF[Verdict(verdict)].MEMBERS_MAY_HELP:
+            return str(verdict)
     if state.at_rest_s:
         return str(Verdict.STALLED)
     if model.now - state.generation_at < model.policy.settle * 1000:

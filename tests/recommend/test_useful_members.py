@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kagent.contract.recommendation import Verdict
+from kagent.detect.detectors import ORDER
 from kagent.detect.finding import Finding
 from kagent.detect.state import JudgeState, Useful
 from kagent.recommend import useful_members
@@ -178,7 +179,7 @@ def test_one_partition_that_gets_more_than_a_member_can_do_needs_no_members(grou
     assert (found.members, found.because) == (4, "hot_partition")
 
 
-@pytest.mark.parametrize("verdict", sorted(useful_members.STILL))
+@pytest.mark.parametrize("verdict", [d.VERDICT for d in ORDER if not d.MEMBERS_MAY_HELP])
 def test_while_members_are_not_what_is_missing_the_number_stands(group: Any, verdict: Verdict) -> None:
     made = group({"t": [LATE] * 8}, FOUR)
     known = Useful(4, more_since=LONG_AGO, capacity=SPEED, raised_at=NOW - 30_000)

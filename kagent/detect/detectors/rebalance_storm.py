@@ -12,13 +12,14 @@ from collections.abc import Iterator
 
 from kagent.contract.recommendation import ActionType, GroupKind, Verdict
 from kagent.detect.detectors.stalled_partition import stands_through
-from kagent.detect.finding import Finding
+from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.text import shown, span
 
 VERDICT = Verdict.UNSTABLE
 SPREAD = False
-PAGES = True
+URGENCY = Urgency.STANDSTILL
+MEMBERS_MAY_HELP = False
 ASKS_ASSIGNMENT = False
 ACTIONS = (ActionType.RESTART_MEMBER,)
 ROLL_S = 120.0

@@ -1,11 +1,11 @@
 """What readers see after a worker stood still.
 
-    python benchmarks/fencing.py --seconds 5 17 30 90 --moments tick open resolve write
+    python benchmarks/fencing.py --seconds 5 17 30 90 --moments tick open resolve write --times 5
 
-Two workers share two partitions. One stops itself (SIGSTOP) at a moment of its own code and goes on after some seconds, while
-commits come all the while, and groups lose their only member and get it back. Afterwards the lag changelog and the
-recommendations topic are read from their start, at read_committed and at read_uncommitted: rows older than their predecessor, second
-ids of an open incident, repeated transitions. The oracle is the topics' own order. Events and members are written by this script; the
+Two workers share two partitions. One stops itself (SIGSTOP) at a moment of its own code and goes on after some seconds, once for
+each length and moment, while commits come all the while, and groups lose their only member and get it back. After every
+standstill the lag changelog and the recommendations topic are read from their start: rows older than their predecessor, second ids
+of an open incident, repeated transitions; at the end at read_uncommitted too. The oracle is the topics' own order. Events and members are written by this script; the
 broker, the workers and the coordinator's answers are real.
 """
 
@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kagent.contract.events import Beat, GroupEvent, MembershipRecord, TopicOffsets, encode
@@ -37,9 +37,10 @@ from kagent.kafka.topics import ensure
 from kagent.offsets import Record
 from kagent.settings import load
 
-GROUPS, PARTITIONS, SESSION_S = 12, 2, 15
-AWAY_S, BACK_S = 20.0, 25.0
-"""How long a group has no member, and then has one."""
+GROUPS, PARTITIONS = 12, 2
+LIFE_S, LEAVES_S, BACK_S = 48.0, 12.0, 32.0
+"""How long a group is told of; when its member leaves, and is back. Then another group takes its place: a group that was
+without members once is given twice as long the next time."""
 POLICY = {
     "absent_after": 4,
     "hold": 3,
@@ -54,9 +55,9 @@ POLICY = {
 # One of the workers: kagent, with a standstill built in.
 
 
-def stand_still(armed: Path) -> None:
-    """Stop this process, once for each time that the file is made."""
-    if armed.exists():
+def stand_still(armed: Path, moment: str) -> None:
+    """Stop this process, once for each time that the file names this moment."""
+    if armed.exists() and armed.read_text() == moment:
         armed.unlink()
         os.kill(os.getpid(), signal.SIGSTOP)
 
@@ -73,33 +74,29 @@ def after(owner: Any, name: str, stop: Callable[..., None]) -> None:
     setattr(owner, name, wrapped)
 
 
-def worker(moment: str, armed: Path, arguments: list[str]) -> None:
-    """Run Faust with a standstill in the middle of: a tick; an opening or resolution that is put and not committed; a write that is
-    with the broker and not committed."""
+def worker(armed: Path, arguments: list[str]) -> None:
+    """Run Faust with a standstill, when it is asked for, in the middle of: a tick; an opening or resolution that is put and not
+    committed; a write that is with the broker and not committed."""
     from aiokafka import AIOKafkaProducer
 
     from kagent.worker.evaluator import GroupEvaluator
     from kagent.worker.publisher import Publisher
 
-    if moment == "write":
-        commit = AIOKafkaProducer.commit_transaction
+    commit = AIOKafkaProducer.commit_transaction
 
-        async def committed(self: Any) -> None:
-            await self._message_accumulator.flush()
-            stand_still(armed)
-            await commit(self)
+    async def committed(self: Any) -> None:
+        await self._message_accumulator.flush()
+        stand_still(armed, "write")
+        await commit(self)
 
-        AIOKafkaProducer.commit_transaction = committed
-    elif moment == "tick":
-        after(GroupEvaluator, "observe", lambda *_: stand_still(armed))
-    else:
-        status = {"open": "open", "resolve": "resolved"}[moment]
-
-        def said(publisher: Any, partition: int, key: str, messages: Any) -> None:
+    def said(publisher: Any, partition: int, key: str, messages: Any) -> None:
+        for moment, status in (("open", "open"), ("resolve", "resolved")):
             if any(message.status == status for message in messages):
-                stand_still(armed)
+                stand_still(armed, moment)
 
-        after(Publisher, "publish", said)
+    AIOKafkaProducer.commit_transaction = committed
+    after(GroupEvaluator, "observe", lambda *_: stand_still(armed, "tick"))
+    after(Publisher, "publish", said)
     sys.argv = ["faust", *arguments]
     runpy.run_module("faust", run_name="__main__")
 
@@ -115,6 +112,8 @@ class Feed:
             Producer({"bootstrap.servers": bootstrap, "linger.ms": 5}),
             threading.Event(),
         )
+        self.admin = AdminClient({"bootstrap.servers": bootstrap})
+        self.made: dict[str, Any] = {}
         self.source = self.offset = 0
         self.began = time.monotonic()
         self.thread = threading.Thread(target=self._run)
@@ -130,10 +129,12 @@ class Feed:
             self._progress()
             self.producer.poll(0)
 
-    def _tell(self, group: int) -> None:
+    def _tell(self, place: int) -> None:
         now, self.source = int(time.time() * 1000), self.source + 1
-        place = (time.monotonic() - self.began + group * 7) % (AWAY_S + BACK_S)
-        away = place < AWAY_S
+        lives, age_s = divmod(time.monotonic() - self.began + place * LIFE_S / GROUPS, LIFE_S)
+        group = f"g{place}-{lives:.0f}"
+        self._make(group)
+        away = LEAVES_S <= age_s < BACK_S
         commits = (
             []
             if away
@@ -141,10 +142,18 @@ class Feed:
         )
         idle = TopicOffsets("quiet", None, [0], [self.source], [now], [self.source])  # a row of every round
         member = MembershipRecord(self.source, now, membership(group, [] if away else [0, 1]))
-        event = GroupEvent("main", f"g{group}", group % PARTITIONS, now, [*commits, idle], [], [member])
+        event = GroupEvent("main", group, place % PARTITIONS, now, [*commits, idle], [], [member])
         self.producer.produce(
-            "kagent-group-events", encode(event), f"main/g{group}".encode(), group % PARTITIONS
+            "kagent-group-events", encode(event), f"main/{group}".encode(), place % PARTITIONS
         )
+
+    def _make(self, group: str) -> None:
+        """Let the coordinator know the group: it is asked before an incident opens."""
+        if group not in self.made:
+            offsets = [TopicPartition("orders", p, 0) for p in range(PARTITIONS)]
+            self.made[group] = self.admin.alter_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(group, offsets)]
+            )
 
     def _progress(self) -> None:
         now, to = int(time.time() * 1000), [self.source] * PARTITIONS
@@ -169,13 +178,13 @@ class Feed:
         self.producer.flush(30)
 
 
-def membership(group: int, held: list[int]) -> dict[str, Any]:
+def membership(group: str, held: list[int]) -> dict[str, Any]:
     """A group's record with one member that holds these partitions, or without one."""
     subscription = {"version": 1, "topics": ["orders"], "userData": None, "ownedPartitions": []}
     member = {
-        "memberId": f"m{group}-7f3a",
+        "memberId": f"m-{group}-7f3a",
         "groupInstanceId": None,
-        "clientId": f"m{group}",
+        "clientId": f"m-{group}",
         "clientHost": "/10.1.2.3",
         "sessionTimeout": 10_000,
         "subscription_decoded": subscription,
@@ -183,13 +192,13 @@ def membership(group: int, held: list[int]) -> dict[str, Any]:
     }
     members = [member] if held else []
     about = {"protocolType": "consumer", "generation": 4 + (not held), "protocol": "range", "leader": ""}
-    return Record("GroupMetadata", 2, 3, {"group": f"g{group}"}, {**about, "members": members}).to_json()
+    return Record("GroupMetadata", 2, 3, {"group": group}, {**about, "members": members}).to_json()
 
 
 class Workers:
     """Two processes; the first can be told to stand still."""
 
-    def __init__(self, folder: Path, bootstrap: str, moment: str) -> None:
+    def __init__(self, folder: Path, bootstrap: str) -> None:
         self.folder, self.armed = folder, folder / "armed"
         settings = {
             "clusters": {"main": {"bootstrap": bootstrap}},
@@ -199,9 +208,9 @@ class Workers:
         }
         self.config = folder / "kagent.yaml"
         self.config.write_text(json.dumps(settings))  # JSON is YAML
-        self.processes = [self._start(number, moment) for number in (0, 1)]
+        self.processes = [self._start(number) for number in (0, 1)]
 
-    def _start(self, number: int, moment: str) -> subprocess.Popen[bytes]:
+    def _start(self, number: int) -> subprocess.Popen[bytes]:
         port = str(free_port())
         armed = self.armed if number == 0 else self.folder / "never"
         arguments = [
@@ -215,7 +224,7 @@ class Workers:
         ]
         with (self.folder / f"worker{number}.log").open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, __file__, "--worker", moment, str(armed), *arguments],
+                [sys.executable, __file__, "--worker", str(armed), *arguments],
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env={**os.environ, "KAGENT_CONFIG": str(self.config), "KAGENT_WORKER__WEB_PORT": port},
@@ -227,6 +236,10 @@ class Workers:
 
     def resume(self) -> None:
         os.kill(self.processes[0].pid, signal.SIGCONT)
+
+    def left(self) -> int:
+        """How often the first met its fence and started anew."""
+        return (self.folder / "worker0.log").read_text(errors="replace").count("starts anew")
 
     def end(self) -> None:
         for process in self.processes:
@@ -288,30 +301,19 @@ def wait(what: str, check: Callable[[], Any], deadline_s: float) -> None:
     while not check():
         if time.monotonic() > until:
             raise TimeoutError(f"not within {deadline_s:.0f} s: {what}")
-        time.sleep(0.3)
+        time.sleep(1)
 
 
-def both_watch(bootstrap: str) -> bool:
-    """Whether the latest state message is young and tells of two workers that watch."""
+def both_watch(bootstrap: str, since: float) -> bool:
+    """Whether the latest state message is of after ``since``, young, and tells of two workers that watch."""
     states = [
         orjson.loads(v)
         for k, v in read(bootstrap, "kagent-recommendations", "read_committed")
         if v and k == b"main"
     ]
     said = states[-1] if states else {}
-    young = said.get("time", 0) > (time.time() - 20) * 1000
+    young = said.get("time", 0) > max(since, time.time() - 20) * 1000
     return bool(young and said["status"] == "watching" and said["workers"] == 2)
-
-
-def commit_for_real(bootstrap: str) -> None:
-    """The coordinator knows the groups: it is asked before an incident opens."""
-    for group in range(GROUPS):
-        about = {"bootstrap.servers": bootstrap, "group.id": f"g{group}", "enable.auto.commit": False}
-        consumer = Consumer(about)
-        consumer.commit(
-            offsets=[TopicPartition("orders", p, 0) for p in range(PARTITIONS)], asynchronous=False
-        )
-        consumer.close()
 
 
 def prepared(bootstrap: str) -> None:
@@ -329,45 +331,52 @@ def prepared(bootstrap: str) -> None:
         admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(60)
 
 
-def cell(bootstrap: str, moment: str, seconds: float, times: int) -> dict[str, Any]:
-    """Stand still so often at one moment, for so long."""
+def matrix(bootstrap: str, standstills: list[tuple[str, float]]) -> Iterator[dict[str, Any]]:
+    """Stand still at each moment for so long, one after the other; what readers see after each, and at the end."""
     prepared(bootstrap)
-    folder = Path(tempfile.mkdtemp(prefix="kagent-fencing-"))
-    workers = Workers(folder, bootstrap, moment)
+    workers = Workers(Path(tempfile.mkdtemp(prefix="kagent-fencing-")), bootstrap)
     settings = load(workers.config)
     ensure(Admin(settings.home_cluster("main")), settings.topics)
-    commit_for_real(bootstrap)
     feed = Feed(bootstrap)
     try:
-        for _ in range(times):
-            wait("both workers watch", lambda: both_watch(bootstrap), 400)
-            workers.armed.touch()
-            wait(f"a worker stands still in the middle of: {moment}", workers.stopped, 300)
-            time.sleep(seconds)
-            workers.resume()
-            time.sleep(25)  # a state message from before would be believed
-        wait("both workers watch again", lambda: both_watch(bootstrap), 400)
-        time.sleep(AWAY_S)
+        wait("both workers watch", lambda: both_watch(bootstrap, 0.0), 400)
+        for moment, seconds in standstills:
+            yield {"moment": moment, "seconds": seconds, **stood_still(bootstrap, workers, moment, seconds)}
+        time.sleep(LIFE_S)  # what was open then is resolved
     finally:
         feed.stop()
         workers.end()
-    log = (folder / "worker0.log").read_text(errors="replace")
-    found: dict[str, Any] = {
-        "moment": moment,
-        "seconds": seconds,
-        "times": times,
-        "left": log.count("starts anew"),
-    }
     for level in ("read_committed", "read_uncommitted"):
-        opened, resolved, second, repeated = transitions(bootstrap, level)
-        found[level] = {
-            "older_rows": older_rows(bootstrap, level),
-            "opened": opened,
-            "resolved": resolved,
-            "second_ids": second,
-            "repeated": repeated,
-        }
-    return found
+        yield {"standstills": len(standstills), "level": level, **seen(bootstrap, level)}
+
+
+def stood_still(bootstrap: str, workers: Workers, moment: str, seconds: float) -> dict[str, Any]:
+    """One standstill: seconds until both workers watch again, whether the stopped one started anew, and all that readers see so far."""
+    left = workers.left()
+    workers.armed.write_text(moment)
+    wait(f"a worker stands still in the middle of: {moment}", workers.stopped, 300)
+    time.sleep(seconds)
+    workers.resume()
+    resumed = time.time()
+    wait("both workers watch again", lambda: both_watch(bootstrap, resumed), 400)
+    again_s = round(time.time() - resumed)
+    return {
+        "again_s": again_s,
+        "started_anew": workers.left() - left,
+        **seen(bootstrap, "read_committed"),
+    }
+
+
+def seen(bootstrap: str, level: str) -> dict[str, int]:
+    """What a reader at this isolation level finds in both topics."""
+    opened, resolved, second, repeated = transitions(bootstrap, level)
+    return {
+        "older_rows": older_rows(bootstrap, level),
+        "opened": opened,
+        "resolved": resolved,
+        "second_ids": second,
+        "repeated": repeated,
+    }
 
 
 @contextmanager
@@ -382,7 +391,7 @@ def broker(given: str | None) -> Iterator[str]:
 def main() -> None:
     """Measure, or be one of the workers."""
     if sys.argv[1:2] == ["--worker"]:
-        worker(sys.argv[2], Path(sys.argv[3]), sys.argv[4:])
+        worker(Path(sys.argv[2]), sys.argv[3:])
         return
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -393,9 +402,10 @@ def main() -> None:
     parser.add_argument("--bootstrap", help="a broker without other topics, instead of one of its own")
     options = parser.parse_args()
     with broker(options.bootstrap) as bootstrap:
-        for moment in options.moments:
-            for seconds in options.seconds:
-                print(json.dumps(cell(bootstrap, moment, seconds, options.times)), flush=True)
+        lengths = [length for _ in range(options.times) for length in options.seconds]
+        standstills = [(moment, length) for length in lengths for moment in options.moments]
+        for found in matrix(bootstrap, standstills):
+            print(json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ __all__ = ["__version__", "recommendations"]
 
 
 def __getattr__(name: str) -> Any:
-    """``kagent.recommendations`` is loaded when it is asked for, as the pure rooms need no Kafka client. So is the version: to read
+    """``kagent.recommendations`` is loaded when it is asked for, as the pure modules need no Kafka client. So is the version: to read
     the package's metadata takes as long as all of ``kagent --help``."""
     if name == "recommendations":
         from kagent.client.client import recommendations

@@ -26,6 +26,7 @@ class Mutes:
 
     def of(self, cluster: str, group: str, now_ms: int) -> MuteRecord | None:
         """The mute that holds for this group now: its own, else a pattern's."""
+        # The group's own first: whoever names a group means it, whatever a pattern says.
         own = self.records.get(group_key(cluster, group))
         if own is not None and now_ms < own.until:
             return own
@@ -34,6 +35,7 @@ class Mutes:
 
 def by_pattern(records: Mapping[str, MuteRecord], cluster: str, group: str, now_ms: int) -> MuteRecord | None:
     """The pattern's mute that holds for this group the longest."""
+    # By prefix, not by splitting: a pattern may hold slashes itself.
     head = f"{cluster}/"
     found = [
         record

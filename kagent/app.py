@@ -49,6 +49,7 @@ def _wire_topics(worker: Worker, app: faust.App) -> None:
                 await worker.tick_reader.take(event.message)
             except KagentError as error:
                 log.warning("a tick could not be judged: %s", error)
+            # An exception that leaves the loop acknowledges the tick unjudged and restarts the agent.
             except Exception:
                 log.exception("a tick could not be judged")
 

@@ -89,6 +89,7 @@ def _note_old_spellings(name: str, args: list[str]) -> None:
 
 def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
     """Keep a global option where every command finds it; given twice, the one after the command wins."""
+    # At the root: click parses options after the command in a context of the command's own.
     given = ctx.find_root().ensure_object(dict)
     if value or param.name not in given:
         given[param.name] = value
@@ -132,6 +133,7 @@ def _with_global_options(command: click.Command) -> click.Command:
         command.epilog = command.epilog or ANYWHERE
         command.context_settings.setdefault("help_option_names", ["-h", "--help"])
     for inner in command.commands.values() if isinstance(command, click.Group) else ():
+        # Of `history` and `alert`, whose own commands take them too.
         _with_global_options(inner)
     return command
 
@@ -195,6 +197,7 @@ def main(args: list[str] | None = None) -> Any:
     try:
         return root.main(args=argv, prog_name="kagent", standalone_mode=False)
     except click.exceptions.Abort:
+        # 128 + SIGINT, as shells report it.
         sys.exit(130)
     except click.exceptions.Exit as exit_:
         sys.exit(exit_.exit_code)

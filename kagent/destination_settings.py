@@ -25,11 +25,13 @@ def checked_url(url: str, insecure: bool = False) -> str:
     """
     try:
         parts = urlsplit(url)
+        # `port` raises ValueError where it is no number: so it is read within the try.
         whole = bool(parts.hostname) and parts.port != 0
     except ValueError:
         whole = False
     if not whole or parts.scheme not in ("http", "https") or not url.isprintable() or " " in url:
         raise ValueError("must be an http:// or https:// URL with a host")
+    # A webhook's URL and PagerDuty's key are secrets: sent in plain, anyone on the way can read them.
     if parts.scheme == "http" and not insecure and not _local(parts.hostname):
         raise ValueError("plain http leaves this machine unprotected: use https, or set insecure: true")
     return url
@@ -163,6 +165,7 @@ DESTINATIONS: dict[str, type[Destination]] = {
 
 
 def _destination_name(name: str) -> str:
+    # The name leads the keys of the delivery log, up to the first slash.
     if not name or "/" in name or not name.isprintable():
         raise ValueError(f"{name!r} is no name for a destination: it must not hold a slash")
     return name
@@ -177,6 +180,7 @@ class AlertSettings(StrictModel):
 
 
 def _one_of(value: SecretStr | None, file: Path | None, name: str) -> None:
+    # Both is refused too: which of them holds would be a guess.
     if (value is None) == (file is None):
         raise ValueError(f"needs either {name} or {name}_file")
 

@@ -74,18 +74,18 @@ class Policy:
     rewrite_every: float = 86_400.0
     """And unchanged once in this time, so that a new subscriber finds it young."""
     valid: float = 900.0
-    """Nobody may act on a recommendation later than this after it was judged."""
+    """A recommendation may be acted on for this long after it was judged."""
     expire_after: float = 86_400.0
     """An open incident of a group that can no longer be judged ends as expired."""
     storm_generations: int = 5
-    """So many generations within ``storm_window`` are a rebalance storm."""
+    """This many generations within ``storm_window`` are a rebalance storm."""
     storm_window: float = 600.0
     deploy_silence: float = 900.0
-    """Members that come and go in turn are a deployment: silent for so long."""
+    """Members that come and go in turn are a deployment: nothing is reported for this long."""
     idle_after: float = 604_800.0
-    """Members without a partition for so long are worth a remark."""
+    """Members without a partition for this long are reported."""
     absent_after: float = 3600.0
-    """A group whose lag grows without members for so long is worth a remark."""
+    """A group whose lag grows without members for this long is reported."""
     cadence: float = 10.0
     """Seconds between commits, assumed until the group's own are known."""
     await_drain: float = 1800.0
@@ -130,6 +130,7 @@ def _problem(p: Policy) -> str | None:
     return None
 
 
+# All other floats are durations and take units; a ratio of `2m` must be an error.
 RATIOS = {"evidence", "threshold", "lower_threshold", "min_gain", "tolerance"}
 """The float fields that are not seconds."""
 
@@ -198,12 +199,14 @@ class _PolicyBase(BaseModel):
     def _without_retired(cls, values: Any) -> Any:
         if not isinstance(values, Mapping):
             return values
+        # Dropped, not refused: a file of an older release still starts, with a note.
         return {name: value for name, value in values.items() if retired(name) is None}
 
     @field_validator("lower_threshold", check_fields=False)
     @classmethod
     def _below(cls, lower: float, info: ValidationInfo) -> float:
         upper = info.data.get("threshold")
+        # `threshold` is missing from info.data where it was refused itself: one mistake, not two.
         if upper is not None and lower > upper and "threshold" in info.data:
             raise ValueError(f"must not be above threshold ({upper:g}), and is {lower:g}")
         return lower
@@ -219,6 +222,7 @@ class _PolicyBase(BaseModel):
 if TYPE_CHECKING:
     PolicySettings = _PolicyBase
 else:
+    # Made at run time, which a type checker cannot follow: it sees the base.
     PolicySettings = create_model(
         "PolicySettings", __base__=_PolicyBase, __doc__="What kagent judges by.", **_declared()
     )
@@ -284,6 +288,7 @@ class Policies:
             for entry in groups
         ]
         self.ignored = (*IGNORED, *ignore)
+        # A pattern that does not compile is refused here, not at the first group it meets.
         for pattern in (*self.ignored, *(match for match, _ in self.patterns)):
             matches(pattern, "")
         self._of: dict[str, Policy] = {}
@@ -292,6 +297,7 @@ class Policies:
         """The policy of a group: the first pattern that matches, else the one for all."""
         known = self._of.get(group)
         if known is None:
+            # Names of groups come from clients: the cache must not grow with whatever they make up.
             if len(self._of) > 100_000:
                 self._of.clear()
             known = self._of[group] = self._find(group)
@@ -320,6 +326,7 @@ def matches(pattern: str, group: str) -> bool:
 def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         if len(pattern) > 1 and pattern.startswith("/") and pattern.endswith("/"):
+            # fullmatch has the anchors already. DOTALL: a group's name may hold a line break.
             return re.compile(pattern[1:-1].removeprefix("^").removesuffix("$"), re.DOTALL)
         return re.compile(fnmatch.translate(pattern))
     except re.error as error:

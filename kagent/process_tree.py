@@ -89,10 +89,12 @@ async def _run(
 ) -> int:
     process = await asyncio.create_subprocess_exec(
         *program.argv,
+        # Into a pipe Python buffers blocks of 8 KiB: the log would come minutes late.
         env={**env, "PYTHONUNBUFFERED": "1"},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
+        # asyncio's limit for a line is 64 KiB: a longer one, such as Spark's query plans, would raise ValueError in the copying.
         limit=1 << 20,
         start_new_session=True,  # a Ctrl-C in the terminal reaches us alone; we stop them in order
     )
@@ -103,6 +105,7 @@ async def _run(
     stopping.cancel()
     if not exited.done():
         await _end(process, exited)
+    # To the end of the pipe: what the process wrote last is why it ended.
     await copying
     return exited.result()
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from tenacity import RetryCallState, Retrying, wait_exponential
 
+# A cluster that has come back is found at most this much later.
 LONGEST_S = 30.0
 BACKOFF = wait_exponential(multiplier=1, max=LONGEST_S)
 
 
 def pause_s(failures: int) -> float:
     """Seconds to wait after this many failures in a row."""
+    # tenacity computes a wait from a call's state only: made up here, with the one field that it reads.
     state = RetryCallState(Retrying(wait=BACKOFF), None, (), {})
     state.attempt_number = max(1, failures)
     return BACKOFF(state)

@@ -41,6 +41,7 @@ from kagent.settings_mistakes import GivenSettings, Mistake, mistakes, sentence,
 
 log = logging.getLogger("kagent.settings")
 PUBLIC_URL = r"^https?://[^/\s?#]+[^\s?#]*$"
+# No slash: keys are <cluster>/<group>, and a group's name may hold slashes.
 CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
@@ -128,7 +129,9 @@ class Cluster(Strict):
 class Topics(Strict):
     """kagent's own topics on the home cluster."""
 
+    # A topic's name has at most 249 characters, changelogs' names included.
     prefix: str = Field("kagent-", max_length=200)
+    # __consumer_offsets has 50 partitions by default: more would not spread its groups further.
     partitions: int = Field(8, ge=1, le=50)
     replication: int = Field(1, ge=1, description="3 in production.")
     retention_hours: int = Field(24, ge=1, description="How long events are kept.")
@@ -177,6 +180,7 @@ class PipelineSettings(Strict):
     )
     master: str = Field("local[*]", description="Spark's master, such as local[2] or spark://host:7077.")
     driver_memory: str = Field("1g", description="Memory of Spark's driver, such as 512m or 2g.")
+    # Bounds a batch, so that progress comes while the pipeline catches up: without it, a backlog is one long silence.
     max_offsets_per_trigger: int = Field(2_000_000, ge=1, description="Most records read in one trigger.")
     connector: str = Field(
         "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",
@@ -197,6 +201,7 @@ class PipelineSettings(Strict):
     @field_validator("master")
     @classmethod
     def _master(cls, master: str) -> str:
+        # Checked here: Spark names a wrong master only after a JVM has started.
         if not re.match(r"local(\[|-cluster\[|$)|(spark|k8s|mesos)://|yarn$", master):
             raise ValueError(f"must be local[n], spark://host:port, k8s://… or yarn, not {master!r}")
         return master
@@ -266,6 +271,7 @@ class HttpSettings(Strict):
         """What a worker, or ``kagent explain``, sends to be let in by a worker."""
         if self.login == "token":
             return {"Authorization": f"Bearer {self.secret_token() or ''}"}
+        # Workers ask each other directly, past the proxy.
         return {self.proxy_header: "kagent"} if self.login == "proxy" else {}
 
     def client_tls(self) -> ssl.SSLContext | None:
@@ -273,6 +279,7 @@ class HttpSettings(Strict):
         if self.cert_file is None:
             return None
         try:
+            # Also without a ca_file: the system's authorities then sign the workers' certificates.
             return ssl.create_default_context(cafile=self.ca_file)
         except (OSError, ssl.SSLError) as error:
             raise SettingsError(f"worker.http.ca_file: {self.ca_file} cannot be used ({error}).") from error
@@ -317,6 +324,7 @@ class WorkerSettings(Strict):
         ge=0,
         description="Most groups on /metrics: those with an incident, then those with the most lag.",
     )
+    # Any client can create groups by committing: memory must not be theirs to fill.
     max_groups: int = Field(20_000, ge=1, description="Most groups watched; groups already watched stay.")
     max_partitions_per_group: int = Field(
         50_000, ge=1, description="Most partitions of one group that are judged."
@@ -430,6 +438,7 @@ def with_folders(values: Mapping[str, Any]) -> dict[str, Any]:
     given = values.get("data")
     if given is not None and not isinstance(given, str | Path):
         return dict(values)  # refused by its type
+    # Not the working directory: the pipeline's checkpoint must be found again wherever it is started.
     base = Path(given or platformdirs.user_data_dir("kagent", appauthor=False)).expanduser()
     found = {**values, "data": str(base)}
     for part, name, folder in (("pipeline", "checkpoint", "checkpoint"), ("worker", "data", "worker")):
@@ -468,6 +477,7 @@ def loaded_from(config: str | Path | None = None, bootstrap: str | None = None) 
     bootstrap = bootstrap or os.environ.get("KAGENT_BOOTSTRAP")
     given = GivenSettings.of(read(Path(path)) if path else SettingsFile(), os.environ)
     settings = _checked(given)
+    # After validation, over the file and the variables: what stands on the command line wins.
     if bootstrap:
         name = next(iter(settings.clusters), "main")
         known = settings.clusters.get(name)
@@ -484,6 +494,7 @@ def _checked(given: GivenSettings) -> Settings:
         error = wrong
     except UnreadableVariable as wrong:
         raise SettingsError(sentence([_unreadable(given, wrong)])) from wrong
+    # Also without an error: pydantic ignores unknown names at the top, as KAGENT_CONFIG and the like are none.
     found = mistakes(Settings, given, error)
     if settings is not None:
         found += _contradictions(settings, given)
@@ -512,6 +523,7 @@ def _contradictions(settings: Settings, given: GivenSettings) -> list[Mistake]:
     for at, group in enumerate(settings.groups):
         where = ("groups", at)
         try:
+            # With the base: a field can be right alone and contradict what `policy` sets for all.
             make_policy({k: v for k, v in group.model_dump(exclude_unset=True).items() if k != "match"}, base)
         except SettingsError as error:
             problem = str(error).removeprefix("The policy is wrong: ").rstrip(".")

@@ -46,6 +46,7 @@ class Loader(yaml.SafeLoader):
 INTEGER, FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
 Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in known if tag not in (INTEGER, FLOAT)]
+    # PyYAML looks patterns up by the first character of a scalar.
     for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 Loader.add_implicit_resolver(INTEGER, re.compile(r"^[-+]?(0|[1-9][0-9_]*)$"), list("-+0123456789"))
@@ -62,6 +63,7 @@ def read(path: Path) -> SettingsFile:
     """The file's values with their lines. Raises SettingsError if it cannot be read or is no YAML mapping."""
     try:
         text = path.read_text(encoding="utf-8")
+        # Twice: compose() has the lines, load() the values.
         node = yaml.compose(text, Loader=Loader)
         values = yaml.load(text, Loader=Loader)  # a SafeLoader
     except OSError as error:
@@ -80,6 +82,7 @@ def read(path: Path) -> SettingsFile:
         return SettingsFile(path)
     if not isinstance(values, dict):
         raise SettingsError(f"The settings file {path} must hold names and values, such as `clusters:`.")
+    # An anchor that holds its own alias makes a value that contains itself.
     if "*" in text and _loops(values, ()):
         raise SettingsError(f"The settings file {path} refers to itself: take out the name that leads back.")
     if odd := [name for name in values if not isinstance(name, str)]:
@@ -87,6 +90,7 @@ def read(path: Path) -> SettingsFile:
     lines: dict[Where, int] = {}
     twice = []
     for where, line in _walk(node, ()):
+        # PyYAML takes the last of two equal names without a word; YAML 1.2 (3.2.1.1) forbids them.
         if where in lines:
             twice.append((where, line))
         lines.setdefault(where, line)

@@ -46,12 +46,14 @@ class GivenSettings:
     @classmethod
     def of(cls, file: SettingsFile, environment: Mapping[str, str]) -> GivenSettings:
         """The file and the variables of this environment that are settings."""
+        # Also of names in lower case: pydantic-settings reads variables in any case.
         return cls(file, {way(name): name for name in environment if _is_setting(name)})
 
     def place(self, where: Where) -> str:
         """Where this value was given; empty if it was not."""
         lower = tuple(str(step).lower() for step in where)
         for variable, name in self.variables.items():
+            # Either may be the longer one: a variable can give a whole section as JSON, or one value in it.
             short = min(len(lower), len(variable))
             if lower[:short] == variable[:short]:
                 return name
@@ -80,10 +82,12 @@ def mistakes(settings: type[BaseModel], given: GivenSettings, error: ValidationE
     """All that is wrong, in the order of the file, then of the variables."""
     found = [_twice(given.file, where, line) for where, line in given.file.twice]
     found += _unknown_at_top(settings, given)
+    # pydantic reports a way and a type; names that exist at that place stand only in the schema.
     schema = settings.model_json_schema()
     for each in error.errors(include_url=False) if error else ():
         where, inner = _walk(schema, tuple(each["loc"]))
         found.append(Mistake(given.place(where), _dotted(where), _problem(dict(each), inner, where)))
+    # Once each: a union may report the same mistake for several of its members.
     return sorted(dict.fromkeys(found), key=_order)
 
 
@@ -143,9 +147,11 @@ def _walk(schema: Mapping[str, Any], loc: Where) -> tuple[Where, Mapping[str, An
     defs = schema.get("$defs", {})
     at, around, where = _resolved(schema, defs), schema, []
     for step in loc:
+        # pydantic appends this where the key itself, not its value, is wrong.
         if step == "[key]":
             continue
         mapping = at.get("discriminator", {}).get("mapping", {})
+        # A tagged union puts the tag into the way.
         if step in mapping:
             at = _resolved({"$ref": mapping[step]}, defs)
             continue

@@ -16,12 +16,14 @@ def shown(name: str, limit: int = SHOWN) -> str:
     'orders\\\\x1b[2J'
     """
     cut = name if len(name) <= limit else name[: limit - 1] + "…"
+    # Nearly every name: the loop below is for the others.
     if cut.isprintable():
         return cut
     return "".join(c if not _hidden(c) else _escaped(c) for c in cut)
 
 
 def _hidden(char: str) -> bool:
+    # Not isprintable(), which also refuses spaces other than U+0020. Cf has the bidirectional controls.
     return unicodedata.category(char) in {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 
 
@@ -36,6 +38,7 @@ def told_apart(names: Collection[str]) -> dict[str, str]:
     >>> told_apart(["a-1/10.0.0.7", "a-2/10.0.0.7"]), told_apart(["app/10.0.0.7", "app/10.0.0.8"])
     ({'a-1/10.0.0.7': 'a-1', 'a-2/10.0.0.7': 'a-2'}, {'app/10.0.0.7': 'app/10.0.0.7', 'app/10.0.0.8': 'app/10.0.0.8'})
     """
+    # From the right: a client id may hold slashes, a host does not.
     clients = {name: name.rpartition("/")[0] or name for name in names}
     return clients if len(set(clients.values())) == len(clients) else {name: name for name in names}
 

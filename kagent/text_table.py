@@ -40,6 +40,7 @@ def shortened(text: str, width: int, keep: Literal["both", "start"] = "both") ->
         return ELLIPSIS[:width]
     if keep == "start" or width < 5:
         return set_cell_size(text, width - 1).rstrip() + ELLIPSIS
+    # Two fifths from the end: names of members and topics often differ in their last characters.
     tail = (width - 1) * 2 // 5
     return set_cell_size(text, width - 1 - tail).rstrip() + ELLIPSIS + _last_cells(text, tail)
 
@@ -62,6 +63,7 @@ def fitted(
     if width is None:
         return [(c, natural[c.key]) for c in shown]
     least = {c.key: _least(c, natural[c.key]) for c in shown}
+    # Columns are dropped only once all are at their least: a shortened name is better than none.
     while _total(least, shown) > width and any(c.rank for c in shown):
         shown.remove(max(shown, key=lambda c: c.rank))
     widths = _given(shown, natural, least, width)
@@ -86,6 +88,7 @@ def _given(
         more = max(0, min(left, natural[column.key] - widths[column.key]))
         widths[column.key] += more
         left -= more
+    # Narrower than the columns that must stay: these shrink too, or lines would wrap.
     while left < 0 and max(widths.values()) > 1:
         widths[max(widths, key=lambda key: widths[key])] -= 1
         left += 1
@@ -106,6 +109,7 @@ def _line(layout: Sequence[tuple[TableColumn, int]], row: Mapping[str, str]) -> 
     cells = []
     for column, width in layout:
         text = shortened(row.get(column.key, "-"), width, column.keep)
+        # In cells, not by str.ljust(): CJK characters and emoji take two.
         space = " " * (width - cell_len(text))
         cells.append(space + text if column.right else text + space)
     return GAP.join(cells).rstrip()

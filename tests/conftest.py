@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka.admin import (
@@ -17,12 +17,19 @@ from confluent_kafka.admin import (
     AdminClient,
     ResourcePatternType,
     ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialAlteration,
+    UserScramCredentialUpsertion,
 )
 from hypothesis import settings
 
 from kagent.embedded.broker import Broker, free_port
 from kagent.kafka.acls import Rule
 from kagent.settings import Cluster
+
+if TYPE_CHECKING:
+    from tests.fixtures.certificates import Certificates
 
 PASSWORD = "pa ss,wo=rd"
 USERS = ("pipeline", "worker", "subscriber", "alert", "owner", "recorder")
@@ -38,6 +45,7 @@ pytest_plugins = [
     "tests.fixtures.alerts",
     "tests.fixtures.captures",
     "tests.fixtures.cast",
+    "tests.fixtures.certificates",
     "tests.fixtures.group_builder",
     "tests.fixtures.kafka_tools",
     "tests.fixtures.spark",
@@ -82,13 +90,16 @@ class Guarded:
 
     broker: Broker
     bootstrap: str
+    security: dict[str, str]
+    """How to log in, but for who."""
+    password: str = PASSWORD
 
     @property
     def root(self) -> str:
         return self.broker.bootstrap
 
-    def cluster(self, user: str, password: str = PASSWORD) -> Cluster:
-        security = {"protocol": "SASL_PLAINTEXT", "username": user, "password": password}
+    def cluster(self, user: str, password: str | None = None) -> Cluster:
+        security = {**self.security, "username": user, "password": password or self.password}
         return Cluster.model_validate({"bootstrap": self.bootstrap, "security": security})
 
     def allow(self, user: str, rules: list[Rule]) -> None:
@@ -127,19 +138,45 @@ def _binding(user: str, rule: Rule) -> AclBinding:
 
 
 def guarded_broker(folder: Path) -> Guarded:
-    """A started one."""
-    port = free_port()
+    """A started one: SASL_PLAINTEXT, PLAIN."""
     users = " ".join(f'user_{name}="{PASSWORD}"' for name in USERS)
     login = "org.apache.kafka.common.security.plain.PlainLoginModule"
     extra = {
-        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,LOGIN:SASL_PLAINTEXT",
         "sasl.enabled.mechanisms": "PLAIN",
         "listener.name.login.plain.sasl.jaas.config": f"{login} required {users};",
+    }
+    return _guarded(folder, extra, {"protocol": "SASL_PLAINTEXT"})
+
+
+def encrypted_broker(folder: Path, certificates: Certificates, password: str) -> Guarded:
+    """A started one: SASL_SSL, SCRAM-SHA-512, everybody with this password."""
+    extra = {
+        "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+        "listener.name.login.scram-sha-512.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required;",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(certificates.made("IP:127.0.0.1")),
+    }
+    security = {"protocol": "SASL_SSL", "mechanism": "SCRAM-SHA-512", "ca_file": str(certificates.authority)}
+    made = replace(_guarded(folder, extra, security), password=password)
+    about = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+    wanted: list[UserScramCredentialAlteration] = [
+        UserScramCredentialUpsertion(name, about, password.encode()) for name in USERS
+    ]
+    client = AdminClient({"bootstrap.servers": made.root})
+    for future in client.alter_user_scram_credentials(wanted).values():
+        future.result(20)
+    return made
+
+
+def _guarded(folder: Path, extra: dict[str, str], security: dict[str, str]) -> Guarded:
+    port, protocol = free_port(), security["protocol"]
+    more = {
+        "listener.security.protocol.map": f"CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,LOGIN:{protocol}",
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS",
     }
-    running = Broker(folder, extra=extra, listeners={"LOGIN": port}).start()
-    return Guarded(running, f"127.0.0.1:{port}")
+    running = Broker(folder, extra={**more, **extra}, listeners={"LOGIN": port}).start()
+    return Guarded(running, f"127.0.0.1:{port}", security)
 
 
 @pytest.fixture(scope="session")

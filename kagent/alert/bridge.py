@@ -43,10 +43,12 @@ class DestinationState:
         before = self.delivered.get(key)
         standing = before.rec if before and not before.closed else None
         if rec is None:
+            # The incident's close was compacted away before it was read: the tombstone stands for it.
             return [("close", _ended(standing))] if standing else []
         # Delivery is at least once: after an interruption the topic is read from its start again.
         if before and (rec.as_of < before.rec.as_of or (before.closed and rec.id == before.rec.id)):
             return []
+        # By the revision under the key: an uncommitted reader can get what a fenced worker wrote.
         if before and not is_newer(rec, before.rec):
             return []
         found: list[tuple[Event, Recommendation]] = []
@@ -59,6 +61,7 @@ class DestinationState:
                 found.append(("close", rec))
             elif _gist(rec) != _gist(standing):
                 found.append(("change", rec))
+        # Only for opening: what was opened is changed and closed, even if it is no longer wanted.
         elif rec.status is not Status.RESOLVED and self.wants.takes(rec):
             found.append(("open", rec))
         return found
@@ -88,6 +91,7 @@ class Delivery:
         self.name, self.about, self.delivery_log, self.clock = name, about, delivery_log, clock
         self.state = DestinationState(about.only, delivered)
         self.sender: AlertSender = sender(about, public_url)
+        # By key: the messages of one incident stay in order, and one group's bursts push no other's out.
         self.waiting: dict[str, deque[Recommendation | None]] = {}
         self.news = asyncio.Event()
         self.counts: Counter[str] = Counter()
@@ -108,6 +112,7 @@ class Delivery:
     async def run(self) -> None:
         """Deliver for ever."""
         resend = self.about.resend if isinstance(self.about, Alertmanager) else None
+        # Due at once: after a restart, alerts may be near the endsAt that the process before gave them.
         due = self.clock()
         while True:
             await self._drain()
@@ -121,6 +126,7 @@ class Delivery:
                 continue
 
     async def _drain(self) -> None:
+        # Before the queues are read: what comes while they are drained sets it again.
         self.news.clear()
         while self.waiting:
             key, queue = next(iter(self.waiting.items()))
@@ -129,9 +135,11 @@ class Delivery:
                 rec = queue[0]
                 for event, message in self.state.events(key, rec):
                     await self._deliver(event, key, message)
+                # The key is gone from the topic: a record of it would be a stale close at every start.
                 if rec is None and key in self.state.delivered:
                     del self.state.delivered[key]
                     await self.delivery_log.write(self.name, key, None)
+                # put() may have replaced the head by a newer change meanwhile: that one is next.
                 if queue and queue[0] is rec:
                     queue.popleft()
             self.waiting.pop(key, None)
@@ -152,6 +160,7 @@ class Delivery:
             log.info("%s: %s of %s was delivered", self.name, event, shown(key))
         except DeliveryRefused as error:
             self.counts["refused"] += 1
+            # Counted as delivered: to repeat what is refused for good would hold up all that follows.
             log.error("%s refuses the %s of %s (%s): it is passed over", self.name, event, shown(key), error)
         self.state.delivered[key] = delivered
         await self.delivery_log.write(self.name, key, delivered)
@@ -165,7 +174,7 @@ class Delivery:
         for delivered in [t for t in self.state.delivered.values() if not t.closed]:
             rec = delivered.rec
             if self.silent(rec.cluster):
-                # No heartbeat of kagent: the alert stays, and says that nobody confirms it now.
+                # No heartbeat of kagent: the alert stays, and says that it is no longer confirmed.
                 rec = rec.model_copy(update={"stale": True})
             try:
                 await self.sender.send("change", delivered.model_copy(update={"rec": rec}))
@@ -213,6 +222,7 @@ class Bridge:
 
     def _silent(self, cluster: str) -> bool:
         state = self.states.get(cluster)
+        # No state message is no good news: the worker may be gone.
         return state is None or state.status == "blind" or is_old(state, int(self.clock() * 1000))
 
     async def _read(self) -> None:
@@ -254,8 +264,10 @@ class Bridge:
             for key, messages in backlog.items():
                 known = key in delivery.state.delivered
                 for at, message in enumerate(messages, 1):
+                    # New to this destination: one opening for what is open now, not its history.
                     if known or at == len(messages) or (message and message.as_of >= delivery.since):
                         delivery.put(key, message)
+            # Its tombstone is compacted away too, after delete.retention.ms.
             for key in set(delivery.state.delivered) - set(backlog):
                 delivery.put(key, None)
 

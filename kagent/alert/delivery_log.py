@@ -38,6 +38,7 @@ BULKY: dict[str, Any] = {
 class Delivered(BaseModel):
     """``rec``: the last message sent, without its bulk; ``first_severity``: what it was opened with; ``closed``: its end too."""
 
+    # ignore: a newer bridge's records are read after a downgrade.
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     rec: Recommendation
@@ -48,6 +49,7 @@ class Delivered(BaseModel):
     def of(cls, rec: Recommendation, before: Delivered | None) -> Delivered:
         """What is remembered once ``rec`` was delivered."""
         same = before is not None and before.rec.id == rec.id and not before.closed
+        # Alertmanager knows an alert by its labels, of which the severity is one: it must not change while open.
         severity = before.first_severity if same and before else rec.severity.value
         # The log keeps one record for each destination and group: their size is the time of a start.
         small = rec.model_copy(update={**BULKY, "actions": rec.actions[:1]})
@@ -69,6 +71,7 @@ class DeliveryLog:
     async def load(self) -> dict[str, bytes]:
         """Every record that stands, by key. Raises KafkaError."""
         found: dict[str, bytes] = {}
+        # No group: the state is the whole topic, at every start.
         async with consumer(self.home) as reader:
             await reader.start()
             async for record in standing(reader, self.name):
@@ -120,5 +123,6 @@ def _delivered(records: dict[str, bytes], prefix: str) -> Iterable[tuple[str, De
         if key.startswith(prefix) and key != prefix:
             try:
                 yield key.removeprefix(prefix), Delivered.model_validate_json(value)
+            # Left out, at the worst it is sent once more; a bridge that does not start sends nothing.
             except ValidationError:
                 continue

@@ -15,5 +15,6 @@ def sender(about: AnyDestination, public_url: str | None = None) -> AlertSender:
 
     Raises SettingsError for a template that cannot be used.
     """
+    # Imported when it is needed: jinja2 and apprise are large, and most bridges have one kind of destination.
     found: AlertSender = import_module(f"kagent.alert.destinations.{about.type}").SENDER(about, public_url)
     return found

@@ -19,6 +19,7 @@ from kagent.destination_settings import HttpDestination
 from kagent.errors import SettingsError
 from kagent.text import shown
 
+# Not 401, 403 or 404: a key that is being rotated or a route that is being deployed comes right by itself.
 REFUSED = {400, 413, 422}
 """The request itself is at fault: repeating it cannot help."""
 OTHER_HOST = {62, 64}
@@ -35,7 +36,7 @@ class DeliveryFailed(Exception):
 
 
 class AlertSender(Protocol):
-    """Delivers one event. Raises Refused or Failed."""
+    """Delivers one event. Raises DeliveryRefused or DeliveryFailed."""
 
     async def send(self, event: Event, delivered: Delivered) -> None: ...
 
@@ -93,6 +94,7 @@ def summary(rec: Recommendation) -> str:
 
 def incident_key(rec: Recommendation) -> str:
     """Same for all messages of one incident, and of a fixed length: receivers use it to recognise a repetition."""
+    # Without the time: a retry, or a repetition after a restart, has the same key.
     return "kagent-" + hashlib.sha256(f"{rec.cluster}/{rec.group}/{rec.id}".encode()).hexdigest()
 
 
@@ -111,7 +113,7 @@ class Http:
                 ) from error
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> None:
-        """Raises Refused or Failed."""
+        """Raises DeliveryRefused or DeliveryFailed."""
         try:
             async with httpx.AsyncClient(timeout=self.timeout, verify=self.tls) as client:
                 answer = await client.post(

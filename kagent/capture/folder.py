@@ -67,6 +67,7 @@ class EndsSample:
             topic: {
                 str(p): offsets
                 for p, offsets in enumerate(zip(*self._columns(topic), strict=True))
+                # A partition without an answer is left out of the line: a gap, as the reader of the folder takes it.
                 if offsets[1] != UNKNOWN
             }
             for topic in self.ends
@@ -154,6 +155,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     try:
         with gzip.open(path, "rb") as file:
             for number, line in enumerate(file, 1):
+                # The last line may be cut where the capture was killed; gzip raises EOFError there, as its trailer is missing.
                 if line.endswith(b"\n"):
                     yield number, line
     except EOFError:  # the capture was killed

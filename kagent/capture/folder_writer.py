@@ -37,6 +37,7 @@ class FolderWriter:
     def __enter__(self) -> FolderWriter:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+            # A second capture in the same folder would mix two clusters, or two salts of pseudonyms.
             if any(self.path.iterdir()):
                 raise InputError(f"{self.path} is not empty: name a new folder for the capture.")
             self._records = self._files.enter_context(gzip.open(self.path / RECORDS, "wb"))
@@ -57,6 +58,7 @@ class FolderWriter:
         if self.pseudonyms is not None:
             try:
                 key, value = self.pseudonyms.record(key or b"", value)
+            # What cannot be decoded cannot be redacted either: left out rather than given away.
             except (DecodeError, ValueError):
                 self.left_out += 1
                 return
@@ -79,6 +81,7 @@ class FolderWriter:
 
     def flush(self) -> None:
         """Bring what was written to the disk."""
+        # GzipFile.flush() ends a deflate block (Z_SYNC_FLUSH), so everything up to here can be read even if the process is killed.
         self._records.flush()
         self._ends.flush()
 

@@ -25,6 +25,7 @@ from kagent.offsets.record_layout import Array, Struct, Type
 from kagent.offsets.schemas import RECORDS
 from kagent.offsets.writer import encode, encode_key, encode_value, layout_of
 
+# 40 bits: at 10,000 names, two share a pseudonym with a probability of 5 in 100,000.
 DIGITS = 10
 KINDS = {
     "group": "group",
@@ -52,6 +53,7 @@ KINDS = {
 """Field of a record → kind of name; any other text becomes ``text-…``."""
 KEPT = {"protocolType", "protocol", "serverAssignor"}
 EMPTIED = {"metadata", "key", "value"}
+# By these kagent knows Connect's sinks and the client libraries; without them a capture would be judged as another kind of group.
 BEGINNINGS = {
     "group": ("connect-",),
     "client": ("connector-consumer-", "aiokafka", "kafka-python", "rdkafka"),
@@ -71,7 +73,9 @@ class Pseudonyms:
         if not name:
             return name
         beginning = next((b for b in BEGINNINGS.get(kind, ()) if name.startswith(b)), "")
+        # Brokers write a member's host with a slash before it (InetAddress.toString).
         slash = "/" if kind == "host" and name.startswith("/") else ""
+        # The kind is hashed too: a topic and a group of one name get different pseudonyms.
         digest = hmac.new(
             self.salt, f"{kind} {name.removeprefix(slash)}".encode(), hashlib.sha256
         ).hexdigest()
@@ -118,6 +122,7 @@ class Pseudonyms:
         version = value["version"]
         hidden = self._struct(layout, value)
         hidden["userData"] = self._user_data(value["userData"], protocol)
+        # As Java's ConsumerProtocol does it: a version above the newest is read by the newest layout.
         body_version = 0 if value.get("parsed_as_v0_prefix") else min(version, NEWEST)
         return struct.pack(">h", version) + encode(layout, body_version, False, hidden)
 
@@ -125,6 +130,8 @@ class Pseudonyms:
         """What an assignor remembers: sticky ones name topics, cooperative ones hold a generation, others are unknown."""
         if not data or protocol not in STICKY:
             return _zeros(data)
+        # Four bytes: the generation that CooperativeStickyAssignor keeps (COOPERATIVE_STICKY_ASSIGNOR_USER_DATA_V0); no names.
+        # https://github.com/apache/kafka/blob/4.3.0/clients/src/main/java/org/apache/kafka/clients/consumer/CooperativeStickyAssignor.java
         if len(data) == 2 * GENERATION_BYTES:
             return data
         try:

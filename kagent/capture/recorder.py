@@ -48,6 +48,7 @@ class CapturedGroups:
         name = _group_bytes(key or b"")
         if name is None:
             return False
+        # Cached by raw bytes: patterns are matched once a group, not for each of its records.
         known = self._wanted.get(name)
         if known is None:
             text = name.decode(errors="replace")
@@ -108,13 +109,16 @@ class Recorder:
     def run(self) -> None:
         """Read what the topic holds, then capture until the time is over or ``stop`` is set. Raises KafkaError."""
         count = partitions(self.admin)
+        # librdkafka then reports the end of each partition, which tells when all that the topic held has been read.
         options = {"enable.partition.eof": True}
         with (
+            # One thread: samples must not overtake each other, and librdkafka's admin client is shared.
             ThreadPoolExecutor(1) as threads,
             reader(self.admin.cluster, count, True, **options) as consumer,
         ):
             held = self._held(consumer, count)
             if not self.stop.is_set():
+                # All at one time: a replay must know them from its first tick on, whenever they were written.
                 self._write(replace(record, read_ms=_now_ms()) for record in held)
                 self._live(consumer, threads)
 
@@ -127,6 +131,7 @@ class Recorder:
             for message in polled(consumer, POLL_S, ended):
                 read += 1
                 if self.groups.holds(message.key()):
+                    # By key, as compaction would: the topic may hold thousands of older commits of each partition.
                     latest[message.key()] = _raw(message)
             self._tell(f"reading what the topic holds: {len(ended)} of {count} partitions, {read:,} records")
         return sorted(latest.values(), key=lambda record: (record.partition, record.offset))
@@ -158,6 +163,7 @@ class Recorder:
             self._take_sample(self._pending)
             self._pending = None
         if self._pending is None and time.monotonic() >= self._next_sample:
+            # Monotonic: a step of the wall clock must neither stop the samples nor bring them all at once.
             self._next_sample = time.monotonic() + self.sample_every_s
             self._pending = threads.submit(self._ask, *self.groups.topics(self._sampler.names()))
 

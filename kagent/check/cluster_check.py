@@ -79,6 +79,7 @@ class Checkup:
     def policy(self, group: str) -> Policy:
         """The group's own policy, its waiting times cut to what one look can wait for."""
         own = self.policies(group)
+        # A third each: it settles, then a standstill must last, and there is time left to see it.
         part = self.seconds / 3
         return replace(
             own,
@@ -92,10 +93,13 @@ class Checkup:
     def look(self) -> None:
         """One round: commits before log ends, then the judgement. Raises KafkaError."""
         asked = self._ms()
+        # Share groups have no committed offsets that OffsetFetch would return (KIP-932).
         described = {n: g for n, g in self.admin.describe(self._names()).items() if g.type != "share"}
+        # Without require_stable (KIP-447): during a transaction the answer would be UNSTABLE_OFFSET_COMMIT, and a look cannot wait.
         committed = self.admin.committed(described, require_stable=False)
         for name, group in described.items():
             self._take(name, group, committed.get(name, {}), asked)
+        # Commits first, log ends after them: the lag can be too great by what came between, never negative.
         self._sample({t for w in self.groups.values() for t in (*w.commits, *w.roster.owners)})
         self._asked_last = asked
         self.rounds += 1
@@ -130,6 +134,7 @@ class Checkup:
         for topic, rows in moved.items():
             self._source += 1
             partitions, offsets = [p for p, _ in rows], [o for _, o in rows]
+            # The coordinator names no source offset; a counter keeps the order that commits are applied in.
             sources = [self._source] * len(rows)
             update = TopicOffsets(topic, None, partitions, offsets, [middle] * len(rows), sources)
             watched.commits[topic] = apply(watched.commits.get(topic), update)
@@ -163,6 +168,7 @@ class Checkup:
 
     def _judge(self, watched: Watched, now: int) -> None:
         key, first = group_key(self.cluster, watched.group), watched.last is None
+        # As if known for a day, or each group would count as new and need four times the evidence.
         self.session.assume_known(self.cluster, watched.group, now - BEFORE, now)
         watched.seen = Observation(
             cluster=self.cluster,

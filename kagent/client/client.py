@@ -53,6 +53,7 @@ async def current(cluster: Cluster, topic: str = TOPIC) -> dict[str, Message]:
     try:
         async for attempt in AsyncRetrying(
             retry=retry_if_exception(_passes),
+            # Long enough for a leader that moves, short enough for a person who waits for the reason.
             stop=stop_after_delay(15),
             wait=wait_exponential(0.1, max=1),
             reraise=True,
@@ -95,6 +96,7 @@ def _keep(found: dict[str, Message], record: Any) -> Message | None:
 
 
 def _outdated(message: Recommendation, before: Message | None) -> bool:
+    # A worker that lost a partition may still publish late; the revision tells, not the order on the topic.
     return isinstance(before, Recommendation) and not is_newer(message, before)
 
 
@@ -115,6 +117,7 @@ async def recommendations(
     """
     cluster = bootstrap if isinstance(bootstrap, Cluster) else Cluster(bootstrap=bootstrap)
     latest: dict[str, Message] = {}
+    # aclosing: a caller that breaks out of its loop must close the consumer now, not when the generator is collected.
     async with aclosing(read_forever(cluster, topic, group_id=group_id)) as records:
         async for record in records:
             if isinstance(record, ReadMark):

@@ -99,6 +99,7 @@ def state_line(state: State, now: int | None = None) -> str:
 
 def counted_groups(state: State) -> str:
     """How many groups are judged, learning, blind, muted and ignored, each group once; what there is none of is left out, but blind."""
+    # `judged` of the state message holds learning and muted groups too: each is listed once.
     judged = max(0, state.judged - state.learning - state.muted)
     parts = [f"{judged} group{'' if judged == 1 else 's'} judged"]
     if state.learning:

@@ -41,5 +41,6 @@ async def follow_mutes(cluster: Cluster, topic: str, take: Take) -> None:
 def _take(take: Take, key: bytes | None, value: bytes | None) -> None:
     try:
         take((key or b"").decode(errors="replace"), value)
+    # One bad record, of another program perhaps, must not end all mutes.
     except ValueError as error:
         log.warning("a mute under %r cannot be read: %s", key, error)

@@ -73,6 +73,7 @@ class Board:
         key = group_key(message.cluster, message.group)
         if message.status is not Status.RESOLVED:
             self.open[key] = message
+        # Only what was seen open: on a start the topic still holds incidents that were resolved days ago.
         elif self.open.pop(key, None) is not None:
             self.lately.append(message)
 
@@ -102,7 +103,9 @@ class Board:
             )
         ended = [Text(headline(rec, now), "green") for rec in self.lately]
         for part in ended:
+            # A line that wraps would push the table off the screen: the height was counted in lines.
             part.no_wrap, part.overflow = True, "ellipsis"
+        # Five lines: the header, the blank lines, "… and n more", and the cursor's own.
         room = max(1, height - len(parts) - len(ended) - 5)
         body = self.table(now, width, room) if self.open else [Text(self.nothing_open(), overflow="ellipsis")]
         return Group(*parts, Text(""), *body, *([Text(""), *ended] if ended else []))
@@ -155,6 +158,7 @@ class Board:
         """A row for people."""
         worst, behind, waiting = worst_member(rec), seconds_behind(rec), backlog(rec)
         names = told_apart([m.member for m in rec.members])
+        # One cluster for all: the column would say the same in every row.
         several = len({each.cluster for each in self.open.values()}) > 1
         return {
             "cluster": shown(rec.cluster) if several else "",

@@ -41,6 +41,7 @@ def command(ctx: click.Context) -> None:
     if ctx.invoked_subcommand is not None:
         return
     settings, name, _ = chosen(ctx)
+    # Only kagent's own loggers at this level: httpx logs each URL, and a webhook's URL is often its secret.
     level = logging.DEBUG if verbose(ctx) else logging.INFO
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("kagent").setLevel(level)
@@ -84,8 +85,9 @@ async def _send_test(name: str, about: AnyDestination, public_url: str | None) -
 
 
 def made_up_incident(event: Event, now_ms: int) -> Recommendation:
-    """An incident that nobody can take for a real one."""
+    """An incident that cannot be mistaken for a real one."""
     return Recommendation(
+        # A new id each time: receivers drop a repetition of one that they have closed.
         id=f"kagent-test-{now_ms // 1000}",
         cluster="kagent-test",
         group="kagent-test",
@@ -107,12 +109,14 @@ def made_up_incident(event: Event, now_ms: int) -> Recommendation:
 async def _run(bridge: Bridge) -> None:
     task = asyncio.ensure_future(bridge.run())
     for number in (signal.SIGTERM, signal.SIGINT):
+        # Cancelled, not killed: the delivery log's last record is written and its producer closed.
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     try:
         await task
     except asyncio.CancelledError:
         return
     except BaseExceptionGroup as group:
+        # TaskGroup wraps what a task raised; without this a person would get a traceback instead of a sentence.
         known, _ = group.split(KagentError)
         if known is None:
             raise

@@ -54,6 +54,7 @@ def command(
     applier = Applier(
         cluster, settings.home_cluster(name), name, group, settings.topics, uniform_follows=follows
     )
+    # Before the check: a group that latched off cannot be moved, and that is what --reset is for.
     if reset:
         _attempts(applier).reset()
         click.echo(f"{shown(group)} may be moved again.")
@@ -68,6 +69,7 @@ def command(
     _confirm(group, yes)
     applied = applier.apply(plan, _attempts(applier), deadline_s)
     _report(applied, as_json)
+    # 1, not 2: kagent works, and a member has not taken up its part within the deadline.
     if not applied.whole:
         ctx.exit(1)
 
@@ -88,6 +90,7 @@ def _user() -> str:
 def _confirm(group: str, yes: bool) -> None:
     if yes:
         return
+    # A prompt that no person sees would take the end of input for a no, or wait in a job for ever.
     if not sys.stdin.isatty():
         raise InputError("Nobody can be asked here: say --yes, or --dry-run to see what would move.")
     click.confirm(f"Have {shown(group)} take this plan?", abort=True)
@@ -104,7 +107,7 @@ def _show(plan: Plan) -> None:
     rec = plan.recommendation
     click.echo(shown(rec.reason))
     for move in rec.moves[:SHOWN_MOVES]:
-        source = shown(move.source) if move.source else "nobody"
+        source = shown(move.source) if move.source else "no member"
         click.echo(f"  {shown(move.topic)}-{move.partition}  {source} → {shown(move.to)}")
     if len(rec.moves) > SHOWN_MOVES:
         click.echo(f"  and {len(rec.moves) - SHOWN_MOVES} more")

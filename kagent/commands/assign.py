@@ -58,6 +58,7 @@ def command(
     group = source if common.is_group(source, group) else group
     failed, rows = False, []
     ratio = "skew" if group is None else SHOWN_RATIO
+    # A live group's own assignor may have no counterpart here: all are shown side by side.
     strategy = strategy or (ALL if group else None)
     for where, read in [common.live(ctx, group)] if group else lines.objects(common.opened(ctx, source)):
         answer = answered(where, _checked(read), lines.ident(read), strategy, balance)
@@ -135,6 +136,7 @@ def _member_cells(row: output.Record) -> tuple[str, ...]:
 def _side_by_side(answer: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for name, given in answer["strategies"].items():
         if not isinstance(given, Assignment):
+            # A strategy that cannot be computed keeps its row: left out, it would look forgotten.
             nothing = dict.fromkeys(("fewest", "most", "greatest_lag", "skew", "moves"))
             yield {"strategy": name, **nothing, "remarks": given["message"]}
             continue
@@ -153,6 +155,7 @@ def _side_by_side(answer: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _members(scenario: Scenario, given: Assignment) -> Iterator[dict[str, Any]]:
     lag, start = scenario.lag(), scenario.layout.start
     for member, rows in given.to_dict().items():
+        # Lag is one array over all topics; `start` is each topic's first place in it.
         total = sum(int(lag[start[scenario.layout.code_of[t]] + p]) for t, p in rows)
         yield {
             "member": member,

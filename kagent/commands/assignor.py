@@ -76,9 +76,11 @@ def _consumer_text(cluster: str, settings: Settings, apply: str) -> str:
     return "\n".join(
         [
             f"# The jar, for the class path of every consumer: {JAR}",
+            # The coordinator takes a protocol that all members list: the first roll adds it, the second leaves it alone.
             "# Roll twice: first with the new one before the present one, then with the new one alone.",
             f"partition.assignment.strategy={CONSUMER_CLASS}",
             f"kagent.apply={apply}",
+            # What equals the default is left out: fewer lines to copy into every consumer.
             *(f"{key}={value}" for key, (value, usual) in more.items() if value != usual),
         ]
     )

@@ -1,4 +1,4 @@
-"""``kagent backtest``: what kagent would have said."""
+"""``kagent backtest``: what kagent would have published."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ def command(asked: past.Past, files: tuple[str, ...], form: Format) -> None:
         from kagent.history.backtest import backtest
 
         found = backtest(rows, chosen, asked.within, asked.group)
+    # A dump of __consumer_offsets holds commits alone.
     if form.is_table and asked.dump and not asked.ends:
         click.echo(
             "Without --ends a log end is taken as the highest commit of any group: lag reads as its least."
@@ -53,7 +54,7 @@ def command(asked: past.Past, files: tuple[str, ...], form: Format) -> None:
 
 
 def _record(row: Record, with_messages: bool) -> Record:
-    """A row for programs: without the ticks, and the messages only where they can be told from the other fields."""
+    """A row for programs: without the ticks, and with the messages only in JSON."""
     left_out = {"ticks"} if with_messages else {"ticks", "messages"}
     return {
         name: orjson.loads(value) if name in DOCUMENTS else value

@@ -43,6 +43,7 @@ def command(
     Reads __consumer_offsets from its beginning, so that members are known, then for the given time. Joins no group and
     writes nothing to the cluster. Ctrl-C ends it early; what was captured can be replayed.
     """
+    # No default of all groups: a capture is handed to others, and names what it holds.
     if not (groups or also):
         raise InputError("Name the groups that are to be captured: names, globs or /regexes/.")
     settings, _, cluster = chosen(ctx)
@@ -79,11 +80,13 @@ def _stopped_by_signals() -> Iterator[Event]:
     stop = Event()
 
     def end(number: int, frame: FrameType | None) -> None:
+        # Only noted: the recorder finishes its round, so that the folder can be replayed.
         stop.set()
 
     before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:
+        # Put back, so that Ctrl-C ends what the caller does next.
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -25,6 +25,7 @@ FOUND = 1
 
 def policies(settings: Settings) -> Policies:
     """The settings' policies, with kagent's own groups left out."""
+    # Also kagent's own groups, whose delay its state message reports.
     return Policies(settings.policy, settings.groups, (*settings.ignore, settings.topics.prefix.rstrip("-")))
 
 
@@ -85,6 +86,7 @@ def watch(checkup: Checkup, quiet: bool) -> None:
             bar.update(min(bar.length or 0, int(checkup.seconds - left)) - bar.pos)
             if left <= 0:
                 return
+            # What a round took is taken off, so that rounds keep their interval on a slow cluster.
             time.sleep(max(0.0, min(left, checkup.between - (time.monotonic() - began))))
 
 
@@ -95,5 +97,6 @@ def _tell(message: Recommendation, as_json: bool) -> None:
     click.echo(f"{message.severity.value.upper()} {shown(message.group)}: {message.verdict.value}")
     click.echo(f"  {message.reason}")
     for action in message.actions:
+        # What cannot be done here is in --json; for people it would be noise between what can.
         if action.feasible != "no":
             click.echo(f"  {'do' if action.feasible == 'yes' else 'perhaps'}: {action.how}")

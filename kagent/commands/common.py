@@ -15,6 +15,7 @@ from kagent.text import shown
 
 def asked(ctx: click.Context, option: str) -> str | None:
     """What a global option was given, wherever it stood on the command line."""
+    # A global option may stand after the command too, where click gives it to the inner context.
     value: str | None = (ctx.find_root().obj or {}).get(option)
     return value
 
@@ -44,6 +45,7 @@ def live(ctx: click.Context, group: str) -> tuple[str, Any]:
 
 def is_group(source: str, group: str | None) -> bool:
     """Whether the argument of ``plan`` and ``assign`` names a group, not a file of scenarios."""
+    # A group may have any name: one that looks like a path is reached by --group.
     looks_like_a_file = os.path.sep in source or source.endswith((".json", ".jsonl", ".ndjson"))
     return group is None and source != "-" and not looks_like_a_file and not os.path.exists(source)
 
@@ -64,6 +66,7 @@ def verbose(ctx: click.Context) -> bool:
 def child_environment(ctx: click.Context) -> dict[str, str]:
     """The environment in which another kagent process sees the settings that this one was given by flags."""
     given = {
+        # Absolute: the other process may have another working directory.
         "KAGENT_CONFIG": os.path.abspath(config) if (config := asked(ctx, "config")) else None,
         "KAGENT_CLUSTER": asked(ctx, "cluster"),
         "KAGENT_BOOTSTRAP": asked(ctx, "bootstrap"),

@@ -8,6 +8,7 @@ import click
 
 from kagent.errors import KagentError
 
+# A shell waits for completions without a word: better none than a prompt that hangs.
 WITHIN_S = 3.0
 
 
@@ -30,4 +31,5 @@ def _beginning(ctx: click.Context, incomplete: str, topics: bool) -> list[str]:
         names: Iterable[str] = admin.topic_names() if topics else admin.groups()
     except KagentError:
         return []
+    # A name with control characters would be typed into the command line of the user.
     return sorted(name for name in names if name.startswith(incomplete) and name.isprintable())

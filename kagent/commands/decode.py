@@ -54,8 +54,8 @@ def command(
 
 
 def _answer(number: int, line: bytes, kind: str) -> dict[str, Any]:
-    told = answer(line, kind)
-    return {**told, "error": f"line {number}: {told['error']}"} if "error" in told else told
+    decoded = answer(line, kind)
+    return {**decoded, "error": f"line {number}: {decoded['error']}"} if "error" in decoded else decoded
 
 
 def _line(item: dict[str, Any]) -> str:
@@ -79,10 +79,11 @@ def _live(cluster: Cluster, from_beginning: bool) -> Iterator[dict[str, Any]]:
 
     with reader(cluster, partitions(Admin(cluster)), from_beginning) as consumer:
         while True:
-            yield from map(_said, polled(consumer, POLL_SECONDS))
+            # One record that cannot be decoded is a line with `error`, not the end of the stream.
+            yield from map(_decoded, polled(consumer, POLL_SECONDS))
 
 
-def _said(message: Any) -> dict[str, Any]:
+def _decoded(message: Any) -> dict[str, Any]:
     place = {
         "partition": message.partition(),
         "offset": message.offset(),

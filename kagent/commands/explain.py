@@ -58,7 +58,7 @@ def command(
     story = (
         None
         if live
-        else told(url, name, group, PATIENCE if source else KNOCK, bool(source), settings.worker.http)
+        else worker_story(url, name, group, PATIENCE if source else KNOCK, bool(source), settings.worker.http)
     )
     seen = f"As the worker at {url} judged it{_at(story)}."
     if story is None:
@@ -78,6 +78,7 @@ def command(
 
 def _print_line(line: str) -> None:
     """Broken between words on a terminal, but whole where it has a command to paste."""
+    # A command that is broken over lines cannot be pasted.
     if "`" in line or ".sh " in line:
         click.echo(line)
     else:
@@ -98,6 +99,7 @@ def _look(
     from kagent.kafka.admin import Admin
 
     admin = Admin(cluster)
+    # Asked first: a minute of looking for a name with a typo would end with the same sentence.
     if group not in admin.groups():
         raise InputError(f"There is no group {shown(group)} on this cluster (or no right to see it).")
     checkup = Checkup(admin, name, policies(settings), seconds, lambda known: known == group)
@@ -111,35 +113,42 @@ def worker_url(settings: Settings) -> str:
     """Where the settings' worker listens, as seen from here."""
     worker = settings.worker
     host = worker.advertised_host or (
+        # 0.0.0.0 and :: are addresses to listen on, not to connect to.
         "127.0.0.1" if worker.web_host in ("", "0.0.0.0", "::") else worker.web_host
     )
     scheme = "https" if worker.http.cert_file else "http"
     return f"{scheme}://{f'[{host}]' if ':' in host.strip('[]') and not host.startswith('[') else host}:{worker.web_port}"
 
 
-def told(
+def worker_story(
     url: str, cluster: str, group: str, patience: float, wanted: bool, login: HttpSettings | None = None
 ) -> dict[str, Any] | None:
     """The worker's story of a group, None if it has none. Raises InputError or KafkaError if that worker was ``wanted``."""
     if not url.startswith(("http://", "https://")):
         raise InputError(f"{shown(url)} is no worker's address: http://HOST:PORT is expected.")
     login = login or HttpSettings()
+    # The older API: a worker of an earlier release answers it too.
     address = f"{url.rstrip('/')}/api/groups/{quote(group, safe='')}"
     request = urllib.request.Request(address, headers=login.login_headers())
     try:
         with urllib.request.urlopen(request, timeout=patience, context=login.client_tls()) as answer:
             groups = json.load(answer)["groups"]
     except urllib.error.HTTPError as error:
+        # The worker speaks for all workers: a 404 is about the group, and looking elsewhere would mislead.
         if wanted and error.code == 404:
             raise InputError(f"The worker at {url} knows no group {shown(group)}.") from error
         problem = f"answers with HTTP {error.code}"
+    # URLError is an OSError; HTTPException is raised by what speaks no HTTP.
     except (OSError, http.client.HTTPException):
         problem = "cannot be reached"
     except (ValueError, KeyError, TypeError):
         problem = "gives an answer that cannot be read: it is no kagent worker"
     else:
         stories: list[dict[str, Any]] = [
-            g["story"] for g in groups if g.get("cluster") == cluster and g.get("story")
+            # Groups of one name can exist on several clusters of a worker.
+            g["story"]
+            for g in groups
+            if g.get("cluster") == cluster and g.get("story")
         ]
         if stories or not wanted:
             return stories[0] if stories else None

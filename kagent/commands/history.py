@@ -18,6 +18,7 @@ from kagent.history.scope import place_of
 def command() -> None:
     """Keep and maintain the history (Delta tables)."""
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
+    # py4j logs a traceback when the JVM goes away, also at an ordered stop.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
 
 
@@ -53,6 +54,7 @@ def write(
         settings, name, cluster, place_of(settings, path), master, checkpoint, trigger, available_now
     )
     for sign in (signal.SIGTERM, signal.SIGINT):
+        # The batch under way is finished: ended within it, Spark would do it again at the next start.
         signal.signal(sign, lambda *_: keeper.stop.set())
     try:
         keeper.run()
@@ -74,7 +76,7 @@ def write(
 )
 @click.pass_context
 def maintain(ctx: click.Context, path: str | None, master: str, keep_days: int) -> None:
-    """Join small files, drop old days, remove files that nobody needs any more."""
+    """Join small files, drop old days, remove files that are no longer used."""
     settings = effective(ctx)
     history = place_of(settings, path)
     refuse_no_history(history)
@@ -87,6 +89,7 @@ def maintain(ctx: click.Context, path: str | None, master: str, keep_days: int) 
         try:
             found = run(spark, history, keep_days)
         except (PySparkException, Py4JJavaError) as error:
+            # The rest is the JVM's stack trace.
             reason = str(error).strip().splitlines()[0][:200]
             raise KagentError(
                 f"The history at {history.place} could not be maintained ({reason})."

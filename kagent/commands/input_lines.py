@@ -14,6 +14,7 @@ from kagent.errors import InputError
 def lines(file: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     """Number and bytes of every line that is not blank, without what surrounds its text."""
     for number, raw in enumerate(file, 1):
+        # Editors on Windows write a byte order mark, which JSON must not have (RFC 8259, section 8.1).
         text = raw.removeprefix(codecs.BOM_UTF8).strip() if number == 1 else raw.strip()
         if text:
             yield number, text
@@ -36,8 +37,11 @@ def parsed(text: bytes) -> dict[str, Any]:
         raise InputError(f"not JSON at column {error.colno}: {error.msg}") from None
     except UnicodeDecodeError as error:
         raise InputError(f"not JSON: byte {error.start} is not UTF-8") from None
+    # json.loads recurses per bracket; a line of a hundred thousand of them must not end the others.
     except RecursionError:
         raise InputError("not JSON to be read: nested too deeply") from None
+    # Python converts at most 4,300 digits:
+    # https://docs.python.org/3/library/stdtypes.html#integer-string-conversion-length-limitation
     except ValueError:
         raise InputError("not JSON to be read: a number has too many digits") from None
     if not isinstance(found, dict):
@@ -48,6 +52,7 @@ def parsed(text: bytes) -> dict[str, Any]:
 def ident(line: Mapping[str, Any] | InputError) -> str | int | float | None:
     """The line's ``id``, which goes into its answer; None where it is none that JSON could hold there."""
     found = None if isinstance(line, InputError) else line.get("id")
+    # json.loads reads NaN and Infinity, which are not JSON: they must not come back in an answer.
     if isinstance(found, float) and not math.isfinite(found):
         return None
     return found if isinstance(found, str | int | float) else None

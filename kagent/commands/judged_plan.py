@@ -22,6 +22,7 @@ def document(story: Mapping[str, Any]) -> dict[str, Any]:
         "assignment": rec.assignment if rec else None,
         "moves": [move.model_dump(by_alias=True) for move in rec.moves] if rec else [],
         "move_count": rec.move_count if rec else 0,
+        # Without a recommendation there is no plan: nothing moves, so after is as now.
         "skew": {
             "now": rec.skew.now if rec else story.get("skew"),
             "after": rec.skew.after if rec else story.get("skew"),
@@ -55,6 +56,7 @@ def held_after(found: Mapping[str, Any]) -> dict[str, int]:
     counts = {m["member"]: m["partitions"] for m in found["members"]}
     for move in found["moves"]:
         counts[move["to"]] = counts.get(move["to"], 0) + 1
+        # A partition may have no owner now, or one that left since.
         if move["from"] in counts:
             counts[move["from"]] -= 1
     return counts

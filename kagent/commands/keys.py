@@ -34,7 +34,7 @@ HOT = 1.2
     type=click.IntRange(min=1),
     default=1_000_000,
     show_default=True,
-    help="At most so many records.",
+    help="Read at most this many records.",
 )
 @click.option("--bytes", "by_bytes", is_flag=True, help="Weigh by bytes instead of records.")
 @click.option("--partitions", multiple=True, type=click.IntRange(min=1), help="Numbers of partitions to try.")
@@ -63,8 +63,10 @@ def command(
 
         ranges, seconds = stretch(Admin(cluster), topic, last, most)
     with started(settings, master, f"Sampling {shown(topic)}", delta=False) as spark, errors_as_sentences():
+        # kagent's own prefix, so that the commits of this read are known as its own and not judged.
         group = f"{settings.topics.prefix}keys"
         found = sample(spark, cluster, topic, ranges, seconds, by_bytes, group)
+    # Multiples: with them each partition's keys are split, and no two partitions are mixed (murmur2 modulo n).
     counts = partitions or tuple(found.partitions * n for n in (1, 2, 3, 4))
     if form.output == "json":
         click.echo(orjson.dumps(as_document(found, counts)).decode())
@@ -145,6 +147,7 @@ def _print(found: Any, counts: tuple[int, ...], unit: str, form: Format) -> None
         click.echo()
     else:
         click.echo(without_hot_keys(load))
+    # Predictions move keys by the default partitioner: for another one they would be made up.
     if found.fit < FITS:
         click.echo(_not_by_key(found.fit))
         return

@@ -59,6 +59,7 @@ def command(ctx: click.Context, groups: tuple[str, ...], everything: bool, form:
 
     admin = Admin(cluster)
     ignored = [] if groups or everything else _ignored(admin, policies(settings))
+    # A group that is named is shown, whatever the settings ignore.
     names = groups or [name for name in sorted(_with_lag(admin)) if name not in ignored]
     found = shown_lag(admin, names)
     _refuse_unknown(found, groups)
@@ -69,10 +70,11 @@ def command(ctx: click.Context, groups: tuple[str, ...], everything: bool, form:
             _print_group(group, form)
     else:
         _print_rows(found, form)
+    # On standard error: standard output has the table alone.
     if ignored and found and form.is_table:
         click.echo(f"{len(ignored)} more groups are kagent's own or ignored: --all shows them.", err=True)
-    if form.is_table and not groups and (told := asyncio.run(_states(settings, name))):
-        click.echo(told, err=True)
+    if form.is_table and not groups and (states := asyncio.run(_states(settings, name))):
+        click.echo(states, err=True)
 
 
 async def _states(settings: Settings, name: str) -> str | None:
@@ -105,6 +107,7 @@ def _refuse_unknown(found: Sequence[ShownGroup], asked: Sequence[str]) -> None:
 
 
 def _does_not_exist(group: ShownGroup) -> bool:
+    # The broker describes a group that does not exist as Dead, without an error (before KIP-1043).
     return group.group.state in ("dead", "unknown") and group.group.type not in ("share", "streams")
 
 
@@ -119,6 +122,7 @@ def records(group: ShownGroup) -> Iterator[dict[str, Any]]:
         "state": group.group.state,
         "type": group.group.type,
         "protocol": group.group.protocol,
+        # The old name stays: scripts read it.
         "skew": group.skew,
         "shown_ratio": group.skew,
     }
@@ -143,6 +147,7 @@ def _print_group(group: ShownGroup, form: Format) -> None:
 def _cells(row: Mapping[str, Any]) -> dict[str, str]:
     names = {name: shown(row[name]) if row[name] else "-" for name in ("member_id", "host", "client_id")}
     numbers = {name: "-" if row[name] is None else str(row[name]) for name in ("committed", "log_end", "lag")}
+    # lost: the commit is before the log start; void: it is of a topic of that name that was deleted.
     numbers["lag"] += f" ({row['lost']} lost)" if row["lost"] else " (void)" if row["void"] else ""
     return {
         "group": shown(row["group"]),

@@ -59,8 +59,11 @@ def command(ctx: click.Context, group: str, seconds: float, why: str, off: bool,
             "`kagent lag` lists the groups, --anyway mutes groups that come later."
         )
     until = int((time.time() + seconds) * 1000)
+    # A group may be called like a pattern: then its name is meant.
     pattern = group if is_pattern(group) and group not in existing else None
     record = MuteRecord(until=until, why=why, by=_user(), pattern=pattern).to_bytes()
+    # A record for each group that matches now, found by a look-up of the group, and the pattern's own,
+    # by which workers mute groups that come later.
     write(home, topic, {group_key(name, each): record for each in (*found, group)})
     stamp = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(until / 1000))
     click.echo(
@@ -92,6 +95,7 @@ async def _lifted(home: Cluster, topic: str, cluster: str, group: str) -> list[s
     own = group_key(cluster, group)
     found = [key for key, record in records.items() if key == own or record.pattern == group]
     by = records[own].pattern if own in records else None
+    # Lifted for one group alone, the pattern would mute it all the same.
     if by is not None and by != group:
         raise InputError(
             f"{shown(group)} is muted by the pattern {shown(by)}: lift that with `kagent mute {shown(by)!r} --off`."
@@ -119,13 +123,16 @@ def write(cluster: Cluster, topic: str, records: dict[str, bytes | None]) -> Non
         if error is not None:
             failed.append(str(error))
 
+    # Else a broker with auto.create.topics.enable would make it, with its defaults and not compacted.
     if topic not in Admin(cluster).topic_names():
         raise KafkaError(f"The topic {topic} does not exist: run `kagent topics` first.")
+    # acks=all: a mute that is lost with its leader would page somebody after all.
     config = confluent(cluster, acks="all", log_level=0, **{"message.timeout.ms": int(DEADLINE_S * 1000)})
     try:
         producer = Producer(config)
         for key, value in records.items():
             producer.produce(topic, value, key.encode(), on_delivery=delivered)
+        # Longer than message.timeout.ms, so that the reason comes by on_delivery first.
         left = producer.flush(DEADLINE_S + 5)
     except KafkaException as error:
         raise KafkaError(f"The mute cannot be written to {topic}: {error}.") from error

@@ -52,6 +52,7 @@ def mute_rows(mutes: Mutes, now_ms: int) -> Iterator[dict[str, Any]]:
     standing = {key: record for key, record in mutes.records.items() if record.until > now_ms}
     for key, record in sorted(standing.items(), key=lambda item: item[1].until):
         cluster, _, group = key.partition("/")
+        # Written for a group by a pattern's mute: counted in the pattern's row.
         if record.pattern is not None and record.pattern != group:
             continue
         by_this = [

@@ -51,12 +51,14 @@ class Format:
 
     def _greatest_first(self, records: Sequence[Record], name: str) -> bool:
         numbers = any(isinstance(record.get(name), int | float) for record in records)
+        # Numbers are sorted for their greatest, names from A: a leading - turns either around.
         return numbers != str(self.sort).startswith("-")
 
 
 def _sortable(name: str, record: Record) -> tuple[bool, float, str]:
     value = record.get(name)
     number = float(value) if isinstance(value, int | float) else float("-inf")
+    # A key of one type for every value: None, numbers and texts do not compare with each other.
     return value is not None, number, str(value or "")
 
 
@@ -76,7 +78,7 @@ def options(command: Callable[..., None]) -> Callable[..., None]:
     @click.option(
         "--sort", metavar="NAME", help="Sort by this field; numbers greatest first; -NAME turns it around."
     )
-    @click.option("--top", type=click.IntRange(min=1), help="Only the first so many rows.")
+    @click.option("--top", type=click.IntRange(min=1), help="Print at most this many rows.")
     @functools.wraps(command)
     def run(
         *args: Any, output: str, as_json: bool, wide: bool, sort: str | None, top: int | None, **more: Any
@@ -88,6 +90,7 @@ def options(command: Callable[..., None]) -> Callable[..., None]:
 
 def width(wide: bool = False) -> int | None:
     """Cells of the terminal; None for no limit: ``--wide``, or no terminal."""
+    # rich knows the terminal's width, COLUMNS, and what pretends to be no terminal.
     console = Console(file=sys.stdout)
     return None if wide or not console.is_terminal else console.width
 
@@ -116,13 +119,16 @@ def print_records(records: Iterable[Record], output: str) -> None:
     elif output == "yaml":
         import yaml
 
+        # Through JSON: safe_dump refuses enums and numpy values.
         plain = json.loads(json.dumps([dict(r) for r in records], default=str))
+        # allow_unicode=False escapes what a terminal would obey, such as ESC and bidirectional marks.
         click.echo(yaml.safe_dump(plain, sort_keys=False, allow_unicode=False).rstrip())
     else:
         click.echo(_csv(list(records)), nl=False)
 
 
 def _csv(records: Sequence[Record]) -> str:
+    # Records may have different fields; the header has all of them, in the order of their first.
     names = list(dict.fromkeys(name for record in records for name in record))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -158,6 +164,7 @@ def print_table(
     """A table whose columns have no order of importance: the last ones give way first, before them those without a title, which
     hold bars: a bar that is cut would show another number."""
     if title:
+        # Text, not a string: rich would read a name's square brackets as markup.
         Console(file=sys.stdout, highlight=False, soft_wrap=True).print(Text(title))
     columns = [
         TableColumn(str(at), header.upper(), rank=at, least=14, keep="start" if at else "both")

@@ -32,6 +32,7 @@ def command(ctx: click.Context, keys: tuple[str, ...], partitions: int | None, a
         return
     if partitions is None:
         raise InputError("--partitions: say how many partitions the topic has")
+    # Bytes of the command line that are not UTF-8 come as surrogates: back to the very bytes.
     encoded = [key.encode("utf-8", "surrogateescape") for key in keys]
     if as_json:
         for key in encoded:
@@ -44,6 +45,8 @@ def _placed(key: bytes, partitions: int) -> dict[str, int]:
     from kagent.strategies.partitioner import POSITIVE, murmur2
 
     hashed = murmur2(key)
+    # Masked, not abs(): Utils.toPositive of the Java producer, as abs of the least int is negative.
+    # https://github.com/apache/kafka/blob/4.3.0/clients/src/main/java/org/apache/kafka/common/utils/Utils.java
     return {"murmur2": hashed, "partition": (hashed & POSITIVE) % partitions}
 
 

@@ -45,6 +45,7 @@ class Past:
     @contextmanager
     def rows(self) -> Iterator[DataFrame]:
         """The rows, on a Spark session that ends with them. Raises InputError or SettingsError."""
+        # A dump needs no history, and the settings may have none.
         history = None if self.dump else place_of(self.settings, self.path)
         refuse_missing(self.dump, self.ends)
         if history is not None:
@@ -61,6 +62,7 @@ class Past:
 def refuse_missing(*places: str | None) -> None:
     """Refuse before Spark starts what it would find missing minutes later. Raises InputError; URLs are left to Spark."""
     for place in places:
+        # Spark takes globs and URLs; only a plain path can be looked for here.
         if place and "://" not in place and not Path(place).exists() and not glob.has_magic(place):
             raise InputError(f"{place} does not exist, so there is no past to read there.")
 
@@ -115,6 +117,7 @@ def options(tick: float) -> Callable[[Callable[..., None]], Callable[..., None]]
             command(Past(settings, name, between(start, end, tick), **about), **more)
 
         made: Callable[..., None] = run
+        # Decorators apply from the inside: reversed, help lists them in the order above.
         for option in reversed(asked):
             made = option(made)
         return made
@@ -122,18 +125,18 @@ def options(tick: float) -> Callable[[Callable[..., None]], Callable[..., None]]
     return given
 
 
-def moment(said: str, now: int | None = None) -> int:
+def moment(text: str, now: int | None = None) -> int:
     """A time as ms since 1970: ``7d`` or ``90s`` (ago), ``now``, or an ISO date or time (UTC if it names no zone)."""
     now = int(time.time() * 1000) if now is None else now
-    if said == "now":
+    if text == "now":
         return now
-    if re.fullmatch(r"\d+(s|m|min|h|d)", said):
-        return now - round(to_seconds(said) * 1000)
+    if re.fullmatch(r"\d+(s|m|min|h|d)", text):
+        return now - round(to_seconds(text) * 1000)
     try:
-        parsed = datetime.fromisoformat(said)
+        parsed = datetime.fromisoformat(text)
     except ValueError:
         raise InputError(
-            f"{said!r} is no time: write 7d, 12h, now, 2026-01-31 or 2026-01-31T12:00."
+            f"{text!r} is no time: write 7d, 12h, now, 2026-01-31 or 2026-01-31T12:00."
         ) from None
     return int((parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp() * 1000)
 
@@ -161,6 +164,7 @@ def _policies(path: Path) -> Policies:
         raise InputError(f"The policy file {path} cannot be read ({error.strerror}).") from error
     except yaml.YAMLError as error:
         raise InputError(f"The policy file {path} is not YAML.") from error
+    # A whole settings file is refused, rather than read in part without a word.
     if not isinstance(raw, dict) or set(raw) - {"policy", "groups", "ignore"}:
         raise InputError(
             f"The policy file {path} may hold policy, groups and ignore, as the settings file does."

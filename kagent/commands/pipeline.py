@@ -33,6 +33,7 @@ def command(
     metrics_host: str | None,
 ) -> None:
     """Read __consumer_offsets and write group events until stopped."""
+    # A replay reads all of the log each time; with a checkpoint it would go on where it stopped.
     if replay and checkpoint:
         raise SettingsError("--replay keeps no place: leave --checkpoint away.")
     level = logging.DEBUG if verbose(ctx) else logging.INFO
@@ -44,12 +45,14 @@ def command(
     from kagent.pipeline.stream_metrics import Metrics
     from kagent.pipeline.stream_service import Pipeline, check
 
+    # Before Spark: what is missing is then a sentence and not a Java stack trace.
     check(settings, master)
     metrics = Metrics(name)
     pipeline = Pipeline(
         settings, name, cluster, master, checkpoint, trigger, available_now, replay, metrics=metrics
     )
     for sign in (signal.SIGTERM, signal.SIGINT):
+        # The batch under way is finished: else its offsets are not in the checkpoint, and it comes twice.
         signal.signal(sign, lambda *_: pipeline.stop.set())
     port = metrics_port or settings.pipeline.metrics_port
     if port:

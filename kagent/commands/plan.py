@@ -81,6 +81,7 @@ def command(
     The format of a line is in docs/planner.md. A line that cannot be read gets an error, the others their answer;
     the exit code is then 2. --output yaml and csv, --sort and --top are about the moves.
     """
+    # click's FloatRange lets NaN through: it compares neither below nor above.
     if math.isnan(tolerance):
         raise InputError("--tolerance: a number is expected")
     note = ""
@@ -102,6 +103,7 @@ def command(
 
 def _as_judged(ctx: click.Context) -> bool:
     """Whether nothing was asked that the worker has not planned for."""
+    # Not by value: --tolerance 0.05 asks for a plan of its own, though it is the default.
     given = {
         name
         for name in ("tolerance", "max_moves")
@@ -113,8 +115,9 @@ def _as_judged(ctx: click.Context) -> bool:
 def _story(ctx: click.Context, group: str, url: str | None) -> dict[str, Any] | None:
     settings, name, _ = common.chosen(ctx)
     address = url or explain.worker_url(settings)
+    # A worker that was named is waited for; one that may not run must not delay the plan.
     patience = explain.PATIENCE if url else explain.KNOCK
-    found = explain.told(address, name, group, patience, bool(url), settings.worker.http)
+    found = explain.worker_story(address, name, group, patience, bool(url), settings.worker.http)
     return found if found and "group" in found else None
 
 
@@ -128,16 +131,16 @@ def _answer(
     for where, read in found:
         ident = lines.ident(read)
         try:
-            told, others = _planned(read, tolerance, max_moves)
+            plan, others = _planned(read, tolerance, max_moves)
         except KagentError as error:
             failed = True
             _refuse(f"{where}: {error}", error, ident, form)
             continue
-        document = plain(ident, told, others)
+        document = plain(ident, plan, others)
         if form.output == "json":
             click.echo(json.dumps(document))
         elif form.is_table:
-            _print(ident, told, others, form, ratio)
+            _print(ident, plan, others, form, ratio)
         else:
             moves += [{"id": ident, **move} for move in document["moves"]]
     if form.output in ("yaml", "csv"):
@@ -162,16 +165,16 @@ def _planned(read: Any, tolerance: float, max_moves: int | None) -> tuple[Plan, 
     return planned(read, tolerance, max_moves)
 
 
-def _print(ident: Any, told: Plan, others: tuple[Alternative, ...], form: Format, ratio: str) -> None:
+def _print(ident: Any, plan: Plan, others: tuple[Alternative, ...], form: Format, ratio: str) -> None:
     title = shown(str(ident)) if ident is not None else None
-    output.print_table(MEMBER_TITLES, _members(told, form), title, form.wide)
-    output.say(_sentence(told, ratio))
-    for note in told.notes:
+    output.print_table(MEMBER_TITLES, _members(plan, form), title, form.wide)
+    output.say(_sentence(plan, ratio))
+    for note in plan.notes:
         output.say(f"note: {shown(note, 1000)}")
-    moves = [_move(m.topic, m.partition, m.lag, m.source, m.to) for m in told.moves]
-    _print_moves(moves, _names(told.problem.members, form), form)
-    if len(told.frontier) > 1:
-        output.print_table(("moves", "greatest", ""), _frontier(told.frontier), wide=form.wide)
+    moves = [_move(m.topic, m.partition, m.lag, m.source, m.to) for m in plan.moves]
+    _print_moves(moves, _names(plan.problem.members, form), form)
+    if len(plan.frontier) > 1:
+        output.print_table(("moves", "greatest", ""), _frontier(plan.frontier), wide=form.wide)
     if others:
         headers = ("strategy", "greatest", ratio, "moves", "feasible", "unsafe")
         output.print_table(headers, _others(others), wide=form.wide)
@@ -190,6 +193,7 @@ def _print_moves(moves: Sequence[output.Record], names: Mapping[str, str], form:
     if not moves:
         return
     found = form.chosen(moves)
+    # The table is for a look; --wide and --json have all moves.
     shown_moves = found if form.wide else found[:SHOWN_MOVES]
     output.print_rows(MOVE_COLUMNS, [_move_cells(move, names) for move in shown_moves], form.wide)
     click.echo()
@@ -264,6 +268,7 @@ def _judged_sentence(found: dict[str, Any]) -> str:
 
 
 def _judged_members(found: dict[str, Any], names: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
+    # A message may hold fewer moves than it counts: then the partitions afterwards are not known.
     after = judged_plan.held_after(found) if found["move_count"] == len(found["moves"]) else {}
     values = [
         value for m in found["members"] for value in (m["work_now"], m["work_after"]) if value is not None
@@ -281,16 +286,16 @@ def _amount_or_never(value: float | None) -> str:
     return "never" if value is None else _amount(value)
 
 
-def _sentence(told: Plan, ratio: str) -> str:
-    unit = "s until drained" if told.objective == "drain" else "of work"
-    reach = f"greatest {_amount(told.now)} → {_amount(told.after)} {unit}, {ratio} {told.skew_now:.2f} → {told.skew_after:.2f}"
-    best = f"best known {_amount(told.best)}, none below {_amount(told.lower_bound)}"
-    moves = f"{told.move_count} moves" if told.move_count != 1 else "1 move"
+def _sentence(plan: Plan, ratio: str) -> str:
+    unit = "s until drained" if plan.objective == "drain" else "of work"
+    reach = f"greatest {_amount(plan.now)} → {_amount(plan.after)} {unit}, {ratio} {plan.skew_now:.2f} → {plan.skew_after:.2f}"
+    best = f"best known {_amount(plan.best)}, none below {_amount(plan.lower_bound)}"
+    moves = f"{plan.move_count} moves" if plan.move_count != 1 else "1 move"
     proof = (
-        ", proven fewest" if told.move_count == told.move_bound else f", at least {told.move_bound} needed"
+        ", proven fewest" if plan.move_count == plan.move_bound else f", at least {plan.move_bound} needed"
     )
-    price = "" if told.r_score is None else f"; R-score {told.r_score:.3f}"
-    return f"{told.verdict}: {moves}{proof if told.moves else ''}; {reach}; {best}{price}"
+    price = "" if plan.r_score is None else f"; R-score {plan.r_score:.3f}"
+    return f"{plan.verdict}: {moves}{proof if plan.moves else ''}; {reach}; {best}{price}"
 
 
 def _amount(value: float) -> str:
@@ -301,25 +306,27 @@ def _amount(value: float) -> str:
 
 def _bar(value: float, most: float) -> str:
     cells = (BAR if not math.isfinite(value) else BAR * value / most) if most > 0 else 0
+    # Block elements come in eighths of a cell (U+2588 to U+258F).
     eighths = round(cells * 8)
     glyphs = " ▏▎▍▌▋▊▉█" if (sys.stdout.encoding or "").lower().startswith("utf") else "    #####"
     return glyphs[8] * (eighths // 8) + (glyphs[eighths % 8].strip())
 
 
-def _members(told: Plan, form: Format) -> Iterator[tuple[str, ...]]:
+def _members(plan: Plan, form: Format) -> Iterator[tuple[str, ...]]:
     import numpy as np
 
-    now, after = told.values
-    names = _names(told.problem.members, form)
+    now, after = plan.values
+    names = _names(plan.problem.members, form)
     finite = [value for value in (*now.tolist(), *after.tolist()) if math.isfinite(value)]
     most = max(finite, default=0.0)
-    count = len(told.problem.members)
-    had = np.bincount(told.problem.owner[told.problem.owner >= 0], minlength=count)
-    has = np.bincount(told.assigned[told.assigned >= 0], minlength=count)
+    count = len(plan.problem.members)
+    had = np.bincount(plan.problem.owner[plan.problem.owner >= 0], minlength=count)
+    has = np.bincount(plan.assigned[plan.assigned >= 0], minlength=count)
+    # stable: members with equal work keep one order, whatever numpy's quicksort would do.
     for at in np.argsort(-now, kind="stable").tolist():
         counts = str(had[at]) if had[at] == has[at] else f"{had[at]} → {has[at]}"
         yield (
-            shown(names[told.problem.members[at]]), counts, _amount(float(now[at])), _bar(float(now[at]), most),
+            shown(names[plan.problem.members[at]]), counts, _amount(float(now[at])), _bar(float(now[at]), most),
             _amount(float(after[at])), _bar(float(after[at]), most),
         )  # fmt: skip
 

@@ -118,6 +118,7 @@ def _table(model: Mapping[str, Any], models: Mapping[str, Any]) -> Iterator[str]
     ):
         default = "needed" if name in model.get("required", ()) else _default(field, models)
         about = field.get("description", "") or _resolved(field, models).get("description", "")
+        # pydantic's own text about a field's type is no description.
         about = "" if about.startswith(("!!!", "``")) else " ".join(about.split())
         yield f"| `{name}` | {_kind(field, models)} | {default} | {about.replace('|', chr(92) + '|')} |"
 
@@ -140,6 +141,7 @@ def _kind(field: Mapping[str, Any], models: Mapping[str, Any]) -> str:
         return ", ".join(f"`{value}`" for value in field["enum"])
     if "const" in field:
         return f"`{field['const']}`"
+    # pydantic writes an optional value as anyOf with null; null is no kind of value for a reader.
     if "anyOf" in field:
         kinds = [_kind(one, models) for one in field["anyOf"] if one.get("type") != "null"]
         durations = {one.get("description") for one in field["anyOf"]} & {"seconds", "hours"}
@@ -208,6 +210,7 @@ def _command(command: click.Command, parent: click.Context, name: str) -> Iterat
     if rows:
         lines = [_row(f"`{names}`", " ".join(about.split())) for names, about in rows]
         yield "\n".join(["| option | |", "|---|---|", *lines]) + "\n"
+    # Groups of commands (history, alert) document their own under them.
     for inner, each in command.commands.items() if isinstance(command, click.Group) else ():
         yield from _command(each, ctx, inner)
 
@@ -221,7 +224,7 @@ JSON_HEAD = """\
 
 <!-- Made from the code by `make docs`; the descriptions stand in kagent/contract/recommendation.py. -->
 
-The topic `kagent-recommendations` holds two kinds of messages, told apart by `type`: `recommendation` under the key
+The topic `kagent-recommendations` holds two kinds of messages, distinguished by `type`: `recommendation` under the key
 `<cluster>/<group>`, and `state` under the key `<cluster>`. `kagent watch --json` prints them as they come. The same as JSON Schema:
 [recommendations.schema.json](schema/recommendations.schema.json), and as AsyncAPI: [asyncapi.json](schema/asyncapi.json).
 New optional fields may come at any time; anything else raises `schema`.
@@ -283,7 +286,7 @@ HTTP_HEAD = """\
 Every worker answers for all workers on its web port (6066 unless `worker.web_port` is set), and the same as OpenAPI under
 `/api/v1/openapi.json`. Answers to GET have an ETag: send it back as `If-None-Match` and get 304 while nothing changed. Times
 end in `_ms` (since 1970) or `_s`; names from Kafka have control characters as `\\x..`. A login, if `worker.http` has one, is a
-bearer token or basic authentication.
+bearer token, or the header that a login proxy sets.
 
 ```sh
 curl -s http://127.0.0.1:6066/api/v1/status
@@ -291,10 +294,10 @@ curl -s 'http://127.0.0.1:6066/api/v1/groups?condition=open&limit=10'
 curl -s 'http://127.0.0.1:6066/api/v1/group?group=orders'
 ```
 
-Other addresses: `/metrics` ([metrics](metrics.md)), `/healthz` (200 while the process answers), `/readyz` (200 once it has caught
+Other addresses: `/metrics` ([metrics](metrics.md)), `/healthz` (200 while groups are judged), `/readyz` (200 once it has caught
 up), `/` (the page), and as long as older scripts use them `/api/groups`, `/api/groups/NAME` and `/api/recommendations`.
 
-Errors: 400 a parameter is wrong, 401 a login is needed, 404 no such group, 503 cannot be told now, 504 it took too long; the
+Errors: 400 a parameter is wrong, 401 a login is needed, 404 no such group, 503 not known now, 504 it took too long; the
 body is `{"error": "what is wrong"}`.
 """
 

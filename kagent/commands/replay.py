@@ -86,6 +86,7 @@ def command(
     if not replayed.suppressed_by:
         names = ", ".join(map(shown, record.groups[:20]))
         raise InputError(f"No group in {folder} matches; it holds: {names or 'none'}.")
+    # The messages as they would be on the topic; sorted or cut they are rows.
     if form.output == "json" and not (form.sort or form.top):
         for message in replayed.messages:
             click.echo(to_bytes(message))
@@ -103,7 +104,9 @@ def _policies(settings: Settings, changes: Sequence[str]) -> Callable[[str], Pol
     chosen = next(iter(of_files(settings, files).values())) if files else of_settings(settings)
     fields = (change.split("=", 1) for change in changes if "=" in change)
     values = {name: yaml.safe_load(value) for name, value in fields}
+    # Checked before hours of records are replayed: a wrong field is named at once.
     make_policy(values)
+    # Asked at every tick of every group.
     return cache(lambda group: make_policy(values, chosen(group)))
 
 

@@ -16,7 +16,7 @@ from kagent.errors import InputError
 @click.command()
 @past.options(tick=10.0)
 @click.option(
-    "--top", type=click.IntRange(1, 100), default=10, show_default=True, help="At most so many groups."
+    "--top", type=click.IntRange(1, 100), default=10, show_default=True, help="Show at most this many groups."
 )
 @click.option(
     "--keys", type=click.Path(dir_okay=False), help="What `kagent keys --json` wrote, to show with the group."
@@ -32,6 +32,7 @@ def command(asked: past.Past, top: int, keys: str | None, output: str) -> None:
         from kagent.history.backtest import backtest
         from kagent.history.report import BUCKETS, cells, page, section
 
+        # Two points for each bucket of the drawing: finer ones could not be seen.
         every = max(within.tick, (within.end - within.start) // (2 * BUCKETS))
         found = backtest(rows, policies, within, asked.group, every)[:top]
         heat = cells(rows, within, [row["group"] for row in found])

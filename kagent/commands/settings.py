@@ -51,6 +51,7 @@ def json_schema() -> dict[str, Any]:
 def effective_values(settings: Settings) -> dict[str, Any]:
     """All values, defaults included; of a group's entry only what it says."""
     values = settings.model_dump(mode="json")
+    # With defaults, each entry would seem to override the whole policy.
     values["groups"] = [group.model_dump(mode="json", exclude_unset=True) for group in settings.groups]
     return values
 
@@ -84,6 +85,7 @@ def _scalar(value: Any) -> str:
     text: str = yaml.safe_dump(
         value, default_flow_style=True, allow_unicode=True, width=10**6, sort_keys=False
     )
+    # safe_dump ends a lone scalar with the document end marker `...`.
     return text.removesuffix("\n").removesuffix("...").rstrip()
 
 

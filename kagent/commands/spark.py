@@ -103,6 +103,7 @@ def watched(spark: SparkSession, progress: Any, what: str) -> Iterator[None]:
                 finished, total = tasks(spark)
                 progress.update(progress.task_ids[0], completed=finished, total=max(1, total))
 
+    # A thread: the command itself waits in Py4J for Spark's answer.
     thread = threading.Thread(target=poll, name="kagent-progress", daemon=True)
     thread.start()
     try:
@@ -114,6 +115,7 @@ def watched(spark: SparkSession, progress: Any, what: str) -> Iterator[None]:
 
 def tasks(spark: SparkSession) -> tuple[int, int]:
     """Finished and all tasks of the stages that run now."""
+    # Of active stages only: Spark does not know how many stages a query will have.
     tracker = spark.sparkContext.statusTracker()
     stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage))]
     return sum(s.numCompletedTasks for s in stages), sum(s.numTasks for s in stages)

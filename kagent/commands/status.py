@@ -40,13 +40,13 @@ def command(ctx: click.Context, as_json: bool) -> None:
         and message.cluster == name
         and message.status is not Status.RESOLVED
     ]
-    told = facts(name, state if isinstance(state, State) else None, standing, int(time.time() * 1000))
+    answer = facts(name, state if isinstance(state, State) else None, standing, int(time.time() * 1000))
     if as_json:
-        click.echo(output.json_line(told))
+        click.echo(output.json_line(answer))
     else:
-        for title, words in told["lines"].items():
+        for title, words in answer["lines"].items():
             output.say(f"{title:<10} {words}", indent=11)
-    ctx.exit(told["exit_code"])
+    ctx.exit(answer["exit_code"])
 
 
 def facts(
@@ -56,8 +56,10 @@ def facts(
     if state is None:
         lines = {"kagent": f"does not run: {NO_STATE}"}
         return {"cluster": cluster, "status": "absent", "exit_code": TROUBLE, "lines": lines}
+    # The last state message stays on the compacted topic when all workers are gone: its age counts.
     silent = is_old(state, now_ms)
     well = state.status == "watching" and not silent
+    # Trouble outweighs incidents: while groups are not known, those are of the past.
     code = TROUBLE if not well else FINDINGS if standing else WELL
     lines = {
         "kagent": _works(state, silent, now_ms),

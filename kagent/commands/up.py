@@ -19,6 +19,7 @@ from kagent.errors import KagentError
 from kagent.process_tree import Program, supervise
 from kagent.settings import Cluster, Settings
 
+# On a terminal, the many lines of Spark and Faust would hide what matters.
 LOG = "up.log"
 LOUD = ("ERROR", "CRITICAL", "WARNING", "Traceback", "ended with exit code", "kagent: ")
 """A line of a process that has one of these is printed; all lines are in the log file."""
@@ -102,12 +103,12 @@ def writer(log: IO[str], loud: bool, echo: Callable[[str], object]) -> Callable[
 
 async def _with_state(settings: Settings, name: str, running: Coroutine[Any, Any, int]) -> int:
     """Run the tree, and print what the state messages say when it changes."""
-    told = asyncio.create_task(_print_states(settings, name))
+    printing = asyncio.create_task(_print_states(settings, name))
     try:
         return await running
     finally:
-        told.cancel()
-        await asyncio.gather(told, return_exceptions=True)
+        printing.cancel()
+        await asyncio.gather(printing, return_exceptions=True)
 
 
 async def _print_states(settings: Settings, name: str) -> None:
@@ -121,6 +122,7 @@ async def _print_states(settings: Settings, name: str) -> None:
                 if not isinstance(message, State) or message.cluster != name:
                     continue
                 now = {"status": message.status, "reason": message.reason, "learning": bool(message.learning)}
+                # A state comes every 30 s: only what changed is news.
                 if now != last:
                     last = now
                     click.echo(f"state      {state_line(message)}")

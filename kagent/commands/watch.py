@@ -67,6 +67,7 @@ def _lines(console: Console) -> Show:
 
     def show(message: Message) -> None:
         if isinstance(message, State):
+            # A state comes every 30 s: printed when it changes, or when it grew old in between.
             before = (message.status, message.reason, is_old(message, _now()))
             if last.get(message.cluster) != before:
                 last[message.cluster] = before
@@ -110,6 +111,7 @@ def _keep_chosen(board: Board, form: Format) -> None:
 
 
 def _print_standing(board: Board, show: Show) -> None:
+    # The incidents first: the state messages say how far their absence can be trusted.
     standing: list[Recommendation | State] = [*board.ranked(), *board.states.values()]
     for message in standing:
         show(message)
@@ -146,6 +148,7 @@ async def _board(settings: Settings, name: str, console: Console) -> None:
     reading, muting = asyncio.ensure_future(read()), asyncio.ensure_future(read_mutes())
     try:
         with Live(console=console, auto_refresh=False, transient=False) as live:
+            # Drawn on a clock too: ages grow while no message comes.
             while not reading.done():
                 live.update(board.screen(_now(), console.width, console.height), refresh=True)
                 await asyncio.wait([reading], timeout=REFRESH_S)

@@ -27,6 +27,7 @@ def command(ctx: click.Context, loglevel: str, web_port: int | None) -> None:
     _folder(settings.worker.data)
     faust = [sys.executable, "-m", "faust", "--datadir", settings.worker.data, "-A", "kagent.app", "worker"]
     environment = child_environment(ctx) | {"KAGENT_WORKER__WEB_PORT": str(port)}
+    # exec: signals of a supervisor or container reach Faust itself, and its exit code is ours.
     os.execve(sys.executable, [*faust, "--loglevel", loglevel.lower(), "--web-port", str(port)], environment)
 
 
@@ -43,6 +44,7 @@ def _folder(data: str) -> None:
 def _free(host: str, port: int) -> None:
     """Faust would tell of a taken port only in a traceback, and late."""
     with socket.socket() as probe:
+        # As aiohttp binds: without it, connections in TIME_WAIT of the worker before would refuse a restart.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))

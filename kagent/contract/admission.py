@@ -48,7 +48,9 @@ def is_topic_name(name: object) -> bool:
 Partition = Annotated[int, Meta(ge=0, le=INT32)]
 Offset = Annotated[int, Meta(ge=-1, le=INT64)]
 Millis = Annotated[int, Meta(ge=0, le=INT64)]
+# The pattern ends with \Z: $ would let a name through that ends in a line break.
 Topic = Annotated[str, Meta(pattern=r"^(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,249}\Z")]
+# Counted in characters here, in bytes there: what Kafka allows always passes.
 Group = Annotated[str, Meta(max_length=MAX_GROUP_CHARACTERS)]
 Cluster = Annotated[str, Meta(min_length=1, max_length=255)]
 Label = Annotated[str, Meta(max_length=255)]
@@ -147,7 +149,9 @@ class SummaryTick(Struct, tag_field="type", tag="summary"):
     summary: SummaryBody
 
 
+# Made once, as msgspec advises: a decoder is compiled from its types.
 _EVENTS: msgspec.json.Decoder[_GroupMessage | _Progress] = msgspec.json.Decoder(_GroupMessage | _Progress)
+# Raw leaves each message of an array undecoded, so that one that is refused does not cost the others.
 _PARTS = msgspec.json.Decoder(list[msgspec.Raw])
 _TICKS: msgspec.json.Decoder[JudgeTick | SummaryTick] = msgspec.json.Decoder(JudgeTick | SummaryTick)
 _MUTES = msgspec.json.Decoder(MuteRecord)
@@ -160,6 +164,7 @@ def decode(data: bytes | str | Mapping[str, Any]) -> GroupEvent | Beat | None:
     Fields that are not known are ignored.
     """
     if isinstance(data, Mapping):
+        # Back to JSON, so that parsed messages pass the same checks as bytes.
         data = checked(lambda: msgspec.json.encode(data))
     found = _of_known_kind(_EVENTS, data, ("group", "progress"))
     if isinstance(found, _GroupMessage):
@@ -224,6 +229,7 @@ def checked(call: Callable[[], T]) -> T:
         return call()
     except Refused:
         raise
+    # Before DecodeError, of which it is a subclass: the one is valid JSON of the wrong shape, the other no JSON.
     except msgspec.ValidationError as error:
         raise Refused(_reason(str(error)), str(error)) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -238,6 +244,7 @@ def _of_known_kind(decoder: Any, data: bytes | str, kinds: tuple[str, ...]) -> A
     try:
         return _sized(decoder, data)
     except Refused as error:
+        # msgspec's words for a tag that is none of the union's. A newer release may add message types: they are no error.
         if "Invalid value" in str(error) and checked(lambda: _KINDS.decode(data)).type not in kinds:
             return None
         raise
@@ -278,5 +285,6 @@ def _reason(sentence: str) -> str:
         return "unequal_columns"
     if "missing required field" in sentence:
         return "missing_field"
+    # msgspec's errors have no code: the sentence is all there is to tell them apart.
     bounds = ("Expected `int` >=", "Expected `int` <=", "Expected `float`", "of length", "matching regex")
     return "out_of_bounds" if any(word in sentence for word in bounds) else "wrong_shape"

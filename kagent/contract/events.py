@@ -32,6 +32,7 @@ Ints: TypeAlias = "Sequence[int] | np.ndarray[Any, np.dtype[np.int64]]"
 """A column of integers: a list when it was read, a numpy array when it is written."""
 
 SCHEMA = 1
+# Half of what a broker takes by default (message.max.bytes, 1 MB).
 MAX_BYTES = 512 * 1024
 """An event larger than this is split by topic, each part applied on its own."""
 
@@ -143,6 +144,7 @@ def encode(message: GroupEvent | Beat) -> bytes:
     """The JSON bytes of one message (not split; see :func:`split`). Lists may be numpy arrays."""
     kind = "group" if isinstance(message, GroupEvent) else "progress"
     fields = {name: getattr(message, name) for name in message.__slots__}
+    # orjson writes numpy arrays itself: no Python integer is made per commit.
     return orjson.dumps({"schema": SCHEMA, "type": kind, **fields}, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
@@ -156,6 +158,7 @@ def split(event: GroupEvent, limit: int = MAX_BYTES) -> Iterator[bytes]:
     if len(whole) <= limit:
         yield whole
         return
+    # All first: each part says how many there are.
     pieces = list(_packed(_pieces(event, limit), limit))
     for index, piece in enumerate(pieces, 1):
         yield encode(replace(piece, part=index, parts=len(pieces)))
@@ -195,6 +198,7 @@ def _packed(pieces: Iterator[GroupEvent], limit: int) -> Iterator[GroupEvent]:
     held: GroupEvent | None = None
     size = 0
     for piece in pieces:
+        # A little too much, as every piece has the event's head: the sum never passes the limit.
         more = len(encode(piece))
         if held is not None and size + more <= limit:
             held = replace(

@@ -91,6 +91,7 @@ class ActionType(StrEnum):
 class Contract(BaseModel):
     """Frozen; fields a newer kagent added are kept, not refused."""
 
+    # JSON has no infinity: a group that never catches up has null there, not a token that other languages refuse.
     model_config = ConfigDict(frozen=True, extra="allow", use_enum_values=False, ser_json_inf_nan="null")
 
 
@@ -124,7 +125,8 @@ class Move(Contract):
 
     topic: str
     partition: int
-    source: str | None = Field(alias="from", description="None: held by nobody now.")
+    # `from` is a keyword of Python.
+    source: str | None = Field(alias="from", description="None: no member holds it now.")
     to: str
     lag: int | None = None
 
@@ -199,7 +201,9 @@ class Recommendation(Contract):
     group_kind: GroupKind
     opened_at: int = Field(description="ms since the epoch.")
     as_of: int = Field(description="When it was judged, ms since the epoch.")
-    valid_until: int = Field(description="Nobody may act on it after this, ms since the epoch.")
+    valid_until: int = Field(
+        description="It is out of date after this and must not be acted on, ms since the epoch."
+    )
     skew: Skew
     work_unit: Literal["seconds", "records"] = "records"
     members: list[MemberWork] = Field(default_factory=list)

@@ -13,6 +13,7 @@ MODELS = {"recommendation": Recommendation, "state": State}
 
 
 def _definitions(template: str) -> dict[str, Any]:
+    # As messages are written: in validation mode every field with a default would be optional for a reader, too.
     pairs = [(model, "serialization") for model in MODELS.values()]
     _, found = models_json_schema(pairs, by_alias=True, ref_template=template)  # type: ignore[arg-type]
     definitions: dict[str, Any] = found["$defs"]

@@ -116,6 +116,7 @@ class Demo:
         file = self.folder / "kagent.yaml"
         values = {
             "clusters": {"demo": {"bootstrap": broker.bootstrap}},
+            # Little of everything: broker, Spark, worker and seventeen consumers share two cores.
             "topics": {"partitions": 2},
             "pipeline": {**PIPELINE, "checkpoint": str(self.folder / "checkpoint"), "master": "local[1]"},
             "worker": {
@@ -269,6 +270,7 @@ class Demo:
             advice = self.scene.advice(group.name)
             if advice is None or group.name in self.scene.followed:
                 continue
+            # Noted before anything is started: the next look must not start it again.
             self.scene.follow(group.name, time.monotonic())
             if group.follows == APPLY:
                 config = str(self.folder / "kagent.yaml")
@@ -355,6 +357,7 @@ async def _interruptible(demo: Demo) -> int:
     task = asyncio.create_task(demo.run())
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM):
+        # Cancelled, not killed: the broker and the processes are stopped in `finally`.
         loop.add_signal_handler(name, task.cancel)
     try:
         return await task

@@ -51,6 +51,7 @@ class CommitListener(ConsumerRebalanceListener):  # type: ignore[misc]
 
     async def commit(self) -> None:
         self.last = time.monotonic()
+        # aiokafka refuses a commit that names a partition which the member no longer holds.
         held = {tp: offset for tp, offset in self.done.items() if tp in self.consumer.assignment()}
         if held:
             try:
@@ -73,6 +74,7 @@ async def run_aiokafka(about: DemoMember, stop: asyncio.Event) -> None:
             client_id=about.client_id,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
+            # 10 s by default in aiokafka: a machine that stands still for some seconds must not cost a member its place.
             session_timeout_ms=30_000,
             metadata_max_age_ms=5_000,
             **options,

@@ -46,6 +46,7 @@ class Processes:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env={**os.environ, **(env or {})},
+                # A group of its own: Ctrl-C reaches the demo alone, which then ends the others in order.
                 start_new_session=True,
                 preexec_fn=die_with_parent,
             )
@@ -68,6 +69,7 @@ class Processes:
 
     def stop(self) -> None:
         """SIGTERM to all, and SIGKILL to the group of each that does not go."""
+        # Worker and pipeline end before the consumers and the producer that they watch.
         processes = list(reversed(self.running.values()))
         for process in processes:
             if process.poll() is None:

@@ -31,6 +31,7 @@ def main(bootstrap: str, loads: list[dict[str, object]]) -> None:
     while not stop.wait(STEP):
         passed = time.monotonic() - began
         for (topic, partition), rate in rates.items():
+            # From the start, not from the last step: rounding and late wake-ups do not add up.
             due = int(rate * passed)
             for _ in range(due - sent[topic, partition]):
                 producer.produce(topic, VALUE, partition=partition)

@@ -48,6 +48,7 @@ def group_lag(shown: ShownGroup) -> GroupLag:
     for member in shown.group.members:
         rows = [row for row in shown.rows if row.member_id == member.member_id]
         inflow = sum(rates[row.topic][row.partition] for row in rows)
+        # Before its first commit a member has everything to read.
         lag = sum(row.lag if row.lag is not None else row.log_end or 0 for row in rows)
         members.append(MemberLag(member.client_id, len(rows), lag, lag / inflow if inflow else 0.0))
     return GroupLag(tuple(sorted(members, key=lambda m: m.name)), shown.skew)
@@ -99,6 +100,7 @@ class Scene:
             known, lag = self.followed.get(group.name), self.lags.get(group.name)
             if known is None or known.drained_after is not None or lag is None:
                 continue
+            # Low lag alone proves nothing: only with the plan in effect is the drain the plan's.
             if lag.spread == known.spread and lag.greatest <= CAUGHT_UP_SECONDS:
                 twin = self.lags.get(group.twin)
                 self.followed[group.name] = replace(known, drained_after=now - known.at, twin_at_drain=twin)
@@ -154,6 +156,7 @@ class Scene:
             return f"no recommendation came for {name}"
         if known is None or known.drained_after is None:
             return f"{name} did not drain after it had applied the advice"
+        # The control: where the twin drains as fast, following has shown nothing.
         if known.twin_at_drain is not None and known.twin_at_drain.greatest <= CAUGHT_UP_SECONDS:
             return f"the twin of {name} drained as fast without the advice"
         if not self.resolved(name):

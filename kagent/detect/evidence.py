@@ -111,7 +111,7 @@ def next_spell(known: MemberState, look: Look, limits: LatenessLimits) -> Spell 
     grows, spell = look.late and growing(known, look, limits), known.spell
     if spell is None:
         return Spell(look.time, look.time, look.lateness, grew_at=look.time) if grows else None
-    # Where commits are rare, the first minute is the first look alone: a second one would be growth taken for the reference.
+    # With rare commits the first look alone is the reference: a second one comes a gap later, and its growth would raise it.
     began = look.time - spell.began <= limits.growing_need * 1000 and look.gap < RARE_GAP_S
     reference = max(spell.reference, look.lateness) if began else spell.reference
     grown = spell.grown_s + (step_s(look, spell.last, limits) if grows else 0.0)
@@ -156,6 +156,8 @@ def needed_s(state: JudgeState, base: float, now: int, factor: float, new_factor
     """Seconds of evidence that this group needs: the least (times the policy's ``evidence``), or twice the longest spell after
     which it caught up by itself."""
     new = now - state.first_seen < NEW_MS
+    # Ville's inequality bounds how likely a healthy spell lasts as long as this:
+    # https://en.wikipedia.org/wiki/Ville%27s_inequality
     least = factor * base * (new_factor if new and not state.habits else 1.0)
     return max(least, min(LONGEST_NEED_S, HABIT_FACTOR * habit(state.habits, SPELL, now)))
 

@@ -19,9 +19,9 @@ from kagent.lag.measure import Flags, Floats
 
 Codes = npt.NDArray[np.int32]
 LONGEST_S, LONGEST_PER_LATE = 3600.0, 20.0
-"""A remedy that takes longer is none: an hour, or this many times the lateness. Both are an hour for a member three minutes late,
-when such a verdict is usually due; a fixed hour would change the verdict of a group whose backlog grows because nobody acts,
-although what would help is the same."""
+"""The longest time to catch up that counts as help: an hour, or this many times the lateness. Both are an hour for a member that
+is three minutes late, when such a verdict usually opens. With a fixed hour, the verdict of a group that is left alone would change
+as its backlog grows, although the same action would still help."""
 EXACT_S = 1.0
 """How exactly the least time is searched."""
 
@@ -79,7 +79,7 @@ def _fill(size: Sequence[float], order: Sequence[int], home: Sequence[int], room
     heap = [(-left, at) for at, left in enumerate(room)]
     heapq.heapify(heap)
     for unit in order:
-        # Sizes fall along `order`, so all that follow are empty too.
+        # `order` is by falling size, so all that follow are empty too.
         if size[unit] <= 0:
             break
         # heapq cannot change an entry in place: https://docs.python.org/3/library/heapq.html#priority-queue-implementation-notes
@@ -105,7 +105,7 @@ def _fill_eligible(
         if size[unit] <= 0:
             break
         may = eligible[unit]
-        # No heap here: the emptiest member is another one for every set of subscribers.
+        # No heap here: which member is the emptiest depends on who subscribes to the unit's topics.
         at = int(np.argmax(np.where(may, left, -np.inf)))
         if home[unit] >= 0 and may[home[unit]] and left[home[unit]] >= left[at]:
             at = home[unit]

@@ -399,7 +399,7 @@ def _since_late(
         rows = np.flatnonzero(owner == at)
         grown = inflows.grown_since(seen.ends, columns.lags, rows, cost, late.began, late.last)
         low[at] = max(low[at], grown * 1000 / (late.last - late.began))
-    # The interval stays one: low may not pass the other two.
+    # Raised alone, low could lie above mid and high.
     return Interval(low, np.maximum(flow.mid, low), np.maximum(flow.high, low))
 
 
@@ -417,7 +417,7 @@ def _lateness(
     out = np.zeros(columns.members)
     for at in np.flatnonzero(work > 0).tolist():
         known = state.members.get(columns.units.names[at])
-        # Nearly every member, nearly always: so little arrived just now at the present inflow, and no sample needs to be searched.
+        # The usual case: so small a backlog arrived within the last seconds, so its age is backlog ÷ inflow without a search.
         if work[at] < idle * flow.mid[at] and not (known and known.running):
             out[at] = work[at] / flow.mid[at]
             continue

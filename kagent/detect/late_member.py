@@ -111,7 +111,7 @@ class LateMember:
         mine, theirs = self._gets(self.at), self._gets(peer)
         share = sum(self.done.values()) / max(sum(mine.values()), 1e-9)
         behind = {t for t, done in self.done.items() if done <= AS_MUCH * share * mine.get(t, 0.0)}
-        # Less of these would leave the peer more time for the topics that count: it would prove nothing.
+        # A peer that gets less of the other topics has more time for these, so it proves nothing.
         if any(theirs.get(t, 0.0) * AS_MUCH < done for t, done in self.done.items() if t not in behind):
             return 0.0
         return min((theirs.get(t, 0.0) / self.done[t] for t in behind), default=0.0) * self.speed[1]

@@ -57,6 +57,7 @@ def backlog(lags: Lags, ends: Mapping[str, EndHistory], times: Longs, allowed: i
         waits = np.where(before == UNKNOWN, 0, np.maximum(before - base, 0))
         # Commit and abort markers of transactions take an offset each and are never read (KIP-98), so a reader of a transactional
         # topic may end one short of the log end for ever.
+        # https://cwiki.apache.org/confluence/display/KAFKA/KIP-98+-+Exactly+Once+Delivery+and+Transactional+Messaging
         low[here] = np.where(waits <= allowed, 0, waits)
         high[here] = np.maximum(np.where(after == UNKNOWN, lags.end[here], after) - base, low[here])
     return low, high

@@ -76,6 +76,8 @@ def _clock(group: ProgressColumns, at: int, known: Standing | None) -> Standing:
     beside[at] = False
     # Of the same topic: an application may read one topic before another on purpose (pause() and resume()), never one record.
     siblings = beside & (group.lags.topic == group.lags.topic[at])
+    # Java hands out the fetch of one partition to its end before it begins the next, so waiting for a turn is healthy:
+    # https://github.com/apache/kafka/blob/4.3.0/clients/src/main/java/org/apache/kafka/clients/consumer/internals/FetchCollector.java
     turn = clock.turn or _first_turn(group, siblings, since)
     passed = _passed_over_s(group, siblings, turn, now) if turn else 0.0
     idle = clock.idle_s

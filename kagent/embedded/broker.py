@@ -26,6 +26,7 @@ from kagent.embedded.machine import slowness
 from kagent.errors import SetupError
 
 HOST = "127.0.0.1"
+# From Linux's prctl.h; Python has no name for it.
 PR_SET_PDEATHSIG = 1
 
 DEFAULTS = {
@@ -34,6 +35,7 @@ DEFAULTS = {
     "controller.listener.names": "CONTROLLER",
     "inter.broker.listener.name": "PLAINTEXT",
     "offsets.topic.replication.factor": "1",
+    # 50 by default: logs that one node with a few groups does not need.
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
@@ -64,6 +66,7 @@ def free_port() -> int:
     Systems give outgoing connections ports from 32768 (Linux) or 49152 on. A server that is killed and started anew on
     such a port may find it taken, even by a client that tries to reach it and meets itself.
     """
+    # Not the seeded generator: tests that set the same seed would try the same ports.
     for port in random.SystemRandom().sample(PORTS, 100):
         with socket.socket() as probe, suppress(OSError):
             probe.bind((HOST, port))
@@ -152,6 +155,7 @@ class Broker:
 
     def _java(self) -> list[str]:
         path = os.pathsep.join(str(jar) for jar in (*broker_jars(), *self.plugins))
+        # A small heap on a shared machine: the serial collector is enough, and starts no threads of its own.
         return [java(), f"-Xmx{self.heap}", "-XX:+UseSerialGC", *LOGGING, "-cp", path]
 
     def _format(self) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from kagent.errors import SetupError
 
 BROKER = "org.apache.kafka:kafka_2.13:4.3.0"
+# Of the minor version of Kafka's slf4j-api: a 1.7 API does not find a binding made for 2.0.
 LOGGER = "org.slf4j:slf4j-simple:1.7.36"
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
 DELTA = "io.delta:delta-spark_2.13:4.0.0"
@@ -62,6 +63,7 @@ def _is_network(error: OSError) -> bool:
 def _alone(folder: Path) -> Iterator[None]:
     """One process at a time fills the cache; the others wait and find it filled."""
     with (folder / ".lock").open("w") as lock:
+        # The kernel drops the lock with the process: one that is killed leaves no lock behind.
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

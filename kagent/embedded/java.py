@@ -10,6 +10,7 @@ from pathlib import Path
 
 from kagent.errors import SetupError
 
+# Spark 4.0 runs on 17 and 21 (https://spark.apache.org/docs/4.0.0/), and Kafka 4 brokers need 17.
 WANTED = (17, 21)
 ADVICE = "install OpenJDK 17 or 21 and put it on PATH, or set JAVA_HOME"
 
@@ -33,6 +34,7 @@ def version(path: str) -> int:
         answer = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SetupError(f"{path} does not run ({error}): {ADVICE}.") from error
+    # `java -version` prints to stderr; up to Java 8 the version began with "1.".
     match = re.search(r'version "(\d+)(?:\.(\d+))?', answer.stderr + answer.stdout)
     if match is None:
         raise SetupError(f"{path} does not tell its version: {ADVICE}.")

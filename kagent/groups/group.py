@@ -48,6 +48,7 @@ class MemberView:
     @property
     def name(self) -> str:
         """The name that outlives a restart: instance id, else client id and host."""
+        # Brokers write Java's InetAddress, "/10.0.0.1"; other sources have the address alone.
         host = self.host if self.host.startswith("/") else f"/{self.host}"
         return self.instance_id or f"{self.client_id}{host}"
 
@@ -73,6 +74,7 @@ class GroupView:
 
     def holder(self) -> dict[tuple[str, int], MemberView]:
         """Who holds each partition now; one that is being given up is still its old holder's until another has it."""
+        # KIP-848 hands a partition to its new member only after the old one has given it up, so the old one still reads it.
         given_up = {key: m for m in self.members for key in _keys(m.pending_revocation)}
         return given_up | {key: m for m in self.members for key in _keys(m.assigned)}
 

@@ -38,6 +38,7 @@ MEMBER_LEVEL = {
     "StreamsGroupMemberMetadata": "member",
     "StreamsGroupTargetAssignmentMember": "target",
     "StreamsGroupCurrentMemberAssignment": "current",
+    # Resolved by the coordinator: which topics a member's subscribed expression matches now (KIP-848).
     "ConsumerGroupRegularExpression": "regex",
 }
 MAX_TOMBSTONES = 500
@@ -164,6 +165,7 @@ def _slot(record: Record, offset: int, time: int, before: Slot | None) -> Slot:
     # Keep the value before it: the group is marked stale, and what held a moment ago is still the best guess.
     if record.unreadable:
         return Slot(offset, time, record.name, before.value if before else None, unreadable=True)
+    # Without the hex of decoded blobs: a row must stay below the broker's message limit.
     return Slot(offset, time, record.name, record.slim().value)
 
 

@@ -33,6 +33,7 @@ def library_of(protocol: str | None, subscription: Blob) -> str | None:
     # https://github.com/faust-streaming/faust/blob/master/faust/assignor/partition_assignor.py
     if protocol == "faust":
         return "faust"
+    # Only kagent.follow's assignors have such a name, and they exist for Python clients alone.
     if protocol is not None and protocol.startswith(FOLLOWING):
         return "python"
     if protocol == JAVA_FOLLOWER:

@@ -23,7 +23,9 @@ from kagent.groups.library import library_of
 
 Live = dict[str, dict[str, Slot]]
 """The records that stand, by kind and by member or expression."""
+# Epoch of a static member that left for now: ConsumerGroupHeartbeatRequest.LEAVE_GROUP_STATIC_MEMBER_EPOCH (KIP-848).
 LEFT_FOR_NOW = -2
+# MemberState numbers differ: 0 is STABLE in a consumer group, 1 in a streams group.
 STABLE = {"consumer": 0, "share": 0, "streams": 1}
 """The member state in record 8, 14 or 22 that means: has taken up what it was given."""
 NEVER_VALIDATED = -1
@@ -104,6 +106,8 @@ class _Names:
         self.known = known
         self.missing: set[str] = set()
         self.own: dict[str, str] = {}
+        # Consumer groups wrote names beside the ids until Kafka 4.0, share groups still do; from 4.1 on a consumer group's ids
+        # are known from commits and from metadata only.
         for kind in ("topics", "share_topics"):
             for topics in _value(live, kind, "").values():
                 if isinstance(topics, list):
@@ -132,6 +136,7 @@ def joined(pairs: Iterable[tuple[str, list[int]]]) -> Partitions:
 
 def _member(name: str, live: Live, family: str, names: _Names) -> MemberView:
     value, current, target = (_value(live, kind, name) for kind in ("member", "current", "target"))
+    # Java and librdkafka write an empty expression where they have none.
     regex = value.get("subscribedTopicRegex") or None
     matched = _value(live, "regex", regex).get("topics", ()) if regex else ()
     classic = (value.get("classicMemberMetadata") or {}).get("supportedProtocols") or []

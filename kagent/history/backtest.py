@@ -84,7 +84,9 @@ def of_history(spark: SparkSession, history: History, cluster: str, within: Rang
         raise InputError(f"The history at {history.place} cannot be read.") from error
     since = f"cluster = '{cluster}' AND unix_millis(time) <= {within.end}"
     recent = f"{since} AND day >= to_date(timestamp_millis({within.start - WARM_UP})) AND unix_millis(time) >= {within.start - WARM_UP}"
+    # The events topic is delivered at least once, so a commit may stand twice; its place in the source names it.
     lag = found["lag"].where(recent).dropDuplicates(["source", "source_offset"])
+    # Membership from the beginning, not from the warm-up: a stable group's records may be weeks old.
     changes = found["changes"].where(since).dropDuplicates(["source", "source_offset"])
     return _together(
         lag.selectExpr(*_fitted(lag, "lag")),
@@ -109,6 +111,7 @@ def _fitted(frame: DataFrame, kind: str, more: set[str] | None = None) -> list[s
 
 def _together(lag: DataFrame, changes: DataFrame, ends: DataFrame) -> DataFrame:
     """All rows, those of the log ends once for every group that commits to the topic."""
+    # groupBy below sends a task one group's rows only, so the log ends are repeated for each group that reads the topic.
     readers = lag.select("cluster", "group", "topic").distinct()
     return lag.unionByName(changes).unionByName(
         ends.drop("group").join(readers, ["cluster", "topic"]).select(*ROWS.names)
@@ -137,6 +140,7 @@ def _read(spark: SparkSession, path: str, wanted: set[str]) -> DataFrame:
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import AnalysisException, PySparkException
 
+    # Without a suffix: a folder of part files, as Spark writes Parquet.
     kind = "parquet" if PurePath(path.rstrip("/")).suffix in ("", ".parquet") else "json"
     try:
         found = spark.read.format(kind).load(path)
@@ -167,6 +171,7 @@ def _ms(frame: DataFrame, name: str) -> str:
 
 def _decoded(cluster: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The rows of raw records; what cannot be read is passed over, as the pipeline's dead letters are."""
+    # "\x00" in the place of kagent's own group, which is left out otherwise: no group is called so.
     target = Target(cluster, "events", "letters", "\x00")
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -181,6 +186,7 @@ def _decoded(cluster: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.R
 def _least_ends(lag: DataFrame) -> DataFrame:
     """The highest commit of any group so far, by partition and minute, as the log end."""
     highest = "max(committed) OVER (PARTITION BY topic, partition ORDER BY minute) AS log_end"
+    # At the end of the commit's minute: only then are all commits of the minute known to have been made.
     by_minute = lag.where("committed IS NOT NULL").selectExpr("*", "(time div 60000 + 1) * 60000 AS minute")
     newest = by_minute.groupBy("cluster", "topic", "partition", "minute").agg({"committed": "max"})
     named = newest.withColumnRenamed("max(committed)", "committed").selectExpr("*", highest)
@@ -221,7 +227,9 @@ def backtest(
 ) -> list[dict[str, Any]]:
     """A row per group and policy (see RESULT), worst first. ``only``: a glob of groups. Raises InputError without any."""
     picked = rows if only is None else rows.where(rows["group"].rlike(_regex(only)))
+    # More tasks than cores, since groups differ widely in size and a task ends with its largest.
     tasks = 4 * rows.sparkSession.sparkContext.defaultParallelism
+    # By our own number of partitions: groupBy alone would make 200 Python tasks (spark.sql.shuffle.partitions).
     grouped = picked.repartition(tasks, "cluster", "group").groupBy("cluster", "group")
     judged = grouped.applyInArrow(_one_group(policies, within, keep_every), ddl(RESULT))
     with readable():
@@ -240,6 +248,7 @@ def readable() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
+        # Spark has one exception type for all failed jobs; only its text tells a broken file from a fault of ours.
         if not any(sign in str(error) for sign in BROKEN):
             raise
         named = re.search(r"file:\S+|s3a?://\S+|hdfs://\S+", str(error))

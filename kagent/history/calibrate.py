@@ -14,6 +14,7 @@ from typing import Any
 
 from kagent.policy import Policies
 
+# 15 pairs with BEHINDS: each is one more replay of the whole range.
 THRESHOLDS = (1.25, 1.5, 2.0, 3.0, 5.0)
 BEHINDS = (30.0, 60.0, 300.0)
 PER_WEEK = 3.0
@@ -32,6 +33,7 @@ class Tried:
 
     def fits(self, weeks: float) -> bool:
         """Whether people would have kept it."""
+        # At least one opening is granted: over a range of hours, PER_WEEK would allow none.
         return not self.flaps and not self.by_itself and self.openings <= max(1.0, PER_WEEK * weeks)
 
 
@@ -98,4 +100,5 @@ def propose(results: Iterable[Mapping[str, Any]], length_ms: int) -> list[Propos
 
 def _proposal(cluster: str, group: str, tried: list[Tried], weeks: float) -> Proposal:
     ordered = tuple(sorted(tried, key=lambda t: (t.threshold, t.min_behind)))
+    # Ordered from the most watchful pair on, so the first that fits is the lowest that people would have kept.
     return Proposal(cluster, group, next((t for t in ordered if t.fits(weeks)), None), ordered)

@@ -106,6 +106,7 @@ def heat(cells: Sequence[tuple[str, int, float]]) -> go.Figure | None:
 
 def _natural(name: str) -> tuple[str, int]:
     topic, _, partition = name.rpartition("-")
+    # orders-10 after orders-9.
     return (topic, int(partition)) if partition.isdigit() else (name, 0)
 
 

@@ -67,6 +67,7 @@ class Ends:
         ]
 
     def _offsets(self, keys: list[tuple[str, int]]) -> tuple[Offsets, Offsets, Offsets]:
+        # The log end last: it may have grown since, but never lies below the stable end that is written beside it.
         start, stable = self.admin.log_start(keys), self.admin.log_end(keys, committed_only=True)
         return start, stable, self.admin.log_end(keys)
 
@@ -94,6 +95,7 @@ class Writer:
     def __call__(self, batch: DataFrame, number: int) -> None:
         """The function for foreachBatch."""
         rows = batch.selectExpr("topic", "key", "value", "unix_millis(timestamp) AS time")
+        # Persisted: four queries read the batch, and each would fetch and unpack it anew.
         made = (
             rows.mapInArrow(unpacked(self.events), ddl(SCHEMA)).where(f"cluster = '{self.cluster}'").persist()
         )
@@ -119,6 +121,7 @@ class Writer:
             made.unpersist()
 
     def _append(self, name: str, rows: DataFrame, number: int) -> None:
+        # Delta would commit an empty version, a file in its log for every trigger of an idle cluster.
         if rows.isEmpty():
             return
         stamped = (
@@ -130,7 +133,10 @@ class Writer:
         fitted = dated.selectExpr(
             *(f"CAST(`{column}` AS {kind}) AS `{column}`" for column, kind in columns(SCHEMAS[name]))
         )
+        # One file a table and batch: small files are what makes a Delta table slow, and `maintain` only joins them later.
         writer = fitted.coalesce(1).write.format("delta").mode("append").partitionBy("day")
+        # foreachBatch is at least once; Delta drops a batch whose (txnAppId, txnVersion) it has:
+        # https://github.com/delta-io/delta/blob/master/PROTOCOL.md#transaction-identifiers
         writer = writer.option("txnAppId", f"{self.stream}-{name}").option("txnVersion", str(number))
         writer.save(self.history.table(name))
         if self.after_table:
@@ -145,11 +151,13 @@ def _frame(spark: SparkSession, rows: list[EndsRow]) -> DataFrame:
 
 def _lag(rows: DataFrame, ends: DataFrame) -> DataFrame:
     """The newest commit of each partition in this batch, beside its log as it was right after."""
+    # One row a partition and batch, as the events themselves keep only the last commit of a trigger.
     newest = "row_number() OVER (PARTITION BY `group`, topic, partition ORDER BY source_offset DESC) = 1 AS _newest"
     latest = rows.where("kind = 'lag'").selectExpr("*", newest).where("_newest").drop("_newest")
     about = ends.withColumnRenamed("topic_id", "_id").withColumnRenamed("asked", "_asked")
     joined = latest.join(about, ["topic", "partition"], "left")
     lag = "greatest(log_end - greatest(committed, log_start), 0)"
+    # A commit to the topic that was deleted has no lag in the log of the new one (KIP-516).
     same = "topic_id IS NULL OR _id IS NULL OR topic_id = _id"
     return joined.selectExpr(
         "*",
@@ -186,6 +194,8 @@ def maintain(
     found = {}
     for name in SCHEMAS:
         path = f"delta.`{history.table(name)}`"
+        # In this order: what is deleted need not be joined, and only VACUUM takes files off the disk. It keeps a week of them for
+        # readers of older versions; Delta refuses less unless its check is switched off.
         spark.sql(f"DELETE FROM {path} WHERE day < date_sub(current_date(), {keep_days})")
         spark.sql(f"OPTIMIZE {path}")
         spark.sql(f"VACUUM {path} RETAIN {vacuum_hours} HOURS")

@@ -12,7 +12,7 @@ from kagent.history.delta_writer import Ends, Writer, create, known_topics
 from kagent.history.scope import History
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import spark as spark_options
-from kagent.pipeline.checkpoint import Place
+from kagent.pipeline.checkpoint import Checkpoint
 from kagent.pipeline.restarts import awaited, ending, kept
 from kagent.pipeline.source import OffsetsSource
 from kagent.pipeline.spark_session import session
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 log = logging.getLogger("kagent.history")
+# Bounds a batch after a long stop: one that is cut short is done again as a whole.
 MAX_MESSAGES = 200_000
 
 
@@ -49,6 +50,7 @@ class Keeper:
         """As :meth:`run`, on a Spark session that is there already."""
         home, topics = Admin(self.settings.home_cluster(self.name), deadline=10), self.settings.topics
         source = OffsetsSource(home, self.stop, patient=not self.available_now)
+        # tried(): a broker that is away is waited for, as the events' own stream does, until `stop`.
         found = source.tried(lambda: home.topics([topics.events, topics.recommendations]))
         cluster_id = source.tried(home.cluster_id)
         if found is None or cluster_id is None:
@@ -56,8 +58,10 @@ class Keeper:
         for name in (topics.events, topics.recommendations):
             if name not in found:
                 raise KafkaError(f"The topic {name} is missing: run `kagent topics`.")
+        # A checkpoint of its own: two queries that share one destroy each other's offsets.
         folder = self.checkpoint or f"{self.settings.pipeline.checkpoint}-history"
-        place = Place(running, f"{folder.rstrip('/')}/{self.name}")
+        place = Checkpoint(running, f"{folder.rstrip('/')}/{self.name}")
+        # Before the tables are touched: a checkpoint of another cluster would skip its records in silence.
         stream = place.claim(cluster_id, found[topics.events].id)
         self._create(running)
         ends = Ends(Admin(self.cluster, deadline=10), known_topics(running, self.history))
@@ -82,7 +86,9 @@ class Keeper:
             "groupIdPrefix": f"{topics.prefix.rstrip('-')}-history",
             "startingOffsets": "earliest",
             "maxOffsetsPerTrigger": str(MAX_MESSAGES),
+            # Events are kept for a day: a history that was away for longer goes on with a hole instead of never.
             "failOnDataLoss": "false",
+            # The worker publishes in transactions: what it aborted was never published.
             "kafka.isolation.level": "read_committed",
         }
         records = running.readStream.format("kafka").options(**source).load()

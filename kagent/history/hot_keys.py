@@ -80,14 +80,18 @@ def stretch(admin: Admin, topic: str, seconds: float, most: int) -> tuple[dict[i
         raise KafkaError(f"There is no topic {topic}, or it may not be seen.")
     keys = [(topic, p) for p in range(found.partitions)]
     since = int((time.time() - seconds) * 1000)
+    # offset_at names no offset for a partition without a record since then, see `ranges`.
     begin, at = admin.log_start(keys).found, admin.offset_at(keys, since).found
+    # To the last stable offset: records of an open transaction may still be aborted, and a read_committed reader waits before them.
     end = admin.log_end(keys, committed_only=True).found
+    # No record since then: an empty range, not all that the partition holds.
     ranges = {p: (max(at.get((t, p), end[t, p]), begin[t, p]), end[t, p]) for t, p in keys if (t, p) in end}
     total = sum(e - s for s, e in ranges.values())
     if not total:
         raise InputError(
             f"Nothing was written to {topic} in the last {seconds:.0f} s: look further back with --last."
         )
+    # The same share of every partition, from its end: a cap per partition would make their loads look alike.
     share = min(1.0, most / total)
     return {p: (e - int((e - s) * share), e) for p, (s, e) in ranges.items()}, seconds * share
 
@@ -107,16 +111,20 @@ def sample(
     options = {
         **spark_options(cluster),
         "subscribe": topic,
+        # Spark names its consumer groups after this prefix, which users' ACLs have to allow; nothing is committed under it.
         "groupIdPrefix": group,
         "kafka.isolation.level": "read_committed",
         "startingOffsets": json.dumps({topic: {str(p): s for p, (s, _) in ranges.items()}}),
         "endingOffsets": json.dumps({topic: {str(p): e for p, (_, e) in ranges.items()}}),
+        # Retention may pass the range while it is read: a smaller sample, not an error.
         "failOnDataLoss": "false",
     }
     records = spark.read.format("kafka").options(**options).load()
+    # Only the length of a value is used, and on Spark: no value leaves the executors.
     weight = "coalesce(length(key), 0) + coalesce(length(value), 0)" if by_bytes else "1"
     sized = records.selectExpr("partition", "key", f"CAST({weight} AS bigint) AS weight")
     by_key = sized.groupBy("partition", "key")
+    # Persisted: three results are made of it, and the topic would be read three times.
     summed = by_key.agg(F.sum("weight").alias("weight"), F.count(F.lit(1)).alias("records")).persist()
     try:
         totals = (F.sum("weight").alias("weight"), F.sum("records").alias("records"))

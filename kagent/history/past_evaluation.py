@@ -222,12 +222,14 @@ def _by_tick(rows: Iterable[Row], start: int, end: int, tick: int) -> Iterator[t
 def _judged(
     seen: Observation, session: EvaluationSession, policy: Policy, result: Result, tick: int, keep: int
 ) -> None:
+    # The coordinator's answer is the observation itself: what it would have said then is not recorded.
     result.messages += session.evaluate(seen, lambda asked: asked)
     result.judged += seen.blind is None
     key = group_key(seen.cluster, seen.group)
     found = session.judgements[key]
     if found.skew is not None and found.skew >= policy.threshold:
         result.skewed_ms += tick
+    # The first tick in each interval, whatever the range began with.
     if keep and seen.now % keep < tick:
         result.ticks.append(_tick(observe(seen, found.state, policy)))
 

@@ -18,6 +18,7 @@ from kagent.text import shown
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+# About as many columns as a chart has room for, however long the range is.
 BUCKETS = 200
 MOST_PARTITIONS = 200
 MOST_RECOMMENDATIONS = 6
@@ -52,6 +53,7 @@ def cells(rows: DataFrame, within: Range, groups: Sequence[str]) -> dict[str, li
     last: dict[tuple[str, str, int], dict[str, int]] = {}
     for row in both:
         known = last.setdefault((row["group"], row["topic"], row["partition"]), {})
+        # Rows are only written when something changed: the last value stands until then.
         known |= {name: row[name] for name in ("c", "e") if row[name] is not None}
         if len(known) == 2:
             time = within.start + row["bucket"] * width
@@ -128,6 +130,7 @@ def page(title: str, within: Range, sections: Sequence[Section]) -> str:
     """The whole page; it loads nothing from anywhere."""
     from plotly.offline import get_plotlyjs
 
+    # Group names and reasons are data of other programs: escaped wherever they stand in the page.
     environment = Environment(loader=PackageLoader("kagent.history"), autoescape=True)
     figures = [json.loads(figure) for s in sections for _, figure in s.figures]
     return environment.get_template("report.html").render(
@@ -135,6 +138,8 @@ def page(title: str, within: Range, sections: Sequence[Section]) -> str:
         start=_time(within.start),
         end=_time(within.end),
         sections=sections,
+        # Names of groups and topics stand in this JSON inside a <script>: an unescaped "</script>" in one would end it.
         figures=json.dumps(figures).replace("<", "\\u003c"),
+        # Inside the page (some 4 MB): the report is opened on machines without a way to a CDN, and attached to tickets.
         plotly=get_plotlyjs(),
     )

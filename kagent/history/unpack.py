@@ -15,6 +15,7 @@ import pyarrow as pa
 from kagent.contract.admission import decode
 from kagent.contract.events import GroupEvent
 
+# Rows are handed over in parts: a batch of large events would otherwise stand in memory twice, as dicts and as Arrow.
 ROWS_OUT = 50_000
 SCHEMA = pa.schema(
     [
@@ -42,6 +43,7 @@ def unpacked(events: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Re
         rows: list[Row] = []
         for batch in batches:
             for message in batch.to_pylist():
+                # A tombstone on the compacted topic: the incident's rows are in the history already.
                 if message["value"] is None:
                     continue
                 if message["topic"] == events:
@@ -87,6 +89,7 @@ def recommendation_rows(key: bytes | None, value: bytes, time: int) -> Iterator[
     """The row of one message on the recommendation topic; the state message of a cluster is none."""
     name = (key or b"").decode(errors="replace")
     cluster, slash, group = name.partition("/")
+    # Keys are <cluster>/<group>; the state message of a cluster has its name alone.
     if not slash:
         return
     yield {

@@ -183,6 +183,7 @@ def _is_crowd(found: int, readers: int, all_found: int, groups: int) -> bool:
 def _chance(found: int, readers: int, marked: int, groups: int) -> float:
     """Probability that at least ``found`` of ``readers`` drawn from ``groups`` are among the ``marked``."""
     # Upper tail of the hypergeometric distribution, in exact integers: no SciPy for one sum.
+    # https://en.wikipedia.org/wiki/Hypergeometric_distribution
     total = comb(groups, readers)
     ways = sum(
         comb(marked, k) * comb(groups - marked, readers - k) for k in range(found, min(readers, marked) + 1)

@@ -98,7 +98,7 @@ def blinded(seen: Observation, state: JudgeState, policy: Policy) -> IncidentCha
     if incident is None:
         return IncidentChange(state)
     since = incident.blind_since or seen.now
-    # For ever blind is no state: an incident of a group that was deleted meanwhile must end too.
+    # An incident must not stay open for ever: its group may have been deleted while kagent could not see it.
     if seen.now - since >= policy.expire_after * 1000:
         state, message = expired(state, seen.now)
         return IncidentChange(state, (message,) if message else ())
@@ -212,7 +212,7 @@ def _calm(model: GroupModel, incident: Incident, messages: list[Recommendation])
     """Nothing is the matter now; when that has lasted, the incident is over."""
     since = incident.calm_since or model.now
     incident = replace(incident, calm_since=since)
-    # Right after a change of the assignment a calm look means the pause, not the cure.
+    # A reassignment ends all spells, so for a while no late member can be found: that is no proof that the cause is gone.
     settling = (
         incident.changed_at is not None and model.now - incident.changed_at < model.policy.settle * 1000
     )

@@ -1,4 +1,4 @@
-"""The least rights of the four principals. Nobody gets a right to users' records or to change a group."""
+"""The least rights of the four principals. None gets a right to users' records or to change a group."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ class Rule:
     pattern: str = "literal"
 
 
+# Named here, not taken from their declarations: those import Faust, which the commands do without.
 TABLES = ("coverage", "ends", "lag", "members", "verdicts")
 """The worker's tables; Faust keeps each in a changelog topic that it creates itself."""
 
@@ -32,9 +33,11 @@ def rules(topics: Topics) -> dict[str, list[Rule]]:
     app = topics.prefix.rstrip("-") or "kagent"
     pipeline = [
         *_reads("__consumer_offsets"),
+        # Prefixed: Spark makes a new group id under this prefix for every query.
         Rule("read", "group", f"{app}-pipeline", "prefixed"),
         *_writes(topics.events),
         *_writes(topics.dead_letters),
+        # The pipeline checks at its start that all of kagent's topics are there and as they must be.
         *(Rule("describe", "topic", name) for name in (topics.recommendations, topics.mutes, topics.ticks)),
     ]
     changelogs = [f"{app}-{table}-changelog" for table in TABLES]
@@ -48,7 +51,9 @@ def rules(topics: Topics) -> dict[str, list[Rule]]:
         *_writes(topics.dead_letters),
         *(Rule(op, "topic", name) for name in changelogs for op in ("create", "read", "write")),
         Rule("read", "group", app),
+        # Each partition's output has a transactional producer of its own, by which a worker fences one that lost the partition.
         *(Rule(op, "transactional_id", f"{app}-", "prefixed") for op in ("write", "describe")),
+        # ListOffsets on users' topics needs DESCRIBE alone: log ends can be asked where records may not be read.
         Rule("describe", "topic", "*"),
         Rule("describe_configs", "topic", "*"),
         Rule("describe", "group", "*"),

@@ -16,6 +16,7 @@ def confluent(cluster: Cluster, **more: Any) -> dict[str, Any]:
     config: dict[str, Any] = {
         "bootstrap.servers": cluster.bootstrap,
         "security.protocol": security.protocol,
+        # Broker logs, metrics and quotas name clients by it.
         "client.id": "kagent",
     }
     if security.protocol.startswith("SASL"):
@@ -124,6 +125,7 @@ def ssl_context(security: Security) -> ssl.SSLContext | None:
         return None
     readable(security)
     try:
+        # It verifies certificates and host names; a bare SSLContext would verify neither.
         context = ssl.create_default_context(cafile=str(security.ca_file) if security.ca_file else None)
         if security.cert_file:
             password = security.key_password.get_secret_value() if security.key_password else None

@@ -18,6 +18,7 @@ from kagent.settings import Cluster
 
 log = logging.getLogger("kagent.kafka")
 STOP_WITHIN = 10.0
+# aiokafka's own defaults commit every 5 s, and read records of aborted transactions.
 DEFAULTS = {"enable_auto_commit": False, "isolation_level": "read_committed"}
 """The worker writes in transactions: records of an aborted one come from a worker that was fenced."""
 

@@ -61,11 +61,13 @@ def asked(cluster: Cluster, deadline: float, question: Callable[..., Awaitable[T
             await admin.close()
 
     with _quiet():
+        # A loop and a client per question: callers are threads, and aiokafka's connections belong to the loop that opened them.
         return asyncio.run(asyncio.wait_for(whole(), deadline))
 
 
 async def kinds(admin: AIOKafkaAdminClient) -> dict[str, str]:
     """Every group that may be seen: name → protocol type (``consumer``, ``share``, ``streams``, ``connect``, ``""``…)."""
+    # aiokafka asks every broker: each lists only the groups that it coordinates.
     return dict(await admin.list_consumer_groups())
 
 
@@ -138,6 +140,7 @@ async def _chunks(admin: AIOKafkaAdminClient, groups: Sequence[str]) -> list[tup
     for at in range(0, len(groups), CHUNK):
         names = groups[at : at + CHUNK]
         try:
+            # One request for many groups (KIP-699): asked one by one, 10,000 groups would take 10,000 round trips.
             answer = await send(admin, FindCoordinators(names))
         except UNKNOWN_REQUEST:  # before Kafka 3.0
             nodes = {name: await admin.find_coordinator(name) for name in names}

@@ -55,6 +55,7 @@ def shown_lag(admin: Admin, groups: Iterable[str] | None = None) -> list[ShownGr
     """
     kinds = admin.kinds()
     names = list(groups) if groups is not None else sorted(n for n, kind in kinds.items() if kind in WITH_LAG)
+    # Before the log ends: logs only grow, so a lag read in this order may be too great by a moment, never negative.
     committed, described = admin.committed(names), admin.describe(names)
     holders = {name: _holders(group) for name, group in described.items()}
     keys = {key for held in holders.values() for key in held} | {key for c in committed.values() for key in c}
@@ -103,6 +104,7 @@ def _row(group: str, key: Key, committed: int | None, logs: _Logs, member: Membe
     end, start = logs.end.found.get(key), logs.start.found.get(key)
     if committed is not None and end is not None:
         lost = max(0, (start or 0) - committed)
+        # The topic was created anew and is shorter: the commit counts records of the old one.
         void = committed > end
         lag = None if void else max(0, end - max(committed, start or 0))
     return Row(

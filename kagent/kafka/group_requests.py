@@ -26,6 +26,7 @@ from aiokafka.protocol.types import (
     TaggedFields,
 )
 
+# API keys and versions: https://kafka.apache.org/protocol.html#protocol_api_keys
 TEXT, SHORT_TEXT = String("utf-8"), CompactString("utf-8")
 HELD = Schema(
     (
@@ -192,6 +193,7 @@ class FindCoordinators(Request[CoordinatorsQuestion]):
         self.groups = groups
 
     def build(self, request_struct_class: type[CoordinatorsQuestion]) -> CoordinatorsQuestion:
+        # Key type 0 is a group; 1 would be a transactional id.
         return request_struct_class(0, self.groups, {})
 
 
@@ -263,4 +265,5 @@ class FetchOffsets(Request[OffsetsQuestion]):
         self.groups, self.require_stable = groups, require_stable
 
     def build(self, request_struct_class: type[OffsetsQuestion]) -> OffsetsQuestion:
+        # Null topics stand for all: the topics that a group has committed to need not be known.
         return request_struct_class([(name, None, {}) for name in self.groups], self.require_stable, {})

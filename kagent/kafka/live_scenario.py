@@ -83,6 +83,7 @@ def _generation(found: Described, assumed: list[str]) -> int:
         return found.epoch
     if found.group.state != "stable":
         assumed.append(f"the group is in the state {found.group.state}, not stable")
+    # A subscription has the generation that its member was in before this join, and the join made the next one.
     return max((reported.generation or 0 for reported in found.reported.values()), default=0) + 1
 
 

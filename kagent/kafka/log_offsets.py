@@ -25,6 +25,7 @@ from aiokafka.protocol.offset import OffsetRequest_v2, OffsetResponse_v2
 
 Longs = npt.NDArray[np.int64]
 UNKNOWN = -1
+# ListOffsetsRequest.LATEST_TIMESTAMP and EARLIEST_TIMESTAMP.
 END, START = -1, -2
 """The times of ``ListOffsets`` that stand for the log end and the log start."""
 CHUNK = 20_000
@@ -71,6 +72,8 @@ class ListOffsetsAnswer(OffsetResponse_v2):
         return cls(throttle, topics)
 
 
+# Version 2 is the first with an isolation level. Kafka 4 still has it (KIP-896 removed version 0), and flexible
+# versions, from 6 on, end each row with tags, so that a row's width would not be fixed.
 class ListOffsetsQuestion(RequestStruct):
     """``topics``: name → partition numbers."""
 
@@ -132,6 +135,7 @@ async def _listed(
 ) -> dict[str, Longs]:
     found = {topic: np.full(len(nodes), UNKNOWN, np.int64) for topic, nodes in leaders.items()}
     requests = [(node, chunk) for node, topics in _by_leader(leaders) for chunk in _chunks(topics)]
+    # To all leaders at once: a broker that is slow to answer delays its own partitions only.
     answers = await asyncio.gather(
         *(admin._send_request(ListOffsets(wanted, chunk), node) for node, chunk in requests),
         return_exceptions=True,

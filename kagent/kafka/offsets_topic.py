@@ -39,12 +39,14 @@ def reader(cluster: Cluster, count: int, from_beginning: bool, **more: Any) -> I
         "group.id": "kagent-decode",  # asked for by the client; no group is joined and nothing committed
         "enable.auto.commit": False,
         "isolation.level": "read_committed",
+        # 500 by default: how long a broker holds a fetch back on a quiet topic, and with it the end of a read.
         "fetch.wait.max.ms": 100,
         **more,
     }
     start = OFFSET_BEGINNING if from_beginning else OFFSET_END
     consumer = Consumer(confluent(cluster, **config))
     try:
+        # Assigned, not subscribed: joining a group needs READ on it, and a second reader would take half of the partitions.
         consumer.assign([TopicPartition(SOURCE, p, start) for p in range(count)])
         yield consumer
     except KafkaException as error:

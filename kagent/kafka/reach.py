@@ -56,6 +56,7 @@ def check(cluster: Cluster) -> bool:
             return True
         wrong.append(f"The broker at {host}:{port} {trouble}.")
     if wrong:
+        # One broker that fits is enough, as clients go on to the next; only if all are wrong are the settings wrong.
         raise Misconfigured(wrong[0])
     return False
 
@@ -72,6 +73,7 @@ def _answers(connection: socket.socket) -> bool:
     """Whether a broker answers in plaintext."""
     try:
         connection.sendall(API_VERSIONS)
+        # A Kafka answer begins with its size in four bytes, so with 0; a TLS server answers plaintext with an alert.
         first = connection.recv(1)
     except TimeoutError:
         return True  # slow, perhaps: the client waits longer

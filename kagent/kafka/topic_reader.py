@@ -68,10 +68,12 @@ async def assign_all(
     await wait_until_visible(reader, topic)
     assigned = [TopicPartition(topic, p) for p in await partitions_of(reader, topic)]
     reader.assign(assigned)
+    # Without a group there is no committed offset; where aiokafka would begin hangs on auto_offset_reset.
     await reader.seek_to_beginning(*assigned)
     for tp in assigned:
         if tp.partition in places:
             reader.seek(tp, places[tp.partition])
+    # Asked after the seek: what arrives from now on belongs to the records that follow.
     ends: dict[TopicPartition, int] = await reader.end_offsets(assigned)
     return ends
 

@@ -69,6 +69,7 @@ def wanted(topics: Topics) -> list[TopicSpec]:
     return [
         TopicSpec(topics.events, topics.partitions, events),
         TopicSpec(topics.recommendations, topics.partitions, SUBSCRIBED),
+        # One partition: mutes are few, and every worker reads all of them.
         TopicSpec(topics.mutes, 1, SUBSCRIBED),
         TopicSpec(topics.dead_letters, 1, letters),
         TopicSpec(topics.ticks, topics.partitions, ticks),
@@ -91,6 +92,7 @@ def ensure(
     missing = [topic for topic in needed if topic.name not in known]
     made = _create(admin, missing, topics.replication) if create else set()
     if missing and create:
+        # Each broker learns of a new topic on its own: one that does not know it yet would have it judged missing.
         known = _visible(admin, needed)
     configs = admin.topic_configs([topic.name for topic in needed if topic.name in known])
     tools = admin.cluster.tool_options()

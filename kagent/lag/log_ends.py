@@ -23,7 +23,7 @@ UNKNOWN = -1
 # (age from which it holds, spacing kept), in ms: all samples for 3 minutes, then 30 s, 5 min, 30 min, 2 h up to 7 days.
 SPACING = ((180_000, 30_000), (1_800_000, 300_000), (21_600_000, 1_800_000), (172_800_000, 7_200_000))
 YOUNG = SPACING[0][0]
-# Two samples further apart (ms) than twice the default interval of 5 s are noted as a gap.
+# In ms: twice the default interval between samples. Two that are further apart are noted as a gap.
 PAUSE = 10_000
 OLDEST = 7 * 86_400_000
 # Rows are added 64 at a time: numpy arrays do not grow, and copying all samples for each new one would be quadratic.
@@ -110,7 +110,8 @@ class EndHistory:
         # Samples may arrive out of order: the sampler and a confirmation both ask.
         if self._count and seen <= self.last:
             return
-        # Before anything is merged: an end of the new topic must not be compared with the deleted one's (KIP-516: topic ids).
+        # Before anything is merged: an end of the new topic must not be compared with the deleted one's. Topic ids tell them apart:
+        # https://cwiki.apache.org/confluence/display/KAFKA/KIP-516%3A+Topic+Identifiers
         if self._another(ends, topic_id):
             self._forget(asked)
         known = self.end

@@ -41,7 +41,8 @@ class Roster:
     @classmethod
     def of(cls, view: GroupView, redaction: Redaction = CLEAR) -> Roster:
         """The roster of a group's view. Members that are away hold nothing."""
-        # A static member that is away keeps its assignment for its session timeout (KIP-345), but reads nothing.
+        # A static member that is away keeps its assignment for its session timeout, but reads nothing.
+        # https://cwiki.apache.org/confluence/display/KAFKA/KIP-345%3A+Introduce+static+membership+protocol+to+reduce+consumer+rebalances
         members = tuple(m for m in view.members if not m.away)
         owners: dict[str, Codes] = {}
         for code, member in enumerate(members):

@@ -16,8 +16,11 @@ import orjson
 from kagent.offsets.reader import ByteReader, DecodeError
 from kagent.offsets.record_layout import Struct, compiled, struct
 
+# ConsumerProtocol.checkSubscriptionVersion reads a later version as its newest: new versions may only append fields.
+# https://github.com/apache/kafka/blob/4.3.0/clients/src/main/java/org/apache/kafka/clients/consumer/internals/ConsumerProtocol.java
 NEWEST = 3
 TOPIC_PARTITIONS = struct("topic string; partitions []int32")
+# ownedPartitions came with KIP-429, generationId with KAFKA-13715, rackId with KIP-881.
 SUBSCRIPTION = struct(
     """
     topics          []string
@@ -28,7 +31,9 @@ SUBSCRIPTION = struct(
     """,
     tp=TOPIC_PARTITIONS,
 )
+# All versions of an assignment have the same fields: its number only follows the subscription's.
 ASSIGNMENT = struct("assignedPartitions []tp; userData bytes?", tp=TOPIC_PARTITIONS)
+# The generation was added after two members had claimed one partition (KAFKA-7026, KIP-341).
 STICKY = struct("previous_assignment []tp; generation int32 v1+", tp=TOPIC_PARTITIONS)
 
 
@@ -54,6 +59,7 @@ def _protocol(data: bytes, fields: Struct, where: str) -> dict[str, Any]:
         # A client that claims a later version than it writes: the part that version 0 has is still there.
         if version == 0:
             raise
+    # The coordinator of a classic group itself needs no more than this part, so such a client works.
     prefix = compiled(fields, 0, False)(ByteReader(data, where, body))
     return {"version": version, "parsed_as_v0_prefix": True, **prefix}
 
@@ -64,6 +70,7 @@ def sticky_user_data(data: bytes) -> dict[str, Any]:
         return {"previous_assignment": [], "generation": None}
     reader = ByteReader(data, "sticky user data")
     try:
+        # Version 1 first, as StickyAssignor does: its bytes would pass as version 0 with four bytes left over.
         value = compiled(STICKY, 1, False)(reader)
     except DecodeError:
         reader = ByteReader(data, "sticky user data")
@@ -106,8 +113,10 @@ Blobs = Mapping[str, Callable[[bytes], dict[str, Any]]]
 
 def holders(value: Mapping[str, Any], name: str) -> tuple[list[dict[str, Any]], Blobs]:
     """The parts of a record of this name that hold blobs of the clients, and what the blobs are."""
+    # Other protocol types (Connect's "connect", Schema Registry's "sr") fill these fields with formats of their own.
     if name == "GroupMetadata" and value["protocolType"] == "consumer":
         return value["members"], MEMBER_BLOBS
+    # A classic member in a KIP-848 group keeps the subscriptions it joined with, one per assignor that it offers.
     if name == "ConsumerGroupMemberMetadata" and value.get("classicMemberMetadata"):
         return value["classicMemberMetadata"]["supportedProtocols"], PROTOCOL_BLOBS
     return [], {}

@@ -30,6 +30,7 @@ class BinaryColumn:
         if not self.large and not pa.types.is_binary(array.type):
             raise TypeError(f"a column of bytes has to be binary or large_binary, not {array.type}")
         n = len(array)
+        # https://arrow.apache.org/docs/format/Columnar.html#variable-size-binary-layout
         _, offsets, self.buffer = array.buffers()
         width = np.int64 if self.large else np.int32
         # A sliced array keeps its parent's buffers: its offset says where its own items begin.
@@ -57,6 +58,7 @@ class BinaryColumn:
 
     def numbers(self, where: Ints, kind: str, mask: Mask) -> Ints:
         """The big-endian numbers (``>i4`` …) at these bytes, as int64; 0 where the mask is false. Shape (n,)."""
+        # The usual case: without a mask numpy neither copies the positions nor scatters the result.
         if mask.all():
             whole: Ints = self.load(where, kind).astype(np.int64)
             return whole

@@ -31,8 +31,12 @@ from kagent.offsets.record_layout import ZERO_UUID
 COMMIT_TYPES = (0, 1)
 NO_TYPE = -32768
 """What :func:`record_types` says of a key too short to have a type."""
+# Type, two empty strings with their lengths, partition: 2 + 2 + 2 + 4 bytes.
 LEAST_KEY = 10
+# Version, offset, empty metadata, commit time: 2 + 8 + 2 + 8 bytes, the shortest of versions 0 to 4.
 LEAST_VALUE = 20
+# Two words of 8 bytes, not fields: epoch and length lie at other bytes in each version, and shifting a word costs
+# less than a gather per version. A value has at least 20 bytes, so 16 are always there.
 HEAD = np.dtype([("high", ">u8"), ("low", ">u8")])
 TAIL = np.dtype([("time", ">i8"), ("tags", "u1")])
 TAIL_WITH_ID = np.dtype([*TAIL.descr, ("tag", "u1"), ("size", "u1"), ("id", "V16")])
@@ -89,6 +93,7 @@ def decode_commits(keys: pa.Array, values: pa.Array, metadata: bool = False) -> 
         raise ValueError(f"{len(keys)} keys and {len(values)} values")
     names = _Keys(BinaryColumn(keys))
     body = _Values(BinaryColumn(values))
+    # A row that fits no known layout gets the result, or the error, that the one-record reader gives.
     errors = _mend(body, keys, values, np.flatnonzero(~(names.fits & body.fits)))
     bad = np.zeros(len(keys), np.bool_)
     bad[list(errors)] = True
@@ -134,6 +139,7 @@ class _Keys:
         roomy = (held.size >= LEAST_KEY) & ~held.null
         pair_end = np.where(roomy, held.end - 4, held.start)
         self.partition = held.numbers(pair_end, ">i4", roomy)
+        # The partitions of a topic share one pair, so there are far fewer pairs than rows to take apart.
         pairs = held.cut(held.start, pair_end).dictionary_encode()
         code = pairs.indices.to_numpy()
         group, topic, fits = _pairs(BinaryColumn(pairs.dictionary))
@@ -154,12 +160,15 @@ def _pairs(held: BinaryColumn) -> tuple[pa.Array, pa.Array, Mask]:
     fits = held.size >= LEAST_KEY - 4
     kind = held.numbers(held.start, ">i2", fits)
     fits &= (kind == COMMIT_TYPES[0]) | (kind == COMMIT_TYPES[1])
+    # Never flexible: a key's version is its record type (CoordinatorRecordSerde), so its strings have an int16 length.
     length = held.numbers(held.start + 2, ">i2", fits)
     fits &= (length >= 0) & (length <= held.size - 6)
     cut = held.start + 4 + np.where(fits, length, 0)
     fits &= held.numbers(cut, ">i2", fits) == held.end - cut - 2
+    # Pairs that do not fit become empty ranges, so that the columns keep one string per pair.
     group = held.cut(np.where(fits, held.start + 4, held.start), np.where(fits, cut, held.start))
     topic = held.cut(np.where(fits, cut + 2, held.start), np.where(fits, held.end, held.start))
+    # The cast below refuses a whole column for one bad name; that name must cost only its own rows.
     if not (is_utf8(group) and is_utf8(topic)):
         broken = not_utf8(group) | not_utf8(topic)
         fits &= ~broken
@@ -191,6 +200,7 @@ class _Values:
     def _block(self, rows: Ints) -> None:
         head = self.held.load(self.held.start[rows], HEAD)
         high, low = head["high"].astype(np.uint64), head["low"].astype(np.uint64)
+        # The first two bytes of a value.
         version = high >> np.uint64(48)
         for number, read in _LAYOUTS.items():
             of = np.flatnonzero(version == number)
@@ -199,6 +209,7 @@ class _Values:
 
     def fixed(self, rows: Ints, high: Words, low: Words, epoch: bool, expires: bool) -> None:
         """Versions 0 to 3: everything but the metadata has a fixed size, so both ends are known."""
+        # With an epoch (version 3) the metadata's length is in bytes 14 and 15, without one in bytes 10 and 11.
         shift, before, after = (0, 16, 8) if epoch else (32, 12, 16 if expires else 8)
         length = (low >> np.uint64(shift)).astype(np.int16).astype(np.int64)
         exact = (length >= 0) & (self.held.size[rows] == before + length + after)
@@ -211,12 +222,14 @@ class _Values:
 
     def flexible(self, rows: Ints, high: Words, low: Words) -> None:
         """Version 4: a compact length of up to two bytes in the head, then tags: none, or the topic id's."""
+        # Bytes 14 and 15. A decoder that takes the first for the whole length fails from 127 bytes of metadata on.
         first, second = (low >> np.uint64(8)).astype(np.uint8), low.astype(np.uint8)
         wide = first >= 128
         coded = (first & 0x7F) + (second.astype(np.int64) << 7) * wide
         text = self.held.start[rows] + 15 + wide
         after = text + coded - 1
         left = self.held.end[rows] - after
+        # Null, longer than Kafka allows, or a length of three bytes (from 16,383 on): left to the one-record reader.
         sane = (coded > 0) & (coded - 1 <= MAX_STRING) & ~(wide & (second >= 128))
         for tail in (TAIL, TAIL_WITH_ID):
             at = np.flatnonzero(sane & (left == tail.itemsize))

@@ -18,7 +18,10 @@ from __future__ import annotations
 import struct
 import uuid
 
+# The generated classes refuse a longer string also in the compact form, whose length could be greater.
+# https://github.com/apache/kafka/blob/4.3.0/generator/src/main/java/org/apache/kafka/message/MessageDataGenerator.java
 MAX_STRING = 0x7FFF
+# Compiled once: no format string is parsed for each field.
 INT8, INT16, UINT16, INT32, INT64 = (struct.Struct(code) for code in (">b", ">h", ">H", ">i", ">q"))
 
 
@@ -135,6 +138,7 @@ class ByteReader:
             # A broker in Java cannot have written this: the bytes are damaged.
             raise DecodeError("a string is not UTF-8", self.where, begin + error.start) from None
 
+    # Bytes travel as hex: records are passed on as JSON.
     def hex(self, size: int) -> str:
         return self.take(size).hex()
 

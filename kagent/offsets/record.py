@@ -86,12 +86,15 @@ def decode(key: bytes | None, value: bytes | None) -> Record:
         raise DecodeError("the key is null", "key")
     reader = ByteReader(key, "key")
     kind = reader.int16()
+    # A broker that loads its log skips such a record as a left-over of an aborted upgrade (CoordinatorLoaderImpl).
     layout = RECORDS.get(kind)
     if layout is None:
         raise UnknownRecordType(kind)
     reader.where = f"{layout.name} key"
     fields = _key_reader(kind)(reader)
+    # Kafka ignores bytes behind the last field; here they tell that the record is not of the layout we know.
     reader.done()
+    # Only a null value is a tombstone: an empty one is malformed, for Kafka too.
     if value is None:
         return Record(layout.name, kind, None, fields, None)
     return _with_value(layout, kind, fields, value)
@@ -126,6 +129,8 @@ def _with_value(layout: RecordLayout, kind: int, key: dict[str, Any], data: byte
     # Never read by the nearest known version: a new field would shift every later one.
     if version not in layout.versions:
         raise UnknownValueVersion(Record(layout.name, kind, version, key, None))
+    # Early-access releases (3.6 and 3.7 for KIP-848, 3.9 and 4.0 for share groups) wrote other fields under version 0,
+    # and nothing in the bytes names the release: the layout that fits to the last byte is the one.
     final, *earlier = _value_readers(kind, version)
     try:
         value = _whole(data, where, final)
@@ -137,6 +142,7 @@ def _with_value(layout: RecordLayout, kind: int, key: dict[str, Any], data: byte
             except DecodeError:
                 continue
         else:
+            # The error of the final layout: nearly every record is of that one.
             raise error from None
     return Record(layout.name, kind, version, key, decoded(value, layout.name))
 

@@ -110,6 +110,7 @@ def compiled(fields: Struct, version: int, flexible: bool) -> Callable[[ByteRead
         except DecodeError as error:
             raise error.within(name) from None
         if flexible:
+            # An absent tag means the default, so the value has every field whatever the writer left out.
             for name, default in defaults:
                 value[name] = _copy(default)
             _tags(reader, tagged, value)
@@ -189,6 +190,7 @@ def _present(inner: Read, in_tag: bool) -> Read:
 
 def _items(of: Type, version: int, flexible: bool) -> Callable[[ByteReader, int], list[Any]]:
     size = least(of, version, flexible)
+    # Partition lists have thousands of numbers: one struct call for all of them, not one read per element.
     code = {"int16": "h", "int32": "i"}.get(of) if isinstance(of, str) else None
     one = _reader(Field("element", of), version, flexible)
 
@@ -219,6 +221,7 @@ def least(kind: Type, version: int, flexible: bool) -> int:
             1 if f.nullable and isinstance(f.type, tuple) else least(f.type, version, flexible)
             for f in inside
         )
+        # A flexible struct ends with its tag count. At least 1: a claimed count of structs without fields would cost no bytes.
         return max(1, sizes + flexible)
     if kind in FIXED:
         return FIXED[kind]

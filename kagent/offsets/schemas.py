@@ -29,6 +29,8 @@ COMMIT_KEY = struct("group string; topic string; partition int32")
 GROUP = struct("groupId string")
 MEMBER = struct("groupId string; memberId string")
 
+# expireTimestamp is in version 1 alone: KIP-211 ended retention per commit, but a broker still writes version 1
+# for a client that asks for it. Brokers write topicId from Kafka 4.1 on.
 COMMIT = struct(
     """
     offset          int64
@@ -51,6 +53,7 @@ GROUP_MEMBER = struct(
     assignment       bytes
     """
 )
+# Without members the group is Empty, or with an empty protocolType one that only commits.
 GROUP_METADATA = struct(
     """
     protocolType          string

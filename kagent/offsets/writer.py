@@ -72,6 +72,7 @@ def _present(fields: Struct, version: int) -> list[Field]:
 
 
 def _tags(fields: Sequence[Field], version: int, value: Mapping[str, Any]) -> bytes:
+    # A null struct is not the default (an empty one), so it is written as "explicitly null", as Kafka does.
     tagged = sorted((f.tag, f) for f in fields if f.tag is not None and value[f.name] != f.default)
     parts = [uvarint(len(tagged))]
     for tag, field in tagged:

@@ -24,6 +24,7 @@ from kagent.offsets.columns import CommitColumns, decode_commits, record_types
 
 Message = tuple[str, bytes, bytes, int]
 Longs = np.ndarray[Any, np.dtype[np.int64]]
+# A dead letter shows what kind of record it was; all of it is at the place that `from` names until it is compacted away.
 FIRST_BYTES = 256
 
 
@@ -59,6 +60,7 @@ def messages(table: pa.Table, target: Target, now_ms: int) -> Iterator[Message]:
     partition, offset, time = (
         _column(table, name).to_numpy(zero_copy_only=False) for name in ("partition", "offset", "time")
     )
+    # Types 0 and 1 are offset commits, with one layout: the key's first two bytes tell (CoordinatorRecordSerde).
     kinds = record_types(keys)
     commits = np.flatnonzero((kinds == 0) | (kinds == 1))
     others = np.flatnonzero((kinds != 0) & (kinds != 1))
@@ -76,6 +78,7 @@ def messages(table: pa.Table, target: Target, now_ms: int) -> Iterator[Message]:
         try:
             record = decode(key, value)
         except DecodeError as error:
+            # A bad record costs itself: the rest of its group's records stay valid, so the batch must go on.
             yield _dead(target, error, key, value, int(partition[at]), int(offset[at]), now_ms)
             if not isinstance(error, UnknownValueVersion):
                 continue
@@ -101,11 +104,13 @@ def _events(name: str, group: _GroupRecords, target: Target, now_ms: int) -> Ite
         time=now_ms,
         offsets=group.offsets,
         tombstones=group.tombstones,
+        # Records of one group come from one source partition, so their offsets are their order.
         records=sorted(group.records, key=lambda record: record.source_offset),
     )
     key = group_key(target.cluster, name).encode()
     events = len(group)
     for part in split(event):
+        # The count goes with the first part alone, so that the sum over rows is the number of source records.
         yield target.events, key, part, events
         events = 0
 

@@ -37,9 +37,11 @@ class CatchUp:
         if self._began is None:
             self._began, self._said, self._first = now, now, sum(beat.offset)
         reached = dict(zip(beat.source, beat.offset, strict=True))
+        # Compared with the ends of the beat before: the log grows while a batch is read, so its newest end is never reached.
         if self._end and all(reached.get(p, 0) >= end for p, end in self._end.items()):
             self._done(sum(beat.offset), now)
         else:
+            # The last stable offset: the stream reads committed records only and stops before an open transaction.
             self._tell(sum(beat.offset), sum(beat.stable_end), now)
         self._end = dict(zip(beat.source, beat.stable_end, strict=True))
 

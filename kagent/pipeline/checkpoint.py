@@ -30,7 +30,7 @@ class CoveredOffsets:
 
 
 @dataclass(slots=True)
-class Place:
+class Checkpoint:
     """One checkpoint folder."""
 
     spark: SparkSession
@@ -67,15 +67,19 @@ class Place:
 
     def reached(self, topic: str) -> CoveredOffsets:
         """What the batches that are still on record have covered."""
+        # A batch has an entry in commits/ only when the sink has taken all of it; the newest in offsets/ may still run.
         done = set(self._numbers("commits"))
         known = sorted(number for number in self._numbers("offsets") if number in done)
         if not known:
             return CoveredOffsets()
+        # Spark removes the files of old batches (spark.sql.streaming.minBatchesToRetain, 100): only since the oldest one that
+        # is left is anything known.
         start = {} if known[0] == 0 else self._offsets(known[0], topic)
         return CoveredOffsets(start, self._offsets(known[-1], topic))
 
     def _offsets(self, batch: int, topic: str) -> dict[int, int]:
         lines = (self._text(f"offsets/{batch}") or "").splitlines()
+        # OffsetSeqLog writes a version, the batch's metadata, then a line per source; this query has one source.
         return parsed_offsets(lines[2], topic) if len(lines) > 2 else {}
 
     def _parsed(self, mark: str) -> dict[str, Any]:
@@ -91,6 +95,7 @@ class Place:
         jvm: Any = self.spark._jvm
         java: Any = self.spark._jsc
         path = jvm.org.apache.hadoop.fs.Path(self.folder, name)
+        # Hadoop's file systems, not open(): the checkpoint may be on HDFS, S3 or what else Spark is set up for.
         return path.getFileSystem(java.hadoopConfiguration()), path
 
     def _numbers(self, name: str) -> list[int]:

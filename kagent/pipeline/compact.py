@@ -23,11 +23,14 @@ def latest(table: pa.Table) -> pa.Table:
     keys = table.column("key").combine_chunks()
     if isinstance(keys, pa.ChunkedArray):
         keys = keys.chunk(0) if keys.num_chunks else pa.array([], keys.type)
+    # "encode" gives null keys a code too; they are malformed, and must reach the dead letters.
     codes = keys.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False)
     if not len(codes):
         return table
     last = np.empty(int(codes.max()) + 1, dtype=np.int64)
+    # Of indices that repeat, numpy keeps the last value written: the last row of each key.
     last[codes] = np.arange(len(codes))
+    # Sorted row numbers restore log order, which membership records of one group need.
     return table.take(pa.array(np.sort(last)))
 
 

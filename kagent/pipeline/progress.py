@@ -37,7 +37,7 @@ SILENT_TRIGGERS = 2.0
 see the log end move on between two batches and hold the stream for late."""
 
 
-class Heart(StreamingQueryListener):
+class ProgressReporter(StreamingQueryListener):
     """Sends a beat after every batch, at every look that found nothing new, and in between during a long batch."""
 
     def __init__(
@@ -57,6 +57,7 @@ class Heart(StreamingQueryListener):
         self._told: dict[int, int] = {}
         self._reached: dict[int, int] = {}
         self._last = 0.0
+        # Spark's listener thread and the thread between batches may beat at the same time.
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -100,6 +101,7 @@ class Heart(StreamingQueryListener):
         with self._lock:
             if reached is not None:
                 self._note(reached)
+            # Before the attempt: a cluster that is away is asked once per pause, not in a loop.
             self._last = time.monotonic()
             try:
                 ends = self._ends()
@@ -108,13 +110,17 @@ class Heart(StreamingQueryListener):
                 return
             beat = self._made(ends)
             if beat is not None and self._send(beat):
+                # Only after delivery: a beat that was lost is covered by the next one, so no interval is missing from the topic.
                 self._told.update(zip(beat.source, beat.offset, strict=True))
                 if self._on_beat:
                     self._on_beat(beat)
 
     def _note(self, reached: CoveredOffsets) -> None:
         for partition, offset in reached.offset.items():
+            # Only for a partition not reported yet: later beats begin where the last delivered one ended, so that a
+            # batch repeated after a failure opens no gap.
             self._told.setdefault(partition, reached.start.get(partition, 0))
+            # A repeated batch must not take progress back that was reported.
             self._reached[partition] = max(self._reached.get(partition, 0), offset)
 
     def _made(self, ends: Ends) -> Beat | None:

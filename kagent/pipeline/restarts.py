@@ -59,6 +59,7 @@ def kept(
 def awaited(query: StreamingQuery, stop: threading.Event, check: Callable[[], None] | None = None) -> None:
     """Until the query ends or fails (raises), ``check`` raises, or ``stop`` is set."""
     while not stop.is_set():
+        # With a time limit: a thread that waits in the JVM does not see that ``stop`` was set.
         if query.awaitTermination(1):
             return
         if check:

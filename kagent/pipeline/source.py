@@ -79,6 +79,7 @@ class OffsetsSource:
         now = self.admin.topics([SOURCE]).get(SOURCE)
         if now is None:
             raise KafkaError(f"{SOURCE} is gone or may no longer be seen.")
+        # Topic ids (KIP-516) tell: a topic of the same name that was created anew has other offsets.
         if self.topic is not None and now.id != self.topic.id:
             self.lost = f"{SOURCE} was re-created: remove the checkpoint, and the stream starts anew from the beginning."
         if self.topic is not None and now.partitions > self.topic.partitions:
@@ -86,6 +87,7 @@ class OffsetsSource:
             self.topic = now
         partitions = [(SOURCE, p) for p in range(now.partitions)]
         log_end = self.admin.log_end(partitions).found
+        # Asked besides the log end: an open transaction holds this one back, and with it what the stream may read.
         stable = self.admin.log_end(partitions, committed_only=True).found
         return {
             p: (log_end[t, p], stable[t, p]) for t, p in partitions if (t, p) in stable and (t, p) in log_end

@@ -6,6 +6,8 @@ import os
 import sys
 import tempfile
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,7 @@ def session(settings: PipelineSettings, master: str | None = None, delta: bool =
     """Start Spark. Raises SetupError if Java or the jars are missing."""
     from pyspark.sql import SparkSession
 
+    # Before pyspark: it reports a missing or too old Java only as JAVA_GATEWAY_EXITED.
     java()
     jars = spark_jars(settings.connector) + (delta_jars() if delta else [])
     where = master or settings.master
@@ -35,10 +38,13 @@ def session(settings: PipelineSettings, master: str | None = None, delta: bool =
         "spark.driver.memory": settings.driver_memory,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # Spark's default is the zone of the machine: times in the tables would hang on where the pipeline runs.
         "spark.sql.session.timeZone": "UTC",
+        # 200 by default, for large clusters; a shuffle here moves little, and each partition is a task.
         "spark.sql.shuffle.partitions": "2",
         **BATCHES,
         # The newer offset lookup hides internal topics: the stream would read nothing, silently.
+        # https://spark.apache.org/docs/latest/structured-streaming-kafka-integration.html#offset-fetching
         "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
         "spark.sql.streaming.noDataProgressEventInterval": "1000",  # Spark reports progress when idle, too
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()}",
@@ -49,11 +55,25 @@ def session(settings: PipelineSettings, master: str | None = None, delta: bool =
     }
     for name, value in config.items():
         builder = builder.config(name, value)
-    spark = builder.getOrCreate()
+    with without_own_variables():
+        spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     if not local:
         spark.sparkContext.addPyFile(str(package(Path(tempfile.mkdtemp(prefix="kagent-package-")))))
     return spark
+
+
+@contextmanager
+def without_own_variables() -> Iterator[None]:
+    """Within the block no variable of kagent's is set: a login in one would be seen in the environment of Java and its workers.
+
+    The driver hands Java what it needs of the settings.
+    """
+    own = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("KAGENT_")}
+    try:
+        yield
+    finally:
+        os.environ.update(own)
 
 
 def package(folder: Path) -> Path:

@@ -56,6 +56,7 @@ class Metrics:
     def beat(self, beat: Beat) -> None:
         """Count one progress batch that was sent."""
         self.behind.set(sum(beat.log_end) - sum(beat.offset))
+        # The worst partition: a hanging transaction stops the reading of one partition, whatever the others do.
         self.unstable.set(max(e - s for e, s in zip(beat.log_end, beat.stable_end, strict=True)))
         self.reached_at.set(beat.time / 1000)
 

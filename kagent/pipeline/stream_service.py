@@ -17,8 +17,8 @@ from kagent.kafka.clients import spark as spark_options
 from kagent.kafka.topics import ensure
 from kagent.pipeline.build import Target
 from kagent.pipeline.catchup import CatchUp
-from kagent.pipeline.checkpoint import CoveredOffsets, Place
-from kagent.pipeline.progress import Heart
+from kagent.pipeline.checkpoint import Checkpoint, CoveredOffsets
+from kagent.pipeline.progress import ProgressReporter
 from kagent.pipeline.restarts import awaited, ending, kept
 from kagent.pipeline.sender import ProgressSender
 from kagent.pipeline.source import OffsetsSource
@@ -85,7 +85,7 @@ class Pipeline:
         with tempfile.TemporaryDirectory(prefix="kagent-replay-", ignore_cleanup_errors=True) as own:
             # A replay must not move the place of the stream that goes on beside it.
             folder = own if self.replay else self.checkpoint or self.settings.pipeline.checkpoint
-            place = Place(running, f"{folder.rstrip('/')}/{self.name}")
+            place = Checkpoint(running, f"{folder.rstrip('/')}/{self.name}")
             assert source.topic is not None
             place.claim(source.identified(self.cluster.cluster_id, self.name), source.topic.id)
             with ProgressSender(
@@ -95,34 +95,38 @@ class Pipeline:
                 kept(lambda: self._query(running, source, place, sender), self.stop, self.once, restarted)
 
     def _query(
-        self, running: SparkSession, source: OffsetsSource, place: Place, sender: ProgressSender
+        self, running: SparkSession, source: OffsetsSource, place: Checkpoint, sender: ProgressSender
     ) -> None:
         reached = CoveredOffsets() if self.replay else place.reached(SOURCE)
         catching_up = CatchUp()
-        heart = self._heart(source, sender, catching_up)
-        running.streams.addListener(heart)
+        reporter = self._reporter(source, sender, catching_up)
+        # Before the query starts, or the report of its first batch could be missed.
+        running.streams.addListener(reporter)
         query = None
         try:
             query = self._start(running, place.folder)
-            heart.start(reached)
-            log.info("Reading %s of cluster %s (run %s).", SOURCE, self.name, heart.run_id)
+            reporter.start(reached)
+            log.info("Reading %s of cluster %s (run %s).", SOURCE, self.name, reporter.run_id)
             awaited(query, self.stop, source.check)
             if self.once and not self.stop.is_set():
-                self._last_beat(query, heart)
+                self._last_beat(query, reporter)
         finally:
-            heart.stop()
+            reporter.stop()
             catching_up.close()
-            running.streams.removeListener(heart)  # before the end: Spark calls what is registered even then
+            running.streams.removeListener(
+                reporter
+            )  # before the end: Spark calls what is registered even then
             if query is not None and query.isActive:
                 query.stop()
 
-    def _last_beat(self, query: StreamingQuery, heart: Heart) -> None:
+    def _last_beat(self, query: StreamingQuery, reporter: ProgressReporter) -> None:
         """Spark tells of the last batch a moment after the query has ended; without a batch, tell how far it was."""
         done = len([p for p in query.recentProgress if p["numInputRows"]])
         until = time.monotonic() + 10
-        while heart.batches < done and time.monotonic() < until:
+        # recentProgress has the batch at once; the listener is called by another thread of Spark.
+        while reporter.batches < done and time.monotonic() < until:
             time.sleep(0.05)
-        heart.beat()
+        reporter.beat()
 
     def _start(self, running: SparkSession, place: str) -> StreamingQuery:
         settings, topics = self.settings.pipeline, self.settings.topics
@@ -140,7 +144,9 @@ class Pipeline:
             return writer.trigger(availableNow=True).start()
         return writer.trigger(processingTime=f"{int(self.every * 1000)} milliseconds").start()
 
-    def _heart(self, source: OffsetsSource, sender: ProgressSender, catching_up: CatchUp) -> Heart:
+    def _reporter(
+        self, source: OffsetsSource, sender: ProgressSender, catching_up: CatchUp
+    ) -> ProgressReporter:
         def on_batch(progress: Mapping[str, Any]) -> None:
             if self.metrics:
                 self.metrics.batch(progress)
@@ -152,9 +158,13 @@ class Pipeline:
             if self.metrics:
                 self.metrics.beat(beat)
 
-        return Heart(self.name, self.every, source.ends, sender.send, self.replay, on_batch, on_beat)
+        return ProgressReporter(
+            self.name, self.every, source.ends, sender.send, self.replay, on_batch, on_beat
+        )
 
 
+# acks=all: progress says that events are in the topic, so a broker that dies must not lose them. 8 MB is the
+# max.message.bytes of kagent's topics: an event that cannot be split further may be that large.
 SINK = {"kafka.compression.type": "zstd", "kafka.max.request.size": str(8 << 20), "kafka.acks": "all"}
 
 

@@ -149,7 +149,7 @@ def _unlike(large: Numbers, speed: Numbers) -> float:
     count = np.arange(1, len(large) + 1)
     low, high = 0.0, float(large.sum() / speed.max())
     summed = np.concatenate(([0.0], np.cumsum(large)))
-    # 40 halvings: 12 digits, more than lags hold. `low` is kept, the side on which the proof stands.
+    # 40 halvings leave 12 digits. `low` is returned: for it, unlike `high`, the target is proven too low.
     for _ in range(40):
         middle = (low + high) / 2
         # k - searchsorted = how many of the smallest among the k largest sum up to no more than the room

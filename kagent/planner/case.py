@@ -84,7 +84,7 @@ def score(work: Numbers, inflow: Numbers, speed: Numbers) -> Numbers:
     """Work ÷ (speed - inflow); where that never ends, a number above NEVER that grows with the overload."""
     left = speed - inflow
     drains = left > CLOSE * speed
-    # A finite number, not inf, for members that never drain: the descent must see which of two hopeless assignments is less so.
+    # A finite number, not inf, for members that never drain: the descent must see which of two assignments is nearer to draining.
     done: Numbers = np.where(drains, work / np.where(drains, left, 1.0), NEVER * (1.0 + inflow / speed))
     return done
 

@@ -141,7 +141,7 @@ def _weighty(
 ) -> tuple[Canonical, Case, float, Codes]:
     """The canonical problem, the case of the units that weigh anything, its bound, and which units those are."""
     canon = canonical(problem, drain)
-    # Units without lag and inflow need no plan; in a healthy group that is nearly all of them.
+    # Units without lag and inflow need no plan, and the search grows with units × members.
     weighs = (canon.case.work > 0) | (canon.case.inflow > 0)
     case = canon.case if weighs.all() else canon.case.take(weighs)
     return canon, case, bounds.lower_bound(case, rounds), np.flatnonzero(weighs)

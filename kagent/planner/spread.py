@@ -54,6 +54,7 @@ def greedy(case: Case, at: Codes, noise: Numbers | None = None) -> Codes:
         else case.work / max(case.work.sum(), 1e-300) + case.inflow / max(case.inflow.sum(), 1e-300)
     )
     keys = size if noise is None else size * noise
+    # https://en.wikipedia.org/wiki/Longest-processing-time-first_scheduling
     loose = np.flatnonzero(at < 0)
     for unit in loose[np.argsort(-keys[loose], kind="stable")].tolist():
         # By the value after placing, not by load: with inflow the emptiest member may be one that then never drains.

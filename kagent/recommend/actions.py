@@ -172,7 +172,8 @@ def _can_follow(model: GroupModel) -> tuple[Feasible, str | None]:
         return "yes", "its assignor follows kagent"
     if model.kind is K.CLASSIC_PYTHON:
         return "unknown", "possible once its consumers run kagent's following assignor"
-    # Without `group.remote.assignor` the brokers take the first of their `group.consumer.assignors`, which only they know.
+    # Without `group.remote.assignor` the brokers take the first of their `group.consumer.assignors`, which only they know:
+    # https://kafka.apache.org/43/operations/consumer-rebalance-protocol/
     if model.kind is K.CONSUMER and not (model.roster and model.roster.protocol):
         shows = f"kafka-consumer-groups.sh {model.seen.tool_options} --group {quote(shown(model.seen.group))} --describe --state"
         return "unknown", (

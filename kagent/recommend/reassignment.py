@@ -163,7 +163,9 @@ def _with_pause(model: GroupModel, made: Plan, rows: Longs, pause_s: float) -> f
     if not _incremental(model):
         # Eager members all stop, so all inflow of the pause waits on top.
         return pause_s + _longest(backlog + flow * pause_s, flow, room, made.assigned)
-    # Incremental protocols (KIP-429, KIP-848) revoke only what moves; everything else is read on meanwhile.
+    # Incremental protocols revoke only what moves; everything else is read on meanwhile.
+    # https://cwiki.apache.org/confluence/display/KAFKA/KIP-429%3A+Kafka+Consumer+Incremental+Rebalance+Protocol
+    # https://cwiki.apache.org/confluence/display/KAFKA/KIP-848%3A+The+Next+Generation+of+the+Consumer+Rebalance+Protocol
     moved = made.assigned != made.problem.owner
     return _longest(backlog + np.where(moved, flow * pause_s, 0.0), flow, room, made.assigned)
 

@@ -35,6 +35,7 @@ LOOK_EVERY_MS = 300_000
 FULLEST, SPARE = 0.85, 0.6
 """Of a member's speed: above the first share more members are due, and fewer only if each then stays below the second. A load that
 swings by less than 1.4 between them changes nothing."""
+# The HPA's stabilization window: https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/
 FEWER_AFTER_MS = 1_800_000
 """For so long fewer must do, as an HPA waits before it removes a member (5 min by default), and longer: a member that is missed
 costs a backlog."""

@@ -52,6 +52,7 @@ def recording(folder: CaptureFolder, cluster: str = "main", trigger_s: float = 1
     start, every = folder.start_ms, max(1, round(trigger_s * 1000))
     triggers: list[Trigger] = []
     unreadable = 0
+    # One table, sliced by trigger: a table for each second would cost more than the decoding.
     table = _table(folder.records)
     for number, first, after in _by_trigger(folder.records, start, every):
         at_ms = start + number * every
@@ -66,13 +67,16 @@ def recording(folder: CaptureFolder, cluster: str = "main", trigger_s: float = 1
 
 def _by_trigger(records: Sequence[RawRecord], start: int, every: int) -> list[tuple[int, int, int]]:
     """The number of each trigger and the span of records that it reads; time never runs backwards."""
+    # A clock that was set back would put records into triggers that are over already.
     read = np.maximum.accumulate(np.array([record.read_ms for record in records], np.int64))
+    # The ceiling, as -(-n // d): a record belongs to the first trigger at or after the moment at which it was read.
     numbers = -((start - read) // every)
     cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(records)]
     return [(int(numbers[first]), first, after) for first, after in pairwise(cuts)]
 
 
 def _events(records: pa.Table, cluster: str, at_ms: int) -> tuple[tuple[GroupEvent, ...], int]:
+    # The pipeline's own two steps, so that a replay cannot read a record differently from the service.
     rows = list(messages(latest(records), Target(cluster, EVENTS, DEAD_LETTERS, NOT_A_GROUP), at_ms))
     decoded = [decode(value) for topic, _, value, _ in rows if topic == EVENTS]
     return tuple(event for event in decoded if isinstance(event, GroupEvent)), len(rows) - len(decoded)

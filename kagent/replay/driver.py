@@ -81,6 +81,7 @@ class RecordedCluster:
         while self._trigger is not None and self._trigger.at_ms <= now_ms:
             self._take(self._trigger.events)
             self._trigger = next(self._triggers, None)
+        # By the time of the answer: before it, the worker could not have known the sample either.
         while self._sample is not None and self._sample.answered_ms <= now_ms:
             self._take_sample(self._sample)
             self._sample = next(self._samples, None)
@@ -150,10 +151,12 @@ def replay(
     """Evaluate the wanted groups at every tick. ``known_for_ms``: treat groups as first seen that long before."""
     cluster = RecordedCluster(recording, wanted)
     messages: list[Recommendation] = []
+    # Ticks at the recording's own times: the same capture gives the same messages on every machine.
     times = range(recording.start_ms + tick_ms, recording.end_ms + 1, tick_ms)
     for now_ms in times:
         cluster.advance(now_ms)
         groups = [name for name in sorted(cluster.groups) if not session.policies(name).ignore]
+        # As if the groups had been watched before: a capture of minutes would otherwise end while every group is still new.
         if known_for_ms:
             for name in groups:
                 session.assume_known(recording.cluster, name, now_ms - known_for_ms, now_ms)

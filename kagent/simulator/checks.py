@@ -53,6 +53,7 @@ NUMBERS = frozenset(
 )
 POSITIVE = frozenset({"hours", "members", "commit", "trigger", "tick", "sample", "step", "partitions"})
 WHOLE = frozenset({"members", "partitions"})
+# A share group commits no offsets: there is no lag in __consumer_offsets to judge (KIP-932).
 KINDS = tuple(str(kind) for kind in GroupKind if kind not in (GroupKind.SHARE,))
 ASSIGNORS = (
     "range",
@@ -77,8 +78,10 @@ def known(values: Mapping[str, Any], kind: type[Any], where: str, *given: str) -
 
 def number(value: Any, where: str, name: str = "") -> None:
     """Raises InputError for what is no number, or not one that can stand there."""
+    # bool is an int in Python: `members: true` would be one member.
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InputError(f"{where}: a number is expected, not {value!r}")
+    # Not `value < 0`: that lets NaN through, which YAML can write.
     if not value >= 0 or (name in POSITIVE and value == 0):
         least = "above 0" if name in POSITIVE else "at least 0"
         raise InputError(f"{where}: a number {least} is expected, not {value!r}")

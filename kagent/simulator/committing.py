@@ -19,6 +19,7 @@ def by_timer(world: World, dt: float, busy: Flags) -> None:
     clients, began = world.clients, world.time - dt
     timed = (clients.timer | clients.by_poll)[:, None]
     ready = np.where(timed, world.due <= world.time, True) & (world.paused_until <= world.time)
+    # A busy member commits when its poll ends (after_poll); only a timer in the background does not wait for that.
     ready &= ~(busy & ~clients.timer[:, None]) & (world.away_until == np.inf)
     # A loop that hangs does not stop a timer in the background; it has nothing new to name.
     ready &= ~world.hung | (
@@ -29,13 +30,16 @@ def by_timer(world: World, dt: float, busy: Flags) -> None:
         return
     when = np.clip(world.due, began, world.time)
     every = clients.interval[:, None]
+    # Members that are gone are due NEVER, and infinity minus infinity is no number.
     with np.errstate(invalid="ignore"):
+        # A timer that was held up does not catch up: it goes on at its own rhythm.
         turns = np.maximum(1.0, np.ceil((world.time - world.due) / every + 1e-9))
         later = world.due + every * turns
     later = np.where(later <= world.time, world.time + every, later)
     world.due = np.where(ready & timed & np.isfinite(world.due), later, world.due)
     count = world.due.shape[1]
     place = np.arange(world.seeds)[:, None] * count + np.maximum(world.owner, 0)
+    # Where the member was when it committed, not where it is at the end of the step.
     share = np.where(timed, (when - began) / dt if dt else 1.0, 1.0).ravel()[place]
     offset = np.floor(world.before + share * (world.position - world.before))
     made = ready.ravel()[place] & (world.owner >= 0)
@@ -96,6 +100,7 @@ def write(world: World, when: Floats | float, made: Flags, offsets: Floats) -> N
     world.committed = np.where(made, offsets, world.committed)
     world.commit_time = np.where(made, when, world.commit_time)
     last = world.pending[-1] if world.pending else None
+    # One entry per step: a partition that is committed twice within it has one latest commit, as in the collapsed stream.
     if last is not None and last.until == world.time:
         last.made |= made
         last.when = np.where(made, when, last.when)

@@ -64,6 +64,7 @@ class Clients:
     partition: after each partition's fetch; timer: whatever the loop does."""
     contents: str = ""
     """What one commit names: all `assigned` partitions, or those that `moved`."""
+    # Below, 0 or empty is the family's own; sizes are the clients' defaults (max.partition.fetch.bytes, queued.min.messages).
     max_poll_records: int = 0
     fetch_bytes: int = 1_048_576
     record_bytes: int = 0
@@ -98,6 +99,8 @@ class Family:
     """Retrying a poison record, it commits one record ahead and back again."""
 
 
+# Intervals are the libraries' defaults: auto.commit.interval.ms 5 s, Streams' commit.interval.ms 30 s, Connect's
+# offset.flush.interval.ms 60 s, sarama's Offsets.AutoCommit.Interval 1 s; 500 is Java's max.poll.records.
 FAMILIES = MappingProxyType(
     {
         "even": Family("even", "timer", "assigned", 1),

@@ -57,6 +57,7 @@ def _move(world: World, at: int, message: Recommendation) -> None:
 
 def _slot(world: World, at: int, name: str) -> int:
     """The member that kagent calls ``name``."""
+    # As MemberView.name makes it of the client id and host that run._described gives.
     names = {f"{world.scenario.name}-{world.slots[s]}/10.0.0.1": s for s in world.order[at]}
     return names[name] if name in names else world.slots.index(name)
 
@@ -80,6 +81,7 @@ def _restart(world: World, at: int, action: Action, message: Recommendation) -> 
     world.speed[at, slot], world.leak[at, slot], world.hung[at, slot] = 1.0, 0.0, False
     mine = world.owner[at] == slot
     world.position = world.position.copy()
+    # A restarted process begins at its commits: what it had read beyond them is read again.
     world.position[at, mine] = np.minimum(world.position[at, mine], world.committed[at, mine])
     world.block_end[at, mine] = world.position[at, mine]
     world.poll_left[at, slot] = 0.0

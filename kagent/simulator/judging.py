@@ -62,6 +62,7 @@ def loud(table: CommitTable, ends: Mapping[str, EndHistory], as_of: int, policy:
         least = np.where(gaps[:, -3] < NEVER, gaps.min(axis=1), 0)  # the usual gap is no shorter
         floor = as_of - np.maximum(young_ms(0), 2 * least)
         times = table.time[:, here].ravel()
+        # Against the log end at the commit's own time, as the judgement does: later records are not yet overdue.
         before, _ = history.bracket(np.arange(times.size), times)
         before = before.reshape(shape)
         spare = np.maximum(idle_s(policy) * history.rates().reshape(shape), policy.allowed_lag)

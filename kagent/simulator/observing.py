@@ -46,8 +46,10 @@ def begin(world: World, seeds: tuple[int, ...]) -> Sight:
     """kagent's tables when the scenario begins."""
     made = world.scenario.world
     name = f"{world.scenario.name} {seeds[0] // TOGETHER}"
+    # crc32, not hash(): that is salted anew in each process, and a run must be repeatable.
     sight = Sight(CommitTable.begin(world), np.random.default_rng(zlib.crc32(name.encode())))
     if made.clock_offset_s:
+        # A stream of its own beside the world's for the same seed: clocks must not change what happens in the world.
         offsets = [np.random.default_rng([seed, 77]).uniform(-1, 1) * made.clock_offset_s for seed in seeds]
         sight.table.clock = np.round(np.array(offsets) * 1000).astype(np.int64)
     if made.sample_hole_every_s:
@@ -95,6 +97,7 @@ def deliver(world: World, sight: Sight) -> None:
         return
     least, greatest = made.commits_seen_after_s
     late = sight.random.uniform(least, greatest) if greatest else 0.0
+    # Delays vary, but what was read is never unread.
     sight.as_of = max(sight.as_of, now - late)
     sight.table.take(world, sight.as_of if greatest else now)
 
@@ -106,6 +109,7 @@ def sample(world: World, sight: Sight) -> None:
     for topic in world.topics:
         here = slice(*world.span(topic.name))
         open_ = (world.lso[:, here] < end[:, here]).any()
+        # Without a leader a partition's log end cannot be asked.
         known = np.where(down[here], UNKNOWN, end[:, here]) if down[here].any() else end[:, here]
         sight.ends.setdefault(topic.name, EndHistory(topic.partitions * world.seeds)).add(
             now,

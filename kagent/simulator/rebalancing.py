@@ -88,6 +88,7 @@ def begin(world: World) -> None:
     for seed in range(world.seeds):
         world.owner[seed] = dealt(world, seed)
         world.generation[seed] += 1
+    # A group that has been there: the first generation is in effect, nothing is under way.
     world.target = world.owner.copy()
 
 
@@ -103,6 +104,7 @@ def rebalance(world: World, seed: int, target: Longs | None = None) -> None:
     if world.protocol == "kip848":
         world.takes_effect[seed] = now + HEARTBEAT_S
         return
+    # Java's consumer joins again only in its next poll(), so everybody waits for the slowest one's records.
     world.takes_effect[seed] = now + pause + min(SLOWEST_S, _slowest(world, seed))
     world.frozen[seed] = world.protocol == "eager"
 
@@ -136,6 +138,7 @@ def _take_effect(world: World, seed: int) -> None:
     alive = np.isin(owner, world.order[seed])
     moving = (owner != target) & alive
     world.takes_effect[seed] = NEVER
+    # First round: what moves is given up and has no owner; it is given out in the second.
     if world.protocol == "cooperative" and moving.any():
         _settle(world, seed, np.where(moving, NOBODY, target))
         world.takes_effect[seed] = world.time + world.scenario.pause
@@ -151,6 +154,7 @@ def _settle(world: World, seed: int, owner: Longs) -> None:
     all_stop = world.protocol in ("eager", "instant")
     changed = (before != owner) | (all_stop and world.protocol == "eager")
     alive = np.isin(before, [s for s in world.order[seed] if not world.hung[seed, s]])
+    # Clients commit when partitions are revoked; without a coordinator they cannot, and records are read twice.
     if world.protocol != "instant" and world.coordinator_down_until <= world.time:
         made = np.zeros_like(world.owner, bool)
         made[seed] = changed & alive & (np.floor(world.position[seed]) != world.committed[seed])
@@ -160,6 +164,7 @@ def _settle(world: World, seed: int, owner: Longs) -> None:
     world.owner = world.owner.copy()
     world.owner[seed] = owner
     world.block_end[seed, changed] = world.position[seed, changed]
+    # Eager members lose what they had fetched: they begin a new poll.
     if all_stop:
         world.poll_left[seed] = 0.0
     world.frozen[seed] = False
@@ -234,6 +239,7 @@ def _by_strategy(
 def _placed(
     world: World, seed: int, strategy: str, members: Sequence[Member], held: dict[str, Pairs]
 ) -> dict[str, Pairs]:
+    # As the members' own leader knows it: the strategies have no view of kagent's samples.
     lag = np.floor(np.maximum(world.end[seed] - world.position[seed], 0)).astype(np.int64)
     scenario = Scenario.of(
         members,
@@ -269,6 +275,7 @@ def autoscale(world: World) -> None:
         return
     world.next_scale = world.time + scaler.every
     lag = (world.end - world.position).sum(axis=1)
+    # As KEDA's Kafka scaler: total lag ÷ lagThreshold, within minReplicaCount and maxReplicaCount.
     wanted = np.clip(np.ceil(lag / scaler.lag_per_member), scaler.least, scaler.greatest).astype(int)
     for seed in range(world.seeds):
         more = int(wanted[seed]) - len(world.order[seed])
@@ -281,6 +288,7 @@ def autoscale(world: World) -> None:
 def resize(world: World, seed: int, count: int) -> None:
     """So many members: new ones join at once, or the last ones leave."""
     names = world.names(seed)
+    # Names are used again, as a StatefulSet does it.
     free = (n for n in (f"m{i}" for i in range(count + len(names))) if n not in names)
     for _ in range(count - len(names)):
         enter(world, seed, next(free))

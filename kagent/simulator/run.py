@@ -36,7 +36,6 @@ from kagent.simulator.world import World
 CLUSTER = "sim"
 LATENCY = 0.4
 """Seconds from a trigger to the event in the worker's hands."""
-SCREEN = 3
 RECALL = 1_800_000
 """Every group is judged at least so often, in ms."""
 LIBRARIES = {
@@ -134,10 +133,12 @@ def _run(scenario: SimulatorScenario, seeds: tuple[int, ...], policy: Policy, si
     world = w.begin(scenario, seeds)
     watcher = _watcher(world, seeds, policy)
     queue: list[tuple[float, int, Mapping[str, Any]]] = []
+    # Breaks ties in the heap: events at one time happen in the order of the file, and mappings cannot be compared.
     serial = 0
     for event in scenario.events:
         heapq.heappush(queue, (float(event.get("at", 0)), serial, event))
         serial += 1
+    # Pauses, bursts and commits are shorter than a scenario's own step; a harsh world limits it.
     next_tick, step = scenario.tick, min(scenario.step, scenario.world.max_step_s)
     while world.time < scenario.hours * 3600:
         while queue and queue[0][0] <= world.time:
@@ -181,6 +182,7 @@ def _watcher(world: World, seeds: tuple[int, ...], policy: Policy) -> KagentStat
 
 def _roster(world: World, watcher: KagentState, at: int) -> Roster:
     known = watcher.rosters[at]
+    # Within a generation the assignment does not change.
     if known is not None and known.generation == int(world.generation[at]):
         return known
     key = (
@@ -190,6 +192,7 @@ def _roster(world: World, watcher: KagentState, at: int) -> Roster:
         world.owner[at].tobytes(),
         tuple(world.member_ids[at][slot] for slot in world.order[at]),
     )
+    # Seeds of one scenario mostly have the same members and assignment: a roster is made once for all of them.
     made = watcher.known.get(key)
     if made is None:
         made = watcher.known[key] = Roster.of(_view(world, at, watcher.groups[at]))
@@ -235,6 +238,7 @@ def _described(world: World, at: int, slot: int) -> MemberView:
 
 def _observe(world: World, watcher: KagentState, at: int, now: int) -> Observation:
     made = world.scenario.world
+    # Regular samples leave no doubt about how old one may be; irregular ones need three intervals of patience.
     harsh = bool(made.samples_every_s[1])
     return Observation(
         cluster=CLUSTER,
@@ -258,6 +262,7 @@ def _observe(world: World, watcher: KagentState, at: int, now: int) -> Observati
 
 def _tick(world: World, watcher: KagentState, sieve: bool) -> None:
     now = ms(world.time + LATENCY)
+    # Now and then everybody is judged, so that what the quick look overlooks shows in the figures.
     again = now // RECALL != (now - round(world.scenario.tick * 1000)) // RECALL
     changed = watcher.judged != world.generation
     watcher.judged = world.generation.copy()
@@ -308,6 +313,7 @@ def _ask(world: World, seen: Observation, at: int, now: int) -> Observation:
         fresh[topic.name] = EndHistory.from_row(seen.ends[topic.name].to_row())
         fresh[topic.name].add(
             now,
+            # The answer comes 20 ms after the question.
             now + 20,
             world.start[at, here].astype(np.int64),
             end[here],
@@ -368,6 +374,7 @@ def _report(scenario: SimulatorScenario, seed: int, watcher: KagentState, at: in
     mind, true = watcher.minds[at], watcher.truth
     messages = [m for m in mind.messages if m.group == watcher.groups[at]]
     openings = _openings(messages)
+    # What was opened and resolved before the trouble began says nothing about how it was detected.
     first = next((o for o in openings if o.resolved is None or o.resolved > scenario.onset), None)
     flaps = sum(
         1

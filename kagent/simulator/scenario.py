@@ -104,6 +104,7 @@ def load(path: str | Path, harsh: bool = False) -> SimulatorScenario:
     ``harsh``: whether a file that has neither `world:` nor `clients:` happens in the harsh world, or in the gentle one.
     """
     try:
+        # safe_load: a scenario may come from a stranger, and YAML tags can make any Python object.
         raw = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"The scenario {path} cannot be read ({error.strerror}).") from error
@@ -138,6 +139,7 @@ def parse(raw: Any, where: str = "scenario", harsh: bool = False) -> SimulatorSc
     values["events"] = values.get("events") or ()
     scenario = SimulatorScenario(topics=made, **{name: v for name, v in values.items() if v is not None})
     _checked(scenario, where)
+    # sorted is stable: events at one time keep the order of the file.
     ordered = sorted(scenario.events, key=lambda e: float(e.get("at", 0)))
     return replace(scenario, events=tuple(ordered), members=int(scenario.members))
 

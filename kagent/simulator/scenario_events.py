@@ -60,6 +60,7 @@ def _deploy(world: World, event: Event) -> list[Event]:
     mark = event.get("mark", f"d{int(world.time)}")
     for number, name in enumerate(world.names(0)):
         at = world.time + number * every
+        # Without the mark of the last deployment, or names would grow with each.
         new = name if event.get("keep") else f"{name.split('.')[0]}.{mark}"
         out += [{"at": at, "do": "leave", "member": name}, {"at": at + down, "do": "join", "member": new}]
     return out
@@ -103,6 +104,7 @@ def _inflow(world: World, event: Event) -> list[Event]:
         world.weight[:, rows] *= factor
     else:
         world.factor[world.topic[rows[0]]] *= factor
+    # The inflow is computed when the noise changes: due at the next step.
     world.noise_until[:] = -1.0
     if "for" in event:
         back = {k: v for k, v in event.items() if k != "for"}
@@ -111,7 +113,7 @@ def _inflow(world: World, event: Event) -> list[Event]:
 
 
 def _rest(world: World, event: Event) -> list[Event]:
-    """Nobody reads, on purpose, though all stay in the group; ``for`` ends it."""
+    """All members stay in the group and read nothing, on purpose; ``for`` ends it."""
     world.resting = bool(event.get("resting", True))
     if world.resting and "for" in event:
         return [{"at": world.time + float(event["for"]), "do": "rest", "resting": False}]
@@ -156,6 +158,7 @@ def _recreate(world: World, event: Event) -> None:
         column = getattr(world, name).copy()
         column[:, rows] = 0.0
         setattr(world, name, column)
+    # The remembered log ends too, or members would be late by the records of the old topic.
     for _, end in world.past:
         end[:, rows] = 0.0
     world.ids[event["topic"]] = f"id-{event['topic']}-{int(world.time)}"
@@ -166,6 +169,7 @@ def _recreate(world: World, event: Event) -> None:
 def _transaction(world: World, event: Event) -> list[Event]:
     """A producer holds a transaction open on a partition: no member reads beyond it; ``for`` ends it."""
     rows = world.rows(event["topic"])[np.atleast_1d(event.get("partition", 0))]
+    # The last stable offset stays at the first record of the open transaction (KIP-98).
     world.lso[:, rows] = np.inf if event.get("open") is False else np.floor(world.end[:, rows])
     if "for" in event:
         return [
@@ -187,6 +191,7 @@ def _retention(world: World, event: Event) -> None:
     world.start[:, rows] = np.maximum(world.start[:, rows], kept)
     world.position = world.position.copy()
     world.position[:, rows] = np.maximum(world.position[:, rows], world.start[:, rows])
+    # A fetch below the log start fails (OFFSET_OUT_OF_RANGE); with auto.offset.reset=earliest the client goes on at the start.
     world.block_end = np.maximum(world.block_end, world.position)
 
 
@@ -249,6 +254,7 @@ def _restart_brokers(world: World, event: Event) -> list[Event]:
     without a coordinator, for ``down`` seconds; ``every``: seconds until the next one."""
     every, down = float(event.get("every", 120)), float(event.get("down", 8))
     turn, brokers = int(event.get("turn", 0)), world.scenario.world.brokers
+    # Kafka, too, spreads the leaders of each topic over the brokers in turn.
     led = (world.partition + world.topic) % brokers == turn
     world.down_until = np.where(led, world.time + down, world.down_until)
     if turn == 0:

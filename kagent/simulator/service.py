@@ -26,6 +26,8 @@ def read(world: World, dt: float) -> Flags:
     budget = _budget(world, dt)
     count = budget.shape[1]
     place = np.arange(world.seeds)[:, None] * count + np.maximum(world.owner, 0)
+    # ``place`` numbers (seed, member) through, so that one bincount sums all seeds; partitions without an owner fall to
+    # member 0 and are masked out by ``reads``.
     able = (world.speed > 0) & ~world.hung & (world.away_until == np.inf)
     reads = (world.owner >= 0) & ~world.held & able.ravel()[place] & (world.down_until <= world.time)
     readable = _readable(world)
@@ -83,6 +85,7 @@ def _share(world: World, groups: Longs, even: Flags, backlog: Floats, budget: Fl
     work = backlog[groups] * world.cost * mine
     left = budget[groups].ravel()
     done = np.zeros_like(work)
+    # What a partition does not need is shared out again among the others; after eight rounds next to nothing is left.
     for _ in range(8):
         open_ = work - done > 1e-12
         several = np.bincount(place.ravel(), open_.ravel(), len(left))
@@ -114,6 +117,7 @@ def _serve(world: World, serial: Flags, reads: Flags, readable: Floats, budget: 
         wants = mine & (position >= block - LITTLE) & (end > position + LITTLE)
         if wants.any():
             _fetch(world, rows, wants, position, end, block, key, now - left / speed)
+        # Keys are times in seconds, far below 1e9: the priority decides first, then the order of fetching.
         order = np.where(mine & (block > position + LITTLE), key + world.priority * 1e9, np.inf)
         first = order.argmin(axis=1)
         on = np.isfinite(order[each, first]) & (left > 1e-9) & ~(frozen & (poll <= LITTLE))
@@ -156,6 +160,7 @@ def _poll_size(
 ) -> Floats:
     """Records of the next poll. Polls much shorter than a step are taken together."""
     clients = world.clients
+    # A step has at most TURNS of them; polls that take less than half a step would need more.
     size = np.maximum(clients.max_poll[rows], 0.5 * dt * speed / world.cost[first])
     size = np.where(clients.everything[rows], (np.maximum(buffered, 0.0) * mine).sum(axis=1), size)
     one = buffered[np.arange(len(rows)), first]
@@ -177,6 +182,7 @@ def _fetch(
     seed = rows[at]
     here, there = position[at, part], end[at, part]
     upto = np.minimum(there, np.ceil(here) + world.clients.block[seed])
+    # Fetches of one moment are served in another order for each seed, not always by partition number.
     turn = when[at] + 1e-6 * np.mod(part + seed, len(world.topic))
     by_arrival = world.clients.arrival[seed]
     if by_arrival.any():
@@ -196,6 +202,7 @@ def _arrival(world: World, seed: Longs, part: Longs, position: Floats) -> tuple[
     when, upto = np.full(len(seed), time + SLOT), world.end[seed, part]
     for at in np.flatnonzero(newest[seed, part] > position + LITTLE).tolist():
         one = (int(seed[at]), int(part[at]))
+        # The remembered log ends only grow, so the slot in which a record came is found by halving.
         first = bisect_right(world.past, position[at] + LITTLE, key=lambda slot, one=one: slot[1][one])  # type: ignore[misc]
         when[at], upto[at] = world.past[first][0], world.past[first][1][one]
     return when, upto

@@ -15,7 +15,9 @@ from kagent.simulator.committing import taken
 from kagent.simulator.scenario import ScenarioTopic
 from kagent.simulator.world import Flags, Longs, World
 
+# Greater than any gap or offset, so that min() passes over places that hold nothing yet.
 NEVER = np.iinfo(np.int64).max
+# Fixed, so that a run gives the same messages to the millisecond whenever it is made.
 EPOCH = 1_700_000_000_000
 """The simulated clock starts here, in ms."""
 
@@ -93,10 +95,12 @@ class CommitTable:
             self.rewound[:, code] = 0
         before, before_at = self.committed[:, here], self.time[:, here]
         again = made & (before != GONE)
+        # The shortest of the topic's partitions: one that is seldom committed says nothing about the group's cadence.
         gap = np.where(again & (time > before_at), time - before_at, NEVER).min(axis=1)
         new = np.flatnonzero(gap < NEVER)
         self.gaps[new, code, :-1] = self.gaps[new, code, 1:]
         self.gaps[new, code, -1] = gap[new]
+        # A commit below the one before: an operator rewound the group, or a client took a commit back.
         back = np.where(again & (offset < before), time, 0).max(axis=1)
         self.rewound[:, code] = np.maximum(self.rewound[:, code], back)
         self._progress(here, made & (offset != before), offset, time)

@@ -68,6 +68,7 @@ def late(world: World, seconds: float) -> Flags:
             here = slice(*world.span(topic.name))
             ends = ends.copy()
             ends[:, here] = ended(world, seconds + topic.delay)[:, here]
+    # In seconds of work, so that members are compared by what they have to do; records that cost nothing count a little.
     undone = (ends - world.position) * np.where(world.cost > 0, world.cost, 1e-9)
     count = len(world.slots) + 1
     place = np.arange(world.seeds)[:, None] * count + world.owner + 1
@@ -79,6 +80,7 @@ def late(world: World, seconds: float) -> Flags:
 def lateness(world: World) -> list[float]:
     """How late the latest member of each group is, in seconds; as far back as the world remembers."""
     low, high = np.zeros(world.seeds), np.full(world.seeds, world.memory_s)
+    # Bisection: 14 halvings find the lateness of a day to 5 s.
     for _ in range(14):
         middle = (low + high) / 2
         is_late = np.array([late(world, float(m))[at] for at, m in enumerate(middle)])

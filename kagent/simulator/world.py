@@ -185,13 +185,16 @@ def begin(scenario: SimulatorScenario, seeds: Sequence[int]) -> World:
     """The world at its start: everybody caught up but for the scenario's backlog."""
     from kagent.simulator import rebalancing
 
+    # A generator per seed: a seed's run is the same alone and beside others.
     randoms = tuple(np.random.default_rng(seed) for seed in seeds)
     sizes = [t.partitions for t in scenario.topics]
     topic = np.repeat(np.arange(len(sizes)), sizes)
     count, many = len(topic), len(randoms)
     weight = np.stack([np.concatenate([_spread(t, r) for t in scenario.topics]) for r in randoms])
+    # Logs that have been there for long: offsets are not small, and retention has removed the oldest.
     base = np.stack([np.floor(r.uniform(1e5, 1e6, count)) for r in randoms])
     backlog = np.array([t.backlog + t.delay * t.inflow for t in scenario.topics])[topic] * weight
+    # Members' commit timers are not in step with kagent's clock.
     since = np.array([-r.uniform(0, scenario.commit) for r in randoms])
     clients = _clients(scenario, seeds, randoms)
     delayed = max(t.delay for t in scenario.topics)
@@ -205,6 +208,7 @@ def begin(scenario: SimulatorScenario, seeds: Sequence[int]) -> World:
         member_ids=[{} for _ in randoms],
         joined=[0] * many,
         generation=np.ones(many, np.int64),
+        # The last rebalance was a day ago: no settle time is running.
         changed_at=np.full(many, -86_400.0),
         takes_effect=np.full(many, NEVER),
         frozen=np.zeros(many, bool),
@@ -259,7 +263,9 @@ def _clients(
     service = [made.service or f.service for f in mine]
     commits = [made.commits or f.commits for f in mine]
     contents = [made.contents or f.contents for f in mine]
+    # Even on a logarithmic scale: small records are as usual as large ones.
     bytes_ = [made.record_bytes or float(np.exp(r.uniform(np.log(70), np.log(2000)))) for r in randoms]
+    # A family's interval counts only where the scenario leaves its own at the default.
     own = scenario.commit == SimulatorScenario.commit and bool(made.family) and made.protocol != "instant"
     return ClientColumns(
         families=mine,
@@ -325,8 +331,10 @@ def _arrive(world: World, dt: float) -> None:
     now, linger = world.time + dt, world.scenario.world.linger_s
     up = world.down_until <= now
     if linger > dt:
+        # Batches of the partitions are sent at different moments, not all at once.
         phase = np.modf(world.partition * 0.37)[0] * linger
         up = up & (np.floor((now + phase) / linger) > np.floor((world.time + phase) / linger))
+    # A new array each time: ``past`` keeps the old ones.
     world.end = np.where(up, world.sent, world.end) if not up.all() else world.sent
     for topic in world.topics:
         # Transaction markers: offsets that no reader ever sees as records.
@@ -343,6 +351,7 @@ def _remember(world: World, now: float) -> None:
     if world.past and now < world.past[-1][0] + SLOT - 1e-9:
         return
     world.past.append((now, world.end))
+    # One slot beyond the memory stays: the log end at its edge is asked for, too.
     while len(world.past) > 1 and world.past[1][0] <= now - world.memory_s:
         world.past.popleft()
 
@@ -388,6 +397,7 @@ def _disturb(world: World, dt: float) -> None:
             )
             world.next_gc[seed, slot] = now + random.exponential(made.gc_pause_every_s)
     if world.leak.any():
+        # Never down to nothing: a leak makes a member slow, hang stops it.
         world.speed = np.maximum(world.speed * (1 - world.leak * dt / 3600), 0.02)
     if made.burst_every_s:
         for seed in np.flatnonzero(world.burst_until <= now).tolist():

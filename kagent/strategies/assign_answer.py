@@ -35,6 +35,7 @@ def answered(
     answer["scenario"] = scenario
     for name in names:
         try:
+            # Only the sticky assignors have a rule for two claims of one partition; the others would be given a group that cannot be.
             if not STRATEGIES[name].settles_claims:
                 refuse_contradiction(scenario)
             knob = {} if balance is None or name != "lag-global" else {"balance": balance}

@@ -55,6 +55,7 @@ class Assignment:
         """Columns out of each member's ``{topic: [partition, …]}``; what is held of other topics is left out."""
         code_of = {name: code for code, name in enumerate(topics)}
         listed = list(holdings)
+        # No Python loop over partitions: a group may hold a million of them.
         lists = list(chain.from_iterable(map(_VALUES, listed)))
         size = np.fromiter(map(len, lists), np.int64, len(lists))
         codes = np.fromiter(
@@ -90,5 +91,6 @@ class Assignment:
         return summed
 
     def _by_member(self) -> npt.NDArray[np.intp]:
+        # numpy's stable sort of 16-bit integers is a radix sort, in linear time; wider ones are compared.
         small = len(self.members) < 1 << 16
         return np.argsort(self.member.astype(np.uint16) if small else self.member, kind="stable")

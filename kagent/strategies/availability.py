@@ -10,6 +10,8 @@ from __future__ import annotations
 from kagent.strategies.registry import JAVA, LIBRDKAFKA, PYTHON, SERVER, Strategy
 
 OF_JAVA = ("cooperative-sticky", "sticky", "roundrobin", "range")
+# librdkafka has these three, and no other can be plugged in (partition.assignment.strategy):
+# https://github.com/confluentinc/librdkafka/blob/master/CONFIGURATION.md
 SHIPPED: dict[str, tuple[str, ...]] = {
     "classic_java": OF_JAVA,
     "classic_librdkafka": ("cooperative-sticky", "roundrobin", "range"),
@@ -44,4 +46,5 @@ def feasible(strategy: Strategy, kind: str | None) -> str:
         return "unknown"  # kafka-python speaks the cooperative protocol, aiokafka does not, and commits do not tell them apart
     if kind in RUNS_ON:
         return "yes" if RUNS_ON[kind] in strategy.runs_on else "no"
+    # A classic group of an unknown client: every library has range and roundrobin; what else it has cannot be known.
     return "yes" if kind is not None and strategy.name in shipped(kind) else "unknown"

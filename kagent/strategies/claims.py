@@ -56,6 +56,7 @@ def resolved(scenario: Scenario, rows: Assignment, generation: Ints, field: Ints
     layout = scenario.layout
     order = member_order(scenario)
     topic, partition = rows.topic, rows.partition
+    # Kafka looks only at the topic of a claim, so a topic that was re-created with fewer partitions keeps old ones (B5).
     keep = partition < layout.limit[topic]
     everything = bool(keep.all())
     past_the_end = 0 if everything else int(layout.considered[topic[~keep]].sum())
@@ -65,6 +66,7 @@ def resolved(scenario: Scenario, rows: Assignment, generation: Ints, field: Ints
     claimed = np.bincount(number, minlength=layout.total)
     doubly = np.zeros(0, np.int64)
     by_field = 0
+    # Disputes are rare: the walk in Java's order is made over disputed claims only.
     if len(claimed) and int(claimed.max()) > 1:
         disputed = claimed[number] > 1
         owner, doubly, by_field = _settled(member[disputed], number[disputed], generation, field, order)
@@ -89,11 +91,13 @@ def _settled(
         partition, later = int(number[at]), int(member[at])
         earlier = claimant.get(partition)
         if earlier is not None:
+            # Counted where the subscription's field and what the member says of itself decide differently (B4).
             ours = int(generation[later])
             by_field += np.sign(ours - field[earlier]) != np.sign(ours - generation[earlier])
         if earlier is None or generation[later] > field[earlier]:
             claimant[partition] = owner[partition] = later
         elif generation[later] == field[earlier]:
+            # Neither keeps it, but the later one is what a third claim is compared with (allPreviousPartitionsToOwner).
             doubly[partition] = None
             owner.pop(partition, None)
             claimant[partition] = later
@@ -110,6 +114,7 @@ def _previous(
     member, number = member[rows], number[rows]
     met = np.empty(len(order), np.int64)
     met[order] = np.arange(len(order))
+    # Kafka replaces an entry only by a higher generation, so of equal ones the first that it met stays: written last here.
     weakest_first = np.lexsort((-met[member], generation[member]))
     previous = np.full(total, NONE, np.int32)
     previous[number[weakest_first]] = member[weakest_first]  # the last one written stays

@@ -52,11 +52,13 @@ def place(scenario: Scenario, claims: Claims, racks: Racks | None) -> Placed:
     low, expected = divmod(total, count)
     keeps, waiting = _shares(sizes, claims.order, low, expected)
     rank = string_ranks(scenario.member_ids)
+    # Kafka sorts both lists by id only after the walk in map order, so ids decide who is filled first, not who keeps more.
     waiting.under.sort(key=rank.__getitem__)
     waiting.exact.sort(key=rank.__getitem__)
     if not len(member):
         free, kept_member, kept_number = _all_numbers(scenario), member, number
     else:
+        # The place of each row within its member's block: rows before ``keeps`` stay.
         within = np.arange(len(member)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         stays = within < np.repeat(keeps, sizes)
         if not stays.all():
@@ -79,6 +81,7 @@ def _kept_rows(
     """Claims by member, then partition, then topic, without wrong racks (revoked) and double claims."""
     member, number = claims.member, claims.number
     revoked: list[tuple[Ints, Ints]] = []
+    # A partition without a replica in the member's rack is given up and may go to a nearer member (KIP-881).
     if racks is not None and len(member):
         right = racks.matches(member, number)
         revoked.append((member[~right], number[~right]))
@@ -97,9 +100,11 @@ def _sorted_rows(scenario: Scenario, member: Ints, number: Ints) -> tuple[Ints, 
     topic = layout.topic_of[number].astype(np.int64)
     partition = number - layout.start[topic]
     width = int(partition.max()) + 1
+    # Below, the three columns packed in one int64 sort in one pass; this is for numbers that would overflow it.
     if len(scenario.members) * width * topics >= 1 << 62:
         order = np.lexsort((topic, partition, member))
         return member[order], number[order]
+    # Partition before topic: a member that gives some up keeps part of every topic (KAFKA-16277, Kafka 3.8).
     key = (member * width + partition) * topics + topic
     key.sort()
     rest = key // topics
@@ -121,6 +126,7 @@ def _shares(sizes: Ints, order: Ints, low: int, expected: int) -> tuple[Ints, _U
         elif size >= high and above < expected:
             above += 1
             keeps[member] = high
+            # All greater shares are taken: members that waited for one will not get it.
             if above == expected:
                 exact.clear()
         elif above < expected:
@@ -146,6 +152,7 @@ def _given(
     scenario: Scenario, free: Ints, held: Ints, waiting: _Unfilled, racks: Racks | None
 ) -> tuple[Ints, Ints]:
     """Takers and the partitions they take, in order of giving."""
+    # Kafka sorts what is free by the number of members nearby even where it does not heed racks otherwise.
     known = racks if racks is not None else Racks.of(scenario)
     if known is not None and len(free):
         free = free[np.argsort(known.nearby(free), kind="stable")]
@@ -160,6 +167,7 @@ def _in_turn(held: Ints, waiting: _Unfilled, count: int) -> Ints:
     """Who takes the next ``count`` partitions: those under the lower share in turns, then one each of the others."""
     under = np.array(waiting.under, np.int64)
     lack = waiting.low - held[under]
+    # All lack the same: the turns of the round robin are whole.
     if len(lack) and int(lack.min()) == int(lack.max()):
         takers = np.tile(under, int(lack[0]))
         filled = under
@@ -169,6 +177,7 @@ def _in_turn(held: Ints, waiting: _Unfilled, count: int) -> Ints:
         filled = under[np.argsort(lack, kind="stable")]
     if len(takers) >= count:
         return takers[:count]
+    # Then one each: members that already had the lower share, and behind them those just filled, in the order of filling.
     return np.concatenate((takers, np.array(waiting.exact, np.int64), filled))[:count]
 
 
@@ -202,6 +211,7 @@ def _next_nearby(
                 exact.append(member)
         else:
             at += 1
+        # The next search starts behind this member: Kafka's round robin within racks (nextRackConsumer).
         return member, at % len(under) if under else 0
     at = _circular(exact, near, rack_of, 0)
     if at is None:
@@ -233,6 +243,7 @@ def _transferring(
     for member, number in revoked:
         from_member[number] = member
     was = from_member[given]
+    # A partition that returns to the member it was taken from never stops there, so nothing has to be withheld.
     moves = (was >= 0) & (was != taker) | flags[given]
     out = np.zeros(scenario.layout.total, np.bool_)
     out[given[moves]] = True

@@ -33,6 +33,7 @@ def assign(scenario: Scenario) -> Assignment:
     """
     if not scenario.layout.same_effective:
         raise InputError(UNEQUAL)
+    # The KIP sorts members; what Kafka shipped walks its HashMap (KAFKA-9987).
     by_id = np.argsort(string_ranks(scenario.member_ids))
     low, extra = divmod(scenario.layout.considered_total, len(by_id))
     high = low + (extra > 0)
@@ -47,6 +48,7 @@ def assign(scenario: Scenario) -> Assignment:
     takers = np.repeat(by_id, lack)
     free = _free(scenario, number)
     short = takers[len(free) :]
+    # More members may have kept the greater share than there are remainders; the first of them give one partition each.
     robbed = at_most[: len(short)]
     stolen_row = np.isin(member, robbed) & (within == 0)
     stolen = np.zeros(len(scenario.members), np.int64)
@@ -65,6 +67,7 @@ def _owned(scenario: Scenario) -> tuple[Ints, Ints, int]:
     """(member, number) of what members of the newest generation own, grouped by member, lists in their order."""
     claimed_generation = generations(scenario)
     claims = resolved(scenario, scenario.owned, claimed_generation, claimed_generation)
+    # Others may have had the partitions of an older generation since, so the KIP lets nothing of such a list count.
     newest = claimed_generation[claims.member] == claimed_generation.max()
     member, number = claims.member[newest], claims.number[newest]
     if len(member) and (np.diff(member) < 0).any():

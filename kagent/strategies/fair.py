@@ -22,6 +22,7 @@ def assign(scenario: Scenario) -> Assignment:
     topics = topics[np.lexsort((topics, -layout.count[topics], subscribers))]
     topic, partition = layout.partitions(topics)
     if layout.same_effective:
+        # With equal subscriptions the member with the fewest is always the next in turn.
         member = np.resize(by_id.astype(np.int32), len(topic))
     else:
         held = np.zeros(len(scenario.members), np.int64)

@@ -50,10 +50,12 @@ class _Board:
         self.by_id = np.argsort(self.rank)
         self.subscribed = layout.subscribed
         self.users = {int(t): self.by_id[self.subscribed[self.by_id, t]] for t in layout.considered_topics}
+        # TopicComparator: topics that few can take come first, while these members still have room.
         fewest_users = sorted(self.users, key=lambda t: (len(self.users[t]), t))
         self.topics = fewest_users
         self.previous = claims.previous
         self.owner = np.full(layout.total, -1, np.int64)
+        # When each partition came to its holder: the order of a member's list in Kafka's result.
         self.turn = np.zeros(layout.total, np.int64)
         self.clock = len(claims.number)
         self.movements = _Movements()
@@ -99,12 +101,15 @@ def place(scenario: Scenario, claims: Claims, racks: Racks | None, faithful: boo
     initializing = not board.held.any()
     free = {t: numbers[board.owner[numbers] < 0] for t in board.topics for numbers in (board.numbers(t),)}
     _assign(board, free)
+    # Kafka takes what cannot move out of the balancing: topics with one subscriber, and members that have all they can have.
     shared = [t for t in board.topics if len(board.users[t]) >= 2]
     board.fixed = _fixed(board, shared)
     before = (board.owner.copy(), board.turn.copy(), board.held.copy())
+    # First only new partitions move, which disturbs less; after a change of subscriptions all are looked at anyway.
     if not board.revocation:
         _reassign(board, {t: free[t] for t in shared if len(free[t])})
     moved = _reassign(board, {t: board.numbers(t) for t in shared})
+    # Kafka takes its moves back where they did not make the assignment more even (getBalanceScore).
     if not initializing and moved and _score(board, board.held) >= _score(board, before[2]):
         board.owner, board.turn, board.held = before
     number = np.flatnonzero(board.owner >= 0)
@@ -158,6 +163,7 @@ def _potential(board: _Board) -> Ints:
 def _score(board: _Board, held: Ints) -> int:
     """Σ of the differences between all pairs of members."""
     sizes = np.sort(held[~board.fixed])
+    # In sorted order the i-th of n sizes is added i times and subtracted n − 1 − i times: no loop over pairs.
     return int((sizes * (2 * np.arange(len(sizes)) - len(sizes) + 1)).sum())
 
 
@@ -182,6 +188,7 @@ def _pass(board: _Board, topic: int, numbers: Ints) -> int:
     users = board.users[topic]
     moves = at = 0
     while at < len(numbers):
+        # ``users`` are in the order of ids and argmin takes the first: the head of Kafka's tree by (size, id).
         target = int(users[np.argmin(board.held[users])])
         rest = numbers[at:]
         holding = board.held[board.owner[rest]]
@@ -191,6 +198,7 @@ def _pass(board: _Board, topic: int, numbers: Ints) -> int:
         first = int(np.argmax(restless)) if len(restless) else 0
         if not restless[first]:
             break
+        # Kafka asks before each partition; only here can the answer differ from "nothing would move".
         if board.foreign and _balanced(board):
             break
         at += first + 1
@@ -235,6 +243,8 @@ def _move(board: _Board, topic: int, number: int, target: int) -> int:
 def _carry(board: _Board, topic: int, number: int, target: int) -> None:
     """Move the partition, or another one of the topic whose earlier move this would turn back."""
     moves = board.movements
+    # getTheActualPartitionToBeMoved: a partition that has moved counts from where it first came, and where another of
+    # the topic went the other way, that one goes back: the first of a HashSet, so Java's order decides which.
     source = moves.pair[number][0] if number in moves.pair else int(board.owner[number])
     reverse = moves.by_topic.get(topic, {}).get((target, source))
     if reverse is not None:
@@ -258,6 +268,7 @@ def _record(board: _Board, topic: int, number: int, holder: int, target: int) ->
             del sets[earlier]
         if not sets:
             del moves.by_topic[topic]
+        # Back at its first holder: as if it had never moved.
         if earlier[0] == target:
             return
         pair = (earlier[0], target)

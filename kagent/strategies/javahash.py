@@ -23,6 +23,7 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint32]
 
+# https://github.com/openjdk/jdk/blob/jdk-17-ga/src/java.base/share/classes/java/util/HashMap.java
 INITIAL_CAPACITY = 16
 LOAD_FACTOR = 0.75
 TREEIFY_THRESHOLD = 8
@@ -37,6 +38,7 @@ def string_key(text: str) -> bytes:
 def string_sorted(names: Iterable[str]) -> list[str]:
     """The names in the order of ``String.compareTo``."""
     listed = list(names)
+    # Within ASCII the order of code points is the order of UTF-16 units, and no key has to be made.
     return sorted(listed) if all(map(str.isascii, listed)) else sorted(listed, key=string_key)
 
 
@@ -61,6 +63,7 @@ def string_hashes(names: Sequence[str]) -> Hashes:
     if int(lengths.sum()) != len(units):  # some are beyond U+FFFF and take two units
         lengths = np.array([len(name.encode("utf-16-le", "surrogatepass")) // 2 for name in names])
     starts = np.cumsum(lengths) - lengths
+    # Strings of one length are a matrix: one product with the powers of 31, wrapping at 32 bits as Java's int does.
     for length in (np.flatnonzero(np.bincount(lengths)[1:]) + 1).tolist():
         rows = np.flatnonzero(lengths == length)
         powers = np.multiply.accumulate(np.array([1] + [31] * (length - 1), np.uint32))[::-1]
@@ -87,6 +90,7 @@ def copy_capacity(size: int) -> int:
 def order_of_puts(hashes: Hashes, capacity: int = INITIAL_CAPACITY) -> Ints:
     """Positions of the distinct keys in iteration order, having been put in the order given."""
     spread = hashes ^ (hashes >> np.uint32(16))
+    # A stable sort by bucket is the iteration: within a bucket the chain keeps the order of the puts, also when it is split.
     grown = _grown(spread, capacity)
     return np.argsort(spread & np.uint32(grown - 1), kind="stable")
 
@@ -96,10 +100,12 @@ def order_of_computes(hashes: Hashes, asked_again: bool) -> Ints:
     spread = hashes ^ (hashes >> np.uint32(16))
     count = len(spread)
     capacity = INITIAL_CAPACITY
+    # computeIfAbsent doubles before it looks, when the size is already beyond the limit; put doubles after it inserted.
     while (count if asked_again else count - 1) > LOAD_FACTOR * capacity:
         capacity *= 2
     if capacity < MIN_TREEIFY_CAPACITY and count >= TREEIFY_THRESHOLD:
         capacity = _computed_with_chains(spread.tolist(), asked_again)
+    # It inserts at the head of the chain, so the latest of a bucket is met first.
     latest_first = np.arange(count)[::-1]
     bucket = (spread & np.uint32(capacity - 1))[latest_first]
     ordered: Ints = latest_first[np.argsort(bucket, kind="stable")]
@@ -121,6 +127,7 @@ def _grown(spread: Hashes, capacity: int) -> int:
     final = capacity
     while len(spread) > LOAD_FACTOR * final:
         final *= 2
+    # treeifyBin: a chain of nine keys doubles a small table, so the number of keys alone does not say the capacity.
     if final < MIN_TREEIFY_CAPACITY and len(spread) > TREEIFY_THRESHOLD:
         return _grown_with_chains(spread.tolist(), capacity)
     return final

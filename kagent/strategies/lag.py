@@ -52,7 +52,9 @@ def _in_turns(lag: Ints, users: Ints) -> Ints:
     """Takers of partitions whose lags descend; ``users`` are in the order of their ids."""
     if len(users) == 1:
         return np.repeat(users, len(lag))
+    # The lags descend, so their negatives ascend as searchsorted needs.
     behind = int(np.searchsorted(-lag, 0))  # from here on no partition adds lag, so the turns repeat
+    # The heap also serves sums beyond 64 bits: Python's integers do not overflow.
     if len(users) < FEW or _beyond(lag):
         takers = users[_by_heap(lag[:behind].tolist(), len(users))]
     else:
@@ -72,6 +74,7 @@ def _by_sorting(lag: Ints, count: int) -> Ints:
     turns = []
     for at in range(0, len(lag), count):
         turn = lag[at : at + count]
+        # Everybody has the same number of partitions at the start of a turn, so only lag so far and id decide.
         order = np.argsort(has, kind="stable")[: len(turn)]
         has[order] += turn
         turns.append(order)
@@ -95,6 +98,7 @@ def _idle(takers: Ints, lag: Ints, users: Ints, count: int) -> Ints:
     np.add.at(has, takers, lag)
     partitions = np.bincount(takers, minlength=size)
     order = np.argsort(has[users], kind="stable")
+    # The last turn with lag may have been cut short: members it did not reach come first.
     fewest = partitions[users].min()
     opening = users[order][partitions[users][order] == fewest]
     turns = np.resize(users[order], max(0, count - len(opening)))

@@ -54,6 +54,7 @@ def assign(scenario: Scenario, balance: float = 0.5, tolerance: float = 0.0) -> 
     fresh = _lightest(scenario, numbers, weight, nothing)
     owner = _owners(scenario)[numbers]
     if (owner >= 0).any():
+        # What members keep may not make the greatest load worse than a fresh assignment has it.
         limit = _loads(fresh, weight, len(nothing)).max() * (1 + tolerance) + ROUNDING
         member = _kept(owner, weight, limit, len(nothing))
         free = member < 0
@@ -87,6 +88,7 @@ def _owners(scenario: Scenario) -> Ints:
     oldest_first = np.argsort(generation[member], kind="stable")
     owner = np.full(layout.total, -1, np.int64)
     owner[number[oldest_first]] = member[oldest_first]
+    # Of two claims in one generation none can be trusted, so neither keeps it.
     disputed = generation[owner[number]] == generation[member]
     owner[number[disputed & (owner[number] != member)]] = -1
     return owner
@@ -136,6 +138,7 @@ def _heaps(
     heaps: list[list[tuple[float, int]]] = []
     heap_of = np.full(len(layout.topics), -1, np.int64)
     for topic in topics.tolist():
+        # Topics with the same subscribers share one heap: in most groups all topics do.
         key = layout.subscribed_by_kind[:, topic].tobytes()
         if key not in known:
             known[key] = len(heaps)

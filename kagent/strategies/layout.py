@@ -47,6 +47,7 @@ class Layout:
         """Of the members' subscriptions, the cluster's topics, and further names (owned, deleted)."""
         distinct, which = _distinct(subscribed)
         names = set(partitions_per_topic).union(others, *distinct)
+        # Sorted once: codes then compare as Kafka compares names, and no strategy sorts strings again.
         topics = tuple(string_sorted(names))
         codes = {name: at for at, name in enumerate(topics)}
         count = np.array([partitions_per_topic.get(name, 0) for name in topics], np.int64)

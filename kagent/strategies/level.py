@@ -21,6 +21,7 @@ def fill(held: Ints, users: Ints, count: int) -> Ints:
     takers = np.repeat(users, room)
     if full:
         at = np.arange(full) - np.repeat(np.cumsum(room) - room, room) + np.repeat(base, room)
+        # By level, and within a level by place: as if each partition had been given to the member with the fewest.
         takers = takers[np.argsort(at, kind="stable")]
     rest = users[base <= level][: count - full]
     held[users] += room
@@ -31,6 +32,7 @@ def fill(held: Ints, users: Ints, count: int) -> Ints:
 def _level(base: Ints, count: int) -> int:
     """The greatest level up to which all users can be filled with no more than ``count``."""
     ordered = np.sort(base)
+    # How many it takes to raise the i + 1 least loaded users to the level of the last of them: (i + 1) · level − their sum.
     below = ordered * np.arange(1, len(ordered) + 1) - np.cumsum(ordered)
     reached = int(np.searchsorted(below, count, side="right"))
     return int((count + int(ordered[:reached].sum())) // reached)

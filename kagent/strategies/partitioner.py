@@ -21,8 +21,10 @@ from typing import Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+# https://github.com/apache/kafka/blob/4.3.0/clients/src/main/java/org/apache/kafka/common/utils/Utils.java (murmur2)
 SEED, M, R = 0x9747B28C, 0x5BD1E995, 24
 MASK = 0xFFFFFFFF
+# Utils.toPositive. Not abs: that is negative for Integer.MIN_VALUE, and gives other partitions for every negative hash.
 POSITIVE = 0x7FFFFFFF
 
 Weights = npt.NDArray[np.float64]
@@ -59,6 +61,7 @@ def _murmur2(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint32]:
         k = words[:, at] * m
         k ^= k >> np.uint32(R)
         h = h * m ^ k * m
+    # Up to three bytes that fill no word. numpy's uint32 wraps as Java's int does, and its right shift is Java's >>>.
     tail = data[:, blocks * 4 :].astype(np.uint32)
     if tail.shape[1]:
         for at in range(tail.shape[1]):
@@ -123,6 +126,7 @@ class StickyBatch:
         old = self._current.get(topic)
         choices = list(available) or list(range(partitions))
         if len(choices) > 1 and old is not None and available:
+            # StickyPartitionCache draws again while it draws the old one, or a partition would get two batches in a row.
             choices = [choice for choice in choices if choice != old]
         self._current[topic] = self.random.choice(choices)
 
@@ -155,6 +159,7 @@ class StickyBytes:
     def _choose(self, topic: str, partitions: int, available: Sequence[int]) -> int:
         drawn = self.random.getrandbits(31)
         queues = self.queues.get(topic, ())
+        # BuiltInPartitioner turns its table off where all queues are equal: then any partition will do.
         if len(queues) == len(available) and len(set(queues)) > 1:
             table = list(accumulate(max(queues) + 1 - queue for queue in queues))
             return available[bisect_right(table, drawn % table[-1])]

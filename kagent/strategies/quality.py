@@ -49,6 +49,7 @@ def measured(scenario: Scenario, assignment: Assignment) -> Measure:
 
 def _moves(scenario: Scenario, number: Ints, member: Ints) -> int:
     layout = scenario.layout
+    # An eager client names what it owned only in its user data.
     had = scenario.owned if len(scenario.owned) else scenario.remembered
     exists = had.partition < layout.count[had.topic]
     owner = np.full(layout.total, -1, np.int64)

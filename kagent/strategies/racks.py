@@ -52,6 +52,7 @@ class Racks:
         racks = self.member[members]
         replicas = self.replicas[partitions]
         anywhere: Flags = np.logical_or.reduce(replicas, axis=0)
+        # AbstractPartitionAssignor.useRackAwareAssignment: no member is in a rack that has replicas.
         if not anywhere[racks[racks >= 0]].any():
             return False
         return not bool((replicas == anywhere).all())
@@ -63,6 +64,7 @@ class Racks:
 
     def nearby(self, number: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Per partition, how many members are in a rack with a replica of it."""
+        # A matrix product counts per partition: flags of its racks × members per rack.
         living = self.member[self.member >= 0]
         per_rack = np.bincount(living, minlength=self.replicas.shape[1])
         return self.replicas[number].astype(np.int64) @ per_rack

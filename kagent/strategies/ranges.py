@@ -54,6 +54,7 @@ def topic_order(scenario: Scenario) -> Ints:
         met.update(dict.fromkeys(layout.subscriptions[kind].tolist()))
     codes = np.array(list(met), np.int64)
     hashes = string_hashes([layout.topics[code] for code in codes.tolist()])
+    # Two orders in turn: Kafka gathers the names in a HashSet, and walks that to fill the HashMap that it assigns from.
     as_set = order_of_puts(hashes)
     codes, hashes = codes[as_set], hashes[as_set]
     known = layout.count[codes] > 0

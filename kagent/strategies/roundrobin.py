@@ -32,6 +32,7 @@ def _skipping(scenario: Scenario, ring: npt.NDArray[np.int64]) -> npt.NDArray[np
     rows = [np.zeros(0, np.int32)]
     for topic in layout.considered_topics.tolist():
         places = np.flatnonzero(layout.subscribed[ring, topic])
+        # The next subscriber at or after the pointer; past the end the ring begins anew.
         first = int(np.searchsorted(places, at)) % len(places)
         turns = (first + np.arange(int(layout.count[topic]))) % len(places)
         rows.append(ring[places[turns]].astype(np.int32))

@@ -226,6 +226,7 @@ def _check_claims(claims: Assignment, field_name: str) -> None:
             f"members[{claims.member[row]}].{field_name}: partition {claims.partition[row]} cannot be"
         )
     width = int(claims.partition.max()) + 1
+    # A table of counts beats a sort of the claims while it is not much larger than they are.
     if width * len(claims.topics) <= DENSE * len(claims):
         cells = np.bincount(claims.topic.astype(np.int64) * width + claims.partition)
         if int(cells.max()) == 1:  # no partition has two claims, so no member claims one twice

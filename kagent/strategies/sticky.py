@@ -36,6 +36,7 @@ B5 = "B5: {} claims of partitions that no longer exist were dropped; Kafka's own
 
 def eager(scenario: Scenario) -> Assignment:
     """What ``StickyAssignor`` gives; it knows of owned partitions only what is in the members' user data."""
+    # StickyAssignor takes partitions and generation from the user data alone, so that it understands members of any version.
     claimed_generation = [
         -1 if m.remembered_generation is None else m.remembered_generation for m in scenario.members
     ]

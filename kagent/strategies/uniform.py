@@ -29,6 +29,7 @@ def assign(scenario: Scenario) -> Assignment:
     ids = scenario.member_ids
     # Java's HashMap walks buckets of hashes, so the order of members follows from their ids alone.
     order = order_of_puts(string_hashes(ids))
+    # The server keeps what members hold up to their quotas and gives out only the rest, so quotas decide all moves.
     held = np.bincount(member, minlength=len(order))
     quotas = _quotas(held, order, layout.considered_total)
     new_topic, new_partition = _free(scenario, order, rows.number)

@@ -18,6 +18,7 @@ from kagent.strategies.scenario import Scenario
 
 Ints = npt.NDArray[np.int64]
 
+# MAX_ITERATION_COUNT of Kafka's builder: evening out one topic may unbalance another again.
 MAX_ROUNDS = 16
 
 
@@ -57,6 +58,7 @@ def _sorted_topics(scenario: Scenario, subscribers: dict[int, Ints]) -> list[int
 
     def key(topic: int) -> tuple[float, int, tuple[int, int]]:
         users = len(subscribers[topic])
+        # As a double, as in Java: ratios that its precision cannot tell apart fall to the next criterion there, too.
         return -(int(scenario.layout.count[topic]) / users), users, ids[topic]
 
     return sorted(codes.tolist(), key=key)
@@ -75,6 +77,7 @@ def _balance(
     last = -1
     for _ in range(MAX_ROUNDS):
         for at, topic in enumerate(topics):
+            # Once round since the last topic that changed: nothing is left to move.
             if at == last:
                 return
             moved = _balance_topic(scenario, topic, subscribers[topic], owner, held)
@@ -96,6 +99,7 @@ def _balance_topic(scenario: Scenario, topic: int, users: Ints, owner: Ints, hel
     ends = _Ends.of(sorted_users, sizes)
     moved = 0
     while not ends.balanced() and (giver := ends.giver(sizes, has)) is not None:
+        # Its highest partition, as in Kafka, taken before the check below that may end the round without the move.
         number = has[giver].pop()
         taker = ends.taker(sizes)
         if ends.balanced():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import socket
 import ssl
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ import yaml
 from kagent.cli import main
 from kagent.kafka.reach import API_VERSIONS, Misconfigured, check
 from kagent.settings import Cluster
+from tests.fixtures.certificates import Certificates
 
 COMMANDS = [
     "lag",
@@ -29,38 +29,6 @@ COMMANDS = [
     "mutes",
     "keys orders",
 ]
-
-
-class Certificates:
-    """An authority and certificates by it, made with openssl."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.authority = self._authority("ca")
-        self.other = self._authority("other")
-
-    def _run(self, *arguments: str) -> None:
-        subprocess.run(["openssl", *arguments], check=True, capture_output=True, cwd=self.folder)
-
-    def _authority(self, name: str) -> Path:
-        self._run("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}", "-days", "2",
-                  "-keyout", f"{name}.key", "-out", f"{name}.pem")  # fmt: skip
-        return self.folder / f"{name}.pem"
-
-    def made(self, name: str, *days: str) -> Path:
-        """Certificate and key in one file, for this name or address; ``days``: openssl's options of its validity."""
-        (self.folder / "ext").write_text(f"subjectAltName={name}\n")
-        self._run("req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=broker", "-keyout", "k", "-out", "r")
-        self._run("x509", "-req", "-in", "r", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
-                  "-extfile", "ext", "-out", "c", *(days or ("-days", "2")))  # fmt: skip
-        made = self.folder / f"{name}{''.join(days)}.pem".replace(":", "-")
-        made.write_text((self.folder / "c").read_text() + (self.folder / "k").read_text())
-        return made
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    return Certificates(tmp_path_factory.mktemp("certificates"))
 
 
 @contextlib.contextmanager

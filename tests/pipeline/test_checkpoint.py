@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kagent.errors import SettingsError
-from kagent.pipeline.checkpoint import CoveredOffsets, Place, parsed_offsets
+from kagent.pipeline.checkpoint import Checkpoint, CoveredOffsets, parsed_offsets
 
 pytestmark = [pytest.mark.spark]
 SOURCE = "__consumer_offsets"
@@ -24,7 +24,7 @@ def batch(folder: Path, number: int, offsets: dict[str, int], committed: bool = 
 
 
 def test_a_new_checkpoint_is_marked_and_known_again(spark: Any, tmp_path: Path) -> None:
-    place = Place(spark, str(tmp_path / "new"))
+    place = Checkpoint(spark, str(tmp_path / "new"))
 
     place.claim("cluster-a", "topic-a")
     place.claim("cluster-a", "topic-a")
@@ -33,7 +33,7 @@ def test_a_new_checkpoint_is_marked_and_known_again(spark: Any, tmp_path: Path) 
 
 
 def test_the_checkpoint_of_another_cluster_is_refused(spark: Any, tmp_path: Path) -> None:
-    place = Place(spark, str(tmp_path))
+    place = Checkpoint(spark, str(tmp_path))
     place.claim("cluster-a", "topic-a")
 
     with pytest.raises(SettingsError, match="belongs to cluster cluster-a, not to cluster-b"):
@@ -41,7 +41,7 @@ def test_the_checkpoint_of_another_cluster_is_refused(spark: Any, tmp_path: Path
 
 
 def test_the_checkpoint_of_a_topic_that_was_recreated_is_refused(spark: Any, tmp_path: Path) -> None:
-    place = Place(spark, str(tmp_path))
+    place = Checkpoint(spark, str(tmp_path))
     place.claim("cluster-a", "topic-a")
 
     with pytest.raises(SettingsError, match="re-created"):
@@ -52,21 +52,21 @@ def test_the_checkpoint_of_another_stream_is_refused(spark: Any, tmp_path: Path)
     (tmp_path / "metadata").write_text('{"id":"1"}')
 
     with pytest.raises(SettingsError, match="is not kagent's"):
-        Place(spark, str(tmp_path)).claim("cluster-a", "topic-a")
+        Checkpoint(spark, str(tmp_path)).claim("cluster-a", "topic-a")
 
 
 def test_a_broken_mark_is_one_sentence(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "kagent.json").write_text("{")
 
     with pytest.raises(SettingsError, match="is broken: remove the checkpoint"):
-        Place(spark, str(tmp_path)).claim("cluster-a", "topic-a")
+        Checkpoint(spark, str(tmp_path)).claim("cluster-a", "topic-a")
 
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     with pytest.raises(SettingsError, match="cannot be written"):
-        Place(spark, str(tmp_path / "file" / "below")).claim("cluster-a", "topic-a")
+        Checkpoint(spark, str(tmp_path / "file" / "below")).claim("cluster-a", "topic-a")
 
 
 def test_only_committed_batches_count_as_reached(spark: Any, tmp_path: Path) -> None:
@@ -74,15 +74,15 @@ def test_only_committed_batches_count_as_reached(spark: Any, tmp_path: Path) -> 
     batch(tmp_path, 5, {"0": 20, "1": 5})
     batch(tmp_path, 6, {"0": 30, "1": 9}, committed=False)
 
-    assert Place(spark, str(tmp_path)).reached(SOURCE) == CoveredOffsets({0: 10, 1: 5}, {0: 20, 1: 5})
+    assert Checkpoint(spark, str(tmp_path)).reached(SOURCE) == CoveredOffsets({0: 10, 1: 5}, {0: 20, 1: 5})
 
 
 def test_the_first_batch_began_at_the_beginning(spark: Any, tmp_path: Path) -> None:
     batch(tmp_path, 0, {"0": 10})
 
-    assert Place(spark, str(tmp_path)).reached(SOURCE) == CoveredOffsets({}, {0: 10})
+    assert Checkpoint(spark, str(tmp_path)).reached(SOURCE) == CoveredOffsets({}, {0: 10})
 
 
 def test_without_a_checkpoint_nothing_is_reached(spark: Any, tmp_path: Path) -> None:
-    assert Place(spark, str(tmp_path / "none")).reached(SOURCE) == CoveredOffsets()
+    assert Checkpoint(spark, str(tmp_path / "none")).reached(SOURCE) == CoveredOffsets()
     assert parsed_offsets(None, SOURCE) == {}

@@ -12,7 +12,7 @@ from kagent.contract.events import Beat
 from kagent.errors import KafkaError
 from kagent.pipeline.catchup import CatchUp
 from kagent.pipeline.checkpoint import CoveredOffsets
-from kagent.pipeline.progress import Heart
+from kagent.pipeline.progress import ProgressReporter
 
 
 class World:
@@ -22,7 +22,7 @@ class World:
         self.ends = {0: (10, 10), 1: (5, 4)}
         self.away = self.deaf = False
         self.sent: list[Beat] = []
-        self.heart = Heart("main", 1.0, self.ask, self.send)
+        self.reporter = ProgressReporter("main", 1.0, self.ask, self.send)
 
     def ask(self) -> dict[int, tuple[int, int]]:
         if self.away:
@@ -40,7 +40,7 @@ class World:
             "endOffset": {"__consumer_offsets": end},
         }
         progress = SimpleNamespace(json=json.dumps({"sources": [said]}))
-        self.heart.onQueryProgress(SimpleNamespace(progress=progress))
+        self.reporter.onQueryProgress(SimpleNamespace(progress=progress))
 
     def covered(self) -> list[tuple[list[int], list[int]]]:
         return [(list(b.start), list(b.offset)) for b in self.sent]
@@ -71,7 +71,7 @@ def test_idle_is_told_with_fresh_ends() -> None:
     world = World()
     world.batch(None, {"0": 10, "1": 5})
     world.ends = {0: (12, 12), 1: (5, 5)}
-    world.heart.onQueryIdle(None)
+    world.reporter.onQueryIdle(None)
 
     assert world.covered()[1] == ([10, 5], [10, 5])
     assert world.sent[1].log_end == (12, 5)
@@ -79,16 +79,16 @@ def test_idle_is_told_with_fresh_ends() -> None:
 
 def test_a_restart_covers_what_the_checkpoint_has_on_record() -> None:
     world = World()
-    world.heart.start(CoveredOffsets({0: 4}, {0: 8, 1: 2}))
-    world.heart.stop()
-    world.heart.beat()
+    world.reporter.start(CoveredOffsets({0: 4}, {0: 8, 1: 2}))
+    world.reporter.stop()
+    world.reporter.beat()
 
     assert world.covered()[0] == ([4, 0], [8, 2])
 
 
 def test_nothing_is_told_before_anything_is_known() -> None:
     world = World()
-    world.heart.onQueryIdle(None)
+    world.reporter.onQueryIdle(None)
 
     assert world.sent == []
 
@@ -98,7 +98,7 @@ def test_a_partition_whose_end_is_unknown_is_left_out_and_caught_up_later() -> N
     world.ends = {0: (10, 10)}
     world.batch(None, {"0": 7, "1": 5})
     world.ends[1] = (5, 5)
-    world.heart.onQueryIdle(None)
+    world.reporter.onQueryIdle(None)
 
     assert world.covered() == [([0], [7]), ([7, 0], [7, 5])]
 

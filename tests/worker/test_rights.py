@@ -1,54 +1,146 @@
-"""The whole job with three logins on a broker that refuses whatever was not allowed."""
+"""The whole job with three logins, over TLS, on a broker that refuses whatever was not allowed."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from ipaddress import ip_address
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psutil
 import pytest
 
 from kagent.client.client import current
 from kagent.kafka.acls import rules
 from kagent.settings import load
+from tests.conftest import encrypted_broker
 
 if TYPE_CHECKING:
     from tests.conftest import Guarded
+    from tests.fixtures.certificates import Certificates
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+LOGGED_IN = ("pipeline", "worker")
 
 
 def as_user(guarded: Guarded, name: str) -> dict[str, str]:
     """Variables that log a process in as this user."""
-    cluster = guarded.cluster(name)
-    assert cluster.security.password is not None
-    return {
-        "KAGENT_BOOTSTRAP": cluster.bootstrap,
-        "KAGENT_CLUSTERS__MAIN__SECURITY__PROTOCOL": cluster.security.protocol,
-        "KAGENT_CLUSTERS__MAIN__SECURITY__USERNAME": name,
-        "KAGENT_CLUSTERS__MAIN__SECURITY__PASSWORD": cluster.security.password.get_secret_value(),
+    given = guarded.security | {"username": name, "password": guarded.password}
+    login = {f"KAGENT_CLUSTERS__MAIN__SECURITY__{key.upper()}": value for key, value in given.items()}
+    return {"KAGENT_BOOTSTRAP": guarded.bootstrap, **login}
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) -> Iterator[Guarded]:
+    # A password that nothing else on this machine holds: wherever it is found, these processes put it.
+    made = encrypted_broker(tmp_path_factory.mktemp("encrypted"), certificates, f"pw-{uuid.uuid4()}")
+    yield made
+    made.broker.stop()
+
+
+@pytest.fixture(scope="module")
+def running(kagent: Callable[..., Any], guarded: Guarded) -> Any:
+    """Pipeline and worker that watch, each with its own login and the printed rights."""
+    made = kagent(broker=guarded.broker)
+    temporary = made.folder / "tmp"
+    temporary.mkdir()
+    # So that all that they write is below the one folder.
+    folders = {
+        "TMPDIR": str(temporary),
+        "SPARK_LOCAL_DIRS": str(temporary),
+        "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={temporary}",
     }
+    made.logins |= {name: as_user(guarded, name) | folders for name in LOGGED_IN}
+    for role, rights in rules(load(made.config).topics).items():
+        guarded.allow(role, rights)
+    made.topic("orders", 2)
+    made.produce("orders", {0: 9, 1: 3})
+    made.commit("idle", {("orders", 0): 4, ("orders", 1): 1})
+    made.start_pipeline()
+    made.start_worker()
+    made.wait_until_watching()
+    return made
 
 
 def test_pipeline_worker_and_subscriber_need_no_right_but_those_that_are_printed(
-    kagent: Callable[..., Any], own_guarded: Guarded
+    running: Any, guarded: Guarded
 ) -> None:
-    users = {name: as_user(own_guarded, name) for name in ("pipeline", "worker")}
-    running = kagent(broker=own_guarded.broker, logins=users)
-    for role, rights in rules(load(running.config).topics).items():
-        own_guarded.allow(role, rights)
-    running.topic("orders", 2)
-    running.produce("orders", {0: 9, 1: 3})
-    running.commit("idle", {("orders", 0): 4, ("orders", 1): 1})
-
-    running.start_pipeline()
-    running.start_worker()
-    running.wait_until_watching()
     running.assert_table_equals_admin()
-    heard = asyncio.run(current(own_guarded.cluster("subscriber")))
+    heard = asyncio.run(current(guarded.cluster("subscriber")))
 
     assert heard["main"].status == "watching"
     said = running.log("pipeline") + running.log("worker")
     assert "uthorization" not in said, (
         "a refused request that is survived is one right too few, or one wish too many"
     )
+
+
+def test_the_password_is_in_no_command_line_and_no_environment_but_where_it_was_given(
+    running: Any, guarded: Guarded
+) -> None:
+    given = {running.processes[name].pid for name in LOGGED_IN}
+    seen = [
+        process
+        for process in processes(running)
+        if guarded.password in " ".join(process.cmdline())
+        or (process.pid not in given and guarded.password in str(process.environ()))
+    ]
+
+    assert any("java" in process.name() for process in processes(running))
+    assert not seen, [process.cmdline()[:4] for process in seen]
+
+
+def test_the_password_is_in_no_file_that_was_written(running: Any, guarded: Guarded) -> None:
+    written = dict(contents(running.folder))
+
+    assert {"worker.log", "tmp", "checkpoint"} <= {
+        path.relative_to(running.folder).parts[0] for path in written
+    }
+    assert [path for path, content in written.items() if guarded.password.encode() in content] == []
+
+
+def test_the_settings_command_masks_the_password(running: Any, guarded: Guarded) -> None:
+    command = [sys.executable, "-m", "kagent", "--config", str(running.config), "settings"]
+    shown = subprocess.run(
+        command, env={**os.environ, **as_user(guarded, "worker")}, capture_output=True, text=True, check=True
+    )
+
+    assert "***" in shown.stdout
+    assert guarded.password not in shown.stdout + shown.stderr
+
+
+def test_nothing_listens_beyond_loopback(running: Any) -> None:
+    places = {
+        connection.laddr
+        for process in processes(running)
+        for connection in process.net_connections("tcp")
+        if connection.status == psutil.CONN_LISTEN
+    }
+
+    assert places, "the worker's own port at least"
+    assert [place for place in places if not loopback(place.ip)] == []
+
+
+def processes(running: Any) -> list[psutil.Process]:
+    """Pipeline and worker, with all that they started."""
+    roots = [psutil.Process(running.processes[name].pid) for name in LOGGED_IN]
+    children = [child for root in roots for child in root.children(recursive=True)]
+    return [process for process in roots + children if process.status() != psutil.STATUS_ZOMBIE]
+
+
+def loopback(address: str) -> bool:
+    found = ip_address(address)
+    return bool((getattr(found, "ipv4_mapped", None) or found).is_loopback)
+
+
+def contents(folder: Path) -> Iterator[tuple[Path, bytes]]:
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):  # Spark replaces files of its checkpoint
+            if path.is_file():
+                yield path, path.read_bytes()

@@ -48,6 +48,7 @@ class ToAlertmanager:
                 "cluster": values["cluster"],
                 "group": values["group"],
                 "incident": rec.id,
+                # As it was opened: another severity would be another alert, and the first one would stay.
                 "severity": delivered.first_severity,
                 **({"owner": values["owner"]} if values["owner"] else {}),
             },
@@ -61,6 +62,7 @@ class ToAlertmanager:
             "startsAt": values["opened_at"],
             # Alertmanager resolves an alert by itself at endsAt, so an open one is repeated before that.
             "endsAt": iso_time(int(now if event == "close" else now + 5000 * self.about.resend)),
+            # Alertmanager's page shows it as the alert's source.
             **({"generatorURL": page_url} if page_url else {}),
         }
         url = self.about.url.rstrip("/") + "/api/v2/alerts"

@@ -29,6 +29,7 @@ class ToApprise:
         service = apprise.Apprise()
         if not service.add(secret(self.about.url, self.about.url_file) or ""):
             raise DeliveryFailed("apprise does not know its URL")
+        # apprise takes verify=no in a URL: https://github.com/caronc/apprise/wiki/URLBasics
         if not all(target.verify_certificate for target in service):
             raise DeliveryFailed("its URL switches the verification of certificates off")
         kinds = {"open": apprise.NotifyType.WARNING, "change": apprise.NotifyType.INFO}

@@ -39,6 +39,7 @@ class ToWebhook:
         stamp = str(int(self.clock()))
         headers = {
             "Content-Type": self.about.content_type,
+            # With event and time: a change is no repetition of the open.
             "Idempotency-Key": incident_key(delivered.rec) + f"-{event}-{delivered.rec.as_of}",
         }
         key = secret(self.about.secret, self.about.secret_file)
@@ -46,13 +47,14 @@ class ToWebhook:
             headers["X-Kagent-Signature"] = f"t={stamp},v1={signature(key, stamp, body)}"
         url = secret(self.about.url, self.about.url_file) or ""
         try:
+            # Here too: a URL from a file is read anew each time and was not seen when the settings were.
             checked_url(url, self.about.insecure)
         except ValueError as error:
             raise DeliveryFailed(f"its URL {error}") from None
         await self.http.post(url, body, headers)
 
     def body(self, event: Event, rec: Recommendation) -> bytes:
-        """What is sent. Raises Refused if the template fails."""
+        """What is sent. Raises DeliveryRefused if the template fails."""
         values = facts(event, rec, page_of(self.public_url, rec))
         if self.template is None:
             return orjson.dumps(values)

@@ -60,7 +60,7 @@ def _rest_fits(member: LateMember, hot: np.ndarray[Any, np.dtype[np.bool_]], tak
     room = np.sort(model.capacity.rate.mid)[::-1][: len(model.names) - taken]
     flow = np.median(model.columns.rates, axis=0)[rows] * model.cost[rows]
     work = (model.columns.backlog * model.cost)[rows]
-    # Without homes: asked is whether the rest fits at all, not how little has to move.
+    # Without homes: the question is whether the rest fits at all, not how little has to move.
     homes = np.full(len(rows), -1, np.int32)
     return len(rows) == 0 or bool(
         np.isfinite(best_drain_s(Placement(work, flow, homes), room, member.longest_s))

@@ -26,7 +26,8 @@ def find(model: GroupModel) -> Iterator[Finding]:
     """The partitions that a transaction holds up."""
     age, lags = model.age[0], model.lags
     # Leads before `stalled` (see ORDER): the reader stops as if it could not process a record, and skipping one would lose data.
-    # Hanging transactions, and the tool that finds them: KIP-664.
+    # Hanging transactions, and the tool that finds them:
+    # https://cwiki.apache.org/confluence/display/KAFKA/KIP-664%3A+Provide+tooling+to+detect+and+abort+hanging+transactions
     rows = worst(model.relevant & at_stable(model) & (age >= model.policy.hold), age)
     if rows:
         evidence = {

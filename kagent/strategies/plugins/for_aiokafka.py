@@ -17,6 +17,7 @@ from kagent.strategies.plugins.join import Engine, Joined, by_topic
 from kagent.strategies.plugins.lags import LagCache
 from kagent.strategies.plugins.userdata import NO_GENERATION
 
+# aiokafka writes version 0 of both messages, which has neither owned partitions nor a generation.
 VERSION = 0
 
 
@@ -53,6 +54,8 @@ def assignor_of(engine: Engine, protocol: str) -> Any:
                 for member_id, metadata in members.items()
             ]
             counts = {t: _count(cluster, t) for member in joined for t in member.topics}
+            # Members send back what they were given, so the newest number tells who held a partition last, and a member that
+            # missed a rebalance is known by its older one.
             generation = struct.pack(">i", engine.next_generation(joined))
             return {
                 member: ConsumerProtocolMemberAssignment(VERSION, by_topic(pairs), generation)

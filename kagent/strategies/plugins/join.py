@@ -73,6 +73,7 @@ class Engine:
 
     def place(self, counts: Mapping[str, int], joined: Sequence[Joined]) -> dict[str, Pairs]:
         """Everybody's partitions, every member present; ``counts`` has the topics whose metadata is there."""
+        # The whole group waits for this answer: where a strategy fails, a plainer one must give it.
         names = [self.strategy.name, FALLBACK, LAST_RESORT]
         for name in names[self._starting_at(counts, joined) :]:
             try:
@@ -87,6 +88,7 @@ class Engine:
             return 0
         assert self.lags is not None
         lags = self.lags.fresh(self.clock())
+        # With the lag of some topics only, members that read the others would seem idle.
         wanted = {topic for member in joined for topic in member.topics if counts.get(topic)}
         if all(len(lags.get(topic, ())) == counts[topic] for topic in wanted):
             return 0
@@ -101,6 +103,7 @@ class Engine:
             remembers, generation = userdata.decode(one.user_data)
             member = Member(
                 one.member_id,
+                # A client may name a topic twice; a scenario refuses that.
                 tuple(dict.fromkeys(one.topics)),
                 one.group_instance_id,
                 one.rack,

@@ -47,6 +47,7 @@ def decode(data: bytes | None) -> tuple[Pairs, int | None]:
 
 def _decoded(data: bytes) -> tuple[Pairs, int | None]:
     owned: Pairs = []
+    # No version stands before it: what follows the partitions tells whether a generation was written.
     (topics,) = struct.unpack_from(">i", data)
     at = 4
     for _ in range(topics):
@@ -55,6 +56,7 @@ def _decoded(data: bytes) -> tuple[Pairs, int | None]:
             raise ValueError(length)
         (name, count) = struct.unpack_from(f">{length}si", data, at + 2)
         at += 6 + length
+        # Checked before unpacking: a damaged count would ask for two billion numbers.
         if not 0 <= count <= (len(data) - at) // 4:
             raise ValueError(count)
         owned.extend(

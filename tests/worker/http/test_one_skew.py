@@ -66,7 +66,7 @@ def printed(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def run(story: dict[str, Any], *arguments: str) -> str:
         answered = orjson.loads(orjson.dumps(story, default=str))
-        monkeypatch.setattr("kagent.commands.explain.told", lambda *_: answered)
+        monkeypatch.setattr("kagent.commands.explain.worker_story", lambda *_: answered)
         answer = CliRunner().invoke(root, ["-b", "unused:1", *arguments])
         assert answer.exit_code == 0, answer.exception
         return answer.output

@@ -93,7 +93,9 @@ def row(policy: str, openings: int = 0, flaps: int = 0, by_itself: int = 0) -> d
 
 
 def test_a_grid_changes_two_settings_of_each_pattern_and_keeps_the_rest() -> None:
-    own = Policies({"hold": 60.0}, [GroupSettings(match="slow-*", hold=900.0, threshold=3.0)])
+    own = Policies(
+        {"hold": 60.0}, [GroupSettings.model_validate({"match": "slow-*", "hold": 900.0, "threshold": 3.0})]
+    )
 
     tried = grid(own)["1.25/60.0"]("slow-1")
 

@@ -1,5 +1,7 @@
 """How long a KIP-848 group of Java and librdkafka members takes to take up a plan after ``kagent apply``, at Kafka's default
-heartbeat of 5 s: ``python benchmarks/apply.py [runs]``.
+heartbeat of 5 s.
+
+    python benchmarks/apply.py [--runs N] [--kafka VERSION]
 
 Prints for each run the seconds until the last member held its part, the longest time that a moved partition was without an
 owner, and what was revoked beyond the moves (which must be nothing).
@@ -7,10 +9,10 @@ owner, and what was revoked beyond the moves (which must be nothing).
 
 from __future__ import annotations
 
+import argparse
 import os
 import random
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -26,7 +28,7 @@ from kagent.apply.attempts import Attempts
 from kagent.assignor import CLASS, JAR
 from kagent.contract.recommendation import Recommendation, to_bytes
 from kagent.embedded.broker import Broker, die_with_parent, free_port
-from kagent.embedded.jars import broker_jars
+from kagent.embedded.jars import BROKER, broker_jars
 from kagent.embedded.java import java
 from kagent.follow.rejoin_budget import Asking
 from kagent.kafka.admin import Admin
@@ -131,8 +133,9 @@ def orphaned_s(events: list[Event], since: float) -> tuple[float, set[str]]:
     return max(longest.values(), default=0.0), set(lost)
 
 
-def main(runs: int) -> None:
-    """Prints a line for each run, and the figures over all."""
+def main(runs: int, kafka: str) -> None:
+    """Prints a line for each run, and the figures over all. ``kafka``: coordinates of the broker; its jars are the Java
+    members' too."""
     folder, port = Path(tempfile.mkdtemp()), free_port()
     extra = {
         "group.consumer.assignors": CLASS,
@@ -140,13 +143,13 @@ def main(runs: int) -> None:
         "kagent.apply": "follow",
         "group.consumer.heartbeat.interval.ms": "5000",
     }
-    with Broker(folder / "broker", port=port, plugins=(JAR,), extra=extra) as broker:
+    with Broker(folder / "broker", port=port, plugins=(JAR,), extra=extra, kafka=kafka) as broker:
         cluster, topics = Cluster(bootstrap=broker.bootstrap), Topics()
         admin = Admin(cluster)
         ensure(admin, topics)
         client = AdminClient({"bootstrap.servers": broker.bootstrap})
         client.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(15)
-        path, log = os.pathsep.join(map(str, (*broker_jars(), JAR))), folder / "java.log"
+        path, log = os.pathsep.join(map(str, (*broker_jars(kafka), JAR))), folder / "java.log"
         pairs = [f"bootstrap.servers={broker.bootstrap}", f"group.id={GROUP}", "group.protocol=consumer"]
         with log.open("w") as out, (folder / "java.err").open("w") as errors:
             members = subprocess.Popen(
@@ -190,4 +193,12 @@ def _runs(runs: int, cluster: Cluster, topics: Topics, admin: Admin, others: Lib
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument(
+        "--kafka", default=BROKER.rpartition(":")[2], help="version of the broker and the Java members"
+    )
+    args = parser.parse_args()
+    main(args.runs, f"{BROKER.rpartition(':')[0]}:{args.kafka}")

@@ -72,8 +72,8 @@ class Applier:
             case May.WAIT:
                 raise CannotApply(
                     "wait",
-                    f"Nothing is applied: {shown(self.group)} was moved less than {self.asking.cooldown / 60:.0f} minutes "
-                    "ago; wait until it has settled.",
+                    f"Nothing is applied: {shown(self.group)} was moved, or a run began to, less than "
+                    f"{self.asking.cooldown / 60:.0f} minutes ago; wait until it has settled.",
                 )
             case May.LATCH:
                 raise CannotApply(

@@ -1,7 +1,8 @@
 """A member that gets nothing: it joins a KIP-848 group, which moves the group's epoch, so that the assignor is asked anew.
 
 It subscribes to a topic that does not exist. An empty subscription would not move the epoch; a static member would stay
-until its session ends. Its leaving moves the epoch once more, and the assignor then keeps what it has given.
+until its session ends. Its leaving moves the epoch once more, and the assignor then keeps what it has given. One whose
+process was killed leaves when its session ends; until then it holds nothing, and no plan is checked against the group.
 """
 
 from __future__ import annotations
@@ -12,10 +13,9 @@ from typing import Any
 
 from confluent_kafka import Consumer
 
+from kagent.apply.preconditions import CLIENT_ID
 from kagent.kafka.clients import confluent
 from kagent.settings import Cluster
-
-CLIENT_ID = "kagent-apply"
 
 
 class Nudge:

@@ -12,15 +12,18 @@ from kagent.assignor import NAME, follows_plans
 from kagent.contract.recommendation import Recommendation
 from kagent.errors import KagentError
 from kagent.follow.followable import Refused, plan_for
-from kagent.follow.model import Held, Peer, Rules, Snapshot, View, member_name
+from kagent.follow.model import Held, Peer, Reason, Rules, Snapshot, View, member_name
 from kagent.kafka.descriptions import Described, MemberDescription, TopicDescription
 from kagent.text import shown
 
+CLIENT_ID = "kagent-apply"
+"""Of the member by which `kagent apply` moves a group's epoch."""
 NO_ASSIGNOR = "no_assignor"
 NOT_KIP_848 = "not_kip_848"
 NOT_STABLE = "not_stable"
 OTHER_TOPIC = "other_topic"
 NO_TOPIC_IDS = "no_topic_ids"
+HELD = "the group holds what the plan gives already; kagent resolves the recommendation by itself"
 
 
 class CannotApply(KagentError):
@@ -50,6 +53,7 @@ def checked(
 ) -> Plan:
     """The plan that the group may take now. ``now``: seconds since the epoch. Raises CannotApply."""
     _of_its_kind(found, rules.group, uniform_follows)
+    _nobody_at_work(found)
     rec = snapshot.recommendation if snapshot else None
     names = _names(found, rec)
     view = View(
@@ -59,12 +63,30 @@ def checked(
     try:
         _, plan = plan_for(view, snapshot, now, rules)
     except Refused as refused:
-        raise CannotApply(refused.reason, f"Nothing is applied: {refused.sentence}.") from refused
+        taken = refused.reason == Reason.OTHER_HOLDINGS and _holds(view, rec)
+        raise CannotApply(
+            refused.reason, f"Nothing is applied: {HELD if taken else refused.sentence}."
+        ) from refused
     assert rec is not None
     _same_topics(rec, topics, plan)
     _settled(found)
     ids = {name: member_id for member_id, name in names.items()}
     return Plan(rec, {ids[name]: frozenset(held) for name, held in plan.items()}, names)
+
+
+def _holds(view: View, rec: Recommendation | None) -> bool:
+    """Whether the plan is what the group holds already, as after a run that was ended before it could tell."""
+    plan = (rec.assignment if rec else None) or {}
+    return all(set(plan.get(peer.name or "", ())) == set(peer.held or ()) for peer in view.peers)
+
+
+def _nobody_at_work(found: Described) -> None:
+    if any(m.client_id == CLIENT_ID and not m.assigned and not m.target for m in found.group.members):
+        raise CannotApply(
+            NOT_STABLE,
+            "Nothing is applied: the member of another `kagent apply` is in the group. That run is at work, or was ended in "
+            "the middle; then its member is gone after the group's session timeout (45 s by default). Try again then.",
+        )
 
 
 def _of_its_kind(found: Described, group: str, uniform_follows: bool) -> None:

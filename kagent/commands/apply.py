@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import getpass
 import json
+import signal
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -67,11 +69,23 @@ def command(
             click.echo(json.dumps({"applied": False, "moves": _moves(plan)}))
         return
     _confirm(group, yes)
-    applied = applier.apply(plan, _attempts(applier), deadline_s)
+    with _ended_in_order():
+        applied = applier.apply(plan, _attempts(applier), deadline_s)
     _report(applied, as_json)
     # 1, not 2: kagent works, and a member has not taken up its part within the deadline.
     if not applied.whole:
         ctx.exit(1)
+
+
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """SIGTERM ends the block as Ctrl-C does. By default the member that gets nothing would not leave: it would stay in the
+    group until its session ends."""
+    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _attempts(applier: Applier) -> Attempts:
@@ -92,7 +106,7 @@ def _confirm(group: str, yes: bool) -> None:
         return
     # A prompt that no person sees would take the end of input for a no, or wait in a job for ever.
     if not sys.stdin.isatty():
-        raise InputError("Nobody can be asked here: say --yes, or --dry-run to see what would move.")
+        raise InputError("There is no terminal to ask on: give --yes, or --dry-run to see what would move.")
     click.confirm(f"Have {shown(group)} take this plan?", abort=True)
 
 

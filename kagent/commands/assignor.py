@@ -62,7 +62,7 @@ def _broker_text(bootstrap: str, cluster: str, settings: Settings, apply: str, a
     )
     return "\n".join(
         [
-            f"# The jar, for the folder libs/ of every broker: {JAR}",
+            f"# The jar, for the folder libs/ of every broker (Kafka 4.1 to 4.3, Java 17): {JAR}",
             "# In server.properties of every broker, then restart them one by one:",
             *(f"{key}={value}" for key, value in lines.items()),
             "# TLS or SASL of the reader: kagent.client.security.protocol=… and so on.",

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-from kagent.embedded.jars import broker_jars
+from kagent.embedded.jars import BROKER, broker_jars
 from kagent.embedded.java import java
 from kagent.embedded.machine import slowness
 from kagent.errors import SetupError
@@ -85,7 +85,7 @@ def die_with_parent() -> None:
 @dataclass(slots=True)
 class Broker:
     """One broker in a folder. ``extra``: further server properties; ``listeners``: further ones, name → port;
-    ``plugins``: further jars on its class path."""
+    ``plugins``: further jars on its class path; ``kafka``: the coordinates of another version."""
 
     folder: Path
     port: int = field(default_factory=free_port)
@@ -94,6 +94,7 @@ class Broker:
     listeners: Mapping[str, int] = field(default_factory=dict)
     heap: str = "512m"
     plugins: Sequence[Path] = ()
+    kafka: str = BROKER
     _process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -154,7 +155,7 @@ class Broker:
         self.stop()
 
     def _java(self) -> list[str]:
-        path = os.pathsep.join(str(jar) for jar in (*broker_jars(), *self.plugins))
+        path = os.pathsep.join(str(jar) for jar in (*broker_jars(self.kafka), *self.plugins))
         # A small heap on a shared machine: the serial collector is enough, and starts no threads of its own.
         return [java(), f"-Xmx{self.heap}", "-XX:+UseSerialGC", *LOGGING, "-cp", path]
 

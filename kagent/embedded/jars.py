@@ -115,9 +115,9 @@ def _digest(jar: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def broker_jars() -> list[Path]:
+def broker_jars(broker: str = BROKER) -> list[Path]:
     """What the embedded broker runs on, and a logger: without one it fails in silence."""
-    return resolve(BROKER, LOGGER)
+    return resolve(broker, LOGGER)
 
 
 def spark_jars(connector: str = CONNECTOR) -> list[Path]:

@@ -36,6 +36,8 @@ def assignor_settings(port: int, apply: str = "follow") -> dict[str, str]:
         "group.consumer.assignors": ",".join(names),
         "kagent.bootstrap.servers": f"127.0.0.1:{port}",
         "kagent.apply": apply,
+        # 45 s by default: so long would a member stay whose process was killed.
+        "group.consumer.session.timeout.ms": "10000",
     }
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -171,6 +173,35 @@ def test_a_group_without_the_assignor_is_told_how_to_get_it(stage: Any) -> None:
     stage.settled(1, PARTITIONS)
     done = apply(stage, "--yes")
     assert "kagent assignor" in str(done.exception or done.output)
+
+
+def killed_on_the_way(stage: Any, before: Any, after: Any) -> Any:
+    """The plan on whose way ``kagent apply`` was killed: its member was in the group, and could not leave."""
+    command = [sys.executable, "-m", "kagent", "--bootstrap", stage.bootstrap, "apply", stage.name, "--yes"]
+    while True:
+        stage.advise(before, after)
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+            stage.until(lambda run=process: len(stage.targets()) == 4 or run.poll() is not None)
+            process.kill()
+        if len(stage.targets()) == 4:
+            return after
+        # It was done before it was seen: once more, the other way round.
+        Attempts(stage.cluster, Topics(), group_key("main", stage.name), "somebody").reset()
+        before, after = after, before
+
+
+def test_a_group_is_left_well_by_an_apply_that_was_killed_and_the_next_one_says_so(stage: Any) -> None:
+    before, after = skewed(stage)
+    with polling(stage):
+        plan = killed_on_the_way(stage, before, after)
+        with pytest.raises(CannotApply) as at_work:
+            Applier(stage.cluster, stage.cluster, "main", stage.name, Topics()).check()
+    assert at_work.value.reason == "not_stable"
+    assert "session timeout" in str(at_work.value)
+    assert stage.settled(3, PARTITIONS) == plan
+    assert "holds what the plan gives already" in str(apply(stage, "--yes").exception)
+    attempts = Attempts(stage.cluster, Topics(), group_key("main", stage.name), "somebody")
+    assert attempts.claim(Asking()) is May.WAIT
 
 
 def test_the_limit_holds_across_processes_and_latches_until_it_is_reset(stage: Any) -> None:

@@ -71,6 +71,7 @@ def _wire_timers(worker: Worker, app: faust.App) -> None:
             await asyncio.sleep(intervals.flush)
             await worker.outbox.flush_all()
 
+    # Faust awaits the function before it counts the next interval: a slow sample delays the one after it.
     @app.timer(interval=intervals.sample, name="sample")
     async def sample() -> None:
         await worker.clusters.sample()

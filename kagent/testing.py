@@ -21,6 +21,7 @@ DAY_MS = 86_400_000
 class FakeClock:
     """A clock that stands until it is advanced: seconds since the epoch, as ``time.time`` returns them."""
 
+    # Not 0: a time of 0 stands for never in many places.
     now_s: float = 1_700_000_000.0
 
     def __call__(self) -> float:

@@ -106,7 +106,7 @@ def _confirm(group: str, yes: bool) -> None:
         return
     # A prompt that no person sees would take the end of input for a no, or wait in a job for ever.
     if not sys.stdin.isatty():
-        raise InputError("Nobody can be asked here: say --yes, or --dry-run to see what would move.")
+        raise InputError("There is no terminal to ask on: give --yes, or --dry-run to see what would move.")
     click.confirm(f"Have {shown(group)} take this plan?", abort=True)
 
 

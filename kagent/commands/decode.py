@@ -68,6 +68,7 @@ def _line(item: dict[str, Any]) -> str:
 
 def _group(item: dict[str, Any]) -> str | None:
     """The group of a record: the first field of every key."""
+    # The key schemas call it group (offset commits, classic groups) or groupId (KIP-848 and later).
     key = item.get("key") or {}
     return key.get("group") or key.get("groupId")
 

@@ -1,4 +1,4 @@
-"""``kagent explain GROUP``: the story of one group, from the worker that looks after it or from the live cluster."""
+"""``kagent explain GROUP``: the story of one group, from the worker that owns it or from the live cluster."""
 
 from __future__ import annotations
 

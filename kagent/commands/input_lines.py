@@ -21,7 +21,7 @@ def lines(file: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def objects(file: Iterable[bytes]) -> Iterator[tuple[str, dict[str, Any] | InputError]]:
-    """Where each line is, and the JSON object on it, or the error that there is none."""
+    """Where each line is, and its JSON object, or the error if it has none."""
     for number, text in lines(file):
         try:
             yield f"line {number}", parsed(text)
@@ -30,7 +30,7 @@ def objects(file: Iterable[bytes]) -> Iterator[tuple[str, dict[str, Any] | Input
 
 
 def parsed(text: bytes) -> dict[str, Any]:
-    """The JSON object that a line is; InputError says why it is none."""
+    """The JSON object on a line. Raises InputError with the reason if there is none."""
     try:
         found = json.loads(text.decode())
     except json.JSONDecodeError as error:
@@ -50,7 +50,7 @@ def parsed(text: bytes) -> dict[str, Any]:
 
 
 def ident(line: Mapping[str, Any] | InputError) -> str | int | float | None:
-    """The line's ``id``, which goes into its answer; None where it is none that JSON could hold there."""
+    """The line's ``id``, which goes into its answer; None if JSON cannot hold it."""
     found = None if isinstance(line, InputError) else line.get("id")
     # json.loads reads NaN and Infinity, which are not JSON: they must not come back in an answer.
     if isinstance(found, float) and not math.isfinite(found):

@@ -13,7 +13,7 @@ from kagent.contract.recommendation import Recommendation
 
 
 def document(story: Mapping[str, Any]) -> dict[str, Any]:
-    """What ``kagent plan --json`` prints, from what ``kagent explain --json`` prints; what the worker does not tell is null."""
+    """What ``kagent plan --json`` prints, from what ``kagent explain --json`` prints; what the worker does not report is null."""
     raw = story.get("recommendation")
     rec = Recommendation.model_validate(raw) if raw else None
     return {

@@ -115,6 +115,7 @@ def _records(found: Any) -> list[Record]:
         {
             "partition": p,
             "times_mean": times,
+            # Keys are bytes; key_hex beside it is exact.
             "key": key.decode(errors="backslashreplace"),
             "key_hex": key.hex(),
             "share": share,

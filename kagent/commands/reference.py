@@ -255,7 +255,7 @@ METRICS_HEAD = """\
 
 ## Worker
 
-`/metrics` on the worker's web port. Every worker shows the groups that it looks after: sum over all of them.
+`/metrics` on the worker's web port. Every worker shows the groups that it owns: sum over all workers.
 """
 PIPELINE_METRICS_HEAD = """\
 ## Pipeline

@@ -152,6 +152,7 @@ async def _board(settings: Settings, name: str, console: Console) -> None:
             while not reading.done():
                 live.update(board.screen(_now(), console.width, console.height), refresh=True)
                 await asyncio.wait([reading], timeout=REFRESH_S)
+        # Raises what ended the reading, such as a refused login: without it the board would only close.
         reading.result()
     finally:
         reading.cancel()

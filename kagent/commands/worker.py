@@ -32,7 +32,7 @@ def command(ctx: click.Context, loglevel: str, web_port: int | None) -> None:
 
 
 def _folder(data: str) -> None:
-    """Faust makes only the last part of a path, and tells of a missing one in a traceback."""
+    """Faust creates only the last folder of a path, and fails with a traceback if one above it is missing."""
     try:
         Path(data).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -42,7 +42,7 @@ def _folder(data: str) -> None:
 
 
 def _free(host: str, port: int) -> None:
-    """Faust would tell of a taken port only in a traceback, and late."""
+    """Faust would report a port in use only as a traceback, and late."""
     with socket.socket() as probe:
         # As aiohttp binds: without it, connections in TIME_WAIT of the worker before would refuse a restart.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

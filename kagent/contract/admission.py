@@ -174,6 +174,7 @@ def decode(data: bytes | str | Mapping[str, Any]) -> GroupEvent | Beat | None:
 
 def decode_all(data: bytes) -> Iterator[GroupEvent | Beat | Refused | None]:
     """The messages in these bytes: one, or an array of them. One that is not let in comes as the reason, and costs the others nothing."""
+    # One message or an array of them: the first byte tells, so that nothing is parsed twice.
     if data[:1] != b"[":
         yield _decoded(data)
         return
@@ -182,6 +183,7 @@ def decode_all(data: bytes) -> Iterator[GroupEvent | Beat | Refused | None]:
     except Refused as error:
         yield error
         return
+    # As a dead letter, not in silence: no pipeline writes an array without a message.
     if not parts:
         yield Refused("wrong_shape", "an array without a message")
     for part in parts:

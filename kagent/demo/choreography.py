@@ -236,6 +236,7 @@ class Demo:
         self.console.print(screen.settings_said(), style="dim")
         terminal = self.console.is_terminal
         last_line = 0.0
+        # Transient: the table goes when the summary is printed below the messages.
         panel = Live(console=self.console, auto_refresh=False, transient=True) if terminal else None
         with panel or nullcontext():
             while self.keep or (self._left > 0 and not self.scene.finished):

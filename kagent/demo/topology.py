@@ -127,5 +127,6 @@ POLICY = {
     "cadence": 2.0,
 }
 """Waiting times of production, shortened; the demo says so on the screen."""
+# Ticks and samples as often as the shortened waits need: an incident must open and resolve within minutes.
 WORKER = {"tick": 2.0, "sample": 1.0, "state_interval": 5.0}
 PIPELINE = {"trigger": 1.0, "driver_memory": "512m"}

@@ -26,6 +26,7 @@ Live = dict[str, dict[str, Slot]]
 # Epoch of a static member that left for now: ConsumerGroupHeartbeatRequest.LEAVE_GROUP_STATIC_MEMBER_EPOCH (KIP-848).
 LEFT_FOR_NOW = -2
 # MemberState numbers differ: 0 is STABLE in a consumer group, 1 in a streams group.
+# https://github.com/apache/kafka/blob/4.3.0/group-coordinator/src/main/java/org/apache/kafka/coordinator/group/modern/MemberState.java
 STABLE = {"consumer": 0, "share": 0, "streams": 1}
 """The member state in record 8, 14 or 22 that means: has taken up what it was given."""
 NEVER_VALIDATED = -1

@@ -13,6 +13,7 @@ from kagent.offsets.record import UnknownRecordType, decode, decode_value
 from kagent.offsets.schemas import RECORDS
 
 Line = Mapping[str, Any]
+# A value alone does not tell its type; types 0 and 1 have the same one.
 COMMIT = 1
 
 

@@ -104,6 +104,7 @@ class ByteReader:
     def uvarint(self) -> int:
         value = 0
         # Five bytes of seven bits hold the 32 bits that Kafka allows (ByteUtils.readUnsignedVarint).
+        # https://github.com/apache/kafka/blob/4.3.0/clients/src/main/java/org/apache/kafka/common/utils/ByteUtils.java
         for shift in range(0, 35, 7):
             if self.at >= self.end:
                 raise self.fail("a variable-length number is cut off")

@@ -112,6 +112,7 @@ def decode_value(kind: int, value: bytes) -> tuple[int, dict[str, Any]]:
 @cache
 def _key_reader(kind: int) -> Read:
     # A key's version is its record type, and keys are never flexible: CoordinatorRecordSerde writes them so.
+    # https://github.com/apache/kafka/blob/4.3.0/coordinator-common/src/main/java/org/apache/kafka/coordinator/common/runtime/CoordinatorRecordSerde.java
     return compiled(RECORDS[kind].key, 0, False)
 
 

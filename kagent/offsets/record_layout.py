@@ -134,6 +134,7 @@ def _tags(reader: ByteReader, tagged: Mapping[int, tuple[str, Read]], value: dic
         tag, size = reader.uvarint(), reader.uvarint()
         inner = reader.inside(size)
         # An unknown tag is skipped: flexible versions allow new tags without a new version (KIP-482).
+        # https://cwiki.apache.org/confluence/display/KAFKA/KIP-482%3A+The+Kafka+Protocol+should+Support+Optional+Tagged+Fields
         if tag in tagged:
             name, part = tagged[tag]
             try:

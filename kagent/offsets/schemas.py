@@ -25,6 +25,7 @@ class RecordLayout:
     since: str = ""
 
 
+# https://github.com/apache/kafka/tree/4.3.0/group-coordinator/src/main/resources/common/message
 COMMIT_KEY = struct("group string; topic string; partition int32")
 GROUP = struct("groupId string")
 MEMBER = struct("groupId string; memberId string")
@@ -73,6 +74,7 @@ PARTITION_METADATA = struct("topics []topic", topic=TOPIC_METADATA)
 CLASSIC = struct(
     "sessionTimeoutMs int32; supportedProtocols []protocol", protocol=struct("name string; metadata bytes")
 )
+# classicMemberMetadata is explicitly null for a native member: absent, it reads as an empty struct, its default.
 CONSUMER_MEMBER = struct(
     """
     instanceId            string?
@@ -88,6 +90,7 @@ CONSUMER_MEMBER = struct(
     classic=CLASSIC,
 )
 TOPIC_PARTITIONS = struct("topicId uuid; partitions []int32")
+# assignmentEpochs came with 4.3 (KIP-1251), assignmentTimestamp, too (KIP-1263): tagged, so under the same version.
 EPOCH_PARTITIONS = struct("topicId uuid; partitions []int32; assignmentEpochs []int32? v0+ tag0")
 TARGET_METADATA = struct("assignmentEpoch int32; assignmentTimestamp int64 v0+ tag0")
 TARGET_MEMBER = struct("topicPartitions []tp", tp=TOPIC_PARTITIONS)
@@ -108,6 +111,7 @@ SHARE_STATE = struct(
     topic=SHARE_TOPIC,
     gone=DELETING,
 )
+# Type 15 of Kafka 4.0 and type 9 of 3.9: without the list of topics that are being initialised.
 SHARE_STATE_40 = struct("initializedTopics []topic; deletingTopics []gone", topic=SHARE_TOPIC, gone=DELETING)
 KEY_VALUE = struct("key string; value string")
 TASKS = struct("subtopologyId string; partitions []int32")
@@ -128,6 +132,7 @@ SUBTOPOLOGY = struct(
     info=TOPIC_INFO,
     copartition=struct("sourceTopics []int16; sourceTopicRegex []int16; repartitionSourceTopics []int16"),
 )
+# Early access of KIP-848 in 3.6 and 3.7: the records that clusters upgraded from it may still hold.
 EARLY_MEMBER = struct(
     """
     instanceId           string?
@@ -173,6 +178,7 @@ RECORDS: dict[int, RecordLayout] = {
     1: RecordLayout("OffsetCommit", COMMIT_KEY, COMMIT, range(5), 4, since="0.9"),
     2: RecordLayout("GroupMetadata", struct("group string"), GROUP_METADATA, range(5), 4, since="0.9"),
     3: _new("ConsumerGroupMetadata", GROUP, struct("epoch int32; metadataHash int64 v0+ tag0"), since="3.7"),
+    # From 4.1 on only tombstones are written: a hash in record 3 took its place (KIP-1101).
     4: _new("ConsumerGroupPartitionMetadata", GROUP, PARTITION_METADATA, EARLY_TOPICS, since="3.7 (to 4.0)"),
     5: _new("ConsumerGroupMemberMetadata", MEMBER, CONSUMER_MEMBER, EARLY_MEMBER, since="3.7"),
     6: _new("ConsumerGroupTargetAssignmentMetadata", GROUP, TARGET_METADATA, since="3.7"),
@@ -188,6 +194,7 @@ RECORDS: dict[int, RecordLayout] = {
     11: _new(
         "ShareGroupMetadata",
         GROUP,
+        # Not tagged here, unlike in record 3, and 3.9 and 4.0 wrote the epoch alone under the same version.
         struct("epoch int32; metadataHash int64"),
         struct("epoch int32"),
         since="3.9",
@@ -226,6 +233,7 @@ RECORDS: dict[int, RecordLayout] = {
         ),
         since="4.1",
     ),
+    # 18 was a streams group's partition metadata, removed before the release of 4.1.
     19: _new(
         "StreamsGroupMemberMetadata",
         MEMBER,

@@ -33,6 +33,7 @@ def layout_of(record: Record) -> Struct:
     Raises ValueError where no known layout gives the value back.
     """
     layout = RECORDS[record.type]
+    # Nothing in a decoded record says by which layout it was read, so each is tried until one gives the bytes' meaning back.
     for fields in (layout.value, *layout.earlier):
         if _reads_back(record, fields):
             return fields

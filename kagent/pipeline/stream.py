@@ -35,6 +35,7 @@ def source_options(security: Mapping[str, str], own: str) -> dict[str, str]:
         "subscribe": SOURCE,
         "groupIdPrefix": f"{own}-pipeline",
         # Transactions commit offsets to this topic, too (TxnOffsetCommit, KIP-98): read uncommitted, aborted ones look real.
+        # https://cwiki.apache.org/confluence/display/KAFKA/KIP-98+-+Exactly+Once+Delivery+and+Transactional+Messaging
         "kafka.isolation.level": "read_committed",
         # Measured against Kafka's default of 500: a catch-up is a third faster. Larger fetches gained nothing.
         "kafka.max.poll.records": "10000",

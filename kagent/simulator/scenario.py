@@ -123,6 +123,7 @@ def parse(raw: Any, where: str = "scenario", harsh: bool = False) -> SimulatorSc
     values = dict(raw)
     topics = values.pop("topics", None)
     checks.known(values, SimulatorScenario, where, "topics")
+    # A file that says anything of world or clients is written for the realistic world: what it leaves out is that one's.
     harsh = harsh or bool(values.get("world") or values.get("clients"))
     values["world"] = _section(values.get("world"), HARSH if harsh else GENTLE, f"{where}: world")
     values["clients"] = _section(

@@ -18,6 +18,7 @@ from kagent.text import shown
 
 Ints = npt.NDArray[np.int64]
 
+# https://cwiki.apache.org/confluence/display/KAFKA/KIP-848%3A+The+Next+Generation+of+the+Consumer+Rebalance+Protocol
 PAST_THE_END = "{} held partitions that no longer exist were dropped"
 
 

@@ -157,6 +157,7 @@ class StickyBytes:
         return chosen
 
     def _choose(self, topic: str, partitions: int, available: Sequence[int]) -> int:
+        # https://github.com/apache/kafka/blob/4.3.0/clients/src/main/java/org/apache/kafka/clients/producer/internals/BuiltInPartitioner.java
         drawn = self.random.getrandbits(31)
         queues = self.queues.get(topic, ())
         # BuiltInPartitioner turns its table off where all queues are equal: then any partition will do.

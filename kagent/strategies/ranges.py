@@ -19,6 +19,7 @@ Ints = npt.NDArray[np.int64]
 
 def assign(scenario: Scenario) -> Assignment:
     """What ``RangeAssignor`` gives. With k subscribers of n partitions the first n mod k get one more than the rest."""
+    # https://github.com/apache/kafka/blob/4.3.0/clients/src/main/java/org/apache/kafka/clients/consumer/RangeAssignor.java
     racks = Racks.of(scenario)
     # KIP-881: racks matter only where clients and replicas have them, and not every rack has every replica.
     if racks is not None:
@@ -39,6 +40,7 @@ def in_member_order(scenario: Scenario) -> Ints:
 
     def key(at: int) -> tuple[bool, bytes]:
         member = scenario.members[at]
+        # By instance id, which outlives a restart: by member id every restart would shift the blocks (KAFKA-8355, KIP-345).
         static = member.group_instance_id
         return static is None, string_key(member.id if static is None else static)
 
@@ -125,6 +127,7 @@ class _State:
     def take(self, member: int, numbers: list[int], given: list[tuple[int, int]]) -> None:
         given.extend((member, number) for number in numbers)
         self.has[member] += len(numbers)
+        # It has one of the extras now; once per call, as Kafka counts it, however many partitions it took.
         if self.has[member] > self.quota:
             self.extra -= 1
         taken = set(numbers)
@@ -155,6 +158,7 @@ def _rack_aware(scenario: Scenario, racks: Racks, states: dict[int, _State]) -> 
     for state in states.values():
         alike.setdefault((state.takers, state.rows), []).append(state)
     for group in alike.values():
+        # Topics with the same subscribers and as many partitions stay co-partitioned: that comes before racks (RangeAssignor).
         if len(group) > 1:
             _together(group, racks, given)
         elif group[0].aware:
@@ -163,6 +167,7 @@ def _rack_aware(scenario: Scenario, racks: Racks, states: dict[int, _State]) -> 
         for member in state.takers:
             if rest := state.free[: state.room(member)]:
                 state.take(member, rest, given)
+    # With racks Kafka sorts each member's list at the end by topic and partition, which global numbers are in order of.
     columns = np.array(sorted(given, key=lambda row: row[1]), np.int64).reshape(-1, 2)
     topic, partition = scenario.layout.split(columns[:, 1])
     takers = columns[:, 0].astype(np.int32)

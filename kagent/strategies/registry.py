@@ -22,6 +22,7 @@ from kagent.strategies.assignment import Assignment
 from kagent.strategies.scenario import Scenario
 from kagent.text import shown
 
+# librdkafka has no eager sticky assignor and cannot load others, so it is named for three strategies only.
 JAVA, LIBRDKAFKA, PYTHON, SERVER = "java", "librdkafka", "python", "server"
 
 

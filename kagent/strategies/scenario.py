@@ -111,6 +111,7 @@ class Scenario:
     @classmethod
     def from_json(cls, line: Mapping[str, Any]) -> Scenario:
         """A scenario out of one line of the ``kagent assign`` format; InputError names the field at fault."""
+        # Here, not above: that module builds instances of this class.
         from kagent.strategies.scenario_lines import scenario_of
 
         return scenario_of(line)

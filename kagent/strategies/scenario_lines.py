@@ -22,6 +22,7 @@ from kagent.errors import InputError
 from kagent.strategies.scenario import Member, Scenario
 from kagent.text import shown
 
+# Partitions and generations are int32 in Kafka's protocol.
 MOST = 2**31 - 1
 TOPIC_ID = re.compile("[A-Za-z0-9_-]{22}")
 NO_ID = "A" * 22
@@ -132,6 +133,7 @@ def _topic_lags(topic: str, pairs: Any) -> list[int]:
         partition, lag = pair
         if partition in values:
             raise InputError(f"{where}[{at}]: partition {partition} is there twice")
+        # Kafka's offsets, and so lags, are int64.
         if not 0 <= lag < 2**63:
             raise InputError(f"{where}[{at}]: partition {partition} has the lag {lag}, which cannot be")
         values[partition] = lag
@@ -202,10 +204,12 @@ def _generation(raw: Mapping[str, Any], where: str) -> int | None:
         return None
     if not _is_number(value) or not -MOST <= value <= MOST:
         raise InputError(f"{where}.generation: a number or null is expected")
+    # Negative in the subscription means absent; in user data −1 is the generation of a member that never had an assignment.
     return None if value < 0 and not where.endswith("user_data") else int(value)
 
 
 def _is_number(value: Any) -> bool:
+    # JSON's true and false are ints in Python.
     return isinstance(value, int) and not isinstance(value, bool)
 
 

@@ -27,6 +27,7 @@ from kagent.strategies.scenario import Scenario
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
+# https://github.com/apache/kafka/blob/4.3.0/clients/src/main/java/org/apache/kafka/clients/consumer/internals/AbstractStickyAssignor.java
 B1 = "B1: Kafka's own code fails here with a NullPointerException; the former owner was passed over"
 B2 = "B2: Kafka's own code gives partitions back to a former owner that is no longer subscribed; it was passed over"
 B3 = "B3: Kafka's own code gives partitions to members with an empty subscription; they got none"
@@ -47,6 +48,7 @@ def eager(scenario: Scenario) -> Assignment:
 def cooperative(scenario: Scenario) -> Assignment:
     """What ``CooperativeStickyAssignor`` gives in this round; ``withheld`` says what follows in the next."""
     placed, notes = _placed(scenario, scenario.owned, generations(scenario))
+    # https://cwiki.apache.org/confluence/display/KAFKA/KIP-429%3A+Kafka+Consumer+Incremental+Rebalance+Protocol
     return withholding(scenario, placed, notes)
 
 

@@ -13,6 +13,7 @@ from kagent.strategies.scenario import Scenario
 
 Ints = npt.NDArray[np.int64]
 
+# https://cwiki.apache.org/confluence/display/KAFKA/KIP-516%3A+Topic+Identifiers
 MADE_UP = "the ids of {} topics are not known and were made from their names: ties may fall out otherwise"
 
 

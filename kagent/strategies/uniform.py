@@ -21,6 +21,7 @@ Codes = npt.NDArray[np.int32]
 
 def assign(scenario: Scenario) -> Assignment:
     """What ``UniformAssignor`` gives. Within a member the order of rows says nothing: Java has sets there."""
+    # https://github.com/apache/kafka/blob/4.3.0/group-coordinator/src/main/java/org/apache/kafka/coordinator/group/assignor/UniformHomogeneousAssignmentBuilder.java
     if not homogeneous(scenario):
         return uniform_mixed.assign(scenario)
     layout = scenario.layout

@@ -19,6 +19,7 @@ from kagent.strategies.scenario import Scenario
 Ints = npt.NDArray[np.int64]
 
 # MAX_ITERATION_COUNT of Kafka's builder: evening out one topic may unbalance another again.
+# https://github.com/apache/kafka/blob/4.3.0/group-coordinator/src/main/java/org/apache/kafka/coordinator/group/assignor/UniformHeterogeneousAssignmentBuilder.java
 MAX_ROUNDS = 16
 
 

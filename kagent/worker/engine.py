@@ -99,7 +99,7 @@ class GroupEngine:
         # A message that was put into the outbox and not committed was not published; `adopt` reads what was.
         self.publisher.latest.clear()
         self.live.keep(set(partitions))
-        log.info("looking after partitions %s with %d groups", partitions, self.group_count)
+        log.info("owning partitions %s with %d groups", partitions, self.group_count)
 
     def take(self, partition: int, offset: int, value: bytes | None, arrived_ms: int | None = None) -> None:
         """One message of the events topic: see :meth:`Ingest.take`. Raises Refused."""

@@ -25,14 +25,14 @@ class Histogram:
     sum: float = 0.0
 
     def add(self, seconds: float) -> None:
-        """One more; clocks that differ make no time negative."""
+        """Count one more. A negative time, as clocks that differ make it, counts as 0."""
         took = max(0.0, seconds)
         # bisect_left: a bound belongs to its own bucket, as Prometheus' le (less or equal) has it.
         self.counts[bisect_left(BOUNDS, took)] += 1
         self.sum += took
 
     def buckets(self) -> list[tuple[str, int]]:
-        """Upper bound and how many took at most so long, as Prometheus wants them."""
+        """Each upper bound and how many took at most that long: cumulative, as Prometheus wants them."""
         total, found = 0, []
         for bound, count in zip([*map(str, BOUNDS), "+Inf"], self.counts, strict=True):
             total += count

@@ -1,4 +1,4 @@
-"""One worker process: the engine, what feeds it, and what it tells others. ``kagent.app`` attaches it to Faust."""
+"""One worker process: the engine, what feeds it, and what it reports to others. ``kagent.app`` attaches it to Faust."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ class _WaitingServer:
 
 
 async def _tell(settings: Settings, home: Cluster, watched: Iterable[str], lacks: Sequence[str]) -> None:
-    """The state message of clusters of which no worker speaks: blind, and why. Silent where even that is refused."""
+    """Publish a blind state message, with the reason, for clusters that no worker reports on. Nothing where that is refused too."""
     topic = settings.topics.recommendations
     try:
         standing = await current(home, topic)
@@ -218,7 +218,7 @@ def _unspoken(last: object, state: State, interval_s: float) -> bool:
     """Whether no other worker has published a state of this cluster lately."""
     if not isinstance(last, State) or last.reason == state.reason:
         return True
-    # Three intervals: another worker that speaks of this cluster is not contradicted.
+    # Three intervals: while another worker publishes the state of this cluster, it is not contradicted.
     return state.time - last.time > 3000 * interval_s
 
 

@@ -53,6 +53,8 @@ class Kagent:
     topic_settings: dict[str, Any] = field(default_factory=dict)
     logins: dict[str, dict[str, str]] = field(default_factory=dict)
     """Process → variables with its own way to the broker."""
+    releases: dict[str, Path] = field(default_factory=dict)
+    """Process → folder with the package that it runs; this tree's where nothing is said."""
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
@@ -96,6 +98,7 @@ class Kagent:
                 start_new_session=True,
                 preexec_fn=die_with_parent,
                 env={**os.environ, "PYTHONWARNINGS": "default", **self.logins.get(name, {})},
+                cwd=self.releases.get(name),  # Python and Faust look for modules there first
             )
 
     def start_pipeline(self) -> None:

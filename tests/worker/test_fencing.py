@@ -1,12 +1,23 @@
-"""A worker that stood still while another took its partitions over leaves nothing that a reader can see."""
+"""A worker that stood still while another took its partitions over leaves nothing that a reader can see.
+
+The other one is of the previous release, so each reads rows that the other wrote.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
+import sys
+import tarfile
 import threading
 import time
+import urllib.request
+import zipfile
 from collections.abc import Callable, Iterator
+from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -19,6 +30,9 @@ from kagent.embedded.broker import free_port
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 GROUPS = 20
 LONGER_THAN_THE_SESSION_S = 18.0
+PREVIOUS = "eb337d6"
+"""Commit of the previous release: the first state with transactions that was on the main branch, until there is a tag."""
+ROOT = Path(__file__).parents[2]
 
 
 class Load:
@@ -52,12 +66,34 @@ class Load:
 
 
 @pytest.fixture(scope="module")
-def running(kagent: Callable[..., Any]) -> Any:
-    """Two workers, one partition each."""
+def previous(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel of the previous release in it, unpacked."""
+    folder = tmp_path_factory.mktemp("previous")
+    archive = subprocess.run(["git", "archive", PREVIOUS], cwd=ROOT, capture_output=True, check=False)
+    if archive.returncode:
+        pytest.skip(f"this clone has no commit {PREVIOUS}: {archive.stderr.decode().strip()}")
+    with tarfile.open(fileobj=BytesIO(archive.stdout)) as tree:
+        tree.extractall(folder / "tree", filter="data")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(build, cwd=folder / "tree", check=True, capture_output=True)
+    with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
+        wheel.extractall(folder / "package")
+    return folder / "package"
+
+
+@pytest.fixture(scope="module")
+def ports() -> dict[str, int]:
+    return {"worker": free_port(), "previous": free_port()}
+
+
+@pytest.fixture(scope="module")
+def running(kagent: Callable[..., Any], previous: Path, ports: dict[str, int]) -> Any:
+    """Two workers, one partition each; the second is of the previous release."""
     made = kagent()
+    made.releases["previous"] = previous
     made.topic("orders", 1)
-    for name in ("worker", "second"):
-        made.start(name, "worker", "--web-port", str(free_port()))
+    for name, port in ports.items():
+        made.start(name, "worker", "--web-port", str(port))
     return made
 
 
@@ -105,3 +141,39 @@ def test_a_worker_that_stood_still_longer_than_its_session_overwrites_nothing(
 
     for group, offsets in committed_rows(running).items():
         assert offsets == sorted(offsets), f"{group}: an older row over a newer one"
+
+
+def test_rows_of_this_and_of_the_previous_release_are_read_by_the_other(
+    running: Any, load: Load, ports: dict[str, int]
+) -> None:
+    alone(running, load, "previous", ports)
+    alone(running, load, "worker", ports)
+
+    for group, offsets in committed_rows(running).items():
+        assert offsets == sorted(offsets), f"{group}: an older row over a newer one"
+
+
+def alone(running: Any, load: Load, name: str, ports: dict[str, int]) -> None:
+    """Stop the other worker until this one tells of all groups, and writes their rows; then start it again."""
+    (other,) = ports.keys() - {name}
+    assert running.stop(other) == 0
+    stopped = load.round
+
+    def took_over() -> bool:
+        rows = committed_rows(running)
+        return len(told(ports[name])) == GROUPS and all(offsets[-1] > stopped for offsets in rows.values())
+
+    running.eventually(f"{name} has all groups and writes their rows", took_over, 240)
+    since = time.time()
+    running.start(other, "worker", "--web-port", str(ports[other]))
+    running.eventually("both workers watch", lambda: both_watch(running, since), 240)
+
+
+def told(port: int) -> set[str]:
+    """The groups that the worker on this port tells of, if it is complete."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/groups", timeout=20) as answer:
+            said = json.loads(answer.read())
+    except OSError:
+        return set()
+    return {group["group"] for group in said["groups"]} if said["complete"] else set()

@@ -88,6 +88,7 @@ def as_joined(member: Any, cooperative: bool) -> Joined:
         member.group_instance_id,
         subscription.rack_id or None,
         owned,
+        # −1 in the subscription's field stands for none (ConsumerProtocolSubscription.json).
         None if generation is None or generation < 0 else generation,
     )
 

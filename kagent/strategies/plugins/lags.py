@@ -55,6 +55,7 @@ def keep_filled(
             if done.wait(every):
                 return
 
+    # A daemon: a consumer that ends without leaving the block is not kept alive by it.
     thread = threading.Thread(target=fill, name="kagent-lags", daemon=True)
     thread.start()
     try:
@@ -80,6 +81,7 @@ def group_lag(
     def source() -> Lags:
         counts = {name: topic.partitions for name, topic in asked.topics(topics).items()}
         keys = [(name, partition) for name, count in counts.items() for partition in range(count)]
+        # Before the log ends: what is committed meanwhile cannot make a lag negative.
         committed = asked.committed([group]).get(group, {})
         begin = asked.log_start(keys).found
         end = asked.log_end(keys).found

@@ -19,13 +19,13 @@ import aiohttp
 from kagent.settings import WorkerSettings
 
 PATIENCE = 20.0
-"""Seconds for one worker's answer; one that looks after 20,000 groups needs a few."""
+"""Seconds for one worker's answer; one that owns 20,000 groups needs a few."""
 OWN = "/api/own"
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerReply:
-    """What one worker says: the groups of each partition that it has loaded."""
+    """One worker's reply: the groups of each partition that it has loaded."""
 
     worker: str
     partitions: Mapping[int, list[dict[str, Any]]]
@@ -54,7 +54,7 @@ class Whole:
 
     @property
     def complete(self) -> bool:
-        """Whether it speaks for all groups."""
+        """Whether it covers all groups."""
         return not self.missing
 
     def to_json(self) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class Whole:
 def merge(
     parts: Iterable[WorkerReply], partitions: int, unanswered: Mapping[str, str] | None = None
 ) -> Whole:
-    """The parts as one. Of two that tell of the same partition, as they do while it changes hands, the first holds."""
+    """The replies as one. If two hold the same partition, as they may during a rebalance, the first one counts."""
     answered: dict[int, list[dict[str, Any]]] = {}
     workers = []
     for part in parts:
@@ -90,7 +90,7 @@ async def ask(
     login: Mapping[str, str] | None = None,
     tls: ssl.SSLContext | None = None,
 ) -> tuple[list[WorkerReply], dict[str, str]]:
-    """What the workers at these addresses say, and why some do not."""
+    """The replies of the workers at these addresses, and why some have none."""
     asked = list(urls)
     answers = await asyncio.gather(*(_one(session, url, params, login, tls) for url in asked))
     parts = [answer for answer in answers if isinstance(answer, WorkerReply)]

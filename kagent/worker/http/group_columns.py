@@ -200,7 +200,7 @@ def _lateness(model: GroupModel) -> Any:
 
 
 def _oldest_unread_s(model: GroupModel) -> Any:
-    """Seconds behind per member, its partitions that stand still included: the judgement leaves them out of its share of the work."""
+    """Seconds behind per member, stalled partitions included, which the judgement leaves out of the member's work."""
     behind = _lateness(model)
     stands = _waits(model) & model.excluded & (model.owner >= 0)
     np.maximum.at(behind, model.owner[stands], model.age[0][stands])
@@ -213,7 +213,7 @@ def _waits(model: GroupModel) -> Any:
 
 
 def _seconds_behind(model: GroupModel) -> float:
-    """Of the latest member, or of the oldest unread record of a partition that stands still: those count for no member."""
+    """Of the latest member, or of the oldest unread record of a stalled partition, which counts for no member."""
     stands = _waits(model) & model.excluded
     oldest = model.age[0][stands].max(initial=0.0)
     return float(max(oldest, _lateness(model).max(initial=0.0)))

@@ -74,6 +74,7 @@ class LiveView:
 
     def published(self, partition: int, key: str, message: Recommendation) -> None:
         """A message about the group was published: it is seen at once, not at the next tick."""
+        # Before the row: a group that has no row yet still has its story when the first judgement makes one.
         self.events[key] = merged(self.events.get(key, ()), events_of(message))
         rows = self.rows.setdefault(partition, {})
         if key in rows:
@@ -93,6 +94,7 @@ class LiveView:
 
     def keep(self, partitions: Collection[int]) -> None:
         """Drop what belongs to partitions that are not ours any more."""
+        # Their new owner has these groups: with both, the page would list them twice for a while.
         for partition in [p for p in self.rows if p not in partitions]:
             rows = self.rows.pop(partition)
             for key in list(rows):

@@ -64,7 +64,7 @@ METRICS: Mapping[str, About] = {
         About("kagent_group_scaling_limit", "gauge", (*OWN, "reason"), "1: the group is late and more members do not help, or it is not known, for this reason."),
         About("kagent_planner_gap", "gauge", OWN, "Skew after the open plan − the proven lower bound."),
         About("kagent_group_muted_until_seconds", "gauge", OWN, "When the group's mute ends, in seconds since 1970. Only groups that are muted."),
-        About("kagent_groups", "gauge", ("cluster",), "Groups this worker looks after."),
+        About("kagent_groups", "gauge", ("cluster",), "Groups that this worker owns."),
         About("kagent_groups_in_state", "gauge", ("cluster", "state"), "Groups at the last tick: judged, blind, ignored; of the judged ones learning and muted."),
         About("kagent_learning_until_seconds", "gauge", ("cluster",), "When the last group that is being learned is known, in seconds since 1970. Only while one is."),
         About("kagent_progress_age_seconds", "gauge", ("cluster",), "Age of the pipeline's oldest progress."),
@@ -186,7 +186,7 @@ class Families:
         self.made: dict[str, GaugeMetricFamily | CounterMetricFamily] = {}
 
     def add(self, name: str, values: Iterable[str], value: float) -> None:
-        """One sample; its label values in the order of the table. A series that is there already is not repeated."""
+        """One sample; its label values in the order of the table. Each series is given once."""
         about = METRICS[name]
         if name not in self.made:
             kind = CounterMetricFamily if about.kind == "counter" else GaugeMetricFamily
@@ -207,6 +207,7 @@ def collect(view: WorkerView, limits: SeriesLimits) -> Iterator[Metric]:
         # Series of a partition: offset, lag under two names, age; of a member: its lag.
         fine = 4 * len(group.partitions) + len(group.members)
         _sums(families, group, *names)
+        # Not the end: a smaller group further down may still fit.
         if fine > room:
             left += fine
             continue
@@ -303,6 +304,7 @@ def _parts(families: Families, group: GroupSample, cluster: str, name: str) -> N
         families.add("kafka_consumergroup_group_lag_seconds", [*where, *held], p.seconds)
     used: set[str] = set()
     for at, member in enumerate(group.members):
+        # Two members can have the same client id and host: numbered, neither series is lost.
         label = labels[at][0] if labels[at][0] not in used else f"{labels[at][0]} #{at}"
         used.add(label)
         families.add("kagent_member_lag", [cluster, name, label], member.lag)

@@ -30,6 +30,7 @@ def document(routes: Iterable[Route], version: str) -> dict[str, Any]:
     known = list(routes)
     named = {m for route in known for m in (route.answer, route.body) if m is not None} | {models.Problem}
     inputs = [(m.__name__, "validation", TypeAdapter(m)) for m in sorted(named, key=lambda m: m.__name__)]
+    # All in one call: a model that several answers use is then defined once.
     _, schemas = TypeAdapter.json_schemas(inputs, ref_template=REF)  # type: ignore[arg-type]
     paths: dict[str, Any] = {}
     for route in known:

@@ -131,7 +131,7 @@ class SeriesStore:
 
 
 def _drain(series: Series, time_s: int, lag: float, inflow: float) -> float:
-    """Records a second that the member worked off since the point before this stretch; nan where there is none."""
+    """Records per second that the member processed since the point before this interval; nan without such a point."""
     at = len(series.times) - 1
     if at >= 0 and time_s // FINE_S == series.times[at] // FINE_S:
         at -= 1

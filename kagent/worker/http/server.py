@@ -1,4 +1,4 @@
-"""What the worker's pages say: the desk's groups as a plain view, and that view as JSON."""
+"""What the worker's pages show: the engine's groups as a plain view, and that view as JSON."""
 
 from __future__ import annotations
 
@@ -39,9 +39,10 @@ LONGEST = 2000
 
 
 async def view(desk: GroupEngine, ready: bool, only: str | None = None) -> WorkerView:
-    """The desk as it stands, or only the groups of this name (as it is or as it is shown). Lets others run between groups: a big cluster takes a
+    """The engine as it stands, or only the groups of this name (as it is or as it is shown). Lets others run between groups: a big cluster takes a
     while to add up."""
     now, found = desk.now, []
+    # Copies: at the sleep below, an event may add a group and a rebalance replace the index.
     for partition, entries in list(desk.index.partitions.items()):
         for entry in list(entries.values()):
             ignored = desk.policies(entry.group).ignore
@@ -159,6 +160,7 @@ def refused_rows(desk: GroupEngine) -> Counter[tuple[str, str]]:
 def backlog_by_member(model: GroupModel) -> dict[str, float]:
     """Records that wait for each member, as judged at its latest commit."""
     held = model.owner >= 0
+    # bincount with weights: the backlog summed by owner.
     waits = np.bincount(model.owner[held], model.columns.backlog[held], len(model.names))
     return dict(zip(model.names, waits.tolist(), strict=True))
 
@@ -193,6 +195,7 @@ def story(desk: GroupEngine, group: GroupSample) -> dict[str, Any]:
     keep = {"id", "status", "verdict", "resolution", "opened_at", "as_of", "outcome"}
     answer = explain(judged, looked)
     answer["last"] = last and last.model_dump(mode="json", include=keep)
+    # Last: reasons and commands quote names, too.
     return {name: escaped(value) for name, value in answer.items()}
 
 

@@ -73,7 +73,7 @@ def _drain(message: Recommendation) -> str:
 
 
 def outline(message: Recommendation | None) -> list[Event]:
-    """What a published message alone tells of its incident."""
+    """The events of an incident that its published message alone implies."""
     if message is None:
         return []
     if message.status is Status.OPEN:
@@ -86,5 +86,6 @@ def merged(*parts: Iterable[Event]) -> list[Event]:
     """All events, oldest first; of two of one kind, time and incident the first holds. At most EVENTS, the newest."""
     found: dict[tuple[int, str, str | None], Event] = {}
     for event in (event for part in parts for event in part):
+        # The first holds: what was seen as it happened, then what a message or a row implies of it.
         found.setdefault((event.time_ms, event.what, event.incident), event)
     return sorted(found.values())[-EVENTS:]

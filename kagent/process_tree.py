@@ -18,6 +18,8 @@ MISUSE = 2
 HEALTHY_AFTER = 60.0
 """Seconds after which a process counts as having started well, so that its next back-off begins small again."""
 STOP_WITHIN = 30.0
+LINE_BYTES = 1 << 20
+"""Longest line of a log that is copied; asyncio's own limit of 64 KiB is less than some of Spark's query plans."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +96,7 @@ async def _run(
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
-        # asyncio's limit for a line is 64 KiB: a longer one, such as Spark's query plans, would raise ValueError in the copying.
-        limit=1 << 20,
+        limit=LINE_BYTES,
         start_new_session=True,  # a Ctrl-C in the terminal reaches us alone; we stop them in order
     )
     copying = asyncio.create_task(_copy(program.name, process, say))
@@ -122,5 +123,12 @@ async def _end(process: asyncio.subprocess.Process, exited: asyncio.Task[int]) -
 
 async def _copy(name: str, process: asyncio.subprocess.Process, say: Callable[[str], object]) -> None:
     assert process.stdout is not None
-    async for line in process.stdout:
+    while True:
+        try:
+            line = await process.stdout.readline()
+        except ValueError:  # StreamReader drops what it holds of a line over its limit, and goes on behind it
+            say(f"{name} | (a line of more than {LINE_BYTES >> 20} MiB is left out)")
+            continue
+        if not line:
+            return
         say(f"{name} | {line.decode(errors='replace').rstrip()}")

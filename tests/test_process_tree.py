@@ -32,6 +32,14 @@ async def test_a_process_that_dies_is_started_again() -> None:
     assert lines[:2] == ["a | up", "a | ended with exit code 7; starting again in 1 s"]
 
 
+async def test_a_line_that_is_too_long_is_left_out_and_the_log_goes_on() -> None:
+    _, lines = await run_until("after", [python("a", "print('x' * 3_000_000); print('after')")])
+
+    assert "a | (a line of more than 1 MiB is left out)" in lines
+    assert "a | after" in lines
+    assert max(map(len, lines)) < 1 << 21
+
+
 async def test_all_stop_when_one_says_it_cannot_work() -> None:
     sleeper = python("b", "import time; time.sleep(60)")
     refuser = python("a", "import sys; print('kagent: no'); sys.exit(2)")

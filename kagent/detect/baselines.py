@@ -65,17 +65,17 @@ def _changed(state: JudgeState, roster: Roster, seen: Observation, policy: Polic
         # Being seen for the first time is no rebalance.
         "generations": state.generations if first else (*older, *kept, (now, generation))[-32:],
         "names": names,
-        "comings": _comings(state, names, bool(kept), first),
+        "comings": _comings(state, names, bool(kept)),
     }
 
 
-def _comings(state: JudgeState, names: tuple[str, ...], restless: bool, first: bool) -> dict[str, int]:
-    """How often each member came back after leaving, within the storm window."""
+def _comings(state: JudgeState, names: tuple[str, ...], restless: bool) -> dict[str, int]:
+    """How often each member came back after leaving, within the storm window. Coming for the first time is no return."""
     if not state.names and not restless:
         return {}
     comings = dict(state.comings) if restless else {}
     for name in set(names) - set(state.names):
-        comings[name] = comings.get(name, 0) + (1 if name in comings or not first else 0)
+        comings[name] = comings[name] + 1 if name in comings else 0
     for name in set(state.names) - set(names):
         comings.setdefault(name, 0)
     return dict(sorted(comings.items())[:MOST_NAMES])

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 from kagent.contract.recommendation import Verdict
+
+
+class Urgency(Enum):
+    """What a verdict's severity depends on."""
+
+    LOSS = "records are lost: always a page"
+    STANDSTILL = "nothing goes on: a page once it is `page_behind` behind, a ticket before"
+    HELP = "a ticket where something feasible helps, info where nothing does"
+    CAN_WAIT = "nothing gets worse by waiting: info"
 
 
 @dataclass(frozen=True)

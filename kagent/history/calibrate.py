@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kagent.policy import Policies
+from kagent.policy import Policies, Policy
 
 # 15 pairs with BEHINDS: each is one more replay of the whole range.
 THRESHOLDS = (1.25, 1.5, 2.0, 3.0, 5.0)
@@ -75,13 +75,14 @@ def grid(base: Policies) -> dict[str, Policies]:
 
 
 def _with(base: Policies, threshold: float, behind: float) -> Policies:
+    def tried(own: Policy) -> Policy:
+        lower = min(own.lower_threshold, threshold)
+        return replace(own, threshold=threshold, lower_threshold=lower, min_behind=behind)
+
     made = Policies()
-    made.base = replace(
-        base.base,
-        threshold=threshold,
-        lower_threshold=min(base.base.lower_threshold, threshold),
-        min_behind=behind,
-    )
+    made.base = tried(base.base)
+    # All else is the group's own: its `hold`, `kind` or `allowed_lag` decide with the two what opens.
+    made.patterns = [(pattern, tried(own)) for pattern, own in base.patterns]
     made.ignored = base.ignored
     return made
 

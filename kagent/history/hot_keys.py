@@ -73,7 +73,7 @@ class PartitionCountOutcome:
 def stretch(admin: Admin, topic: str, seconds: float, most: int) -> tuple[dict[int, tuple[int, int]], float]:
     """Per partition [start, end) of the last ``seconds``, shortened for all alike to ``most`` records; and its length.
 
-    Raises KafkaError if the topic does not exist, InputError if nothing was written in that time.
+    Raises KafkaError if the topic does not exist or a partition does not answer, InputError if nothing was written in that time.
     """
     found = admin.topics([topic]).get(topic)
     if found is None:
@@ -84,8 +84,14 @@ def stretch(admin: Admin, topic: str, seconds: float, most: int) -> tuple[dict[i
     begin, at = admin.log_start(keys).found, admin.offset_at(keys, since).found
     # To the last stable offset: records of an open transaction may still be aborted, and a read_committed reader waits before them.
     end = admin.log_end(keys, committed_only=True).found
+    silent = [p for t, p in keys if (t, p) not in end or (t, p) not in begin]
+    if silent:
+        # Without them the skew and what another number of partitions gives would be another topic's.
+        raise KafkaError(
+            f"Partitions {', '.join(map(str, silent[:5]))} of {topic} do not answer: try again when each has a leader."
+        )
     # No record since then: an empty range, not all that the partition holds.
-    ranges = {p: (max(at.get((t, p), end[t, p]), begin[t, p]), end[t, p]) for t, p in keys if (t, p) in end}
+    ranges = {p: (max(at.get((t, p), end[t, p]), begin[t, p]), end[t, p]) for t, p in keys}
     total = sum(e - s for s, e in ranges.values())
     if not total:
         raise InputError(

@@ -117,7 +117,8 @@ def incidents(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for m in messages:
         span = found.setdefault(m["id"], {"start": m["opened_at"], "end": None, "verdict": m["verdict"]})
-        if m["status"] in ("resolved", "superseded"):
+        # One that is superseded waits for a new plan, under the same id.
+        if m["status"] == "resolved":
             span["end"] = m["as_of"]
     return list(found.values())
 

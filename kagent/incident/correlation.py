@@ -54,7 +54,7 @@ class Onset:
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """An open common incident: its id, scope, groups, and when the last of them was added (ms)."""
+    """An open common incident: its id, scope, groups, when the last of them was added (ms), and what it is about."""
 
     id: str
     scope: str
@@ -62,6 +62,9 @@ class Common:
     opened_at: int
     last: int
     groups: tuple[str, ...]
+    verdict: str = Verdict.REBALANCE.value
+    kind: str = GroupKind.CLASSIC.value
+    """Kept: when it resolves, the onsets that told them are forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,10 @@ class CorrelationState:
                 g: [o.since, list(o.topics), list(o.brokers), o.verdict, o.kind]
                 for g, o in self.onsets.items()
             },
-            "open": [[c.id, c.scope, c.name, c.opened_at, c.last, list(c.groups)] for c in self.open],
+            "open": [
+                [c.id, c.scope, c.name, c.opened_at, c.last, list(c.groups), c.verdict, c.kind]
+                for c in self.open
+            ],
         }
 
     @classmethod
@@ -86,7 +92,11 @@ class CorrelationState:
         """What :meth:`to_row` wrote; onsets of an older version are left out."""
         return cls(
             {g: Onset(s, tuple(t), tuple(b), v, k) for g, (s, t, b, v, k) in row.get("onsets", {}).items()},
-            tuple(Common(i, s, n, at, last, tuple(g)) for i, s, n, at, last, g in row.get("open", [])),
+            # Rows of an older version end with the groups.
+            tuple(
+                Common(i, s, n, at, last, tuple(g), *about)
+                for i, s, n, at, last, g, *about in row.get("open", [])
+            ),
         )
 
 
@@ -129,12 +139,14 @@ def correlate(
         began = min(onsets[g].since for g in groups)
         # From the earliest onset, so that workers that restart give the same incident the same id.
         id_ = before.id if before else incident_id(cluster, _key(scope, name), began)
-        known[scope, name] = Common(id_, scope, name, before.opened_at if before else now, now, members)
+        opened_at = before.opened_at if before else now
+        verdict, kind = _commonest([onsets[g] for g in members if g in onsets])
+        known[scope, name] = Common(id_, scope, name, opened_at, now, members, verdict, kind)
         status = Status.UPDATED if before else Status.OPEN
-        messages.append(_message(known[scope, name], onsets, cluster, now, status))
+        messages.append(_message(known[scope, name], cluster, now, status))
     for key, common in list(known.items()):
         if now - common.last > QUIET_AFTER_MS:
-            messages.append(_message(common, onsets, cluster, now, Status.RESOLVED))
+            messages.append(_message(common, cluster, now, Status.RESOLVED))
             del known[key]
     return Correlated(tuple(messages), CorrelationState(onsets, tuple(known.values())))
 
@@ -195,28 +207,29 @@ def _key(scope: str, name: str) -> str:
     return f"<{scope} {name}>" if name else f"<{scope}>"
 
 
-def _message(
-    common: Common, onsets: Mapping[str, Onset], cluster: str, now: int, status: Status
-) -> Recommendation:
+def _commonest(onsets: Sequence[Onset]) -> tuple[str, str]:
+    """Verdict and kind of group of most of these, each by itself."""
+    verdicts, kinds = Counter(o.verdict for o in onsets), Counter(o.kind for o in onsets)
+    return verdicts.most_common(1)[0][0], kinds.most_common(1)[0][0]
+
+
+def _message(common: Common, cluster: str, now: int, status: Status) -> Recommendation:
     place = {"topic": f"topic {shown(common.name)}", "broker": f"broker {common.name}"}
     where = place.get(common.scope, "the cluster")
     names = ", ".join(shown(g) for g in common.groups[:5])
     more = f" and {len(common.groups) - 5} more" if len(common.groups) > 5 else ""
-    mine = [onsets[g] for g in common.groups if g in onsets]
-    verdict = Counter(o.verdict for o in mine).most_common(1)[0][0] if mine else Verdict.REBALANCE
-    kind = Counter(o.kind for o in mine).most_common(1)[0][0] if mine else GroupKind.CLASSIC
     return Recommendation(
         id=common.id,
         cluster=cluster,
         group=_key(common.scope, common.name),
         scope=common.scope,
         status=status,
-        verdict=Verdict(verdict),
+        verdict=Verdict(common.verdict),
         # Low confidence and never a page: the groups' own incidents state what is certain.
         severity=Severity.TICKET,
         confidence="low",
         reason=f"{len(common.groups)} groups fell behind within two minutes at {where}: {names}{more}. Look there first.",
-        group_kind=GroupKind(kind),
+        group_kind=GroupKind(common.kind),
         opened_at=common.opened_at,
         as_of=now,
         valid_until=now + VALID_MS,

@@ -17,7 +17,7 @@ import numpy as np
 from kagent.contract.recommendation import GroupKind, Recommendation, Verdict
 from kagent.detect.baselines import update_membership
 from kagent.detect.decision import decide
-from kagent.detect.detectors import OF
+from kagent.detect.detectors import OF, rebalance_storm
 from kagent.detect.evidence import idle_s
 from kagent.detect.finding import Finding
 from kagent.detect.group_model import GroupModel, observe
@@ -142,8 +142,7 @@ def young_ms(cadence_ms: float) -> int:
 
 def has_open_questions(state: JudgeState, now: int, policy: Policy) -> bool:
     """Whether something is remembered of the group that asks for a close look, whatever its lag."""
-    turns = state.generations
-    restless = len(turns) >= 3 and turns[-3][0] >= now - policy.storm_window * 1000
+    restless = rebalance_storm.generations_within(state, now, policy) >= policy.storm_generations
     clocks = state.standing or state.at_rest_s or any(m.running or m.mark for m in state.members.values())
     return bool(
         restless or state.empty_since or clocks or state.trail or state.lost or useful_members.due(state, now)

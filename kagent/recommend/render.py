@@ -26,7 +26,7 @@ from kagent.contract.recommendation import (
     Verdict,
 )
 from kagent.detect.detectors import OF, SPREAD, skew
-from kagent.detect.finding import Finding
+from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.planner import comparison as planned
 from kagent.recommend.actions import Advice, actions
@@ -38,8 +38,6 @@ from kagent.recommend.reassignment import Reassignment, reassign
 WHOLE = 2000
 """Up to this many partitions the message has the whole assignment."""
 MOVES = 200
-LASTING = frozenset({Verdict.IDLE_MEMBERS, Verdict.NO_MEMBERS})
-"""Verdicts that can wait until someone looks."""
 
 
 @dataclass(frozen=True)
@@ -83,11 +81,12 @@ def severity(diagnosis: Diagnosis) -> Severity:
     # Users' own choice before any rule.
     if verdict.value in policy.severity:
         return Severity(policy.severity[verdict.value])
-    if verdict is Verdict.LOST_DATA:
+    urgency = OF[verdict].URGENCY
+    if urgency is Urgency.LOSS:
         return Severity.PAGE
-    if OF[verdict].PAGES:
+    if urgency is Urgency.STANDSTILL:
         return Severity.PAGE if diagnosis.finding.behind >= policy.page_behind else Severity.TICKET
-    if verdict in LASTING or confidence(diagnosis) == "low":
+    if urgency is Urgency.CAN_WAIT or confidence(diagnosis) == "low":
         return Severity.INFO
     helpful = diagnosis.best.feasible == "yes" and diagnosis.best.type not in (
         ActionType.NONE,

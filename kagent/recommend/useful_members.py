@@ -1,9 +1,10 @@
 """How many members would help, for autoscalers: a number that moves only for reasons that more or fewer members change.
 
 A member's speed is known once it was certainly busy (``kagent.detect.capacity``). For a count n, partitions are dealt out in turn,
-the most inflow first, as every shipped strategy does in some order. Enough is the least n that catches up within the policy's
-``hold`` and leaves a member room, among the counts that change how many partitions the fullest member gets. What no count can
-change takes no part: partitions that stand, that wait for a transaction, or that get more than a member can do.
+the most work of the next ``hold`` first: where two that are behind would share a member by chance, moving one does as well as one
+more member. Enough is the least n that catches up within the policy's ``hold`` and leaves a member room, among the counts that
+change how many partitions the fullest member gets. What no count can change takes no part: partitions that stand, that wait for a
+transaction, or that get more than a member can do.
 
 Whether a group is too small is decided by the usual inflow and takes a while. How many members it then needs is another question: a
 group that is late and getting later gets what arrives now, whatever was usual, and more without a new wait if it still gets later after that.
@@ -19,6 +20,7 @@ from math import ceil
 import numpy as np
 
 from kagent.contract.recommendation import Verdict
+from kagent.detect.detectors import OF
 from kagent.detect.evidence import LatenessLimits
 from kagent.detect.finding import Finding
 from kagent.detect.forecast import drain_s
@@ -44,30 +46,21 @@ PEAK_MS, PEAK_STEP_MS = 7_200_000, 600_000
 AS_GOOD = 1.1
 """Where no count catches up in time: the least count that takes at most this many times the best one's time."""
 MOST_COUNTS = 400
-STILL = frozenset(
-    {
-        Verdict.STALLED,
-        Verdict.STUCK_MEMBER,
-        Verdict.SLOW_MEMBER,
-        Verdict.BLOCKED_BY_TRANSACTION,
-        Verdict.UNSTABLE,
-        Verdict.NO_MEMBERS,
-    }
-)
-"""While one of these leads, the number stands: members are not what is missing."""
 SPREAD_ALONE, PARTITIONS, SETTLING = "spread", "partitions", "settling"
 
 
 @dataclass(frozen=True)
 class GroupLoad:
     """What can be dealt out, one entry a unit (a partition, or partitions that stay together): ``backlog`` in work, ``inflow`` and
-    ``peak`` in work/s; ``capacity``: of a usual member, work/s; ``hot``: whether some partition gets more than that."""
+    ``peak`` in work/s; ``capacity``: of a usual member, work/s; ``hot``: whether some partition gets more than that;
+    ``within_s``: in which time members are to catch up."""
 
     backlog: Floats
     inflow: Floats
     peak: Floats
     capacity: float
     hot: bool
+    within_s: float
 
     @property
     def counts(self) -> list[int]:
@@ -89,15 +82,16 @@ class GroupLoad:
 
     def _dealt(self, count: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
         out = np.empty(len(self.inflow), np.int64)
-        # Dealt out like cards, not packed: no client's own strategy sees inflow, and an optimal packing would promise too much.
-        out[np.argsort(-self.inflow, kind="stable")] = np.arange(len(self.inflow)) % count
+        # Dealt out like cards, not packed: an optimal packing would promise what no client's own strategy gives.
+        work = self.backlog + self.inflow * self.within_s
+        out[np.argsort(-work, kind="stable")] = np.arange(len(self.inflow)) % count
         return out
 
-    def enough(self, within_s: float) -> int:
+    def enough(self) -> int:
         """The least count that catches up in time with room to spare; else the least that is as good as any."""
         counts = self.counts or [1]
         for count in counts:
-            if self.fullness(count, self.inflow) <= FULLEST and self.drain_s(count) <= within_s:
+            if self.fullness(count, self.inflow) <= FULLEST and self.drain_s(count) <= self.within_s:
                 return count
         times = [self.drain_s(count) for count in counts]
         if np.isfinite(min(times)):
@@ -113,7 +107,8 @@ class GroupLoad:
         # A unit that alone is too much for a member would make every count equally bad.
         fits = inflow < self.capacity
         hot = self.hot or not bool(fits.all())
-        return GroupLoad(self.backlog[fits], inflow[fits], self.peak[fits], self.capacity, hot)
+        backlog, peak = self.backlog[fits], self.peak[fits]
+        return GroupLoad(backlog, inflow[fits], peak, self.capacity, hot, self.within_s)
 
     def _with_slowest_apart(self, within_s: float) -> int:
         """The least count that is in time if units that alone take about as long each have a member of their own: what moving
@@ -170,10 +165,10 @@ def _capacity(model: GroupModel) -> float | None:
 def _still(model: GroupModel, findings: Sequence[Finding]) -> str | None:
     """Why the number stands whatever the load, if it does."""
     state = model.state
-    if state.incident is not None and state.incident.verdict in STILL:
-        return str(state.incident.verdict)
-    if findings and findings[0].verdict in STILL:
-        return str(findings[0].verdict)
+    leading = [state.incident.verdict] if state.incident is not None else []
+    for verdict in (*leading, *(finding.verdict for finding in findings[:1])):
+        if not OF[Verdict(verdict)].MEMBERS_MAY_HELP:
+            return str(verdict)
     if state.at_rest_s:
         return str(Verdict.STALLED)
     if model.now - state.generation_at < model.policy.settle * 1000:
@@ -190,7 +185,8 @@ def load_of(model: GroupModel, capacity: float) -> GroupLoad:
     backlog = totals(code, (model.columns.backlog * model.cost)[rows], units)
     inflow = totals(code, (model.usual_rates * model.cost)[rows], units)
     # The peak of the group by today's shares: the partitions' own peaks need not fall together, and would add up to too much.
-    return GroupLoad(backlog, inflow, inflow * _peak_ratio(model, rows), capacity, False).grown(1.0)
+    peak = inflow * _peak_ratio(model, rows)
+    return GroupLoad(backlog, inflow, peak, capacity, False, model.policy.hold).grown(1.0)
 
 
 def _waits_for_transaction(model: GroupModel) -> Flags:
@@ -223,7 +219,7 @@ def _weighed(model: GroupModel, load: GroupLoad, known: Useful, have: int) -> Us
     late = bool((model.lateness >= limits.on_time).any())
     if not late or now - known.raised_at > RAISED_MS:
         known = replace(known, raised_at=0)
-    enough, at_once = load.enough(model.policy.hold), _enough_now(model, load)
+    enough, at_once = load.enough(), _enough_now(model, load)
     too_little = known.raised_at > 0 and at_once > known.members
     enough = max(enough, at_once) if too_little else enough
     because = _because(load, late, enough, known.members)
@@ -253,7 +249,7 @@ def _enough_now(model: GroupModel, load: GroupLoad) -> int:
     inflow is the median of five minutes: for half of them after a rise it is what arrived before."""
     late = model.lateness >= LatenessLimits.of(model.policy).on_time
     later = late & (model.inflow.high > model.capacity.rate.mid)
-    return load.grown(_grown(model)).enough(model.policy.hold) if later.any() else 0
+    return load.grown(_grown(model)).enough() if later.any() else 0
 
 
 def _grown(model: GroupModel) -> float:

@@ -97,7 +97,7 @@ def faust_app(settings: Settings, home: Cluster) -> App:
     broker, credentials = faust_broker(home)
     host, tls = reached_at(settings.worker, home.bootstrap), security.server_tls(settings.worker.http)
     app = App(
-        settings.topics.prefix.rstrip("-") or "kagent",
+        settings.topics.app,
         broker=broker,
         broker_credentials=credentials,
         # Faust lets the environment win over these arguments: unprefixed, a stray BROKER_URL changes the broker.

@@ -24,16 +24,19 @@ def assert_one_sentence(answer: subprocess.CompletedProcess[str], *words: str) -
         assert word in answer.stderr
 
 
+@pytest.mark.slow
 def test_no_cluster() -> None:
     assert_one_sentence(kagent("lag"), "No cluster is configured", "KAGENT_BOOTSTRAP")
 
 
+@pytest.mark.slow
 def test_a_settings_file_that_is_not_there() -> None:
     assert_one_sentence(
         kagent("--config", "/nowhere/kagent.yaml", "lag"), "cannot be read", "/nowhere/kagent.yaml"
     )
 
 
+@pytest.mark.slow
 def test_a_taken_web_port(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("0.0.0.0", 0))

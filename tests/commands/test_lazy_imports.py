@@ -10,6 +10,8 @@ import pytest
 
 from kagent.cli import COMMANDS
 
+pytestmark = pytest.mark.slow  # each starts a Python of its own
+
 HEAVY = ("aiokafka", "confluent_kafka", "faust", "httpx", "numpy", "pandas", "pyarrow", "pyspark")
 """Libraries that take longer to load than a command's first line may take."""
 NEEDED = {"assign": {"numpy"}}

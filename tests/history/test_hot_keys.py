@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from confluent_kafka import Producer
 from kagent.commands.keys import as_document
 from kagent.errors import InputError, KafkaError
 from kagent.history.hot_keys import changes, hot, sample, stretch
+from kagent.kafka.admin import Admin
 from kagent.settings import Cluster
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
@@ -74,6 +76,20 @@ def test_records_without_a_key_and_a_small_sample_are_counted(runs: Callable[[],
     assert 240 <= found.records <= 260
     assert found.keyless.sum() > 0
     assert float(np.sum(found.load)) == pytest.approx(found.keyless.sum() + found.weight.sum())
+
+
+def test_a_partition_without_a_leader_is_one_sentence() -> None:
+    def answer(*partitions: int) -> SimpleNamespace:
+        return SimpleNamespace(found={("t", p): 10 * p for p in partitions})
+
+    admin = SimpleNamespace(
+        topics=lambda names: {"t": SimpleNamespace(partitions=3)},
+        log_start=lambda keys: answer(0, 1),
+        offset_at=lambda keys, since: answer(),
+        log_end=lambda keys, committed_only: answer(0, 1, 2),
+    )
+    with pytest.raises(KafkaError, match="Partitions 2 of t do not answer"):
+        stretch(cast(Admin, admin), "t", 60, 10)
 
 
 def test_a_topic_that_is_missing_or_silent_is_one_sentence(kafka: Any) -> None:

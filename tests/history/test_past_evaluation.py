@@ -7,10 +7,11 @@ from typing import Any
 import orjson
 import pytest
 
-from kagent.history.calibrate import Tried, propose
+from kagent.history.calibrate import Tried, grid, propose
 from kagent.history.past_evaluation import replay
 from kagent.offsets import decode
-from kagent.policy import Policy, make_policy
+from kagent.policy import Policies, Policy, make_policy
+from kagent.settings import GroupSettings
 
 QUICK = make_policy({"settle": 30, "cooldown": 600})
 
@@ -89,6 +90,16 @@ def row(policy: str, openings: int = 0, flaps: int = 0, by_itself: int = 0) -> d
         "flaps": flaps,
         "by_itself": by_itself,
     }
+
+
+def test_a_grid_changes_two_settings_of_each_pattern_and_keeps_the_rest() -> None:
+    own = Policies(
+        {"hold": 60.0}, [GroupSettings.model_validate({"match": "slow-*", "hold": 900.0, "threshold": 3.0})]
+    )
+
+    tried = grid(own)["1.25/60.0"]("slow-1")
+
+    assert (tried.hold, tried.threshold, tried.min_behind) == (900.0, 1.25, 60.0)
 
 
 def test_the_most_watchful_pair_that_would_have_been_kept_is_proposed() -> None:

@@ -95,6 +95,7 @@ def test_an_incident_lasts_from_open_to_resolved() -> None:
         {"id": "a", "status": "open", "opened_at": 1, "as_of": 1, "verdict": "rebalance"},
         {"id": "a", "status": "updated", "opened_at": 1, "as_of": 3, "verdict": "rebalance"},
         {"id": "b", "status": "open", "opened_at": 4, "as_of": 4, "verdict": "stalled"},
+        {"id": "b", "status": "superseded", "opened_at": 4, "as_of": 6, "verdict": "stalled"},
         {"id": "a", "status": "resolved", "opened_at": 1, "as_of": 9, "verdict": "rebalance"},
     ]
 

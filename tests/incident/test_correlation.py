@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from kagent.contract.recommendation import Recommendation, Status
+from kagent.contract.recommendation import GroupKind, Recommendation, Status
 from kagent.incident.correlation import CorrelationState, Population, correlate
 from kagent.incident.evaluate import Candidate
 
@@ -15,13 +15,19 @@ NOW = 1_700_000_000_000
 
 
 def candidate(
-    n: int, topic: str, broker: int = 1, since: int = NOW, brokers: int = 3, **more: Any
+    n: int,
+    topic: str,
+    broker: int = 1,
+    since: int = NOW,
+    brokers: int = 3,
+    verdict: str = "rebalance",
+    **more: Any,
 ) -> Candidate:
     return Candidate(
         "main",
         f"g{n}",
         f"id{n}",
-        "rebalance",
+        verdict,
         since,
         "",
         topics=(topic,),
@@ -95,6 +101,23 @@ def test_candidates_of_two_minutes_add_up_under_one_id_and_the_incident_ends() -
     assert [m.status for m in late.messages] == [Status.RESOLVED]
     assert len({m.id for m in (*messages, *late.messages)}) == 1
     assert late.recent.open == ()
+
+
+def test_a_common_incident_ends_as_what_it_began_as() -> None:
+    stalled = [candidate(n, "orders", verdict="stalled", kind=GroupKind.STREAMS) for n in range(5)]
+    opened = correlate(stalled, CorrelationState(), "main", HUNDRED, NOW)
+    ended = correlate([], opened.recent, "main", HUNDRED, NOW + 2_000_000)
+
+    assert [(m.status, m.verdict, m.group_kind) for m in (*opened.messages, *ended.messages)] == [
+        (Status.OPEN, "stalled", "streams"),
+        (Status.RESOLVED, "stalled", "streams"),
+    ]
+
+
+def test_a_row_of_a_version_that_did_not_keep_the_verdict_is_read() -> None:
+    row = {"onsets": {}, "open": [["id", "topic", "orders", NOW, NOW, ["g1", "g2"]]]}
+
+    assert CorrelationState.from_row(row).open[0].groups == ("g1", "g2")
 
 
 @pytest.mark.parametrize("repeat", [1, 3])

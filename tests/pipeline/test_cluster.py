@@ -111,7 +111,7 @@ def test_two_executors_tell_what_one_tells_and_losing_one_loses_nothing(
     standalone: str, kafka: Any, kafka_reader: Any, tmp_path: Path
 ) -> None:
     topic = kafka.topic("on-cluster")
-    prefix = f"{topic}-"  # a second attempt must not read what the first wrote
+    prefix = f"kagent-of-{topic}-"  # a second attempt must not read what the first wrote
     groups = [
         f"on-cluster-{n}" for n in range(8)
     ]  # in all partitions of the source: both executors have work

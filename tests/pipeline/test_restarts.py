@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kagent.embedded.broker import Broker
+from tests.fixtures.cast import commit_when_loaded
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
@@ -79,7 +80,7 @@ def commit(bootstrap: str, group: str, offset: int) -> None:
     if "t" not in admin.list_topics(timeout=20).topics:
         admin.create_topics([NewTopic("t", 1, 1)])["t"].result(20)
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
-    consumer.commit(offsets=[TopicPartition("t", 0, offset)], asynchronous=False)
+    commit_when_loaded(consumer, [TopicPartition("t", 0, offset)])
     consumer.close()
 
 
@@ -101,13 +102,15 @@ def test_the_service_waits_for_a_new_cluster_and_outlives_its_broker(
     told.until(lambda events: events.get("g") == 2)
 
     assert run.stop() == 0
+    stopped = time.time() * 1000
     assert "Traceback" not in run.log.read_text()
     commit(broker.bootstrap, "g", 3)
     run.start("--available-now")
     assert run.process is not None
     assert run.process.wait(180) == 0
     told.until(lambda events: events.get("g") == 3)
-    assert told.duplicates == 0
+    # A killed broker may cost a task its answer, and Spark runs it again; a stop repeats nothing.
+    assert [written for written in told.duplicates if written > stopped] == []
 
 
 def test_mistakes_are_one_sentence(service: Callable[[str], Service], tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from kagent.pipeline import stream
 from kagent.pipeline.stream import SOURCE
 from kagent.pipeline.stream_service import Pipeline
 from kagent.settings import Cluster, PipelineSettings, Settings
+from tests.fixtures.cast import commit_when_loaded
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
@@ -59,7 +60,7 @@ def running(spark: Any, bootstrap: str, folder: Path) -> Iterator[Running]:
 def commit(bootstrap: str, group: str, offset: int) -> None:
     """By the coordinator, which makes the offsets topic if there is none."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "log_level": 0})
-    consumer.commit(offsets=[TopicPartition("t", 0, offset)], asynchronous=False)
+    commit_when_loaded(consumer, [TopicPartition("t", 0, offset)])
     consumer.close()
 
 

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from kagent.planner import QUICK, Plan, PlanningProblem, lower_bound, plan
 from kagent.planner.plan import greatest
 
+pytestmark = pytest.mark.slow  # examples are planned, some of them exhaustively
+
 modest = settings(max_examples=35, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 data = st.data()
 

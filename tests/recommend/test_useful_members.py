@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kagent.contract.recommendation import Verdict
+from kagent.detect.detectors import ORDER
 from kagent.detect.finding import Finding
 from kagent.detect.state import JudgeState, Useful
 from kagent.recommend import useful_members
@@ -32,7 +33,7 @@ ROSE = {**USUAL, "rate": 190.0, "before": 110.0}
 
 def load(inflow: list[float], capacity: float, backlog: float = 0.0) -> GroupLoad:
     column = np.array(inflow)
-    return GroupLoad(np.full(len(inflow), backlog), column, column, capacity, False)
+    return GroupLoad(np.full(len(inflow), backlog), column, column, capacity, False, 300.0)
 
 
 @given(
@@ -43,7 +44,7 @@ def test_no_more_members_than_partitions_and_none_that_leaves_the_fullest_as_it_
     inflow: list[float], backlog: float
 ) -> None:
     made = load(inflow, 100.0, backlog)
-    count = made.enough(300)
+    count = made.enough()
     assert 1 <= count <= len(inflow)
     fullest = -(-len(inflow) // count)
     assert count == 1 or -(-len(inflow) // (count - 1)) > fullest
@@ -56,7 +57,7 @@ def test_enough_is_the_least_count_that_catches_up_in_time(inflow: list[float]) 
     def does(count: int) -> bool:
         return made.fullness(count, made.inflow) <= FULLEST and made.drain_s(count) <= 300
 
-    count = made.enough(300)
+    count = made.enough()
     if any(does(n) for n in made.counts):
         assert does(count)
         assert not any(does(n) for n in made.counts if n < count)
@@ -68,9 +69,15 @@ def test_a_partition_that_all_but_fills_a_member_is_no_reason_for_more_than_movi
     hot = load([97.0, *11 * [4.0]], 100.0)
     behind = replace(hot, backlog=np.array([700_000.0, *11 * [0.0]]))
     assert np.isinf(behind.drain_s(4))
-    assert behind.enough(300) <= 4
+    assert behind.enough() <= 4
     everyone = load(12 * [97.0], 100.0, 700_000.0)
-    assert everyone.enough(300) == 12
+    assert everyone.enough() == 12
+
+
+def test_two_partitions_that_are_behind_are_not_dealt_to_one_member_by_chance() -> None:
+    burst = replace(load(6 * [20.0], 100.0), backlog=np.array([13_500.0, 0, 0, 13_500.0, 0, 0]))
+
+    assert burst.enough() == 3
 
 
 def looked(group: Any, parts: list[dict[str, Any]], **state: Any) -> Useful | None:
@@ -172,7 +179,7 @@ def test_one_partition_that_gets_more_than_a_member_can_do_needs_no_members(grou
     assert (found.members, found.because) == (4, "hot_partition")
 
 
-@pytest.mark.parametrize("verdict", sorted(useful_members.STILL))
+@pytest.mark.parametrize("verdict", [d.VERDICT for d in ORDER if not d.MEMBERS_MAY_HELP])
 def test_while_members_are_not_what_is_missing_the_number_stands(group: Any, verdict: Verdict) -> None:
     made = group({"t": [LATE] * 8}, FOUR)
     known = Useful(4, more_since=LONG_AGO, capacity=SPEED, raised_at=NOW - 30_000)

@@ -15,14 +15,15 @@ import numpy as np
 
 from kagent.contract.recommendation import ActionType, Verdict
 from kagent.detect.facts import holders, named, worst
-from kagent.detect.finding import Finding
+from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.inflow import names_of
 from kagent.detect.state import JudgeState
 
 VERDICT = Verdict.LOST_DATA
 SPREAD = False
-PAGES = True
+URGENCY = Urgency.LOSS
+MEMBERS_MAY_HELP = True
 ASKS_ASSIGNMENT = False
 ACTIONS = (ActionType.RESET_OR_ACCEPT_LOSS,)
 REPORTED_MS = 3_600_000

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kagent.contract.recommendation import ActionType, Verdict
-from kagent.detect.finding import Finding
+from kagent.detect.finding import Finding, Urgency
 from kagent.detect.forecast import Placement, best_drain_s
 from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import LateMember
@@ -21,7 +21,8 @@ from kagent.text import shown, span
 
 VERDICT = Verdict.HOT_PARTITION
 SPREAD = True
-PAGES = False
+URGENCY = Urgency.HELP
+MEMBERS_MAY_HELP = True
 ASKS_ASSIGNMENT = True
 ACTIONS = (ActionType.ADD_PARTITIONS_OR_REKEY, ActionType.FOLLOW_PLAN)
 NEARLY = 0.95

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from kagent.contract.recommendation import ActionType, Verdict
-from kagent.detect.finding import Finding
+from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
 
 VERDICT = Verdict.IDLE_MEMBERS
 SPREAD = False
-PAGES = False
+URGENCY = Urgency.CAN_WAIT
+MEMBERS_MAY_HELP = True
 ASKS_ASSIGNMENT = True
 ACTIONS = (ActionType.SET_MEMBER_COUNT,)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from kagent.contract.recommendation import ActionType, Verdict
 from kagent.detect.facts import named, worst
-from kagent.detect.finding import Finding
+from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.lag.measure import Flags
 from kagent.lag.membership import NOBODY, Roster
@@ -22,7 +22,8 @@ from kagent.text import shown, span
 
 VERDICT = Verdict.NO_MEMBERS
 SPREAD = False
-PAGES = False
+URGENCY = Urgency.CAN_WAIT
+MEMBERS_MAY_HELP = False
 ASKS_ASSIGNMENT = False
 ACTIONS = (ActionType.SET_MEMBER_COUNT, ActionType.RESTART_MEMBER)
 DAY_MS = 86_400_000

@@ -10,13 +10,14 @@ from collections.abc import Iterator
 
 from kagent.contract.recommendation import ActionType, Verdict
 from kagent.detect.facts import at_stable, holders, named, worst
-from kagent.detect.finding import Finding
+from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.text import shown, span
 
 VERDICT = Verdict.BLOCKED_BY_TRANSACTION
 SPREAD = False
-PAGES = False
+URGENCY = Urgency.HELP
+MEMBERS_MAY_HELP = False
 ASKS_ASSIGNMENT = False
 ACTIONS = (ActionType.ABORT_TRANSACTION,)
 

@@ -12,13 +12,16 @@ from collections.abc import Iterator
 
 from kagent.contract.recommendation import ActionType, GroupKind, Verdict
 from kagent.detect.detectors.stalled_partition import stands_through
-from kagent.detect.finding import Finding
+from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
+from kagent.detect.state import JudgeState
+from kagent.policy import Policy
 from kagent.text import shown, span
 
 VERDICT = Verdict.UNSTABLE
 SPREAD = False
-PAGES = True
+URGENCY = Urgency.STANDSTILL
+MEMBERS_MAY_HELP = False
 ASKS_ASSIGNMENT = False
 ACTIONS = (ActionType.RESTART_MEMBER,)
 ROLL_S = 120.0
@@ -28,7 +31,7 @@ ROLL_S = 120.0
 def find(model: GroupModel) -> Iterator[Finding]:
     """The storm, if there is one."""
     state, policy = model.state, model.policy
-    turns = generations_within(model)
+    turns = generations_within(state, model.now, policy)
     if turns < policy.storm_generations or model.kind in (GroupKind.SIMPLE, GroupKind.SHARE):
         return
     # A consumer that crashes at a record also leaves and joins for ever, and restarting it is no cure.
@@ -52,10 +55,10 @@ def reason(model: GroupModel, finding: Finding) -> str:
     return f"The group rebalanced {e['generations']} times in {span(e['window_s'])}{who}"
 
 
-def generations_within(model: GroupModel) -> int:
+def generations_within(state: JudgeState, now: int, policy: Policy) -> int:
     """How many generations the group has gone through within the storm window."""
-    since = model.now - model.policy.storm_window * 1000
+    since = now - policy.storm_window * 1000
     # By the generations' own numbers, not by the changes that were seen: several can pass between two evaluations.
-    inside = [g for t, g in model.state.generations if t >= since]
-    before = [g for t, g in model.state.generations if t < since]
+    inside = [g for t, g in state.generations if t >= since]
+    before = [g for t, g in state.generations if t < since]
     return max(inside) - (before[-1] if before else min(inside)) if inside else 0

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from kagent.contract.recommendation import ActionType, Verdict
-from kagent.detect.finding import Finding
+from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import AS_MUCH, LateMember
 from kagent.policy import Policy
@@ -24,7 +24,8 @@ from kagent.text import shown, span
 
 VERDICT = Verdict.REBALANCE
 SPREAD = True
-PAGES = False
+URGENCY = Urgency.HELP
+MEMBERS_MAY_HELP = True
 ASKS_ASSIGNMENT = True
 ACTIONS = (
     ActionType.WAIT,

@@ -12,14 +12,15 @@ from __future__ import annotations
 from typing import Any
 
 from kagent.contract.recommendation import ActionType, Verdict
-from kagent.detect.finding import Finding
+from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import LateMember
 from kagent.text import shown, span
 
 VERDICT = Verdict.SLOW_MEMBER
 SPREAD = True
-PAGES = False
+URGENCY = Urgency.HELP
+MEMBERS_MAY_HELP = False
 ASKS_ASSIGNMENT = True
 ACTIONS = (ActionType.RESTART_MEMBER, ActionType.FOLLOW_PLAN)
 SLOWER = 0.9

@@ -19,7 +19,7 @@ import numpy as np
 
 from kagent.contract.recommendation import ActionType, Verdict
 from kagent.detect.facts import at_stable, few_moves, holders, named
-from kagent.detect.finding import Finding
+from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.standing import HABIT_FACTOR, SOLE_FACTOR, habit
 from kagent.detect.state import Standing
@@ -28,7 +28,8 @@ from kagent.text import shown, span
 
 VERDICT = Verdict.STALLED
 SPREAD = False
-PAGES = True
+URGENCY = Urgency.STANDSTILL
+MEMBERS_MAY_HELP = False
 ASKS_ASSIGNMENT = False
 ACTIONS = (ActionType.SKIP_OR_FIX_RECORD, ActionType.RESTART_MEMBER)
 CRASHES = 3

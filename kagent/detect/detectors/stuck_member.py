@@ -16,7 +16,7 @@ import numpy as np
 
 from kagent.contract.recommendation import ActionType, Verdict
 from kagent.detect.facts import at_stable, few_moves, worst
-from kagent.detect.finding import Finding
+from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.lateness import backlog
 from kagent.detect.standing import HABIT_FACTOR, habit
@@ -25,7 +25,8 @@ from kagent.text import shown, span
 
 VERDICT = Verdict.STUCK_MEMBER
 SPREAD = False
-PAGES = True
+URGENCY = Urgency.STANDSTILL
+MEMBERS_MAY_HELP = False
 ASKS_ASSIGNMENT = True
 ACTIONS = (ActionType.RESTART_MEMBER, ActionType.SKIP_OR_FIX_RECORD)
 GAPS = 3

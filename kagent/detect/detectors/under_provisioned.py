@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 
 from kagent.contract.recommendation import ActionType, Verdict
-from kagent.detect.finding import Finding
+from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import LateMember
 from kagent.text import shown, span
 
 VERDICT = Verdict.UNDER_PROVISIONED
 SPREAD = True
-PAGES = False
+URGENCY = Urgency.HELP
+MEMBERS_MAY_HELP = True
 ASKS_ASSIGNMENT = True
 ACTIONS = (ActionType.SET_MEMBER_COUNT, ActionType.RAISE_PARALLELISM, ActionType.ADD_PARTITIONS_OR_REKEY)
 

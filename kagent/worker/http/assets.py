@@ -56,7 +56,6 @@ def _asset(name: str, body: bytes) -> Asset:
 @lru_cache(maxsize=4)
 def page(depth: int) -> Asset:
     """The page at an address ``depth`` steps below the root: its links are relative, so any path prefix may stand before."""
-    # A proxy may serve the worker under any path: links are relative to <base>, which depends on the depth alone.
     html = assets()["index.html"].body.decode()
     return _asset("index.html", html.replace('href="./"', f'href="{"../" * depth or "./"}"', 1).encode())
 

@@ -186,7 +186,7 @@ class Families:
         self.made: dict[str, GaugeMetricFamily | CounterMetricFamily] = {}
 
     def add(self, name: str, values: Iterable[str], value: float) -> None:
-        """One sample; its label values in the order of the table. A series that is there already is not repeated."""
+        """One sample; its label values in the order of the table. Each series is given once."""
         about = METRICS[name]
         if name not in self.made:
             kind = CounterMetricFamily if about.kind == "counter" else GaugeMetricFamily

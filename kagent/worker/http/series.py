@@ -49,7 +49,6 @@ class Series:
     def expire(self, before_s: int) -> None:
         """Drop the points before this time."""
         old = next((at for at, time in enumerate(self.times) if time >= before_s), len(self.times))
-        # Both arrays together: a point is one time and `width` values.
         if old:
             del self.times[:old]
             del self.values[: old * self.width]

@@ -109,7 +109,7 @@ class Feed:
 
     def __init__(self, bootstrap: str) -> None:
         self.producer, self.stopped = (
-            Producer({"bootstrap.servers": bootstrap, "linger.ms": 5}),
+            Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "enable.idempotence": True}),
             threading.Event(),
         )
         self.admin = AdminClient({"bootstrap.servers": bootstrap})

@@ -32,10 +32,11 @@ from pydantic import (
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 from pydantic_settings import SettingsError as UnreadableVariable
 
+from kagent import own_groups
 from kagent.destination_settings import AlertSettings, secret
 from kagent.durations import Hours, Seconds
 from kagent.errors import SettingsError
-from kagent.policy import GroupPattern, PolicySettings, make_policy, retired
+from kagent.policy import GroupPattern, Policies, PolicySettings, make_policy, retired
 from kagent.settings_file import SettingsFile, Where, read
 from kagent.settings_mistakes import GivenSettings, Mistake, mistakes, sentence, suggestion
 
@@ -144,6 +145,11 @@ class Topics(Strict):
                 f"must hold letters, digits, dot, dash and underscore only, as topics do, not {prefix!r}"
             )
         return prefix
+
+    @property
+    def app(self) -> str:
+        """The worker's group, and what its changelogs, transactional ids and the other groups of kagent begin with."""
+        return self.prefix.rstrip("-") or "kagent"
 
     @property
     def events(self) -> str:
@@ -419,6 +425,10 @@ class Settings(BaseSettings):
                 f"No cluster named {name!r} is configured; there are: {', '.join(self.clusters)}."
             )
         return name, self.clusters[name]
+
+    def policies(self) -> Policies:
+        """The policy of every group; kagent's own groups are ignored: their delay is in its state message."""
+        return Policies(self.policy, self.groups, (*self.ignore, *own_groups.patterns(self.topics.app)))
 
     def salt(self) -> str | None:
         """The secret under which names are hashed, if one is set. Raises SettingsError if its file cannot be read."""

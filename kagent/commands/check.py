@@ -13,20 +13,12 @@ from kagent.commands import completion
 from kagent.commands.common import chosen
 from kagent.commands.spans import SPAN
 from kagent.contract.recommendation import Recommendation
-from kagent.policy import Policies
-from kagent.settings import Settings
 from kagent.text import shown
 
 if TYPE_CHECKING:
     from kagent.check.cluster_check import Checkup
 
 FOUND = 1
-
-
-def policies(settings: Settings) -> Policies:
-    """The settings' policies, with kagent's own groups left out."""
-    # Also kagent's own groups, whose delay its state message reports.
-    return Policies(settings.policy, settings.groups, (*settings.ignore, settings.topics.prefix.rstrip("-")))
 
 
 @click.command()
@@ -47,7 +39,7 @@ def command(
     from kagent.check.cluster_check import UNSEEN, Checkup, chooser, findings_of, judged_groups
     from kagent.kafka.admin import Admin
 
-    checkup = Checkup(Admin(cluster), name, policies(settings), seconds, chooser((*groups, *also)))
+    checkup = Checkup(Admin(cluster), name, settings.policies(), seconds, chooser((*groups, *also)))
     watch(checkup, quiet=as_json)
     found = findings_of(checkup)
     judged = judged_groups(checkup)

@@ -14,7 +14,7 @@ import click
 import orjson
 
 from kagent.commands import completion, output
-from kagent.commands.check import policies, watch
+from kagent.commands.check import watch
 from kagent.commands.common import chosen
 from kagent.commands.spans import SPAN
 from kagent.errors import InputError, KafkaError
@@ -102,7 +102,7 @@ def _look(
     # Asked first: a minute of looking for a name with a typo would end with the same sentence.
     if group not in admin.groups():
         raise InputError(f"There is no group {shown(group)} on this cluster (or no right to see it).")
-    checkup = Checkup(admin, name, policies(settings), seconds, lambda known: known == group)
+    checkup = Checkup(admin, name, settings.policies(), seconds, lambda known: known == group)
     watch(checkup, quiet=quiet)
     if group not in checkup.groups:
         raise InputError(f"The group {shown(group)} is left out by the settings, or may not be described.")

@@ -12,7 +12,6 @@ import click
 
 from kagent.client.incident_text import state_line
 from kagent.commands import completion, output
-from kagent.commands.check import policies
 from kagent.commands.common import chosen
 from kagent.commands.output import Format
 from kagent.contract.recommendation import State
@@ -58,7 +57,7 @@ def command(ctx: click.Context, groups: tuple[str, ...], everything: bool, form:
     from kagent.kafka.group_lag import shown_lag
 
     admin = Admin(cluster)
-    ignored = [] if groups or everything else _ignored(admin, policies(settings))
+    ignored = [] if groups or everything else _ignored(admin, settings.policies())
     # A group that is named is shown, whatever the settings ignore.
     names = groups or [name for name in sorted(_with_lag(admin)) if name not in ignored]
     found = shown_lag(admin, names)

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 import click
 
 from kagent.commands import completion
-from kagent.commands.check import policies
 from kagent.commands.common import chosen
 from kagent.commands.spans import SPAN
 from kagent.contract.mute import MuteRecord, is_pattern
@@ -50,7 +49,7 @@ def command(ctx: click.Context, group: str, seconds: float, why: str, off: bool,
         return
     from kagent.kafka.admin import Admin
 
-    existing = [g for g in Admin(cluster).groups() if not policies(settings)(g).ignore]
+    existing = [g for g in Admin(cluster).groups() if not settings.policies()(g).ignore]
     found = muted_groups(group, existing)
     if not found and not anyway:
         what = "matches the pattern" if is_pattern(group) else "is named"

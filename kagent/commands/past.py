@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import yaml
 
+from kagent import own_groups
 from kagent.commands import completion
 from kagent.commands.common import effective
 from kagent.commands.spark import started
@@ -152,12 +153,12 @@ def between(start: str, end: str, tick: float) -> Range:
 def policies(settings: Settings, files: Sequence[str]) -> dict[str, Policies]:
     """The policies to judge by, named by their files; without files those of the settings."""
     if not files:
-        groups: list[Any] = list(settings.groups)
-        return {"settings": Policies(settings.policy, groups, settings.ignore)}
-    return {Path(file).stem: _policies(Path(file)) for file in files}
+        return {"settings": settings.policies()}
+    own = own_groups.patterns(settings.topics.app)
+    return {Path(file).stem: _policies(Path(file), own) for file in files}
 
 
-def _policies(path: Path) -> Policies:
+def _policies(path: Path, own: Sequence[str]) -> Policies:
     try:
         raw = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     except OSError as error:
@@ -171,7 +172,7 @@ def _policies(path: Path) -> Policies:
         )
     try:
         groups: list[Any] = [GroupSettings(**entry) for entry in raw.get("groups", [])]
-        return Policies(raw.get("policy", {}), groups, raw.get("ignore", []))
+        return Policies(raw.get("policy", {}), groups, (*raw.get("ignore", []), *own))
     except (SettingsError, TypeError, ValueError) as error:
         raise InputError(f"The policy file {path}: {str(error).splitlines()[0]}") from error
 

@@ -11,7 +11,6 @@ import click
 import yaml
 
 from kagent.commands import output
-from kagent.commands.check import policies as of_settings
 from kagent.commands.common import effective
 from kagent.commands.output import Format, Record, print_table
 from kagent.commands.past import cluster_name
@@ -101,7 +100,7 @@ def _policies(settings: Settings, changes: Sequence[str]) -> Callable[[str], Pol
     files = [change for change in changes if "=" not in change]
     if len(files) > 1:
         raise InputError("--policy takes one file; replay once for each.")
-    chosen = next(iter(of_files(settings, files).values())) if files else of_settings(settings)
+    chosen = next(iter(of_files(settings, files).values())) if files else settings.policies()
     fields = (change.split("=", 1) for change in changes if "=" in change)
     values = {name: yaml.safe_load(value) for name, value in fields}
     # Checked before hours of records are replayed: a wrong field is named at once.

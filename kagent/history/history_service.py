@@ -83,7 +83,7 @@ class Keeper:
         source = {
             **spark_options(self.settings.home_cluster(self.name)),
             "subscribe": f"{topics.events},{topics.recommendations}",
-            "groupIdPrefix": f"{topics.prefix.rstrip('-')}-history",
+            "groupIdPrefix": f"{topics.app}-history",
             "startingOffsets": "earliest",
             "maxOffsetsPerTrigger": str(MAX_MESSAGES),
             # Events are kept for a day: a history that was away for longer goes on with a hole instead of never.

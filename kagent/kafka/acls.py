@@ -30,7 +30,7 @@ def rules(topics: Topics) -> dict[str, list[Rule]]:
     may read or write may describe (Kafka's ``StandardAuthorizer``), so that is not among them. CREATE is for the
     first start of a worker alone.
     """
-    app = topics.prefix.rstrip("-") or "kagent"
+    app = topics.app
     pipeline = [
         *_reads("__consumer_offsets"),
         # Prefixed: Spark makes a new group id under this prefix for every query.

@@ -1,8 +1,9 @@
-"""Which of the printed rights the user of a cluster lacks now. Every question here changes nothing on the cluster.
+"""Which of the printed rights the user of a cluster lacks now. No question here changes what others see.
 
 Brokers tell what a user may do with a topic (KIP-430, authorized operations). Of groups only the DESCRIBE is asked that way by
 clients; READ is known by a heartbeat of a member that does not exist: without the right the answer is
-GROUP_AUTHORIZATION_FAILED, with it UNKNOWN_MEMBER_ID (``KafkaApis.handleHeartbeatRequest``).
+GROUP_AUTHORIZATION_FAILED, with it UNKNOWN_MEMBER_ID (``KafkaApis.handleHeartbeatRequest``). WRITE on a transactional id is known by
+initialising one of kagent's own that nothing else uses; the broker forgets it after ``transactional.id.expiration.ms``.
 """
 
 from __future__ import annotations

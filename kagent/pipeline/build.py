@@ -21,6 +21,7 @@ from kagent.group_key import group_key
 from kagent.groups import topic_id
 from kagent.offsets import DecodeError, UnknownValueVersion, decode
 from kagent.offsets.columns import CommitColumns, decode_commits, record_types
+from kagent.own_groups import is_own
 
 Message = tuple[str, bytes, bytes, int]
 Longs = np.ndarray[Any, np.dtype[np.int64]]
@@ -30,7 +31,7 @@ FIRST_BYTES = 256
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where messages go. ``own``: groups of kagent itself, whose commits must not feed back into their own input."""
+    """Where messages go. ``own``: the app id, whose groups' commits must not feed back into their own input."""
 
     cluster: str
     events: str
@@ -38,7 +39,7 @@ class Target:
     own: str
 
     def is_own(self, group: str) -> bool:
-        return group == self.own or group.startswith(f"{self.own}-")
+        return is_own(self.own, group)
 
 
 @dataclass(slots=True)

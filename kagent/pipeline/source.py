@@ -86,9 +86,10 @@ class OffsetsSource:
             log.warning("%s has %d partitions now, %d before.", SOURCE, now.partitions, self.topic.partitions)
             self.topic = now
         partitions = [(SOURCE, p) for p in range(now.partitions)]
-        log_end = self.admin.log_end(partitions).found
         # Asked besides the log end: an open transaction holds this one back, and with it what the stream may read.
+        # First, because both grow: asked second it could lie beyond the log end.
         stable = self.admin.log_end(partitions, committed_only=True).found
+        log_end = self.admin.log_end(partitions).found
         return {
             p: (log_end[t, p], stable[t, p]) for t, p in partitions if (t, p) in stable and (t, p) in log_end
         }

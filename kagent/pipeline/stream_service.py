@@ -130,7 +130,7 @@ class Pipeline:
 
     def _start(self, running: SparkSession, place: str) -> StreamingQuery:
         settings, topics = self.settings.pipeline, self.settings.topics
-        target = Target(self.name, topics.events, topics.dead_letters, topics.prefix.rstrip("-"))
+        target = Target(self.name, topics.events, topics.dead_letters, topics.app)
         records = read_stream(
             running, spark_options(self.cluster), target.own, settings.max_offsets_per_trigger
         )

@@ -41,7 +41,7 @@ class WorkerContext:
 
     def __post_init__(self) -> None:
         s = self.settings
-        self.policies = Policies(s.policy, s.groups, (*s.ignore, s.topics.prefix.rstrip("-")))
+        self.policies = s.policies()
         self.redaction = Redaction.of(s.redact, s.salt())
         self.index = Index(self.tables, self.redaction)
 

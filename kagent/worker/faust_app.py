@@ -42,7 +42,8 @@ class App(faust.App):
         await super()._on_partitions_revoked(revoked)
 
     async def _on_partitions_assigned(self, assigned: set[Any], generation_id: int = 0) -> None:
-        """Fence off the previous owners before their changelogs are read."""
+        """Fence off the previous owners before their changelogs are read; nothing is fetched meanwhile."""
+        self._stop_fetching(assigned)
         # Faust's assignor gives the ticks and changelogs of the same number to the same worker.
         mine = {tp.partition for tp in assigned if tp.topic == self.settings_.topics.events}
         # Retried here, within the rebalance: recovery must not begin before the predecessors are fenced.
@@ -52,6 +53,16 @@ class App(faust.App):
             with attempt:
                 await self.outbox.take_over(mine)
         await super()._on_partitions_assigned(assigned, generation_id)
+
+    def _stop_fetching(self, assigned: set[Any]) -> None:
+        """Fetch nothing until recovery resumes the flow.
+
+        At a revocation Faust stops the flow only of a worker that holds partitions. One that held none would fetch from the
+        new ones at once, and Faust's conductor raises KeyError for a record of a partition that it has no stream for yet.
+        """
+        self.consumer.stop_flow()
+        self.flow_control.suspend()
+        self.consumer.pause_partitions(assigned)
 
     async def on_stop(self) -> None:
         """Commit what waits before the consumer commits offsets for the last time."""
@@ -86,7 +97,7 @@ def faust_app(settings: Settings, home: Cluster) -> App:
     broker, credentials = faust_broker(home)
     host, tls = reached_at(settings.worker, home.bootstrap), security.server_tls(settings.worker.http)
     app = App(
-        settings.topics.prefix.rstrip("-") or "kagent",
+        settings.topics.app,
         broker=broker,
         broker_credentials=credentials,
         # Faust lets the environment win over these arguments: unprefixed, a stray BROKER_URL changes the broker.

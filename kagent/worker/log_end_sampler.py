@@ -83,11 +83,13 @@ class Sampler:
 
     def _configure(self, names: set[str], now: float) -> None:
         """Learn the cleanup policies, of all once in a while and of new topics at once."""
-        ask = names if now - self._configured > CONFIGS_EVERY else names - set(self.compacted)
+        of_all = now - self._configured > CONFIGS_EVERY
+        ask = names if of_all else names - set(self.compacted)
         if ask:
             configs = self.admin.topic_configs(ask)
             self.compacted |= {n: "compact" in configs.get(n, {}).get("cleanup.policy", "") for n in ask}
-            self._configured = now
+            # Not for new topics alone: with one an hour those that are known would never be asked again.
+            self._configured = now if of_all else self._configured
 
     def sample(self, wanted: Iterable[str]) -> list[LogEndSample]:
         """The log offsets of those of these topics that exist. Raises KafkaError."""

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from kagent.client.client import parsed
-from kagent.contract.recommendation import State, to_bytes
+from kagent.contract.recommendation import State, from_bytes, to_bytes
 from kagent.contract.schema import asyncapi, schema
 
 SHIPPED = Path(__file__).parents[2] / "docs" / "schema"
@@ -46,6 +46,12 @@ def test_a_newer_schema_is_passed_with_what_is_known_and_said_once(
     assert [r.message for r in caplog.records if "schema 9" in r.message] == [
         "messages have schema 9, this kagent knows 1: what it knows is passed on"
     ]
+
+
+def test_a_label_of_the_users_makes_no_state_message_of_a_recommendation(rec: Any) -> None:
+    sent = rec(labels={"type": "state"})
+
+    assert from_bytes(to_bytes(sent)) == sent
 
 
 @pytest.mark.parametrize("value", [b"", b"{}", b"[1", b'{"type":"state"}', b"\xff"])

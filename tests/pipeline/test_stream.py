@@ -133,13 +133,13 @@ def test_what_no_decoder_knows_becomes_a_dead_letter_and_the_rest_goes_on(
 
 def test_own_groups_are_not_fed_back(runs: Callable[[], Any], kafka: Any) -> None:
     topic, run = kafka.topic("own"), runs()
-    own = run.settings.topics.prefix.rstrip("-")
-    for group in (own, f"{own}-subscriber-1", f"{own}x"):
+    own = run.settings.topics.app
+    for group in (own, f"{own}-subscriber-1", f"{own}-orders"):
         kafka.commit(group, topic, {0: 1})
 
     run.catch_up()
 
-    assert {e.group for _, e in run.events() if e.group.startswith(own)} == {f"{own}x"}
+    assert {e.group for _, e in run.events() if e.group.startswith(own)} == {f"{own}-orders"}
 
 
 def test_the_stream_goes_on_from_its_checkpoint_and_without_one_from_the_beginning(

@@ -85,10 +85,15 @@ def group_lag(
         committed = asked.committed([group]).get(group, {})
         begin = asked.log_start(keys).found
         end = asked.log_end(keys).found
-        known = {name: count for name, count in counts.items() if all((name, p) in end for p in range(count))}
+        # A topic with a partition that did not answer is left out: a guess for it would move partitions.
+        known = {
+            n: count
+            for n, count in counts.items()
+            if all((n, p) in end and (n, p) in begin for p in range(count))
+        }
         return {
             name: [
-                lag_of(begin.get((name, p), 0), end[name, p], committed.get((name, p)), auto_offset_reset)
+                lag_of(begin[name, p], end[name, p], committed.get((name, p)), auto_offset_reset)
                 for p in range(count)
             ]
             for name, count in known.items()

@@ -11,7 +11,7 @@ import orjson
 from aiohttp import web
 
 from kagent.settings import HttpSettings
-from kagent.worker.http import assets, limits, security
+from kagent.worker.http import assets, cluster_view, limits, security
 from kagent.worker.http.api import ROUTES, Api, Route, answered, problem
 from kagent.worker.http.own import Own
 from kagent.worker.http.workers import OWN, Workers
@@ -24,7 +24,7 @@ log = logging.getLogger("kagent.http")
 
 def application_options(settings: HttpSettings) -> dict[str, Any]:
     """How aiohttp's application is made."""
-    limited = limits.RequestLimits((*security.OPEN_PATHS, OWN)).middleware()
+    limited = limits.RequestLimits((*security.OPEN_PATHS, cluster_view.OWN)).middleware()
     return {
         # Limits first: they also hold for requests without a login.
         "middlewares": [limited, front, security.guard(settings), problems_as_json],

@@ -26,7 +26,7 @@ class Mutes:
 
     def of(self, cluster: str, group: str, now_ms: int) -> MuteRecord | None:
         """The mute that holds for this group now: its own, else a pattern's."""
-        # The group's own first: whoever names a group means it, whatever a pattern says.
+        # The group's own first: a mute that names the group is meant for it, whatever a pattern says.
         own = self.records.get(group_key(cluster, group))
         if own is not None and now_ms < own.until:
             return own

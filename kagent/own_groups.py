@@ -1,4 +1,4 @@
-"""Which consumer groups are kagent's own: their commits are no input of its own, and nobody is told of their lag."""
+"""Which consumer groups are kagent's own: their commits are no input of its own, and their lag is not reported."""
 
 from __future__ import annotations
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Collection
+from typing import Any
 
 SHOWN = 255
 """Longest name shown, in characters."""
+LONGEST = 2000
+"""Longest sentence shown, in characters."""
 
 
 def shown(name: str, limit: int = SHOWN) -> str:
@@ -49,3 +52,12 @@ def span(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def shown_all(value: Any) -> Any:
+    """A JSON value with every text in it as it may be shown, each up to ``LONGEST`` characters."""
+    if isinstance(value, str):
+        return shown(value, LONGEST)
+    if isinstance(value, dict):
+        return {shown(str(name)): shown_all(inner) for name, inner in value.items()}
+    return [shown_all(inner) for inner in value] if isinstance(value, list | tuple) else value

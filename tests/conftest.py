@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -137,15 +137,18 @@ def _binding(user: str, rule: Rule) -> AclBinding:
     )
 
 
-def guarded_broker(folder: Path) -> Guarded:
-    """A started one: SASL_PLAINTEXT, PLAIN."""
+def guarded_broker(
+    folder: Path, more: Mapping[str, str] | None = None, plugins: Sequence[Path] = (), port: int = 0
+) -> Guarded:
+    """A started one: SASL_PLAINTEXT, PLAIN. ``more``: further server properties; ``port``: of the listener with the login."""
     users = " ".join(f'user_{name}="{PASSWORD}"' for name in USERS)
     login = "org.apache.kafka.common.security.plain.PlainLoginModule"
     extra = {
         "sasl.enabled.mechanisms": "PLAIN",
         "listener.name.login.plain.sasl.jaas.config": f"{login} required {users};",
+        **(more or {}),
     }
-    return _guarded(folder, extra, {"protocol": "SASL_PLAINTEXT"})
+    return _guarded(folder, extra, {"protocol": "SASL_PLAINTEXT"}, plugins, port)
 
 
 def encrypted_broker(folder: Path, certificates: Certificates, password: str) -> Guarded:
@@ -168,14 +171,20 @@ def encrypted_broker(folder: Path, certificates: Certificates, password: str) ->
     return made
 
 
-def _guarded(folder: Path, extra: dict[str, str], security: dict[str, str]) -> Guarded:
-    port, protocol = free_port(), security["protocol"]
+def _guarded(
+    folder: Path,
+    extra: dict[str, str],
+    security: dict[str, str],
+    plugins: Sequence[Path] = (),
+    port: int = 0,
+) -> Guarded:
+    port, protocol = port or free_port(), security["protocol"]
     more = {
         "listener.security.protocol.map": f"CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,LOGIN:{protocol}",
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS",
     }
-    running = Broker(folder, extra={**more, **extra}, listeners={"LOGIN": port}).start()
+    running = Broker(folder, extra={**more, **extra}, listeners={"LOGIN": port}, plugins=plugins).start()
     return Guarded(running, f"127.0.0.1:{port}", security)
 
 

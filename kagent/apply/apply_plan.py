@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from kagent.apply.attempts import Attempts
-from kagent.apply.nudge import Nudge, nudge
+from kagent.apply.nudge import nudge
 from kagent.apply.preconditions import CannotApply, Plan, checked
 from kagent.errors import KafkaError
 from kagent.follow.model import Rules, Snapshot
@@ -23,6 +23,11 @@ READ_WITHIN_S = 20.0
 LOOK_EVERY_S = 0.25
 TARGET_WITHIN_S = 15.0
 """For the broker's assignor: its reader is at most some seconds behind the topic."""
+LEFT_WITHIN_S = 5.0
+NOT_FOLLOWED = (
+    "kagent.apply on the brokers may be dry, or the group has changed; the brokers' log and the MBean "
+    "io.kagent:type=assignor have the reason"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,24 +93,23 @@ class Applier:
         taken: dict[str, float | None] = dict.fromkeys(plan.wanted)
         nothing = f"{self.topics.prefix}apply-nothing"
         with nudge(self.cluster, self.group, nothing) as member:
-            self._until_target(admin, plan, member, began, min(deadline_s, TARGET_WITHIN_S))
+            given = self._given(admin, plan, member.poll, min(deadline_s, TARGET_WITHIN_S))
+        # Its leaving asks the assignor once more, which may have read the plan only now.
+        if not given and not self._given(admin, plan, time.sleep, LEFT_WITHIN_S):
+            why = f" ({member.problem})" if member.problem else ""
+            raise CannotApply("not_followed", f"The coordinator did not take the plan{why}: {NOT_FOLLOWED}.")
         held = self._until_held(admin, plan, taken, began, deadline_s)
         return Applied(plan, taken, held)
 
-    def _until_target(self, admin: Admin, plan: Plan, member: Nudge, began: float, within_s: float) -> None:
-        """Until the coordinator wants what the plan wants; what members hold comes with their heartbeats."""
+    def _given(self, admin: Admin, plan: Plan, pause: Callable[[float], None], within_s: float) -> bool:
+        """Whether the coordinator wants in time what the plan wants; what members hold comes with their heartbeats."""
+        began = time.monotonic()
         while time.monotonic() - began < within_s:
-            member.poll(LOOK_EVERY_S)
-            group = self._seen(admin)
-            targets = {m.member_id: m.target for m in group.members}
+            pause(LOOK_EVERY_S)
+            targets = {m.member_id: m.target for m in self._seen(admin).members}
             if all(targets.get(member_id) == held for member_id, held in plan.wanted.items()):
-                return
-        why = f" ({member.problem})" if member.problem else ""
-        raise CannotApply(
-            "not_followed",
-            f"The coordinator did not take the plan within {within_s:.0f} s{why}: kagent.apply on the brokers may be dry, or the "
-            "group has changed; the brokers' log and the MBean io.kagent:type=assignor have the reason.",
-        )
+                return True
+        return False
 
     def _until_held(
         self, admin: Admin, plan: Plan, taken: dict[str, float | None], began: float, deadline_s: float

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import signal
 import sys
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kagent.commands.common import chosen
+from kagent.commands.common import chosen, user
 from kagent.errors import InputError
 from kagent.group_key import group_key
 from kagent.policy import policy_for
@@ -91,14 +90,7 @@ def _ended_in_order() -> Iterator[None]:
 def _attempts(applier: Applier) -> Attempts:
     from kagent.apply.attempts import Attempts
 
-    return Attempts(applier.home, applier.topics, group_key(applier.name, applier.group), _user())
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return ""
+    return Attempts(applier.home, applier.topics, group_key(applier.name, applier.group), user())
 
 
 def _confirm(group: str, yes: bool) -> None:

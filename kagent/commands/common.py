@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 from typing import IO, Any
 
@@ -72,3 +73,11 @@ def child_environment(ctx: click.Context) -> dict[str, str]:
         "KAGENT_BOOTSTRAP": asked(ctx, "bootstrap"),
     }
     return {**os.environ, **{name: value for name, value in given.items() if value}}
+
+
+def user() -> str:
+    """Who asks, for the record of what was done; empty where the system has no name for it, as in some containers."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""

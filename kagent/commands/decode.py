@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 import click
-import orjson
 
 from kagent.commands.common import chosen
 from kagent.commands.input_lines import lines
+from kagent.commands.output import json_line
 from kagent.offsets import DecodeError
 from kagent.offsets.decode_lines import READERS, answer, record
 from kagent.settings import Cluster
@@ -50,20 +49,12 @@ def command(
         found = (_answer(number, line, kind) for number, line in lines(file))
     for item in found:
         if not groups or _group(item) in groups:
-            click.echo(_line(item))
+            click.echo(json_line(item))
 
 
 def _answer(number: int, line: bytes, kind: str) -> dict[str, Any]:
     decoded = answer(line, kind)
     return {**decoded, "error": f"line {number}: {decoded['error']}"} if "error" in decoded else decoded
-
-
-def _line(item: dict[str, Any]) -> str:
-    """JSON in which what a terminal would not show, or would obey, is escaped: names are anybody's text."""
-    text = orjson.dumps(item).decode()
-    return (
-        text if text.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
-    )
 
 
 def _group(item: dict[str, Any]) -> str | None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 import time
 from collections.abc import Iterable
 
 import click
 
 from kagent.commands import completion
-from kagent.commands.common import chosen
+from kagent.commands.common import chosen, user
 from kagent.commands.spans import SPAN
 from kagent.contract.mute import MuteRecord, is_pattern
 from kagent.errors import InputError, KafkaError
@@ -60,7 +59,7 @@ def command(ctx: click.Context, group: str, seconds: float, why: str, off: bool,
     until = int((time.time() + seconds) * 1000)
     # A group may be called like a pattern: then its name is meant.
     pattern = group if is_pattern(group) and group not in existing else None
-    record = MuteRecord(until=until, why=why, by=_user(), pattern=pattern).to_bytes()
+    record = MuteRecord(until=until, why=why, by=user(), pattern=pattern).to_bytes()
     # A record for each group that matches now, found by a look-up of the group, and the pattern's own,
     # by which workers mute groups that come later.
     write(home, topic, {group_key(name, each): record for each in (*found, group)})
@@ -100,13 +99,6 @@ async def _lifted(home: Cluster, topic: str, cluster: str, group: str) -> list[s
             f"{shown(group)} is muted by the pattern {shown(by)}: lift that with `kagent mute {shown(by)!r} --off`."
         )
     return sorted(found)
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return ""
 
 
 def write(cluster: Cluster, topic: str, records: dict[str, bytes | None]) -> None:

@@ -257,7 +257,7 @@ def observe(seen: Observation, state: JudgeState, policy: Policy) -> GroupModel:
     """The model of a group as it is seen now. What its clocks have learned is in the model's ``state``."""
     if not state.from_start and begins_at_start(seen.commits, seen.ends):
         state = replace(state, from_start=True)
-    # The order matters. What stands is found first, because a record that nobody can process proves no member busy and must be
+    # The order matters. What stands is found first, because a record that no consumer can process proves no member busy and must be
     # out of the capacity windows; spells come last, because they need the lateness and T that those windows give.
     before, columns = state, columns_of(seen, state, policy)
     first = min((row.first for row in seen.commits.values()), default=0)

@@ -100,12 +100,12 @@ def _members(view: View, rec: Recommendation) -> dict[str, Peer]:
     names = view.names
     if names is None:
         _refuse(Reason.FOREIGN_MEMBER, "a member of the group does not say who it is")
-    told = [member.member for member in rec.members]
-    if len(set(told)) != len(told):
+    listed = [member.member for member in rec.members]
+    if len(set(listed)) != len(listed):
         _refuse(Reason.OTHER_MEMBERS, "the recommendation names a member twice")
-    if missing := sorted(set(told) - set(names)):
+    if missing := sorted(set(listed) - set(names)):
         _refuse(Reason.OTHER_MEMBERS, f"{shown(missing[0])} is in the recommendation but not in the group")
-    if extra := sorted(set(names) - set(told)):
+    if extra := sorted(set(names) - set(listed)):
         _refuse(Reason.OTHER_MEMBERS, f"{shown(extra[0])} is in the group but not in the recommendation")
     if ghosts := sorted(set(rec.assignment or ()) - set(names)):
         _refuse(Reason.OTHER_MEMBERS, f"the plan gives partitions to {shown(ghosts[0])}, who is no member")
@@ -114,16 +114,16 @@ def _members(view: View, rec: Recommendation) -> dict[str, Peer]:
 
 def _same_counts(view: View, rec: Recommendation) -> None:
     for topic, count in sorted(view.topics.items()):
-        if (told := rec.basis.partitions.get(topic)) != count:
-            has = "is not known to the recommendation" if told is None else f"had {told} partitions"
+        if (advised := rec.basis.partitions.get(topic)) != count:
+            has = "is not known to the recommendation" if advised is None else f"had {advised} partitions"
             _refuse(Reason.OTHER_COUNTS, f"{shown(topic)} has {count} partitions and {has}")
 
 
 def _same_generation(view: View, rec: Recommendation) -> None:
-    told, now = rec.basis.generation, view.generation
-    if told is not None and now is not None and told != now:
+    then, now = rec.basis.generation, view.generation
+    if then is not None and now is not None and then != now:
         _refuse(
-            Reason.OTHER_GENERATION, f"the recommendation is of generation {told}, the group was in {now}"
+            Reason.OTHER_GENERATION, f"the recommendation is of generation {then}, the group was in {now}"
         )
 
 

@@ -182,10 +182,12 @@ class Follower:
     def place(
         self, counts: Mapping[str, int], joined: Sequence[Joined]
     ) -> tuple[dict[str, Pairs], dict[str, bytes]]:
-        """Everybody's partitions, every member present, and the blob that goes with each. Asks nobody, never raises."""
+        """Every member's partitions, and the userdata that goes with each. Makes no request, never raises."""
         heard = [plan_userdata.read_joining(one.user_data) for one in joined]
         owners = _owners(joined)
-        view = View(tuple(_peer(one, said, owners) for one, said in zip(joined, heard, strict=True)), counts)
+        view = View(
+            tuple(_peer(one, userdata, owners) for one, userdata in zip(joined, heard, strict=True)), counts
+        )
         with self._lock:
             self._remember(at for one in heard if one is not None for at in one.asked)
         decision = self._decide(view)
@@ -208,10 +210,10 @@ class Follower:
         )
         with self._lock:
             self._led, asked = View(peers, dict(counts)), self._asked
-        told = target if target is not None and self.cooperative else {}
+        targets = target if target is not None and self.cooperative else {}
         generation = _next(view.generation)
         return placed, {
-            member: plan_userdata.given(generation, followed, asked, told.get(member)) for member in placed
+            member: plan_userdata.given(generation, followed, asked, targets.get(member)) for member in placed
         }
 
     def _for_builtin(self, view: View, joined: Sequence[Joined]) -> list[Joined]:

@@ -104,10 +104,10 @@ def _assignor(follower: Follower) -> Any:
             }
 
         def metadata(self, topics: Iterable[str]) -> Any:
-            said = follower.user_data()
+            userdata = follower.user_data()
             if follower.cooperative:
-                return cooperative_subscription(topics, said, *follower.owned(topics))
-            return ConsumerProtocolSubscription(EAGER_VERSION, list(topics), said)
+                return cooperative_subscription(topics, userdata, *follower.owned(topics))
+            return ConsumerProtocolSubscription(EAGER_VERSION, list(topics), userdata)
 
         def on_assignment(self, assignment: Any, generation: int) -> None:
             pairs = [(tp.topic, tp.partition) for tp in assignment.partitions()]

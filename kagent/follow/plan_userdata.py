@@ -105,9 +105,9 @@ def _common(generation: int | None, followed: Followed | None, asked: Iterable[i
     return {"generation": generation, "plan": plan, "roster": roster, "asked": list(asked)}
 
 
-def _written(kind: type[_Blob], said: dict[str, Any]) -> bytes:
+def _written(kind: type[_Blob], fields: dict[str, Any]) -> bytes:
     try:
-        data = MARK + kind.model_validate(said).model_dump_json(exclude_none=True).encode()
+        data = MARK + kind.model_validate(fields).model_dump_json(exclude_none=True).encode()
     except ValueError:  # too long, or a name that is no text
         return b""
     return data if len(data) <= LARGEST else b""

@@ -59,7 +59,7 @@ def _muted_until(value: bytes | None) -> float:
         return FOREVER
 
 
-def said(error: Exception) -> str:
+def in_words(error: Exception) -> str:
     """An error in words; some have none of their own."""
     return str(error) or type(error).__name__
 
@@ -113,7 +113,9 @@ class Reader:
                 await self._read()
             except Exception as error:
                 failures = 1 if time.monotonic() - began > 60 else failures + 1
-                log.warning("kagent's topics on %s cannot be read: %s", self.source.bootstrap, said(error))
+                log.warning(
+                    "kagent's topics on %s cannot be read: %s", self.source.bootstrap, in_words(error)
+                )
                 await self._pause(pause_s(failures))
 
     async def _pause(self, seconds: float) -> None:

@@ -222,7 +222,7 @@ def _by_tick(rows: Iterable[Row], start: int, end: int, tick: int) -> Iterator[t
 def _judged(
     seen: Observation, session: EvaluationSession, policy: Policy, result: Result, tick: int, keep: int
 ) -> None:
-    # The coordinator's answer is the observation itself: what it would have said then is not recorded.
+    # The coordinator's answer is the observation itself: its answer of then is not recorded.
     result.messages += session.evaluate(seen, lambda asked: asked)
     result.judged += seen.blind is None
     key = group_key(seen.cluster, seen.group)

@@ -64,7 +64,7 @@ class Common:
     groups: tuple[str, ...]
     verdict: str = Verdict.REBALANCE.value
     kind: str = GroupKind.CLASSIC.value
-    """Kept: when it resolves, the onsets that told them are forgotten."""
+    """Kept: when it resolves, the onsets that they came from are forgotten."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,14 +13,17 @@ from confluent_kafka.admin import AdminClient
 from kagent.apply.nudge import nudge
 from kagent.assignor import JAR
 from kagent.embedded.broker import Broker, free_port
+from kagent.kafka.acls import rules
 from kagent.kafka.admin import Admin
 from kagent.kafka.topics import ensure
 from kagent.settings import Topics
+from tests.conftest import PASSWORD, guarded_broker
 
 pytestmark = pytest.mark.kafka
 PARTITIONS = 6
 READ = "kagent's topics are read to their ends"
 REFUSED = "cannot be read"
+PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
 def logged(broker: Broker, text: str, times: int = 1) -> bool:
@@ -52,14 +56,7 @@ def test_a_plan_outlives_the_broker_and_without_kagents_topics_groups_are_unifor
     first, second, third = sorted(before)
     after = {first: before[first] | before[second], second: frozenset(), third: before[third]}
     stage.advise(before, after)
-
-    def followed() -> bool:
-        with nudge(stage.cluster, stage.name, "kagent-apply-nothing") as member:
-            member.poll(1.0)
-            stage.poll()
-            return bool({**stage.targets(), **after} == stage.targets())
-
-    stage.until(followed)
+    stage.until(partial(followed, stage, after))
     assert stage.settled(3, PARTITIONS) == after
 
     broker.kill()
@@ -88,6 +85,41 @@ def test_a_wrong_address_keeps_no_broker_from_starting(
     stage.topic(PARTITIONS)
     stage.join(1)
     stage.settled(1, PARTITIONS)
+
+
+def test_without_rights_groups_are_uniform_and_with_a_login_and_rights_a_plan_is_followed(
+    tmp_path: Path, settings_of: Any, stage_on: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dorg.slf4j.simpleLogger.log.io.kagent.assignor=info")
+    port = free_port()
+    login = f'{PLAIN_LOGIN} required username="subscriber" password="{PASSWORD}";'
+    client = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.jaas.config": login}
+    more = settings_of(port) | {f"kagent.client.{name}": value for name, value in client.items()}
+    guarded = guarded_broker(tmp_path / "guarded", more, (JAR,), port)
+    try:
+        stage = stage_on(guarded.root, "guarded")
+        ensure(Admin(stage.cluster), Topics())
+        stage.topic(PARTITIONS)
+        stage.join(2)
+        before = stage.settled(2, PARTITIONS)
+        stage.until(lambda: logged(guarded.broker, REFUSED))
+        first, second = sorted(before)
+        after = {first: before[first] | before[second], second: frozenset()}
+        stage.advise(before, after)
+        assert not followed(stage, after)
+        guarded.allow("subscriber", rules(Topics())["subscriber"])
+        stage.until(lambda: logged(guarded.broker, READ))
+        stage.until(partial(followed, stage, after))
+    finally:
+        guarded.broker.stop()
+
+
+def followed(stage: Any, after: Any) -> bool:
+    """Move the group's epoch; whether the coordinator then wants what the plan gives."""
+    with nudge(stage.cluster, stage.name, "kagent-apply-nothing") as member:
+        member.poll(1.0)
+        stage.poll()
+        return bool({**stage.targets(), **after} == stage.targets())
 
 
 def rejoined(stage: Any, member: Any) -> bool:

@@ -50,7 +50,7 @@ def _deserted(model: GroupModel) -> Iterator[Finding]:
 def _half_assigned(model: GroupModel, roster: Roster) -> Iterator[Finding]:
     state, lags = model.state, model.lags
     absent = model.as_of - state.assigned_at
-    # Topics that are known by id only (KIP-848 assignments) cannot be told from topics without an owner.
+    # Topics that are known by id only (KIP-848 assignments) cannot be distinguished from topics without an owner.
     if roster.unresolved or not state.assigned_at or absent <= model.policy.absent_after * 1000:
         return
     without = _unread(model) & (lags.owner == NOBODY)

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kagent.contract.recommendation import Recommendation, Verdict
-from kagent.text import shown
+from kagent.text import LONGEST, shown, shown_all
 from kagent.worker.http.group_columns import GroupColumns
 from kagent.worker.http.models import GroupDetail, GroupRow, Member, PartitionMap, TimelineEvent
 from kagent.worker.http.timeline import Event
 
 # Reasons quote names of members and topics, which may be as long as a client likes.
-LONGEST = 2000
 """Longest text shown, in characters."""
 SLOW_SPEED = 0.85
 SLOW_INTERVALS = 3
@@ -42,19 +41,10 @@ def detail(
         members=_members(columns, advice or {}),
         map=_map(columns, advice or {}),
         timeline=[TimelineEvent(e.time_ms, e.what, shown(e.text, LONGEST), e.incident) for e in events],  # type: ignore[arg-type]
-        recommendation=harmless(published),
-        draft=harmless(columns.draft),
+        recommendation=shown_all(published),
+        draft=shown_all(columns.draft),
         story=[shown(line, LONGEST) for line in columns.lines],
     )
-
-
-def harmless(value: Any) -> Any:
-    """The value with every text in it as it may be shown."""
-    if isinstance(value, str):
-        return shown(value, LONGEST)
-    if isinstance(value, dict):
-        return {shown(str(name)): harmless(inner) for name, inner in value.items()}
-    return [harmless(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def _members(columns: GroupColumns, advice: Mapping[str, Any]) -> list[Member]:

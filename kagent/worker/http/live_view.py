@@ -11,9 +11,8 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from kagent.contract.recommendation import Recommendation, Status
-from kagent.text import shown
+from kagent.text import LONGEST, shown
 from kagent.worker.http.group_columns import Glance
-from kagent.worker.http.group_detail import LONGEST
 from kagent.worker.http.models import Condition, GroupRow, OpenIncident
 from kagent.worker.http.series import SeriesStore
 from kagent.worker.http.timeline import Event, Milestones, events_between, events_of, merged

@@ -20,7 +20,7 @@ from kagent.incident.explanation import explain, look_at
 from kagent.lag.measure import ages, measure
 from kagent.lag.membership import NOBODY
 from kagent.tables.declaration import ROWS
-from kagent.text import shown
+from kagent.text import LONGEST, shown, shown_all
 from kagent.worker.engine import GroupEngine
 from kagent.worker.groups import Entry
 from kagent.worker.http.cluster_view import WorkerReply
@@ -33,9 +33,6 @@ from kagent.worker.http.metrics import (
     SeriesLimits,
     WorkerView,
 )
-
-LONGEST = 2000
-"""Longest text shown, in characters."""
 
 
 async def view(desk: GroupEngine, ready: bool, only: str | None = None) -> WorkerView:
@@ -196,16 +193,7 @@ def story(desk: GroupEngine, group: GroupSample) -> dict[str, Any]:
     answer = explain(judged, looked)
     answer["last"] = last and last.model_dump(mode="json", include=keep)
     # Last: reasons and commands quote names, too.
-    return {name: escaped(value) for name, value in answer.items()}
-
-
-def escaped(value: Any) -> Any:
-    """The value with every text in it as it may be shown."""
-    if isinstance(value, str):
-        return shown(value, LONGEST)
-    if isinstance(value, dict):
-        return {shown(str(name)): escaped(inner) for name, inner in value.items()}
-    return [escaped(inner) for inner in value] if isinstance(value, list | tuple) else value
+    return {name: shown_all(value) for name, value in answer.items()}
 
 
 def group_json(group: GroupSample, whole: bool) -> dict[str, Any]:

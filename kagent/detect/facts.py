@@ -40,7 +40,8 @@ def at_stable(model: GroupModel) -> Flags:
     return np.asarray(open_ & (lags.committed >= lags.stable - allowed))
 
 
-def few_moves(model: GroupModel, topic: str) -> bool:
-    """Whether the group has been seen to commit to the topic less than three times: its cadence is unknown."""
+def cadence_s(model: GroupModel, topic: str) -> float | None:
+    """The usual time between two commits of a partition of the topic; None until three such times have been seen."""
     row = model.seen.commits.get(topic)
-    return row is None or row.commits < 3
+    # Not by the number of commits: four members that commit once an hour make four within the first.
+    return row.cadence / 1000 if row is not None and row.cadence is not None else None

@@ -3,7 +3,8 @@
 Holds where a partition has been passed over, or idle beside, for longer than `hold` and 1.5 times the longest such pause of the
 group that ended by itself (``kagent.detect.standing``: a sibling of the same topic has been given records that arrived after it
 had already had a turn; waiting one's turn, priorities and sleep cannot produce that). The only partition of its topic on a
-member waits three times as long, and other partitions of the topic must move. A cadence that is unknown: an hour.
+member waits three times as long, and other partitions of the topic must move. A cadence that is unknown: an hour. In a group without
+members (`assign()`, Flink) three commits of the partition must be missing besides.
 Holds too where several members failed at the record (``failed_again``): the partition has stood for longer than `hold`, its
 former holder's other partitions went on elsewhere, and its new holder stands as well; or it stands through three generations
 while all other partitions of its topic move (a client that crashes at the record and comes back), those beside it apart once
@@ -18,7 +19,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from kagent.contract.recommendation import ActionType, Verdict
-from kagent.detect.facts import at_stable, few_moves, holders, named
+from kagent.detect.facts import at_stable, cadence_s, holders, named
 from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.standing import HABIT_FACTOR, SOLE_FACTOR, habit
@@ -37,7 +38,8 @@ CRASHES = 3
 STANDS_S = 60.0
 """The new holder of a partition must stand this long too."""
 UNKNOWN_CADENCE_S = 3600.0
-"""Until three moves have been seen, the commit interval of this group is unknown."""
+OWN_COMMITS = 3
+"""Without members each partition may have a reader that commits at times of its own: so many of its commits must be missing."""
 
 
 def find(model: GroupModel) -> Iterator[Finding]:
@@ -126,9 +128,11 @@ def limit_s(model: GroupModel, at: int) -> float:
     """For how long this partition may be passed over before a record is blamed, s."""
     topic = model.lags.topics[model.lags.topic[at]]
     usual = max(habit(model.state.habits, kind, model.now) for kind in ("passed_over", "idle"))
-    limit = max(model.policy.hold, HABIT_FACTOR * usual)
-    if few_moves(model, topic):
+    limit, cadence = max(model.policy.hold, HABIT_FACTOR * usual), cadence_s(model, topic)
+    if cadence is None:
         limit = max(limit, UNKNOWN_CADENCE_S)
+    elif not model.by_member:
+        limit = max(limit, OWN_COMMITS * cadence)
     return limit if not _sole(model, at) else SOLE_FACTOR * limit
 
 

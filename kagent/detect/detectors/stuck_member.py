@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from kagent.contract.recommendation import ActionType, Verdict
-from kagent.detect.facts import at_stable, few_moves, worst
+from kagent.detect.facts import at_stable, cadence_s, worst
 from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.lateness import backlog
@@ -68,9 +68,14 @@ def limit_s(model: GroupModel, at: int) -> float:
         HABIT_FACTOR * habit(model.state.habits, "silent", model.now),
         fetch_s(model, rows, at),
     )
-    topics = {model.lags.topics[model.lags.topic[row]] for row in rows.tolist()}
-    unknown = len(model.names) < 2 or any(few_moves(model, topic) for topic in topics)
+    unknown = len(model.names) < 2 or None in _cadences_s(model, rows)
     return max(limit, UNKNOWN_S) if unknown else limit
+
+
+def _cadences_s(model: GroupModel, rows: Longs) -> list[float | None]:
+    """Of each topic of these partitions."""
+    topics = {model.lags.topics[code] for code in np.unique(model.lags.topic[rows]).tolist()}
+    return [cadence_s(model, topic) for topic in sorted(topics)]
 
 
 def fetch_s(model: GroupModel, rows: Longs, at: int) -> float:
@@ -98,7 +103,9 @@ def _at_rest(model: GroupModel) -> bool:
     rows = np.flatnonzero(model.relevant)
     speed = float(model.capacity.rate.mid.sum())
     # Perhaps one large poll of a client that commits nothing until it is done (franz-go, kafkajs).
-    if speed <= 0 or rest < min(FETCH_FACTOR * _waited(model, rows) / speed, FETCH_LONGEST_S):
+    fetch = speed <= 0 or rest < min(FETCH_FACTOR * _waited(model, rows) / speed, FETCH_LONGEST_S)
+    # A single commit long ago does not show that the group went on since.
+    if fetch or not any(_cadences_s(model, rows)):
         return rest > RESTS_UNKNOWN_S
     before = (model.as_of - model.state.going_since) / 1000 - rest
     return rest > RESTS_UNKNOWN_S or before >= WENT_ON_FACTOR * rest

@@ -58,11 +58,22 @@ def test_the_only_partition_of_its_topic_beside_other_topics_waits_three_times_a
 def test_a_group_whose_cadence_nobody_knows_waits_an_hour(group: Make) -> None:
     made = group(TOPIC, FOUR)
     model = made.look(standing=made.stood())
-    commits = {"t": replace(model.seen.commits["t"], commits=2)}
+    commits = {"t": replace(model.seen.commits["t"], gaps=(5000, 5000))}
     unknown = replace(model, seen=replace(model.seen, commits=commits))
 
     assert stalled_partition.limit_s(model, 0) == 300
     assert stalled_partition.limit_s(unknown, 0) == 3600
+
+
+def test_without_members_three_commits_of_the_partition_itself_must_be_missing(group: Make) -> None:
+    made = group(TOPIC, {}, type="simple", protocol=None)
+    model = made.look()
+    commits = {"t": replace(model.seen.commits["t"], gaps=9 * (600_000,))}
+    seldom = replace(model, seen=replace(model.seen, commits=commits))
+
+    assert not model.by_member
+    assert stalled_partition.limit_s(model, 0) == 300
+    assert stalled_partition.limit_s(seldom, 0) == 1800
 
 
 def test_a_record_at_which_a_second_member_fails_is_to_blame_whatever_the_siblings_do(group: Make) -> None:

@@ -65,6 +65,19 @@ def test_a_whole_group_at_rest_is_stuck_only_if_it_went_on_for_three_times_as_lo
     assert [after(3600), after(600)] == ["stuck_member", "balanced"]
 
 
+def test_a_group_that_was_seen_to_commit_once_may_rest(group: Make) -> None:
+    """Its first commit, an hour ago, is also its last: that it went on meanwhile is not known."""
+    made = group({"t": 8 * [SILENT]}, FOUR)
+    model = made.look()
+    state = replace(model.state, at_rest_s=890.0, going_since=NOW - 90_000_000)
+    known = replace(model, state=state)
+    commits = {"t": replace(model.seen.commits["t"], gaps=())}
+    once = replace(known, seen=replace(model.seen, commits=commits))
+
+    assert list(stuck_member.find(known))
+    assert not list(stuck_member.find(once))
+
+
 def test_a_rest_that_is_the_groups_habit_is_none(group: Make) -> None:
     made = group({"t": 8 * [SILENT]}, FOUR)
     habits = {"rest": Habit(700.0, NOW - 3_600_000)}

@@ -48,7 +48,8 @@ def command(ctx: click.Context, group: str, seconds: float, why: str, off: bool,
         return
     from kagent.kafka.admin import Admin
 
-    existing = [g for g in Admin(cluster).groups() if not settings.policies()(g).ignore]
+    policies = settings.policies()
+    existing = [g for g in Admin(cluster).groups() if not policies(g).ignore]
     found = muted_groups(group, existing)
     if not found and not anyway:
         what = "matches the pattern" if is_pattern(group) else "is named"

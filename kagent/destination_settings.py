@@ -152,7 +152,9 @@ class Webhook(HttpDestination):
             try:
                 Environment(autoescape=True).parse(template)
             except TemplateSyntaxError as error:
-                raise ValueError(f"is no Jinja2 template: {error.message} (its line {error.lineno})") from error
+                raise ValueError(
+                    f"is no Jinja2 template: {error.message} (its line {error.lineno})"
+                ) from error
         return template
 
 

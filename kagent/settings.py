@@ -103,7 +103,9 @@ class Security(Strict):
             for name in ("ca_file", "cert_file"):
                 if getattr(self, name):
                     near = self.protocol.replace("PLAINTEXT", "SSL")
-                    raise ValueError(f"{name} is not used with protocol {self.protocol}; did you mean {near}?")
+                    raise ValueError(
+                        f"{name} is not used with protocol {self.protocol}; did you mean {near}?"
+                    )
         return self
 
     def secret(self) -> str | None:

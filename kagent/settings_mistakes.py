@@ -114,7 +114,9 @@ def hidden(
     for each in error.errors(include_url=False):
         where, inner = _walk(schema, tuple(each["loc"]))
         if each["type"] == "value_error" and not absent(each["msg"], where, taken):
-            found.append(Mistake(given.place(where), _dotted(where), _problem(dict(each), inner, where, schema)))
+            found.append(
+                Mistake(given.place(where), _dotted(where), _problem(dict(each), inner, where, schema))
+            )
     return found
 
 

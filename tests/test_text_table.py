@@ -54,7 +54,10 @@ def test_numbers_stand_at_the_right() -> None:
 
 @pytest.mark.parametrize("width", [20, 26, 33, 50])
 def test_names_that_differ_in_their_middle_alone_are_told_apart(width: int) -> None:
-    names = [f"payments-settlement-reconciliation-{what}-eu-central-1-v2" for what in ("processor", "reporting", "auditing")]
+    names = [
+        f"payments-settlement-reconciliation-{what}-eu-central-1-v2"
+        for what in ("processor", "reporting", "auditing")
+    ]
 
     printed = list(lines(COLUMNS[:1], [{"group": name} for name in names], width))[1:]
 

@@ -128,7 +128,9 @@ class Board:
             room -= len(found)
             if room < 0:
                 return
-            yield from (Text(line, colour(rec) if at == 1 else "", no_wrap=True) for at, line in enumerate(found))
+            yield from (
+                Text(line, colour(rec) if at == 1 else "", no_wrap=True) for at, line in enumerate(found)
+            )
 
     def nothing_open(self) -> str:
         """That no incident is open, and whether that can be relied on yet."""

@@ -67,7 +67,7 @@ class Soak:
         for name in self.ports:
             self.start_one(name)
         running.wait_until_watching()
-        running.eventually("an incident opens", lambda: running.incident(SKEWED), 400)
+        running.eventually("an incident opens", lambda: running.incident(SKEWED))
         self.commit(self.quiet)
 
     def start_one(self, name: str) -> None:

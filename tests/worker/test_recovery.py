@@ -32,7 +32,7 @@ def running(kagent: Callable[..., Any], policy: dict[str, Any]) -> Any:
     made.start_pipeline()
     made.start_worker()
     made.wait_until_watching()
-    made.eventually("an incident opens", lambda: made.incident(GROUP), 400)
+    made.eventually("an incident opens", lambda: made.incident(GROUP))
     return made
 
 
@@ -57,7 +57,7 @@ def judged_again(running: Any) -> None:
             state and state.status == "watching" and state.open == 1 and incident and not incident.stale
         )
 
-    running.eventually("the group is judged again", fresh, 240)
+    running.eventually("the group is judged again", fresh)
 
 
 def assert_known(running: Any, offset: int) -> None:

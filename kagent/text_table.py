@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from os.path import commonprefix
+from itertools import zip_longest
 from typing import Literal
 
 from rich.cells import cell_len, set_cell_size
@@ -58,7 +58,7 @@ def shortened_apart(texts: Iterable[str], width: int) -> dict[str, str]:
         alike.setdefault(short, []).append(text)
     for same in alike.values():
         if len(same) > 1:
-            differ = len(commonprefix(same))
+            differ = next(at for at, chars in enumerate(zip_longest(*same)) if len(set(chars)) > 1)
             found |= {text: _around(text, differ, width) for text in same}
     return found
 

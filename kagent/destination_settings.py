@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal, get_args
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from kagent.contract.recommendation import Recommendation, Severity, Verdict
 from kagent.durations import Seconds
@@ -141,6 +141,21 @@ class Webhook(HttpDestination):
         if self.url:
             checked_url(self.url.get_secret_value(), self.insecure)
         return self
+
+    @field_validator("template")
+    @classmethod
+    def _parsed(cls, template: str | None) -> str | None:
+        if template is not None:
+            # Here, not above: few destinations have a template, and every command reads the settings.
+            from jinja2 import Environment, TemplateSyntaxError
+
+            try:
+                Environment(autoescape=True).parse(template)
+            except TemplateSyntaxError as error:
+                raise ValueError(
+                    f"is no Jinja2 template: {error.message} (its line {error.lineno})"
+                ) from error
+        return template
 
 
 class Apprise(Destination):

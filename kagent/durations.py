@@ -58,3 +58,4 @@ def _schema(what: str) -> WithJsonSchema:
 
 Seconds = Annotated[float, BeforeValidator(to_seconds), _schema("seconds")]
 Hours = Annotated[float, BeforeValidator(to_hours), _schema("hours")]
+WholeHours = Annotated[int, BeforeValidator(to_hours), _schema("hours")]

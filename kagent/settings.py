@@ -8,11 +8,12 @@ Durations are seconds, or have a unit: ``90s``, ``5m``, ``2h``, ``1d``.
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -26,6 +27,7 @@ from pydantic import (
     Field,
     SecretStr,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -34,11 +36,21 @@ from pydantic_settings import SettingsError as UnreadableVariable
 
 from kagent import own_groups
 from kagent.destination_settings import AlertSettings, secret
-from kagent.durations import Hours, Seconds
+from kagent.durations import Hours, Seconds, WholeHours
 from kagent.errors import SettingsError
 from kagent.policy import GroupPattern, Policies, PolicySettings, make_policy, retired
 from kagent.settings_file import SettingsFile, Where, read
-from kagent.settings_mistakes import GivenSettings, Mistake, mistakes, sentence, suggestion
+from kagent.settings_mistakes import (
+    GivenSettings,
+    Mistake,
+    absent,
+    hidden,
+    in_order,
+    mistakes,
+    sentence,
+    suggestion,
+    take_out,
+)
 
 log = logging.getLogger("kagent.settings")
 PUBLIC_URL = r"^https?://[^/\s?#]+[^\s?#]*$"
@@ -82,6 +94,18 @@ class Security(Strict):
             raise ValueError(f"{self.protocol} needs username and password (or password_file)")
         if self.username and not self.protocol.startswith("SASL"):
             raise ValueError(f"username is not used with protocol {self.protocol}; did you mean SASL_SSL?")
+        if self.password and self.password_file:
+            raise ValueError("needs either password or password_file, not both")
+        if (self.cert_file is None) != (self.key_file is None):
+            raise ValueError("cert_file and key_file belong together")
+        if not self.protocol.endswith("SSL"):
+            # Whoever names an authority believes that the connection is encrypted.
+            for name in ("ca_file", "cert_file"):
+                if getattr(self, name):
+                    near = self.protocol.replace("PLAINTEXT", "SSL")
+                    raise ValueError(
+                        f"{name} is not used with protocol {self.protocol}; did you mean {near}?"
+                    )
         return self
 
     def secret(self) -> str | None:
@@ -135,7 +159,7 @@ class Topics(Strict):
     # __consumer_offsets has 50 partitions by default: more would not spread its groups further.
     partitions: int = Field(8, ge=1, le=50)
     replication: int = Field(1, ge=1, description="3 in production.")
-    retention_hours: int = Field(24, ge=1, description="How long events are kept.")
+    retention_hours: WholeHours = Field(24, ge=1, description="How long events are kept.")
 
     @field_validator("prefix")
     @classmethod
@@ -263,6 +287,8 @@ class HttpSettings(Strict):
     def _whole(self) -> HttpSettings:
         if self.login == "token" and not (self.token or self.token_file):
             raise ValueError("login: token needs token or token_file")
+        if self.token and self.token_file:
+            raise ValueError("needs either token or token_file, not both")
         if self.login != "token" and (self.token or self.token_file):
             raise ValueError("a token without login: token would protect nothing")
         if (self.cert_file is None) != (self.key_file is None):
@@ -350,6 +376,12 @@ class GroupSettings(PolicySettings):
     match: GroupPattern = Field(
         description="A glob, or a regular expression between slashes: /^orders-[0-9]+$/."
     )
+
+    @field_validator("lower_threshold", check_fields=False)
+    @classmethod
+    def _below(cls, lower: float, info: ValidationInfo) -> float:
+        """Compared by `_contradictions`: here the default would stand for the threshold that `policy` sets."""
+        return lower
 
 
 class Settings(BaseSettings):
@@ -497,20 +529,31 @@ def loaded_from(config: str | Path | None = None, bootstrap: str | None = None) 
 
 
 def _checked(given: GivenSettings) -> Settings:
-    settings, error = None, None
-    try:
-        settings = Settings(**given.file.values)
-    except ValidationError as wrong:
-        error = wrong
-    except UnreadableVariable as wrong:
-        raise SettingsError(sentence([_unreadable(given, wrong)])) from wrong
+    settings, error = _validated(given, given.file.values)
     # Also without an error: pydantic ignores unknown names at the top, as KAGENT_CONFIG and the like are none.
     found = mistakes(Settings, given, error)
+    rest, taken, wrong = copy.deepcopy(given.file.values), set[Where](), error
+    # Once more without what is wrong, until the rest is right: all mistakes are named at once.
+    while wrong is not None and (gone := take_out(rest, Settings, wrong)):
+        taken.update(gone)
+        settings, wrong = _validated(given, rest)
+        found += hidden(Settings, given, wrong, taken) if wrong else []
     if settings is not None:
-        found += _contradictions(settings, given)
+        found += _contradictions(settings, given, taken)
     if found or settings is None:
-        raise SettingsError(sentence(found)) from error
+        raise SettingsError(sentence(in_order(found))) from error
     return settings
+
+
+def _validated(
+    given: GivenSettings, values: Mapping[str, Any]
+) -> tuple[Settings | None, ValidationError | None]:
+    try:
+        return Settings(**values), None
+    except ValidationError as wrong:
+        return None, wrong
+    except UnreadableVariable as wrong:
+        raise SettingsError(sentence([_unreadable(given, wrong)])) from wrong
 
 
 def _unreadable(given: GivenSettings, error: Exception) -> Mistake:
@@ -521,13 +564,15 @@ def _unreadable(given: GivenSettings, error: Exception) -> Mistake:
     )
 
 
-def _contradictions(settings: Settings, given: GivenSettings) -> list[Mistake]:
-    """What is right by itself and wrong beside something else."""
+def _contradictions(settings: Settings, given: GivenSettings, taken: Collection[Where]) -> list[Mistake]:
+    """What is right by itself and wrong beside something else. ``taken``: ways to what was wrong and left out."""
     found = []
     home = settings.home
-    if home is not None and settings.clusters and home not in settings.clusters:
-        near = suggestion(home, settings.clusters)
-        hint = f"; did you mean {near}?" if near else f"; there are: {', '.join(settings.clusters)}"
+    # Those of the file too: what was wrong about one of them was taken out.
+    names = list(dict.fromkeys([*settings.clusters, *_names(given.file.values.get("clusters"))]))
+    if home is not None and names and home not in names:
+        near = suggestion(home, names)
+        hint = f"; did you mean {near}?" if near else f"; there are: {', '.join(names)}"
         found.append(Mistake(given.place(("home",)), "home", f"no cluster is named {home!r}{hint}"))
     base = make_policy(settings.policy)
     for at, group in enumerate(settings.groups):
@@ -537,8 +582,15 @@ def _contradictions(settings: Settings, given: GivenSettings) -> list[Mistake]:
             make_policy({k: v for k, v in group.model_dump(exclude_unset=True).items() if k != "match"}, base)
         except SettingsError as error:
             problem = str(error).removeprefix("The policy is wrong: ").rstrip(".")
-            found.append(Mistake(given.place(where), f"groups[{at}]", problem))
+            # What the group does not say itself it has from `policy`, which may have been left out as wrong.
+            inherited = [way for way in taken if way[-1] not in group.model_fields_set]
+            if not absent(problem, ("policy",), inherited) and not absent(problem, where, taken):
+                found.append(Mistake(given.place(where), f"groups[{at}]", problem))
     return found
+
+
+def _names(section: Any) -> list[str]:
+    return list(section) if isinstance(section, Mapping) else []
 
 
 def _notes(given: GivenSettings) -> list[str]:
@@ -553,4 +605,14 @@ def _notes(given: GivenSettings) -> list[str]:
         f"{given.place(where)}: the setting {name} has no effect: {note}."
         for where, name in names
         if (note := retired(name)) is not None
-    ]
+    ] + list(_never_reached(given))
+
+
+def _never_reached(given: GivenSettings) -> Iterator[str]:
+    """A sentence for each entry of ``groups`` whose pattern stands in an earlier one: the first match holds."""
+    first: dict[str, int] = {}
+    for at, group in enumerate(given.file.values.get("groups") or ()):
+        before = first.setdefault(str(group.get("match")), at)
+        if before != at:
+            place = given.place(("groups", before)).rpartition(":")[2]
+            yield f"{given.place(('groups', at))}: groups[{at}] has no effect: the pattern is that of line {place}, which holds."

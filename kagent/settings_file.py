@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -16,6 +16,18 @@ Where = tuple[str | int, ...]
 """The way to a value: names, and places in lists."""
 
 
+MISSING = object()
+"""Of a value that a file does not have; None is one."""
+
+
+class Twice(NamedTuple):
+    """A name that one mapping has twice: the line of the one that holds, and of the one before it."""
+
+    where: Where
+    line: int
+    first: int
+
+
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
     """What a file says. ``lines``: way to a value → line, from 1; ``twice``: names given twice in one mapping."""
@@ -23,7 +35,7 @@ class SettingsFile:
     path: Path | None = None
     values: dict[str, Any] = field(default_factory=dict)
     lines: dict[Where, int] = field(default_factory=dict)
-    twice: tuple[tuple[Where, int], ...] = ()
+    twice: tuple[Twice, ...] = ()
 
     def line(self, where: Where) -> int | None:
         """The line of this value, else of the nearest thing around it; None if the file says nothing near it."""
@@ -31,6 +43,16 @@ class SettingsFile:
             if where[:end] in self.lines:
                 return self.lines[where[:end]]
         return None
+
+    def written(self, where: Where) -> Any:
+        """The value as it stands in the file; MISSING if it does not."""
+        value: Any = self.values
+        for step in where:
+            try:
+                value = value[step]
+            except (KeyError, IndexError, TypeError):
+                return MISSING
+        return value
 
     def place(self, where: Where) -> str:
         """``kagent.yaml:7``, or the file's name where no line is known."""
@@ -40,10 +62,19 @@ class SettingsFile:
 
 class Loader(yaml.SafeLoader):
     """PyYAML's safe one with the numbers of YAML 1.2 (core schema, 10.3.2): YAML 1.1 reads ``1:30`` as 90 and ``010`` as 8, which
-    is never meant in a setting."""
+    is never meant in a setting. Names are texts: a cluster may be called ``9`` or ``on``."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """As PyYAML's, with every name as it is written."""
+        for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+            if isinstance(key, yaml.ScalarNode) and key.tag != MERGE:
+                key.tag = TEXT
+        found: dict[Any, Any] = super().construct_mapping(node, deep)
+        return found
 
 
 INTEGER, FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
+TEXT, MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in known if tag not in (INTEGER, FLOAT)]
     # PyYAML looks patterns up by the first character of a scalar.
@@ -69,9 +100,10 @@ def read(path: Path) -> SettingsFile:
     except OSError as error:
         raise SettingsError(f"The settings file {path} cannot be read ({error.strerror}).") from error
     except UnicodeDecodeError as error:
-        raise SettingsError(f"The settings file {path} is not UTF-8 text.") from error
+        line = error.object[: error.start].count(b"\n") + 1
+        raise SettingsError(f"The settings file {path}:{line} is not UTF-8 text.") from error
     except yaml.YAMLError as error:
-        raise SettingsError(_not_yaml(path, error)) from error
+        raise SettingsError(_not_yaml(path, text, error)) from error
     except (
         ValueError,
         TypeError,
@@ -85,23 +117,38 @@ def read(path: Path) -> SettingsFile:
     # An anchor that holds its own alias makes a value that contains itself.
     if "*" in text and _loops(values, ()):
         raise SettingsError(f"The settings file {path} refers to itself: take out the name that leads back.")
-    if odd := [name for name in values if not isinstance(name, str)]:
-        raise SettingsError(f"The settings file {path} has {odd[0]!r} for a name: write a name in letters.")
+    lines, twice = _places(node)
+    return SettingsFile(path, values, lines, twice)
+
+
+def _places(node: yaml.Node | None) -> tuple[dict[Where, int], tuple[Twice, ...]]:
+    """Every value's line, and the names that one mapping has twice."""
     lines: dict[Where, int] = {}
-    twice = []
+    twice: dict[Where, Twice] = {}
     for where, line in _walk(node, ()):
         # PyYAML takes the last of two equal names without a word; YAML 1.2 (3.2.1.1) forbids them.
-        if where in lines:
-            twice.append((where, line))
-        lines.setdefault(where, line)
-    return SettingsFile(path, values, lines, tuple(twice))
+        if where in lines and not any(where[:end] in twice for end in range(1, len(where))):
+            twice[where] = Twice(where, line, lines[where])
+        lines[where] = line
+    return lines, tuple(twice.values())
 
 
-def _not_yaml(path: Path, error: yaml.YAMLError) -> str:
-    mark = getattr(error, "problem_mark", None)
-    problem = getattr(error, "problem", None)
-    where = f" at line {mark.line + 1}" if mark else ""
-    return f"The settings file {path} is not YAML{where}" + (f" ({problem})." if problem else ".")
+def _not_yaml(path: Path, text: str, error: yaml.YAMLError) -> str:
+    """The line, what PyYAML was reading and where that began, and what it met."""
+    if isinstance(error, yaml.reader.ReaderError):
+        line = text.count("\n", 0, error.position) + 1
+        # PyYAML gives the character's number.
+        return f"The settings file {path}:{line} is not YAML (it holds the control character \\x{error.character:02x})."
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return f"The settings file {path} is not YAML ({error})."
+    mark = error.problem_mark or error.context_mark
+    where = f":{mark.line + 1}" if mark else ""
+    if "'\\t'" in (error.problem or ""):
+        return f"The settings file {path}{where} is not YAML (a tab begins the line; indent with spaces)."
+    began = error.context_mark
+    since = f", which begins at line {began.line + 1}" if began and mark and began.line != mark.line else ""
+    parts = [f"{error.context}{since}" if error.context else None, error.problem]
+    return f"The settings file {path}{where} is not YAML ({', '.join(filter(None, parts))})."
 
 
 def _walk(node: yaml.Node | None, where: Where) -> Iterator[tuple[Where, int]]:

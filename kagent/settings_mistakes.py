@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from kagent.settings_file import SettingsFile, Where
+from kagent.settings_file import MISSING, SettingsFile, Twice, Where
 from kagent.text import shown
 
 PREFIX = "KAGENT_"
@@ -59,6 +59,10 @@ class GivenSettings:
                 return name
         return self.file.place(where) if self.file.path else ""
 
+    def written(self, where: Where) -> Any:
+        """The value as the file has it; MISSING where a variable gives it or it stands nowhere."""
+        return self.file.written(where) if self.place(where) == self.file.place(where) else MISSING
+
     def named(self, where: Where) -> str | None:
         """The variable or line that gave exactly this value, or something around it as a whole; None for a default."""
         lower = tuple(str(step).lower() for step in where)
@@ -79,16 +83,73 @@ def _is_setting(variable: str) -> bool:
 
 
 def mistakes(settings: type[BaseModel], given: GivenSettings, error: ValidationError | None) -> list[Mistake]:
-    """All that is wrong, in the order of the file, then of the variables."""
-    found = [_twice(given.file, where, line) for where, line in given.file.twice]
-    found += _unknown_at_top(settings, given)
+    """All that pydantic found, what is given twice, and the unknown names at the top, which it ignores."""
+    found = [_twice(given.file, each) for each in given.file.twice]
     # pydantic reports a way and a type; names that exist at that place stand only in the schema.
     schema = settings.model_json_schema()
+    found += _unknown_at_top(schema, given)
     for each in error.errors(include_url=False) if error else ():
         where, inner = _walk(schema, tuple(each["loc"]))
-        found.append(Mistake(given.place(where), _dotted(where), _problem(dict(each), inner, where)))
-    # Once each: a union may report the same mistake for several of its members.
+        # Of a wrong name, pydantic's input is the name.
+        written = MISSING if "[key]" in each["loc"] else given.written(where)
+        about = dict(each) if written is MISSING else {**each, "input": written}
+        found.append(Mistake(given.place(where), _dotted(where), _problem(about, inner, where, schema)))
+    return found
+
+
+def in_order(found: Iterable[Mistake]) -> list[Mistake]:
+    """Once each (a union may report the same mistake for several of its members), by the lines of the file, then by variable."""
     return sorted(dict.fromkeys(found), key=_order)
+
+
+def hidden(
+    settings: type[BaseModel], given: GivenSettings, error: ValidationError, taken: Collection[Where]
+) -> list[Mistake]:
+    """What pydantic found once the wrong values were taken out: it checks values beside each other only where each is right.
+
+    ``taken``: the ways to what was taken out. What follows from its absence is no mistake of the person's.
+    """
+    schema = settings.model_json_schema()
+    found = []
+    for each in error.errors(include_url=False):
+        where, inner = _walk(schema, tuple(each["loc"]))
+        if each["type"] == "value_error" and not absent(each["msg"], where, taken):
+            found.append(
+                Mistake(given.place(where), _dotted(where), _problem(dict(each), inner, where, schema))
+            )
+    return found
+
+
+def absent(problem: str, where: Where, taken: Collection[Where]) -> bool:
+    """Whether the problem is about something that was taken out beside or in this place."""
+    names = [str(way[-1]) for way in taken if way[:-1] in (where, where[:-1])]
+    return any(re.search(rf"\b{re.escape(name)}\b", problem) for name in names)
+
+
+def take_out(values: dict[str, Any], settings: type[BaseModel], error: ValidationError) -> list[Where]:
+    """Take the wrong values out of ``values``, or the sections that hold them; returns the ways to what is gone."""
+    schema = settings.model_json_schema()
+    ways = [_walk(schema, tuple(each["loc"]))[0] for each in error.errors(include_url=False)]
+    gone = [way for way in ways if _taken(values, way)]
+    return gone or [way for way in {way[:1] for way in ways if way} if _taken(values, way)]
+
+
+def _taken(values: dict[str, Any], way: Where) -> bool:
+    *above, last = way or (None,)
+    at: Any = values
+    for step in above:
+        at = at[step] if _holds(at, step) else None
+    # Nothing of a list: the places of what follows are in the messages.
+    if not isinstance(at, dict) or last not in at:
+        return False
+    del at[last]
+    return True
+
+
+def _holds(at: Any, step: Any) -> bool:
+    return (isinstance(at, dict) and step in at) or (
+        isinstance(at, list) and isinstance(step, int) and step < len(at)
+    )
 
 
 def _order(mistake: Mistake) -> tuple[bool, int, str]:
@@ -96,36 +157,64 @@ def _order(mistake: Mistake) -> tuple[bool, int, str]:
     return line is None, int(line[1]) if line else 0, mistake.place
 
 
-def _twice(file: SettingsFile, where: Where, line: int) -> Mistake:
-    first = file.lines[where]
+def _twice(file: SettingsFile, twice: Twice) -> Mistake:
+    where, line, first = twice
     return Mistake(f"{file.path}:{line}", _dotted(where), f"is given twice (first at line {first}); keep one")
 
 
-def _unknown_at_top(settings: type[BaseModel], given: GivenSettings) -> list[Mistake]:
-    known = list(settings.model_fields)
+def _unknown_at_top(schema: Mapping[str, Any], given: GivenSettings) -> list[Mistake]:
+    known = schema["properties"]
     names = [name for name in given.file.values if name not in known]
-    found = [Mistake(given.file.place((name,)), "", _unknown(str(name), known)) for name in names]
-    variables = [PREFIX + name.upper() for name in known]
+    found = [Mistake(given.file.place((name,)), "", _unknown(name, known, schema)) for name in names]
     for where, variable in given.variables.items():
         if where[0] not in known:
-            found.append(Mistake(variable, "", _unknown_variable(variable, variables)))
+            found.append(Mistake(variable, "", _unknown_variable(variable, schema)))
     return found
 
 
-def _unknown_variable(variable: str, known: Iterable[str]) -> str:
+def _unknown_variable(variable: str, schema: Mapping[str, Any]) -> str:
+    # `KAGENT_WORKER_TICK`: steps are joined by two underscores, and one is what people write.
+    whole = {_variable(way).replace(DELIMITER, "_"): _variable(way) for way in _ways(schema) if "" not in way}
+    near = get_close_matches(variable.upper().replace(DELIMITER, "_"), whole, 1, 0.9)
+    if near:
+        return f"there is no such variable; did you mean {whole[near[0]]}?"
     head, rest = (*variable.split(DELIMITER, 1), "")[:2]
-    near = suggestion(head, (*known, *OTHER_VARIABLES))
-    hint = f"; did you mean {near}{DELIMITER + rest if rest else ''}?" if near else ""
+    tops = (PREFIX + name.upper() for name in schema["properties"])
+    top = suggestion(head, (*tops, *OTHER_VARIABLES))
+    hint = f"; did you mean {top}{DELIMITER + rest if rest else ''}?" if top else ""
     return f"there is no such variable{hint}"
 
 
-def _unknown(name: str, known: Iterable[str]) -> str:
+def _variable(way: tuple[str, ...]) -> str:
+    return PREFIX + DELIMITER.join(way).upper()
+
+
+def _unknown(name: str, known: Iterable[str], schema: Mapping[str, Any]) -> str:
     names = sorted(known)
     near = suggestion(name, names)
     if near:
         return f"there is no setting {shown(name)}; did you mean {near}?"
     listed = f"; there are: {', '.join(names)}" if 0 < len(names) <= 12 else ""
+    # A setting at the wrong depth: `bootstrap:` at the top, `threshold:` under a cluster.
+    belongs = [".".join(step or "<name>" for step in way) for way in _ways(schema) if way[-1] == name]
+    if belongs:
+        listed = f"; it belongs in {min(belongs, key=lambda way: way.count('.'))}"
     return f"there is no setting {shown(name)}{listed}"
+
+
+def _ways(
+    schema: Mapping[str, Any],
+    at: Mapping[str, Any] | None = None,
+    above: tuple[str, ...] = (),
+) -> Iterator[tuple[str, ...]]:
+    """The way to every setting that is known by name; a name of the person's own choice is empty."""
+    here = _resolved(schema if at is None else at, schema.get("$defs", {}))
+    more = here.get("additionalProperties")
+    for name, inner in here.get("properties", {}).items():
+        yield (*above, name)
+        yield from _ways(schema, inner, (*above, name))
+    if isinstance(more, Mapping):
+        yield from _ways(schema, more, (*above, ""))
 
 
 def suggestion(name: str, known: Iterable[str]) -> str | None:
@@ -187,17 +276,19 @@ def _resolved(schema: Mapping[str, Any], defs: Mapping[str, Any]) -> Mapping[str
     return schema
 
 
-def _problem(error: Mapping[str, Any], around: Mapping[str, Any], where: Where) -> str:
+def _problem(
+    error: Mapping[str, Any], around: Mapping[str, Any], where: Where, schema: Mapping[str, Any]
+) -> str:
     """What is wrong, after the setting's name."""
     kind, value, context = error["type"], error["input"], error.get("ctx", {})
     if kind == "extra_forbidden":
-        return _unknown(str(where[-1]), around.get("properties", {}))
+        return _unknown(str(where[-1]), around.get("properties", {}), schema)
     if kind in ("literal_error", "enum"):
         return _one_of(value, re.findall(r"'([^']*)'", context["expected"]))
     if kind == "union_tag_invalid":
         return _one_of(context["tag"], re.findall(r"'([^']*)'", context["expected_tags"]), "type must be")
     if kind in PLAIN:
-        return PLAIN[kind].format(value=_input(value), **context)
+        return PLAIN[kind].format(value=_input(value), unit=_unit(around, where), **context)
     return str(error["msg"]).removeprefix("Value error, ").strip()
 
 
@@ -209,6 +300,13 @@ def _one_of(value: Any, known: list[str], must: str = "must be") -> str:
     )
 
 
+def _unit(around: Mapping[str, Any], where: Where) -> str:
+    """`` s`` or `` h`` behind the limit of a duration."""
+    about = around.get("properties", {}).get(where[-1], {}) if where else {}
+    kinds = {each.get("description") for each in about.get("anyOf", ())}
+    return " s" if "seconds" in kinds else " h" if "hours" in kinds else ""
+
+
 def _input(value: Any) -> str:
     return shown(repr(value), 60)
 
@@ -216,10 +314,10 @@ def _input(value: Any) -> str:
 PLAIN = {
     "missing": "is missing",
     "union_tag_not_found": "type is missing: say alertmanager, pagerduty, webhook or apprise",
-    "greater_than": "must be above {gt:g}, not {value}",
-    "greater_than_equal": "must be at least {ge:g}, not {value}",
-    "less_than": "must be below {lt:g}, not {value}",
-    "less_than_equal": "must be at most {le:g}, not {value}",
+    "greater_than": "must be above {gt:g}{unit}, not {value}",
+    "greater_than_equal": "must be at least {ge:g}{unit}, not {value}",
+    "less_than": "must be below {lt:g}{unit}, not {value}",
+    "less_than_equal": "must be at most {le:g}{unit}, not {value}",
     "int_parsing": "must be a whole number, not {value}",
     "int_type": "must be a whole number, not {value}",
     "int_from_float": "must be a whole number, not {value}",
@@ -243,5 +341,5 @@ PLAIN = {
 def sentence(found: list[Mistake]) -> str:
     """One mistake as a sentence, several as a list below a heading."""
     if len(found) == 1:
-        return f"The settings are wrong: {found[0]}."
+        return f"The settings are wrong: {found[0]}" + ("" if str(found[0]).endswith("?") else ".")
     return f"The settings have {len(found)} mistakes:\n" + "\n".join(f"  {mistake}" for mistake in found)

@@ -5,8 +5,9 @@ A table without a width keeps everything, as pipes and ``--wide`` want it. Width
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Literal
 
 from rich.cells import cell_len, set_cell_size
@@ -43,6 +44,51 @@ def shortened(text: str, width: int, keep: Literal["both", "start"] = "both") ->
     # Two fifths from the end: names of members and topics often differ in their last characters.
     tail = (width - 1) * 2 // 5
     return set_cell_size(text, width - 1 - tail).rstrip() + ELLIPSIS + _last_cells(text, tail)
+
+
+def shortened_apart(texts: Iterable[str], width: int) -> dict[str, str]:
+    """Each text in at most ``width`` cells, as :func:`shortened`; those that would look the same show where they differ.
+
+    >>> shortened_apart(["settlement-processor-eu-west-1", "settlement-reporting-eu-west-1"], 16)
+    {'settlement-processor-eu-west-1': 'sett…processor-…', 'settlement-reporting-eu-west-1': 'sett…reporting-…'}
+    """
+    found = {text: shortened(text, width) for text in texts}
+    alike: dict[str, list[str]] = {}
+    for text, short in found.items():
+        alike.setdefault(short, []).append(text)
+    for same in alike.values():
+        if len(same) > 1:
+            differ = next(at for at, chars in enumerate(zip_longest(*same)) if len(set(chars)) > 1)
+            found |= {text: _around(text, differ, width) for text in same}
+    return found
+
+
+def _around(text: str, at: int, width: int) -> str:
+    """The text's beginning, and what it has from a place on, which a shortened middle would hide."""
+    if width < 8:
+        return shortened(text, width)
+    head = (width - 2) // 3
+    rest = _last_cells(text, width - 1 - head)
+    if len(rest) < len(text) - at:
+        rest = shortened(text[at:], width - 1 - head, "start")
+    return set_cell_size(text, head).rstrip() + ELLIPSIS + rest
+
+
+def folded(text: str, width: int, most: int) -> list[str]:
+    """The text as at most ``most`` lines of ``width`` cells, broken between words; an ellipsis where it goes on."""
+    found, line = [], ""
+    for word in text.split():
+        if line and cell_len(line) + 1 + cell_len(word) > width:
+            found.append(line)
+            line = ""
+        line = f"{line} {word}" if line else shortened(word, width)
+    found.append(line)
+    if len(found) > most:
+        last = found[most - 1]
+        while " " in last and cell_len(last) + 1 > width:
+            last = last.rpartition(" ")[0]
+        found[most - 1 :] = [shortened(last + ELLIPSIS, width, "start")]
+    return found
 
 
 def _last_cells(text: str, width: int) -> str:
@@ -100,15 +146,23 @@ def lines(
 ) -> Iterator[str]:
     """Header and rows, each at most ``width`` cells and without spaces at the end."""
     layout = fitted(columns, rows, width)
-    yield _line(layout, {c.key: c.title for c in columns})
+    yield _line(layout, {c.key: c.title for c in columns}, {})
+    short = {
+        column.key: shortened_apart((row.get(column.key, "-") for row in rows), cells)
+        for column, cells in layout
+        if column.keep == "both"
+    }
     for row in rows:
-        yield _line(layout, row)
+        yield _line(layout, row, short)
 
 
-def _line(layout: Sequence[tuple[TableColumn, int]], row: Mapping[str, str]) -> str:
+def _line(
+    layout: Sequence[tuple[TableColumn, int]], row: Mapping[str, str], short: Mapping[str, Mapping[str, str]]
+) -> str:
     cells = []
     for column, width in layout:
-        text = shortened(row.get(column.key, "-"), width, column.keep)
+        text = row.get(column.key, "-")
+        text = short.get(column.key, {}).get(text) or shortened(text, width, column.keep)
         # In cells, not by str.ljust(): CJK characters and emoji take two.
         space = " " * (width - cell_len(text))
         cells.append(space + text if column.right else text + space)

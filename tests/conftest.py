@@ -137,30 +137,38 @@ def _binding(user: str, rule: Rule) -> AclBinding:
     )
 
 
-def guarded_broker(
-    folder: Path, more: Mapping[str, str] | None = None, plugins: Sequence[Path] = (), port: int = 0
-) -> Guarded:
-    """A started one: SASL_PLAINTEXT, PLAIN. ``more``: further server properties; ``port``: of the listener with the login."""
+def guarded_broker(folder: Path) -> Guarded:
+    """A started one: SASL_PLAINTEXT, PLAIN."""
     users = " ".join(f'user_{name}="{PASSWORD}"' for name in USERS)
     login = "org.apache.kafka.common.security.plain.PlainLoginModule"
     extra = {
         "sasl.enabled.mechanisms": "PLAIN",
         "listener.name.login.plain.sasl.jaas.config": f"{login} required {users};",
-        **(more or {}),
     }
-    return _guarded(folder, extra, {"protocol": "SASL_PLAINTEXT"}, plugins, port)
+    return _guarded(folder, extra, {"protocol": "SASL_PLAINTEXT"})
 
 
-def encrypted_broker(folder: Path, certificates: Certificates, password: str) -> Guarded:
-    """A started one: SASL_SSL, SCRAM-SHA-512, everybody with this password."""
+def encrypted_broker(
+    folder: Path,
+    certificates: Certificates,
+    password: str,
+    more: Mapping[str, str] | None = None,
+    plugins: Sequence[Path] = (),
+    port: int = 0,
+) -> Guarded:
+    """A started one: SASL_SSL, SCRAM-SHA-512, everybody with this password.
+
+    ``more``: further server properties; ``port``: of the listener with the login.
+    """
     extra = {
         "sasl.enabled.mechanisms": "SCRAM-SHA-512",
         "listener.name.login.scram-sha-512.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required;",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(certificates.made("IP:127.0.0.1")),
+        **(more or {}),
     }
     security = {"protocol": "SASL_SSL", "mechanism": "SCRAM-SHA-512", "ca_file": str(certificates.authority)}
-    made = replace(_guarded(folder, extra, security), password=password)
+    made = replace(_guarded(folder, extra, security, plugins, port), password=password)
     about = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
     wanted: list[UserScramCredentialAlteration] = [
         UserScramCredentialUpsertion(name, about, password.encode()) for name in USERS

@@ -86,6 +86,28 @@ MISTAKES = [
     ("groups: [{match: ''}]", "groups[0].match: must not be empty"),
     ("ignore: ['']", "ignore[0]: must not be empty"),
     ("home: a\nhome: b", "home: is given twice (first at line"),
+    ("bootstrap: 'a:1'", "there is no setting bootstrap; it belongs in clusters.<name>.bootstrap"),
+    ("topics: {threshold: 2}", "there is no setting threshold; it belongs in policy.threshold"),
+    ("worker: {state_interval: 2d}", "worker.state_interval: must be at most 3600 s, not '2d'"),
+    ("worker: {keep_resolved_hours: -1}", "must be above 0 h, not -1"),
+    ("topics: {retention_hours: 90m}", "topics.retention_hours: must be a whole number, not '90m'"),
+    ("policy: {reset_policy: Latest}", "not 'Latest'; did you mean latest?"),
+    ("policy: {min_gain: 15%}", "policy.min_gain: must be a number, not '15%'"),
+    ("policy: {hold: P5M}", "must be a duration such as"),
+    ("policy: {severity: page}", "policy.severity: must hold names and values, not 'page'"),
+    ("policy: {labels: {team: [a, b]}}", "policy.labels.team: must be a text"),
+    ("groups: [{match: ['a*', 'b*']}]", "groups[0].match: must be a text"),
+    ("groups: ['orders-*']", "groups[0]: must hold names and values, not 'orders-*'"),
+    ("redact: {host: true}", "redact: must be a list"),
+    ("pipeline: [{trigger: 1s}]", "pipeline: must hold names and values"),
+    ("clusters: {main: {bootstrap: ['a:1', 'b:1']}}", "clusters.main.bootstrap: must be a text"),
+    ("clusters: {main: {bootstrap: 'a:1;b:1'}}", "'a:1;b:1' is no host:port"),
+    ("clusters: {main: {bootstrap: 'a:1', security: SASL_SSL}}", "security: must hold names and values, not 'SASL_SSL'"),
+    ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SSL, key_file: k}}}", "cert_file and key_file belong together"),
+    ("clusters: {main: {bootstrap: 'a:1', security: {ca_file: c}}}", "ca_file is not used with protocol PLAINTEXT; did you mean SSL?"),
+    ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SASL_SSL, username: u, password: p, password_file: f}}}", "not both"),
+    ("worker: {http: {login: token, token: a, token_file: b}}", "not both"),
+    ("alert: {destinations: {x: {type: webhook, url: 'https://x.example', template: '{{ group'}}}", "is no Jinja2 template"),
 ]  # fmt: skip
 
 
@@ -114,6 +136,7 @@ def test_a_mistake_is_named_with_its_line_and_what_was_meant(text: str, said: st
     line = 4 if "\n" in text else 3
     assert str(error.value).startswith(f"The settings are wrong: {file}:{line}: ")
     assert said in str(error.value)
+    assert not str(error.value).endswith("?.")
 
 
 def test_forty_mistakes_in_one_file_are_forty_lines(written: Any) -> None:
@@ -130,6 +153,75 @@ def test_forty_mistakes_in_one_file_are_forty_lines(written: Any) -> None:
     assert all("did you mean threshold?" in line for line in lines)
 
 
+def test_mistakes_are_named_that_only_show_once_others_are_mended(written: Any) -> None:
+    text = (
+        "clusters:\n"
+        "  main: {bootstrap: 'a:1', security: {protocol: SASL_SSL, username: [u], password: p}}\n"
+        "  east: {bootstrap: 'a:1:2', security: {protocol: SSL, key_file: k}}\n"
+        "home: mian\n"
+        "worker: {http: {login: basic, cert_file: c}}\n"
+        "policy: {threshold: '2,0', lower_threshold: 1.8}\n"
+        "groups:\n"
+        "  - {match: 'b*', lower_threshold: 3, threshold: 2}\n"
+        "alert: {destinations: {am: {type: alertmanager, url: 'alertmanager:9093', resend: often}}}\n"
+    )
+
+    with pytest.raises(SettingsError) as error:
+        load(written(text))
+
+    said = [line.split("kagent.yaml:", 1)[1] for line in str(error.value).splitlines()[1:]]
+    assert [(line.split(": ")[0], line.split(": ", 2)[1]) for line in said] == [
+        ("2", "clusters.main.security.username"),
+        ("3", "clusters.east.bootstrap"),
+        ("3", "clusters.east.security"),
+        ("4", "home"),
+        ("5", "worker.http.login"),
+        ("5", "worker.http"),
+        ("6", "policy.threshold"),
+        ("8", "groups[0]"),
+        ("9", "alert.destinations.am.resend"),
+        ("9", "alert.destinations.am"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("clusters:\n\tmain:\n", "kagent.yaml:2 is not YAML (a tab begins the line; indent with spaces)."),
+        ("clusters:\n  main: {bootstrap: a\nhome: b\n", "kagent.yaml:3 is not YAML (while parsing a flow mapping, which begins at line 2,"),
+        ("policy:\n  threshold: 2\n cooldown: 3\n", "kagent.yaml:3 is not YAML"),
+        ("policy: *nope\n", "kagent.yaml:1 is not YAML (found undefined alias 'nope')."),
+        ("home: a\n---\nhome: b\n", "kagent.yaml:2 is not YAML (expected a single document"),
+        ("home: a\npolicy: \x01\n", "kagent.yaml:2 is not YAML (it holds the control character \\x01)."),
+    ],
+)  # fmt: skip
+def test_what_is_not_yaml_is_named_with_its_line(text: str, said: str, written: Any) -> None:
+    with pytest.raises(SettingsError) as error:
+        load(written(text))
+
+    assert said in str(error.value)
+
+
+def test_a_cluster_may_be_called_what_yaml_takes_for_a_number_or_a_truth(written: Any) -> None:
+    found = load(written("clusters: {9: {bootstrap: 'a:1'}, on: {bootstrap: 'b:1'}}\n"))
+
+    assert list(found.clusters) == ["9", "on"]
+
+
+def test_a_group_s_threshold_is_compared_with_that_of_the_policy(written: Any) -> None:
+    found = load(written("policy: {threshold: 2}\ngroups: [{match: a, lower_threshold: 1.9}]\n"))
+
+    assert found.policies()("a").lower_threshold == 1.9
+
+
+def test_a_pattern_that_an_earlier_one_hides_is_noted(written: Any) -> None:
+    loaded = loaded_from(written("groups:\n  - {match: a}\n  - {match: b}\n  - {match: a, owner: me}\n"))
+
+    assert [note.split("kagent.yaml:")[1] for note in loaded.notes] == [
+        "4: groups[2] has no effect: the pattern is that of line 2, which holds."
+    ]
+
+
 @pytest.mark.parametrize(
     ("variable", "value", "said"),
     [
@@ -144,6 +236,8 @@ def test_forty_mistakes_in_one_file_are_forty_lines(written: Any) -> None:
             "soon",
             "KAGENT_PIPELINE__TRIGGER: pipeline.trigger: must be a duration",
         ),
+        ("KAGENT_WORKER_TICK", "2", "did you mean KAGENT_WORKER__TICK?"),
+        ("KAGENT_POLICY_TRESHOLD", "2", "did you mean KAGENT_POLICY__THRESHOLD?"),
         ("KAGENT_WORKR__TICK", "2", "did you mean KAGENT_WORKER__TICK?"),
         ("KAGENT_GROUPS", "orders", "KAGENT_GROUPS: must hold JSON"),
     ],

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from kagent.text_table import TableColumn, fitted, lines, shortened
+from kagent.text_table import TableColumn, fitted, folded, lines, shortened
 
 COLUMNS = (
     TableColumn("group", "GROUP", least=10),
@@ -50,3 +50,29 @@ def test_numbers_stand_at_the_right() -> None:
     rows = [{"group": "a", "lag": "5"}, {"group": "b", "lag": "1000"}]
 
     assert list(lines(COLUMNS[:2], rows)) == ["GROUP   LAG", "a         5", "b      1000"]
+
+
+@pytest.mark.parametrize("width", [20, 26, 33, 50])
+def test_names_that_differ_in_their_middle_alone_are_told_apart(width: int) -> None:
+    names = [
+        f"payments-settlement-reconciliation-{what}-eu-central-1-v2"
+        for what in ("processor", "reporting", "auditing")
+    ]
+
+    printed = list(lines(COLUMNS[:1], [{"group": name} for name in names], width))[1:]
+
+    assert len(set(printed)) == 3
+    assert max(map(cell_len, printed)) <= width
+
+
+@given(st.text(max_size=300), st.integers(5, 120), st.integers(1, 5))
+def test_a_folded_text_has_no_more_lines_and_cells_than_asked(text: str, width: int, most: int) -> None:
+    found = folded(text, width, most)
+
+    assert len(found) <= most
+    assert all(cell_len(line) <= width for line in found)
+
+
+def test_a_text_is_folded_between_words() -> None:
+    assert folded("Restart the consumer that is late", 20, 2) == ["Restart the consumer", "that is late"]
+    assert folded("Restart the consumer that is late", 20, 1) == ["Restart the…"]

@@ -11,6 +11,10 @@ SILENT_MS = 120_000
 """State messages come every 30 s; without one for this long, no worker evaluates the cluster."""
 
 
+PERHAPS = " (perhaps)"
+"""Behind an action of which kagent does not know whether it is feasible."""
+
+
 def number(value: float | None, unit: str = "") -> str:
     """``1.83``, or ``?`` where it is unknown."""
     return "?" if value is None else f"{value:.2f}{unit}"
@@ -26,7 +30,7 @@ def best(rec: Recommendation) -> str:
     if not rec.actions:
         return "none"
     action = rec.actions[0]
-    return action.type.value + {"yes": "", "no": " (not feasible)", "unknown": " (perhaps)"}[action.feasible]
+    return action.type.value + {"yes": "", "no": " (not feasible)", "unknown": PERHAPS}[action.feasible]
 
 
 def headline(rec: Recommendation, now: int | None = None) -> str:

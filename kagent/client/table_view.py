@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from kagent.active_mutes import Mutes
 from kagent.client.incident_text import (
+    PERHAPS,
     age,
     backlog,
     best,
@@ -25,8 +27,8 @@ from kagent.client.incident_text import (
 )
 from kagent.contract.recommendation import Recommendation, Severity, State, Status
 from kagent.group_key import group_key
-from kagent.text import shown, told_apart
-from kagent.text_table import TableColumn, lines
+from kagent.text import LONGEST, shown, told_apart
+from kagent.text_table import TableColumn, folded, lines, shortened
 
 COLOURS = {Severity.PAGE: "bold red", Severity.TICKET: "yellow", Severity.INFO: "cyan"}
 ORDER = {Severity.PAGE: 0, Severity.TICKET: 1, Severity.INFO: 2}
@@ -34,11 +36,11 @@ COLUMNS = (
     TableColumn("cluster", "CLUSTER", rank=1, least=8),
     TableColumn("group", "GROUP", least=16),
     TableColumn("severity", "SEVERITY", rank=5),
-    TableColumn("verdict", "VERDICT", rank=2),
+    TableColumn("verdict", "VERDICT", rank=2, least=13),
     TableColumn("behind", "BEHIND", right=True),
     TableColumn("backlog", "BACKLOG", rank=7, right=True),
     TableColumn("who", "WHO", rank=6, least=16),
-    TableColumn("action", "FIRST ACTION", least=20, keep="start"),
+    TableColumn("action", "FIRST ACTION"),
     TableColumn("since", "OPEN FOR", rank=4, right=True),
     TableColumn("note", "NOTE", rank=3, least=18, keep="start"),
     TableColumn("owner", "OWNER", rank=8, least=8),
@@ -47,6 +49,10 @@ COLUMNS = (
 )
 """What a person asks first stays longest: which group, how late, what to do; then what it is, since when, who."""
 LATELY = 5
+DETAIL_LINES = 8
+"""Most lines of an incident in words: a blank one, its group and owner, two of the reason, three of the first action."""
+SURE_WIDTH = 160
+"""From so many columns on, the table says of an action that it may not be feasible; else only the words below do."""
 
 
 def colour(rec: Recommendation) -> str:
@@ -92,23 +98,39 @@ class Board:
         return sorted(self.open.values(), key=lambda r: (ORDER[r.severity], r.opened_at, r.group))
 
     def screen(self, now: int, width: int, height: int) -> RenderableType:
-        """The whole table, within this many columns and lines."""
-        parts: list[Text] = [_state(state, now) for state in self.states.values()]
+        """The whole picture, within this many columns and lines: states, the table, what to do first, what ended."""
+        top = [line for state in self.states.values() for line in _state(state, now, width)]
         if not self.states:
-            parts.append(
-                Text(
-                    "No state message has come: no worker runs, so no incident does not mean healthy.",
-                    "bold red",
-                )
-            )
+            why = "No state message has come: no worker runs, so no incident does not mean healthy."
+            top = [Text(line, "bold red") for line in folded(why, width, 2)]
         ended = [Text(headline(rec, now), "green") for rec in self.lately]
         for part in ended:
             # A line that wraps would push the table off the screen: the height was counted in lines.
             part.no_wrap, part.overflow = True, "ellipsis"
         # Five lines: the header, the blank lines, "… and n more", and the cursor's own.
-        room = max(1, height - len(parts) - len(ended) - 5)
-        body = self.table(now, width, room) if self.open else [Text(self.nothing_open(), overflow="ellipsis")]
-        return Group(*parts, Text(""), *body, *([Text(""), *ended] if ended else []))
+        room = max(1, height - len(top) - len(ended) - 5)
+        body = self._body(now, width, room) if self.open else [Text(self.nothing_open(), overflow="ellipsis")]
+        return Group(*top, Text(""), *body, *([Text(""), *ended] if ended else []))
+
+    def _body(self, now: int, width: int, room: int) -> Sequence[Text]:
+        """The table, and below it as many of its rows in words as there are lines left."""
+        # A table is read by who knows kagent: the most urgent row in words comes before the rows at the end.
+        kept = DETAIL_LINES if room > 2 * DETAIL_LINES else 0
+        rows = min(room - kept, len(self.open))
+        return [*self.table(now, width, rows), *self.details(now, width, room - rows)]
+
+    def details(self, now: int, width: int, room: int) -> Iterator[Text]:
+        """The most urgent incidents in words: the whole name, what is wrong, what to do first. At most ``room`` lines."""
+        for rec in self.ranked():
+            if self.mutes.of(rec.cluster, rec.group, now):
+                continue
+            found = ["", *_detail(rec, width)]
+            room -= len(found)
+            if room < 0:
+                return
+            yield from (
+                Text(line, colour(rec) if at == 1 else "", no_wrap=True) for at, line in enumerate(found)
+            )
 
     def nothing_open(self) -> str:
         """That no incident is open, and whether that can be relied on yet."""
@@ -126,7 +148,10 @@ class Board:
         """The open incidents as lines; of more than ``rows``, the first. Without a width in full."""
         ranked = self.ranked()
         chosen = ranked[:rows]
-        printed = lines(COLUMNS, [self.cells(rec, now) for rec in chosen], width)
+        cells = [dict(self.cells(rec, now)) for rec in chosen]
+        if width is not None and width < SURE_WIDTH:
+            cells = [{**row, "action": row["action"].removesuffix(PERHAPS)} for row in cells]
+        printed = lines(COLUMNS, cells, width)
         styles = ("bold", *(colour(rec) for rec in chosen))
         found = [Text(line, style, no_wrap=True) for line, style in zip(printed, styles, strict=True)]
         left = len(ranked) - len(chosen)
@@ -184,9 +209,20 @@ class Board:
         return ", ".join(notes)
 
 
-def _state(state: State, now: int) -> Text:
-    well = state.status == "watching" and not is_old(state, now)
-    return Text(state_line(state, now), style="green" if well else "bold red")
+def _state(state: State, now: int, width: int) -> list[Text]:
+    style = "green" if state.status == "watching" and not is_old(state, now) else "bold red"
+    return [Text(line, style, no_wrap=True) for line in folded(state_line(state, now), width, 3)]
+
+
+def _detail(rec: Recommendation, width: int) -> list[str]:
+    group, owner = shown(rec.group), f"owner: {shown(rec.owner, 40)}" if rec.owner else ""
+    beside = f"{group} ({owner})" if owner else group
+    fits = cell_len(beside) <= width
+    found = folded(shown(rec.reason, LONGEST), width - 2, 2)
+    if rec.actions:
+        found += folded(f"Do first: {shown(rec.actions[0].how, LONGEST)}", width - 2, 3)
+    below = found if fits else [owner, *found]
+    return [beside if fits else shortened(group, width), *(f"  {line}" for line in below if line)]
 
 
 def _skew(rec: Recommendation) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from kagent.alert.bridge import Delivery
 from kagent.alert.delivery_log import Delivered, DeliveryLog
 from kagent.destination_settings import AlertSettings
 from kagent.settings import Cluster, Topics
+from tests.fixtures.waiting import until_async
 
 
 class Kept(DeliveryLog):
@@ -30,12 +30,6 @@ def made(kept: Kept, delivered: dict[str, Delivered] | None = None, **said: Any)
     return Delivery("x", about, kept, delivered or {})
 
 
-async def until(check: Callable[[], Any], deadline: float = 30.0) -> None:
-    async with asyncio.timeout(deadline):
-        while not await asyncio.to_thread(check):  # noqa: ASYNC110 (what is waited for is outside this process)
-            await asyncio.sleep(0.05)
-
-
 async def test_what_waits_for_a_destination_that_is_down_arrives_in_order_and_once(
     receiver: Any, rec: Any
 ) -> None:
@@ -44,7 +38,7 @@ async def test_what_waits_for_a_destination_that_is_down_arrives_in_order_and_on
     receiver.status = 503
     work = asyncio.create_task(delivery.run())
     delivery.put("main/a", rec("a"))
-    await until(lambda: receiver.tried > 2)
+    await until_async(lambda: receiver.tried > 2)
 
     for at, verdict in enumerate(("slow_member", "stalled", "hot_partition"), 2):
         delivery.put("main/a", rec("a", status="updated", at=at, verdict=verdict))
@@ -52,7 +46,7 @@ async def test_what_waits_for_a_destination_that_is_down_arrives_in_order_and_on
     delivery.put("main/b", rec("b"))
     assert kept.written == {}
     receiver.status = 200
-    await until(lambda: receiver.events("b") == ["open"])
+    await until_async(lambda: receiver.events("b") == ["open"])
     work.cancel()
 
     assert receiver.events("a") == ["open", "change", "close"]
@@ -66,11 +60,11 @@ async def test_a_message_that_will_never_be_taken_holds_up_nothing(receiver: Any
     receiver.status = 400
     work = asyncio.create_task(delivery.run())
     delivery.put("main/a", rec("a"))
-    await until(lambda: delivery.counts["refused"] == 1)
+    await until_async(lambda: delivery.counts["refused"] == 1)
 
     receiver.status = 200
     delivery.put("main/b", rec("b"))
-    await until(lambda: receiver.events("b") == ["open"])
+    await until_async(lambda: receiver.events("b") == ["open"])
     work.cancel()
 
     assert receiver.tried == 2
@@ -87,14 +81,14 @@ async def test_an_alertmanager_fires_while_open_and_rests_when_closed(alertmanag
         ("<script>alert(1)</script>", "x\x1b[2J", "n" * 32_000)
     ):  # taken as well, as data
         delivery.put(f"main/{at}", rec(name, id=str(at), opened_at=1_700_000_000_000))
-    await until(lambda: len(alertmanager.now("am")) == 1)
-    await until(lambda: {len(g) for g in alertmanager.groups()} >= {25, 8, 255})
+    await until_async(lambda: len(alertmanager.now("am")) == 1)
+    await until_async(lambda: {len(g) for g in alertmanager.groups()} >= {25, 8, 255})
     first = await asyncio.to_thread(alertmanager.now, "am")
 
-    await until(lambda: "stale" in alertmanager.now("am")[0]["annotations"]["summary"])
-    await until(lambda: alertmanager.now("am")[0]["endsAt"] > first[0]["endsAt"])
+    await until_async(lambda: "stale" in alertmanager.now("am")[0]["annotations"]["summary"])
+    await until_async(lambda: alertmanager.now("am")[0]["endsAt"] > first[0]["endsAt"])
     delivery.put("main/am", rec("am", status="updated", at=2, severity="page", verdict="stalled"))
-    await until(lambda: alertmanager.now("am")[0]["annotations"]["verdict"] == "stalled")
+    await until_async(lambda: alertmanager.now("am")[0]["annotations"]["verdict"] == "stalled")
     again = await asyncio.to_thread(alertmanager.now, "am")
     assert [a["labels"] for a in again] == [a["labels"] for a in first]
     work.cancel()
@@ -104,5 +98,5 @@ async def test_an_alertmanager_fires_while_open_and_rests_when_closed(alertmanag
     )
     work = asyncio.create_task(restarted.run())
     restarted.put("main/am", rec("am", status="resolved", at=3))
-    await until(lambda: not alertmanager.now("am"))
+    await until_async(lambda: not alertmanager.now("am"))
     work.cancel()

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ from kagent.errors import InputError
 from kagent.replay.captured_events import recording
 from kagent.replay.driver import TICK_MS, RecordedCluster
 from tests.fixtures.stage import wait_for_members
+from tests.fixtures.waiting import until
 
 pytestmark = pytest.mark.kafka
 
@@ -37,13 +36,6 @@ def committed_by_admin(broker: str, group: str) -> dict[int, int]:
     admin = AdminClient({"bootstrap.servers": broker})
     answer = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(20)
     return {tp.partition: tp.offset for tp in answer.topic_partitions}
-
-
-def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.2)
 
 
 def replayed(folder: Path) -> RecordedCluster:
@@ -126,7 +118,7 @@ def test_ctrl_c_ends_a_capture_that_can_be_replayed(broker: str, groups: list[st
     out = tmp_path / "out"
 
     def interrupt() -> None:
-        wait_until(lambda: (out / "capture.json").exists(), "no sample was written")
+        until(lambda: (out / "capture.json").exists(), "no sample was written")
         os.kill(os.getpid(), signal.SIGINT)
 
     thread = threading.Thread(target=interrupt)

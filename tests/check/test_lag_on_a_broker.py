@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 import uuid
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,6 +17,7 @@ from kagent.lag.log_ends import UNKNOWN
 from kagent.lag.membership import NOBODY
 from kagent.policy import Policies
 from kagent.settings import Cluster
+from tests.fixtures.waiting import until
 
 pytestmark = pytest.mark.kafka
 
@@ -88,13 +87,6 @@ class Logs:
         consumer.subscribe([topic])
         until(lambda: consumer.poll(0.2) is not None)
         return consumer
-
-
-def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 180
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 @pytest.fixture

@@ -29,11 +29,11 @@ from kagent.errors import KafkaError
 from kagent.kafka.admin import Admin
 from kagent.kafka.topics import ensure
 from kagent.settings import Cluster, Topics
+from tests.fixtures.waiting import PATIENCE_S
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 TOPIC = "kagent-recommendations"
-PATIENCE = 180.0
 DOCS = Path(__file__).parents[2] / "docs" / "subscribe.md"
 
 
@@ -58,7 +58,7 @@ class Home:
         """Gone for three seconds."""
         self.broker.kill()
         await asyncio.sleep(3)
-        await asyncio.get_running_loop().run_in_executor(self.thread, self.broker.start, PATIENCE)
+        await asyncio.get_running_loop().run_in_executor(self.thread, self.broker.start, PATIENCE_S)
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ class Heard:
         return [m.group for m in self.got if m.group.startswith(start)]
 
     async def until(self, check: Callable[[], bool]) -> None:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(PATIENCE_S):
             while not check():
                 assert not self.task.done(), self.task
                 await asyncio.sleep(0.1)
@@ -192,8 +192,8 @@ def test_watch_is_lines_in_a_pipe_and_a_table_on_a_terminal(home: Home, rec: Any
     home.publish(rec(evil, severity="page"), rec("c-plain"), rec("c-over"), rec("c-over", status="resolved"))
     command = [sys.executable, "-m", "kagent", "--bootstrap", home.bootstrap, "watch", "--open"]
 
-    piped = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
-    objects = subprocess.run([*command, "--json"], capture_output=True, check=True, timeout=PATIENCE).stdout
+    piped = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S).stdout
+    objects = subprocess.run([*command, "--json"], capture_output=True, check=True, timeout=PATIENCE_S).stdout
     terminal = on_a_terminal(command)
 
     assert "\x1b" not in piped
@@ -227,7 +227,7 @@ def test_the_java_example_of_the_docs_runs_as_it_stands(home: Home, rec: Any, tm
         text=True,
         preexec_fn=die_with_parent,
     ) as process:
-        timer = threading.Timer(PATIENCE, process.kill)
+        timer = threading.Timer(PATIENCE_S, process.kill)
         timer.start()
         assert process.stdout is not None
         said: set[str] = set()
@@ -255,5 +255,5 @@ def on_a_terminal(command: list[str]) -> str:
         while chunk := os.read(ours, 65_536):
             said += chunk
     os.close(ours)
-    assert process.wait(PATIENCE) == 0
+    assert process.wait(PATIENCE_S) == 0
     return said.decode()

@@ -12,6 +12,7 @@ from rich.console import Console
 from kagent.client.incident_text import headline, story
 from kagent.client.table_view import Board
 from kagent.commands.watch import _lines
+from kagent.contract.mute import MuteRecord
 from kagent.contract.recommendation import State
 from kagent.text import shown
 
@@ -42,7 +43,7 @@ def test_a_row_says_all_that_a_person_wants_first(rec: Any) -> None:
     board.take(state())
     board.take(rec("orders", opened_at=now() - 5 * MINUTE, actions=[ACTION]))
 
-    (row,) = (line for line in screen(board).splitlines() if "orders" in line)
+    row = next(line for line in screen(board).splitlines() if "orders" in line)
 
     assert [cell.strip() for cell in row.split("  ") if cell.strip()] == [
         "orders", "ticket", "rebalance", "?", "?", "follow_plan", "5 min", "2.50 → 1.10", "Let the group follow the plan."
@@ -103,6 +104,38 @@ def test_what_does_not_fit_is_counted(rec: Any) -> None:
 
     assert len(lines) <= 24
     assert any(line.startswith("… and 4") for line in lines)
+
+
+def test_the_most_urgent_are_told_in_words_with_their_whole_names(rec: Any) -> None:
+    board = Board()
+    name = "payments-settlement-reconciliation-processor-eu-central-1-v2"
+    how = "Restart the consumer " + "with a rather long name, " * 30
+    board.take(rec(name, severity="page", reason="c-1 is 15 min behind.", owner="team-payments",
+                   actions=[ACTION | {"how": how}]))  # fmt: skip
+    for n in range(50):
+        board.take(rec(f"g{n}", id=str(n)))
+
+    text = [line.rstrip() for line in screen(board, width=80, height=24).splitlines()]
+
+    at = text.index(name)
+    assert text[at + 1 : at + 4] == [
+        "  owner: team-payments",
+        "  c-1 is 15 min behind.",
+        "  Do first: Restart the consumer with a rather long name, with a rather long",
+    ]
+    assert text[at + 5].endswith("…")
+    assert len(text) <= 24
+    assert any(line.startswith("… and ") for line in text)
+
+
+def test_a_muted_incident_is_not_told_in_words(rec: Any) -> None:
+    board = Board()
+    board.take(rec("orders", reason="c-1 is 15 min behind."))
+    assert "c-1 is 15 min behind." in screen(board)
+
+    board.mutes.take("main/orders", MuteRecord(until=now() + MINUTE, by="ada").to_bytes())
+
+    assert "c-1 is 15 min behind." not in screen(board)
 
 
 def test_silence_is_not_taken_for_health(rec: Any) -> None:

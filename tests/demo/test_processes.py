@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -12,6 +11,7 @@ import pytest
 from kagent.demo import processes as room
 from kagent.demo.processes import Processes
 from kagent.errors import SetupError
+from tests.fixtures.waiting import until
 
 FOR_EVER = "import time; print('up', flush=True); time.sleep(600)"
 STUBBORN = (
@@ -20,13 +20,6 @@ STUBBORN = (
     "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
     "print(child.pid, flush=True); time.sleep(600)"
 )
-
-
-def until(check: Callable[[], object], deadline: float = 20.0) -> None:
-    end = time.monotonic() + deadline
-    while not check():
-        assert time.monotonic() < end, "not in time"
-        time.sleep(0.02)
 
 
 @pytest.fixture

@@ -24,10 +24,10 @@ from kagent.follow import Asking, Follower, Reason, aiokafka_follower, kafka_pyt
 from kagent.follow.follower import SWITCH
 from kagent.group_key import group_key
 from kagent.settings import Topics
+from tests.fixtures.waiting import until_async
 
 pytestmark = pytest.mark.kafka
 
-DEADLINE = 180.0
 PARTITIONS = 6
 LAGS = (600, 500, 400, 30, 20, 10)
 """Records in each partition: contiguous halves are skewed 24 to 1."""
@@ -148,14 +148,6 @@ def timeless(estate: Estate) -> dict[str, Any]:
     return {"generation": None, "digest": "d", "partitions": {estate.topic: PARTITIONS}}
 
 
-async def until(what: str, check: Callable[[], Any]) -> Any:
-    end = time.monotonic() + DEADLINE
-    while not (found := check()):
-        assert time.monotonic() < end, what
-        await asyncio.sleep(0.05)
-    return found
-
-
 async def followed(estate: Estate, advise: Advise, watch: Watch, after: Told) -> None:
     """Advise until the group has it: a client may join again by itself meanwhile, and the advice is then of the past."""
     advised = -1
@@ -170,7 +162,7 @@ async def followed(estate: Estate, advise: Advise, watch: Watch, after: Told) ->
             estate.advise(plan(estate, advise, watch, after))
         return False
 
-    await until("the plan is in effect", check)
+    await until_async(check, "the plan is in effect")
 
 
 class Listener(ConsumerRebalanceListener):
@@ -233,7 +225,7 @@ async def test_an_aiokafka_group_follows_its_plan_and_keeps_it(
         asynchronous(estate, watch, 0, instance=instance, apply=True) as one,
         asynchronous(estate, watch, 1, instance=instance, apply=True) as two,
     ):
-        await until("both are there", lambda: halved(watch))
+        await until_async(lambda: halved(watch), "both are there")
         before = watch.last[1]
         names = sorted(before)
         assert names == (
@@ -246,15 +238,17 @@ async def test_an_aiokafka_group_follows_its_plan_and_keeps_it(
 
         estate.advise(None)
         leader = await leading(one, two)
-        await until("it is no longer open", lambda: leader.snapshot and not leader.snapshot.recommendation)
+        await until_async(
+            lambda: leader.snapshot and not leader.snapshot.recommendation, "it is no longer open"
+        )
         await joined_again(leader, watch)
         assert watch.last[1] == after
         assert one.counts[Reason.KEPT] + two.counts[Reason.KEPT] >= 1
 
         async with asynchronous(estate, watch, 2, instance=instance, apply=True):
-            await until("three share", lambda: len(watch.last[1]) == 3)
+            await until_async(lambda: len(watch.last[1]) == 3, "three share")
             assert [len(held) for held in watch.last[1].values()] == [2, 2, 2]
-            await until("all is read", watch.all_read)
+            await until_async(watch.all_read, "all is read")
     watch.check()
 
 
@@ -266,7 +260,9 @@ def read(follower: Follower) -> Any:
 
 async def leading(*followers: Follower) -> Any:
     """The one whose member leads the group now."""
-    return await until("somebody leads", lambda: next((f for f in followers if f._leads is not None), None))
+    return await until_async(
+        lambda: next((f for f in followers if f._leads is not None), None), "somebody leads"
+    )
 
 
 async def joined_again(leader: Follower, watch: Watch) -> None:
@@ -283,7 +279,7 @@ async def joined_again(leader: Follower, watch: Watch) -> None:
             leader.client.rejoin()
         return False
 
-    await until("they joined again", check)
+    await until_async(check, "they joined again")
 
 
 async def test_what_is_not_about_the_group_now_moves_nothing(estate: Estate, advise: Advise) -> None:
@@ -293,7 +289,7 @@ async def test_what_is_not_about_the_group_now_moves_nothing(estate: Estate, adv
         asynchronous(estate, watch, 0, **options) as one,
         asynchronous(estate, watch, 1, **options) as two,
     ):
-        await until("both are there", lambda: halved(watch))
+        await until_async(lambda: halved(watch), "both are there")
         names = sorted(watch.last[1])
         after = dict(zip(names, EVEN, strict=True))
 
@@ -327,16 +323,16 @@ async def test_what_is_not_about_the_group_now_moves_nothing(estate: Estate, adv
         for write, reason in cases:
             before = read(leader)
             estate.advise(write())
-            await until("it was read", partial(changed, before))
+            await until_async(partial(changed, before), "it was read")
             await joined_again(leader, watch)
             assert leader.counts[reason] >= 1, reason
             assert halved(watch)
 
         estate.mute(b'{"until": 99999999999999}')
-        await until("the mute was read", lambda: leader.snapshot and leader.snapshot.muted_until > 0)
+        await until_async(lambda: leader.snapshot and leader.snapshot.muted_until > 0, "the mute was read")
         before = read(leader)
         estate.advise(good())
-        await until("it was read", lambda: read(leader) != before)
+        await until_async(lambda: read(leader) != before, "it was read")
         await joined_again(leader, watch)
         assert leader.counts[Reason.MUTED] >= 1
         assert leader.counts["asked"] == 0
@@ -356,10 +352,12 @@ async def test_a_dry_run_says_what_it_would_do_and_moves_nothing(
         asynchronous(estate, watch, 0, instance=True) as one,
         asynchronous(estate, watch, 1, instance=True) as two,
     ):
-        await until("both are there", lambda: halved(watch))
+        await until_async(lambda: halved(watch), "both are there")
         after = dict(zip(sorted(watch.last[1]), EVEN, strict=True))
         estate.advise(plan(estate, advise, watch, after, basis=timeless(estate)))
-        await until("it says so", lambda: "but for the dry run, the group would be asked" in caplog.text)
+        await until_async(
+            lambda: "but for the dry run, the group would be asked" in caplog.text, "it says so"
+        )
         leader = await leading(one, two)
         await joined_again(leader, watch)
         assert "assigned by range; but for the dry run, the open recommendation is followed" in caplog.text
@@ -375,7 +373,7 @@ async def test_consumers_run_where_kagents_topics_cannot_be_reached(estate: Esta
         asynchronous(estate, watch, 0, **options) as one,
         asynchronous(estate, watch, 1, **options) as two,
     ):
-        await until("both are there", lambda: halved(watch))
+        await until_async(lambda: halved(watch), "both are there")
         assert one.counts[Reason.UNREACHABLE] + two.counts[Reason.UNREACHABLE] > 0
         assert one.snapshot is two.snapshot is None
     watch.check()
@@ -392,13 +390,13 @@ async def test_a_plan_in_the_cache_is_worth_nothing_once_the_topics_are_away(
         asynchronous(estate, watch, 0, **options) as one,
         asynchronous(estate, watch, 1, **options) as two,
     ):
-        await until("both are there", lambda: halved(watch))
+        await until_async(lambda: halved(watch), "both are there")
         after = dict(zip(sorted(watch.last[1]), EVEN, strict=True))
         estate.advise(plan(estate, advise, watch, after, basis=timeless(estate)))
         leader = await leading(one, two)
-        await until("it was read", lambda: leader.snapshot and leader.snapshot.recommendation)
+        await until_async(lambda: leader.snapshot and leader.snapshot.recommendation, "it was read")
         away.kill()
-        await until("it is old", lambda: leader.snapshot and time.time() - leader.snapshot.read_at > 8)
+        await until_async(lambda: leader.snapshot and time.time() - leader.snapshot.read_at > 8, "it is old")
         monkeypatch.delenv(SWITCH)
         await joined_again(leader, watch)
         assert leader.counts[Reason.STALE] >= 1
@@ -495,27 +493,29 @@ async def test_a_cooperative_kafka_python_group_gives_up_only_what_moves(
 
     try:
         members += [Cooperating(estate, watch, at) for at in range(2)]
-        before = await until("both are there", partial(holdings, 2))
+        before = await until_async(partial(holdings, 2), "both are there")
         for one in members:
             one.revoked.clear()
         (giver, had), (taker, has) = sorted(before.items())
         moved = max(had)
         after = {giver: had - {moved}, taker: has | {moved}}
         estate.advise(advised(after))
-        await until("the plan is in effect", lambda: holdings(2) == after)
+        await until_async(lambda: holdings(2) == after, "the plan is in effect")
         assert {one.name: one.revoked for one in members} == {giver: [moved], taker: []}
 
         estate.advise(None)
         leader = await leading(*(one.follower for one in members))
-        await until("it is no longer open", lambda: leader.snapshot and not leader.snapshot.recommendation)
+        await until_async(
+            lambda: leader.snapshot and not leader.snapshot.recommendation, "it is no longer open"
+        )
         generation = members[0].generation
         leader.client.rejoin()
-        await until("they joined again", lambda: members[0].generation > generation and holdings(2))
+        await until_async(lambda: members[0].generation > generation and holdings(2), "they joined again")
         assert holdings(2) == after
         assert {one.name: one.revoked for one in members} == {giver: [moved], taker: []}
         members.append(Cooperating(estate, watch, 2))
-        await until("three share", partial(holdings, 3))
-        await until("all is read", watch.all_read)
+        await until_async(partial(holdings, 3), "three share")
+        await until_async(watch.all_read, "all is read")
     finally:
         for member in members:
             member.close()
@@ -526,7 +526,7 @@ async def test_a_kafka_python_group_follows_its_plan_and_keeps_it(estate: Estate
     members: list[Polling] = []
     try:
         members += [Polling(estate, watch, at) for at in range(2)]
-        await until("both are there", lambda: halved(watch))
+        await until_async(lambda: halved(watch), "both are there")
         before = watch.last[1]
         after = dict(zip(sorted(before), EVEN, strict=True))
         await followed(estate, advise, watch, after)
@@ -535,9 +535,9 @@ async def test_a_kafka_python_group_follows_its_plan_and_keeps_it(estate: Estate
         await joined_again(leader, watch)
         assert watch.last[1] == after
         members.append(Polling(estate, watch, 2))
-        await until("three share", lambda: len(watch.last[1]) == 3)
+        await until_async(lambda: len(watch.last[1]) == 3, "three share")
         assert [len(held) for held in watch.last[1].values()] == [2, 2, 2]
-        await until("all is read", watch.all_read)
+        await until_async(watch.all_read, "all is read")
     finally:
         for member in members:
             member.close()
@@ -549,7 +549,7 @@ async def test_members_of_both_libraries_follow_one_plan(estate: Estate, advise:
     async with asynchronous(estate, watch, 0, instance=False, apply=True) as one:
         other = Polling(estate, watch, 1)
         try:
-            await until("both are there", lambda: halved(watch))
+            await until_async(lambda: halved(watch), "both are there")
             after = dict(zip(sorted(watch.last[1]), EVEN, strict=True))
             await followed(estate, advise, watch, after)
             assert one.counts["asked"] + other.follower.counts["asked"] >= 1

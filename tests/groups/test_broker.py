@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
@@ -22,6 +21,7 @@ from kagent.kafka.descriptions import GroupDescription
 from kagent.offsets import Record, decode
 from kagent.offsets.columns import decode_commits, record_types
 from kagent.settings import Cluster
+from tests.fixtures.waiting import until
 
 pytestmark = pytest.mark.kafka
 SOURCE = "__consumer_offsets"
@@ -29,15 +29,6 @@ PARTITIONS = 6
 DEADLINE = 180.0
 T = TypeVar("T")
 Log = list[tuple[int, int, int, bytes, bytes | None]]
-
-
-def eventually(found: Callable[[], T | None], what: str) -> T:
-    until = time.monotonic() + DEADLINE
-    while time.monotonic() < until:
-        if (value := found()) is not None:
-            return value
-        time.sleep(0.1)
-    raise AssertionError(f"not within {DEADLINE:.0f} s: {what}")
 
 
 @pytest.fixture
@@ -85,7 +76,7 @@ def members(broker: str, group: str, topic: str, count: int, **more: Any) -> Ite
             held = [member.assignment() for member in joined]
             return True if all(held) and sum(map(len, held)) == PARTITIONS else None
 
-        eventually(settled, f"{count} members of {group} hold {PARTITIONS} partitions")
+        until(settled, f"{count} members of {group} hold {PARTITIONS} partitions")
         for member in joined:
             offsets = [TopicPartition(tp.topic, tp.partition, tp.partition + 1) for tp in member.assignment()]
             member.commit(offsets=offsets, asynchronous=False)
@@ -113,7 +104,7 @@ def log(broker: str, admin: Admin) -> Log:
                     waited_for.discard(m.partition())
             return None if waited_for else True
 
-        eventually(caught_up, "the reader has reached the last stable offsets")
+        until(caught_up, "the reader has reached the last stable offsets")
         return found
     finally:
         reader.close()
@@ -164,7 +155,7 @@ def stable(admin: Admin, group: str, count: int) -> GroupDescription:
         found = admin.describe([group]).get(group)
         return found if found and found.state == "stable" and len(found.members) == count else None
 
-    return eventually(look, f"{group} is stable with {count} members")
+    return until(look, f"{group} is stable with {count} members")
 
 
 @pytest.mark.parametrize(
@@ -191,7 +182,7 @@ def test_a_group_is_what_the_coordinator_describes(
         assert {m.library for m in mine.members} == {library}
         assert {m.subscriptions for m in mine.members} == {(topic,)}
         assert committed(found, group) == admin.committed([group])[group]
-    eventually(lambda: True if admin.describe([group])[group].state == "empty" else None, f"{group} is empty")
+    until(lambda: True if admin.describe([group])[group].state == "empty" else None, f"{group} is empty")
     assert folded(log(broker, admin), admin, group, topic).state == "Empty"
 
 
@@ -207,7 +198,7 @@ def test_only_the_commits_of_committed_transactions_count(broker: str, admin: Ad
             producer.commit_transaction(30) if commits else producer.abort_transaction(30)
         expected = {(topic, p): p + 1 for p in range(PARTITIONS)} | {(topic, 0): 22}
 
-        found = eventually(
+        found = until(
             lambda: c if (c := committed(log(broker, admin), group)) == expected else None,
             "the commits are stable",
         )

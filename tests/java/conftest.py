@@ -24,9 +24,9 @@ from kagent.group_key import group_key
 from kagent.kafka.admin import Admin
 from kagent.kafka.topics import ensure
 from kagent.settings import Cluster, Topics
+from tests.fixtures.waiting import until
 
 Held = dict[str, frozenset[tuple[str, int]]]
-DEADLINE_S = 60.0
 
 
 def assignor_settings(port: int, apply: str = "follow") -> dict[str, str]:
@@ -39,15 +39,6 @@ def assignor_settings(port: int, apply: str = "follow") -> dict[str, str]:
         # 45 s by default: so long would a member stay whose process was killed.
         "group.consumer.session.timeout.ms": "10000",
     }
-
-
-def until(condition: Callable[[], Any], seconds: float = DEADLINE_S) -> Any:
-    """The condition's first true answer; fails after a deadline."""
-    end = time.monotonic() + seconds
-    while not (answer := condition()):
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.05)
-    return answer
 
 
 @dataclass

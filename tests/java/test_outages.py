@@ -17,13 +17,14 @@ from kagent.kafka.acls import rules
 from kagent.kafka.admin import Admin
 from kagent.kafka.topics import ensure
 from kagent.settings import Topics
-from tests.conftest import PASSWORD, guarded_broker
+from tests.conftest import PASSWORD, encrypted_broker
+from tests.fixtures.certificates import Certificates
 
 pytestmark = pytest.mark.kafka
 PARTITIONS = 6
 READ = "kagent's topics are read to their ends"
 REFUSED = "cannot be read"
-PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM_LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
 def logged(broker: Broker, text: str, times: int = 1) -> bool:
@@ -87,15 +88,24 @@ def test_a_wrong_address_keeps_no_broker_from_starting(
     stage.settled(1, PARTITIONS)
 
 
-def test_without_rights_groups_are_uniform_and_with_a_login_and_rights_a_plan_is_followed(
-    tmp_path: Path, settings_of: Any, stage_on: Any, monkeypatch: pytest.MonkeyPatch
+def test_without_rights_groups_are_uniform_and_with_them_a_plan_is_followed_by_tls_and_scram(
+    tmp_path: Path,
+    certificates: Certificates,
+    settings_of: Any,
+    stage_on: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dorg.slf4j.simpleLogger.log.io.kagent.assignor=info")
     port = free_port()
-    login = f'{PLAIN_LOGIN} required username="subscriber" password="{PASSWORD}";'
-    client = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.jaas.config": login}
+    client = {
+        "security.protocol": "SASL_SSL",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(certificates.authority),
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.jaas.config": f'{SCRAM_LOGIN} required username="subscriber" password="{PASSWORD}";',
+    }
     more = settings_of(port) | {f"kagent.client.{name}": value for name, value in client.items()}
-    guarded = guarded_broker(tmp_path / "guarded", more, (JAR,), port)
+    guarded = encrypted_broker(tmp_path / "guarded", certificates, PASSWORD, more, (JAR,), port)
     try:
         stage = stage_on(guarded.root, "guarded")
         ensure(Admin(stage.cluster), Topics())

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +27,7 @@ from kagent.kafka.rights import lacking
 from kagent.kafka.topics import ensure, positions, wanted
 from kagent.pipeline.source import OffsetsSource
 from kagent.settings import Cluster, Topics
+from tests.fixtures.waiting import until
 
 if TYPE_CHECKING:
     from tests.conftest import Guarded
@@ -224,16 +223,8 @@ def test_each_right_that_is_taken_away_is_found_and_named(estate: Guarded) -> No
         if rule.operation == "create" or (rule.resource, rule.operation) == ("transactional_id", "describe"):
             continue  # the topic is there already; who may write a transaction may describe it
         estate.forbid("worker", rule)
-        found = eventually(lambda: lacking(admin, rights, [SECRET], ["users"]))
+        found = until(lambda: lacking(admin, rights, [SECRET], ["users"]))
         estate.allow("worker", [rule])
         assert [lack.rule for lack in found] == [rule], rule
         assert f"worker lacks {rule.operation.upper()} on the" in str(found[0])
-        assert eventually(lambda: not lacking(admin, rights, [SECRET], ["users"]))
-
-
-def eventually(ask: Callable[[], Any]) -> Any:
-    """What is asked for, as soon as there is something; brokers hear of a changed right a moment later."""
-    until = time.monotonic() + 60
-    while not (found := ask()) and time.monotonic() < until:
-        time.sleep(0.1)
-    return found
+        assert until(lambda: not lacking(admin, rights, [SECRET], ["users"]))

@@ -31,6 +31,7 @@ from kagent.kafka.descriptions import Key
 from kagent.kafka.topics import ensure
 from kagent.settings import Cluster, load
 from tests.fixtures.cast import commit_when_loaded
+from tests.fixtures.waiting import PATIENCE_S
 
 POLICY = {
     "settle": 3,
@@ -149,7 +150,7 @@ class Kagent:
                 preexec_fn=die_with_parent,
             )
 
-    def eventually(self, what: str, check: Callable[[], Any], deadline: float = 180.0) -> Any:
+    def eventually(self, what: str, check: Callable[[], Any], deadline: float = PATIENCE_S) -> Any:
         """Wait until ``check`` returns something true; fail with what it last returned and the ends of the logs.
 
         A broker that does not answer yet is one more thing to wait for.
@@ -202,7 +203,7 @@ class Kagent:
         oldest = max(since, time.time() - 10) * 1000
         return found if isinstance(found, State) and found.time >= oldest else None
 
-    def wait_until_watching(self, deadline: float = 240) -> None:
+    def wait_until_watching(self, deadline: float = PATIENCE_S) -> None:
         def watching() -> bool:
             state = self.state()
             return state is not None and state.status == "watching"
@@ -265,7 +266,7 @@ class Kagent:
         names = [name for name in admin.groups() if not name.startswith("kagent")]
         return {group: held for group, held in admin.committed(names).items() if held}
 
-    def assert_table_equals_admin(self, deadline: float = 180) -> None:
+    def assert_table_equals_admin(self, deadline: float = PATIENCE_S) -> None:
         """The lag table equals what the broker says, for every partition of every group."""
         self.eventually(
             "the lag table equals the admin API", lambda: self.lag_table() == self.committed(), deadline

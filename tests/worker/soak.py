@@ -23,12 +23,12 @@ import yaml
 from kagent.contract.recommendation import Status
 from kagent.embedded.broker import free_port
 from kagent.kafka.admin import Admin
+from tests.fixtures.waiting import PATIENCE_S
 
 SKEWED = "skewed"
 START = ((("orders", 0), ("orders", 1), ("orders", 2)), (("orders", 3),))
 FREEZES_S = (5, 17, 30)
 """Shorter than a session, longer, and longer than a transaction's timeout."""
-RECOVERS_WITHIN_S = 300.0
 
 
 @dataclass
@@ -70,7 +70,7 @@ class Soak:
         for name in self.ports:
             self.start_one(name)
         running.wait_until_watching()
-        running.eventually("an incident opens", lambda: running.incident(SKEWED), 400)
+        running.eventually("an incident opens", lambda: running.incident(SKEWED))
         self.commit(self.quiet)
 
     def start_one(self, name: str) -> None:
@@ -157,7 +157,7 @@ class Soak:
             return bool(state and state.status == "watching" and fresh)
 
         with self.tolerant():
-            self.running.eventually("all is judged again", judged, RECOVERS_WITHIN_S)
+            self.running.eventually("all is judged again", judged, PATIENCE_S)
 
     @contextmanager
     def tolerant(self) -> Iterator[None]:
@@ -191,9 +191,9 @@ class Soak:
         for member in (1, 2):
             running.kill(f"{SKEWED}-{member}")
         with self.tolerant():
-            running.assert_table_equals_admin(RECOVERS_WITHIN_S)
+            running.assert_table_equals_admin(PATIENCE_S)
             wanted = {name for name in Admin(running.cluster).groups() if not name.startswith("kagent")}
-            running.eventually("every group is in the API", lambda: self.told() == wanted, RECOVERS_WITHIN_S)
+            running.eventually("every group is in the API", lambda: self.told() == wanted, PATIENCE_S)
         committed = {group: next(iter(at.values())) for group, at in running.committed().items()}
         lost = [group for group, offset in self.offsets.items() if committed.get(group) != offset]
         assert not lost, f"the broker itself lost commits: {lost}"

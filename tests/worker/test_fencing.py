@@ -101,7 +101,7 @@ def running(kagent: Callable[..., Any], previous: Path, ports: dict[str, int]) -
 def load(running: Any) -> Iterator[Load]:
     made = Load(running)
     try:
-        running.eventually("both workers watch", lambda: both_watch(running, 0.0), 240)
+        running.eventually("both workers watch", lambda: both_watch(running, 0.0))
         yield made
     finally:
         made.stop()
@@ -137,7 +137,7 @@ def test_a_worker_that_stood_still_longer_than_its_session_overwrites_nothing(
         newer = len(rows) == GROUPS and all(offsets[-1] > taken_over for offsets in rows.values())
         return newer and both_watch(running, resumed)
 
-    running.eventually("both workers watch again and all rows are newer", caught_up, 240)
+    running.eventually("both workers watch again and all rows are newer", caught_up)
 
     for group, offsets in committed_rows(running).items():
         assert offsets == sorted(offsets), f"{group}: an older row over a newer one"
@@ -163,10 +163,10 @@ def alone(running: Any, load: Load, name: str, ports: dict[str, int]) -> None:
         rows = committed_rows(running)
         return len(told(ports[name])) == GROUPS and all(offsets[-1] > stopped for offsets in rows.values())
 
-    running.eventually(f"{name} has all groups and writes their rows", took_over, 240)
+    running.eventually(f"{name} has all groups and writes their rows", took_over)
     since = time.time()
     running.start(other, "worker", "--web-port", str(ports[other]))
-    running.eventually("both workers watch", lambda: both_watch(running, since), 240)
+    running.eventually("both workers watch", lambda: both_watch(running, since))
 
 
 def told(port: int) -> set[str]:

@@ -51,16 +51,16 @@ def names(rule: Rule) -> str:
 
 def test_a_lost_right_is_named_everywhere_and_its_return_heals(running: Any, own_guarded: Guarded) -> None:
     running.start_worker()
-    running.eventually("the worker watches", lambda: watching(running), 120)
+    running.eventually("the worker watches", lambda: watching(running))
 
     for rule in TAKEN:
         own_guarded.forbid("worker", rule)
         named = names(rule)
-        running.eventually(f"/healthz says: {named}", lambda n=named: says(running, n), 60)
-        running.eventually(f"the state says: {named}", lambda n=named: blind(running, n), 60)
+        running.eventually(f"/healthz says: {named}", lambda n=named: says(running, n))
+        running.eventually(f"the state says: {named}", lambda n=named: blind(running, n))
         assert named in running.log("worker")
         own_guarded.allow("worker", [rule])
-        running.eventually(f"healed of: {named}", lambda: watching(running), 60)
+        running.eventually(f"healed of: {named}", lambda: watching(running))
 
 
 def says(running: Any, named: str) -> bool:

@@ -109,7 +109,7 @@ def events_refused(running: Any) -> float:
 
 
 def test_no_record_on_any_topic_stops_or_restarts_a_worker(running: Any, pipeline: Pipeline) -> None:
-    running.eventually("the sound group is judged", lambda: judged(running), 120)
+    running.eventually("the sound group is judged", lambda: judged(running))
     future = int(time.time() * 1000) + 10 * 365 * 86_400_000
     far = Beat("main", future, "other", 1.0, False, [1], [10**12], [10**12], [10**12], [10**12])
     foreign = GroupEvent("elsewhere", "g", 1, 1, [TopicOffsets("orders", None, [0], [1], [1], [1])])
@@ -128,8 +128,8 @@ def test_no_record_on_any_topic_stops_or_restarts_a_worker(running: Any, pipelin
         pipeline.send("kagent-recommendations", b'{"id": 1}', b"main/sound")
 
     sent = 20 * (len(POISON) + 2)
-    running.eventually("all poison is counted", lambda: events_refused(running) >= sent, 60)
-    running.eventually("the sound group is judged all the same", lambda: judged(running), 60)
+    running.eventually("all poison is counted", lambda: events_refused(running) >= sent)
+    running.eventually("the sound group is judged all the same", lambda: judged(running))
     assert page(running, "/api/groups")[0] == 200
     assert [g["group"] for g in json.loads(page(running, "/api/groups")[1])["groups"]] == ["sound"]
     found = counted(running)
@@ -154,7 +154,7 @@ def test_rows_of_any_shape_on_the_changelogs_do_not_keep_a_worker_from_starting(
     pipeline.producer.flush(10)
 
     running.start_worker()
-    running.eventually("the sound group is judged again", lambda: judged(running), 120)
+    running.eventually("the sound group is judged again", lambda: judged(running))
 
     rows = {name: n for name, n in counted(running).items() if name.startswith("kagent_rows_refused")}
     assert {f'table="{table}"' in name for table in ("members", "lag", "verdicts") for name in rows} >= {True}

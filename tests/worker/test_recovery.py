@@ -14,6 +14,7 @@ import pytest
 from playwright.sync_api import Page, sync_playwright
 
 from kagent.contract.recommendation import Status
+from tests.fixtures.waiting import PATIENCE_S
 from tests.worker.soak import SKEWED, Soak
 
 # The tests go on from each other's state: one that fails is not run a second time.
@@ -37,13 +38,13 @@ def page_of(soak: Soak) -> Iterator[Page]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page()
-        page.set_default_timeout(120_000)
+        page.set_default_timeout(PATIENCE_S * 1000)
         page.goto(f"http://127.0.0.1:{soak.ports['worker']}/")
         yield page
         browser.close()
 
 
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(2400)
 def test_a_short_soak_under_an_open_page_loses_doubles_and_forgets_nothing(soak: Soak) -> None:
     without_a_pipeline_nothing_opens_or_resolves_and_the_page_says_what_is_gone(soak)
     for name, fault in soak.short():
@@ -75,7 +76,7 @@ def without_a_pipeline_nothing_opens_or_resolves_and_the_page_says_what_is_gone(
         soak.commit(1)
         soak.start_one("worker")
         soak.start_one("pipeline")
-        page.get_by_role("alert").wait_for(state="detached", timeout=240_000)
+        page.get_by_role("alert").wait_for(state="detached")
         page.get_by_text("1 incident open").wait_for()
     soak.wait_until_judged()
     assert soak.seen_now() == []

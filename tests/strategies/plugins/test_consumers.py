@@ -23,10 +23,10 @@ from kagent.strategies.plugins import (
     kafka_python_assignor,
     keep_filled,
 )
+from tests.fixtures.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.kafka
 
-DEADLINE = 180.0
 Held = list[set[int]]
 
 
@@ -46,7 +46,7 @@ def whole(held: Held) -> bool:
 
 async def settled(consumers: list[AIOKafkaConsumer]) -> Held:
     """What the consumers hold once together they hold it all."""
-    end = time.monotonic() + DEADLINE
+    end = time.monotonic() + PATIENCE_S
     while True:
         held = [{tp.partition for tp in consumer.assignment()} for consumer in consumers]
         if whole(held):
@@ -114,7 +114,7 @@ async def test_aiokafka_members_get_even_lag_and_keep_what_they_have_when_it_is_
         asynchronous(broker, topic, topic, assignor()) as first,
         asynchronous(broker, topic, topic, assignor()) as second,
     ):
-        end = time.monotonic() + DEADLINE
+        end = time.monotonic() + PATIENCE_S
         while sorted(len(consumer.assignment()) for consumer in (first, second)) != [1, 5]:
             assert time.monotonic() < end
             await asyncio.sleep(0.1)
@@ -183,7 +183,7 @@ def polling(broker: str, topic: str) -> Iterator[Callable[..., Polling]]:
 
 
 def agreed(*members: Polling) -> Held:
-    end = time.monotonic() + DEADLINE
+    end = time.monotonic() + PATIENCE_S
     while not whole(held := [member.held for member in members]):
         assert not any(member.failure for member in members), [member.failure for member in members]
         assert time.monotonic() < end, held
@@ -227,7 +227,7 @@ def test_a_kafka_python_group_changes_its_strategy_member_by_member(polling: Cal
 def test_the_groups_own_lag_fills_the_cache(broker: str, topic: str) -> None:
     cache = LagCache()
     with keep_filled(cache, group_lag(broker, f"{topic}-nobody", [topic, "no-such-topic"]), every=0.1):
-        end = time.monotonic() + DEADLINE
+        end = time.monotonic() + PATIENCE_S
         while not (lags := cache.fresh(time.time())):
             assert time.monotonic() < end
             time.sleep(0.05)

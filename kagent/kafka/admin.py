@@ -111,7 +111,7 @@ class Admin:
         self._client_errors: list[Any] = []
         self._checked = False
         self._unreached = 0
-        self._answered = False
+        self._was_answered = False
         """Whether the client that is used now was answered before."""
         self._client = self._made()
 
@@ -134,10 +134,10 @@ class Admin:
         self._unreached = 0 if reached else self._unreached + 1
         self._away = self._away and not reached
         # Not a client that is still finding its brokers: with one that answers in 5 s it takes more than one question to.
-        lost = self._answered and not reached and waited_s >= RENEW_WAITED_S
-        self._answered = self._answered or reached
+        lost = self._was_answered and not reached and waited_s >= RENEW_WAITED_S
+        self._was_answered = self._was_answered or reached
         if lost or self._unreached >= RENEW_AFTER:
-            self._client, self._unreached, self._answered = self._made(), 0, False
+            self._client, self._unreached, self._was_answered = self._made(), 0, False
 
     def check(self) -> None:
         """Once: raises Misconfigured, in seconds, for TLS that does not fit or a login that is refused."""

@@ -40,10 +40,11 @@ class World:
         at = [self.second]
         beat = Beat("main", self.brokers_ms, "r", 1.0, False, [3], at, [at[0] + 1], [at[0] + 1], [at[0] + 1])
         commit = TopicOffsets("orders", None, [1], at, [self.brokers_ms], at)
-        for offset, message in enumerate((beat, GroupEvent("main", "g", 3, self.brokers_ms, [commit]))):
+        event = GroupEvent("main", "g", 3, self.brokers_ms, [commit])
+        for offset, message in enumerate((encode(beat), encode(event))):
             # Refused is what is too far ahead: it is taken as of its arrival, and a dead letter says so.
             with suppress(Refused):
-                self.worker.take(0, 2 * self.second + offset, encode(message))
+                self.worker.take(0, 2 * self.second + offset, message)
         log_end(self.worker, 1000 + self.second)
         self.second += 1
         (found,) = asyncio.run(self.worker.tick(0, self.worker.now))

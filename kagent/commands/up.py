@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+import time
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 import click
 
 from kagent.client.incident_text import state_line
+from kagent.commands import output
 from kagent.commands.common import asked, child_environment, chosen, verbose
 from kagent.commands.explain import worker_url
 from kagent.contract.recommendation import State
@@ -23,6 +25,11 @@ from kagent.settings import Cluster, Settings
 LOG = "up.log"
 LOUD = ("ERROR", "CRITICAL", "WARNING", "Traceback", "ended with exit code", "kagent: ")
 """A line of a process that has one of these is printed; all lines are in the log file."""
+USUAL = ("not found in cluster metadata", "Ignoring missing topic", "Using incubator modules")
+"""But not these: at its first start Faust asks for its changelogs before it creates them, and every JVM that Spark starts names
+the vector module (--add-modules in its launcher). A topic that is missed later makes kagent blind, which the state line says."""
+FIRST_PROGRESS_MS = 180_000
+"""How long Spark may take to load before a missing pipeline counts as a fault."""
 
 
 @click.command()
@@ -67,7 +74,8 @@ def introduction(
     url = worker_url(settings)
     command = f"kagent watch{f' --config {config}' if config else f' -b {cluster.bootstrap}'}"
     yield f"cluster    {name} at {cluster.bootstrap}"
-    yield f"page       {url}/ (metrics: {url}/metrics, groups: {url}/api/groups)"
+    yield f"page       {url}/"
+    yield f"metrics    {url}/metrics"
     yield f"settings   {config or 'defaults and variables; `kagent settings` prints them'}"
     yield f"data       {settings.data}"
     yield f"log        {log}"
@@ -95,10 +103,14 @@ def writer(log: IO[str], loud: bool, echo: Callable[[str], object]) -> Callable[
 
     def write(line: str) -> None:
         log.write(line + "\n")
-        if loud or any(word in line for word in LOUD):
+        if loud or (_has(line, LOUD) and not _has(line, USUAL)):
             echo(line)
 
     return write
+
+
+def _has(line: str, words: Sequence[str]) -> bool:
+    return any(word in line for word in words)
 
 
 async def _with_state(settings: Settings, name: str, running: Coroutine[Any, Any, int]) -> int:
@@ -114,16 +126,23 @@ async def _with_state(settings: Settings, name: str, running: Coroutine[Any, Any
 async def _print_states(settings: Settings, name: str) -> None:
     from kagent.client.client import recommendations
 
-    last: Mapping[str, object] = {}
-    home = settings.home_cluster(name)
+    last = ""
+    home, began_ms = settings.home_cluster(name), int(time.time() * 1000)
     while True:
         with contextlib.suppress(KagentError):  # the topics are not there yet, or the cluster is away
             async for message in recommendations(home, topic=settings.topics.recommendations, states=True):
                 if not isinstance(message, State) or message.cluster != name:
                     continue
-                now = {"status": message.status, "reason": message.reason, "learning": bool(message.learning)}
                 # A state comes every 30 s: only what changed is news.
-                if now != last:
+                now = f"{message.status} {message.reason} {bool(message.learning)} {message.open}"
+                if now != last and message.time >= began_ms:
                     last = now
-                    click.echo(f"state      {state_line(message)}")
+                    output.say(f"state      {state(message, began_ms)}", indent=11)
         await asyncio.sleep(1)
+
+
+def state(message: State, began_ms: int) -> str:
+    """The state in words; while Spark loads, what is waited for in place of what is missing. ``began_ms``: since the epoch."""
+    if message.oldest_progress is None and message.time < began_ms + FIRST_PROGRESS_MS:
+        return "the worker is ready and waits for the pipeline: Spark takes a minute or two to load"
+    return state_line(message)

@@ -36,7 +36,7 @@ COLUMNS = (
     TableColumn("cluster", "CLUSTER", rank=1, least=8),
     TableColumn("group", "GROUP", least=16),
     TableColumn("severity", "SEVERITY", rank=5),
-    TableColumn("verdict", "VERDICT", rank=2, least=13),
+    TableColumn("verdict", "VERDICT", rank=2),
     TableColumn("behind", "BEHIND", right=True),
     TableColumn("backlog", "BACKLOG", rank=7, right=True),
     TableColumn("who", "WHO", rank=6, least=16),

@@ -49,11 +49,19 @@ def test_banners_go_to_the_log_and_problems_to_the_terminal(tmp_path: Path) -> N
             "pipeline | ERROR disk full",
             "worker   | [ERROR] Topic kagent-lag-changelog not found in cluster metadata",
             "pipeline | WARNING: Using incubator modules: jdk.incubator.vector",
+            "worker   | [WARNING] Got error produce response, retrying",
+            "pipeline | 2026-11-22 INFO kagent.pipeline: Reading",
+            "pipeline | 2026-11-22 WARNING kagent.pipeline: The stream stopped",
         ):
             write(line)
 
-    assert printed == ["pipeline | ERROR disk full"]
-    assert len(path.read_text().splitlines()) == 5
+        writer(log, False, printed.append, lambda: True)("pipeline | ERROR the task was interrupted")
+
+    assert printed == [
+        "pipeline | ERROR disk full",
+        "pipeline | 2026-11-22 WARNING kagent.pipeline: The stream stopped",
+    ]
+    assert len(path.read_text().splitlines()) == 9
 
 
 def test_what_is_waited_for_at_the_start_is_no_fault() -> None:

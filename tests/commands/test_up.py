@@ -72,10 +72,12 @@ def test_what_is_waited_for_at_the_start_is_no_fault() -> None:
         "reason": "no progress has come",
         "judged": 0,
     }
-    early, late = (State.model_validate(about | {"time": at}) for at in (60_000, 600_000))
+    early, late = (State.model_validate(about | {"time": 1_000_000 + at}) for at in (60_000, 600_000))
 
-    assert "waits for the pipeline" in state(early, 0)
-    assert "main is blind: no progress has come" in state(late, 0)
+    assert "waits for the pipeline" in state(early, 1_000_000)
+    assert "waits for the pipeline" in state(early.model_copy(update={"oldest_progress": 999_000}), 1_000_000)
+    assert "main is blind" in state(early.model_copy(update={"oldest_progress": 1_001_000}), 1_000_000)
+    assert "main is blind: no progress has come" in state(late, 1_000_000)
 
 
 def test_a_data_folder_that_cannot_be_used_is_one_sentence(tmp_path: Path) -> None:

@@ -444,7 +444,7 @@ class Settings(BaseSettings):
         """The named cluster, or the only one. Raises SettingsError, naming the choices."""
         if not self.clusters:
             raise SettingsError(
-                "No cluster is configured: pass --bootstrap host:9092, or set KAGENT_BOOTSTRAP or a settings file."
+                "No cluster is configured: pass -b host:9092, or set KAGENT_BOOTSTRAP or a settings file."
             )
         if name is None:
             if len(self.clusters) > 1:

@@ -36,21 +36,21 @@ COLUMNS = (
     TableColumn("cluster", "CLUSTER", rank=1, least=8),
     TableColumn("group", "GROUP", least=16),
     TableColumn("severity", "SEVERITY", rank=5),
-    TableColumn("verdict", "VERDICT", rank=2, least=13),
+    TableColumn("verdict", "VERDICT", rank=2),
     TableColumn("behind", "BEHIND", right=True),
     TableColumn("backlog", "BACKLOG", rank=7, right=True),
     TableColumn("who", "WHO", rank=6, least=16),
     TableColumn("action", "FIRST ACTION"),
     TableColumn("since", "OPEN FOR", rank=4, right=True),
     TableColumn("note", "NOTE", rank=3, least=18, keep="start"),
-    TableColumn("owner", "OWNER", rank=8, least=8),
+    TableColumn("owner", "OWNER", rank=8, least=13),
     TableColumn("skew", "SKEW", rank=9, right=True),
-    TableColumn("how", "HOW", rank=10, least=40, keep="start"),
+    TableColumn("how", "HOW", rank=10),
 )
 """What a person asks first stays longest: which group, how late, what to do; then what it is, since when, who."""
 LATELY = 5
-DETAIL_LINES = 8
-"""Most lines of an incident in words: a blank one, its group and owner, two of the reason, three of the first action."""
+DETAIL_LINES = 9
+"""Most lines of an incident in words: a blank one, its group and owner, three of the reason, three of the first action."""
 SURE_WIDTH = 160
 """From so many columns on, the table says of an action that it may not be feasible; else only the words below do."""
 
@@ -115,7 +115,7 @@ class Board:
     def _body(self, now: int, width: int, room: int) -> Sequence[Text]:
         """The table, and below it as many of its rows in words as there are lines left."""
         # A table is read by who knows kagent: the most urgent row in words comes before the rows at the end.
-        kept = DETAIL_LINES if room > 2 * DETAIL_LINES else 0
+        kept = DETAIL_LINES if room >= 2 * DETAIL_LINES else 0
         rows = min(room - kept, len(self.open))
         return [*self.table(now, width, rows), *self.details(now, width, room - rows)]
 
@@ -218,7 +218,7 @@ def _detail(rec: Recommendation, width: int) -> list[str]:
     group, owner = shown(rec.group), f"owner: {shown(rec.owner, 40)}" if rec.owner else ""
     beside = f"{group} ({owner})" if owner else group
     fits = cell_len(beside) <= width
-    found = folded(shown(rec.reason, LONGEST), width - 2, 2)
+    found = folded(shown(rec.reason, LONGEST), width - 2, 3)
     if rec.actions:
         found += folded(f"Do first: {shown(rec.actions[0].how, LONGEST)}", width - 2, 3)
     below = found if fits else [owner, *found]

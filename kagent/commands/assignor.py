@@ -8,11 +8,13 @@ from pathlib import Path
 import click
 
 from kagent.assignor import CONSUMER_CLASS, JAR, NAME, broker_lines
-from kagent.commands.common import chosen
+from kagent.commands.common import asked, chosen, effective
 from kagent.errors import InputError
 from kagent.settings import Settings
 
 APPLY = ("dry", "follow", "off")
+CLUSTER = "main"
+"""What both assignors take for `kagent.cluster` where they are told nothing."""
 
 
 @click.command()
@@ -39,10 +41,13 @@ def command(
     if jar:
         click.echo(str(JAR))
         return
-    settings, name, _ = chosen(ctx)
     if consumer:
+        settings = effective(ctx)
+        # The lines hold no address: without a cluster in the settings, the assignor's own default name is meant.
+        name = chosen(ctx)[1] if settings.clusters else asked(ctx, "cluster") or CLUSTER
         click.echo(_consumer_text(name, settings, apply))
     else:
+        settings, name, _ = chosen(ctx)
         click.echo(_broker_text(settings.home_cluster(name).bootstrap, name, settings, apply, as_uniform))
 
 
@@ -72,7 +77,7 @@ def _broker_text(bootstrap: str, cluster: str, settings: Settings, apply: str, a
 
 
 def _consumer_text(cluster: str, settings: Settings, apply: str) -> str:
-    more = {"kagent.cluster": (cluster, "main"), "kagent.topic.prefix": (settings.topics.prefix, "kagent-")}
+    more = {"kagent.cluster": (cluster, CLUSTER), "kagent.topic.prefix": (settings.topics.prefix, "kagent-")}
     return "\n".join(
         [
             f"# The jar, for the class path of every consumer: {JAR}",

@@ -77,12 +77,7 @@ def command(
 
 
 def _print_line(line: str) -> None:
-    """Broken between words on a terminal, but whole where it has a command to paste."""
-    # A command that is broken over lines cannot be pasted.
-    if "`" in line or ".sh " in line:
-        click.echo(line)
-    else:
-        output.say(line, indent=len(line) - len(line.lstrip()) + 2)
+    output.say(line, indent=len(line) - len(line.lstrip()) + 2)
 
 
 def _at(story: dict[str, Any] | None) -> str:

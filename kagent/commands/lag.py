@@ -73,7 +73,7 @@ def command(ctx: click.Context, groups: tuple[str, ...], everything: bool, form:
     if ignored and found and form.is_table:
         click.echo(f"{len(ignored)} more groups are kagent's own or ignored: --all shows them.", err=True)
     if form.is_table and not groups and (states := asyncio.run(_states(settings, name))):
-        click.echo(states, err=True)
+        output.say(states, indent=2, err=True)
 
 
 async def _states(settings: Settings, name: str) -> str | None:
@@ -140,7 +140,8 @@ def _print_rows(found: Sequence[ShownGroup], form: Format) -> None:
 def _print_group(group: ShownGroup, form: Format) -> None:
     if group.rows:
         output.print_rows(COLUMNS, [_cells(asdict(row)) for row in group.rows], form.wide)
-    click.echo(_sentence(group) + "\n")
+    output.say(_sentence(group), indent=2)
+    click.echo()
 
 
 def _cells(row: Mapping[str, Any]) -> dict[str, str]:

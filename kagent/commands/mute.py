@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import click
 
-from kagent.commands import completion
+from kagent.commands import completion, output
 from kagent.commands.common import chosen, user
 from kagent.commands.spans import SPAN
 from kagent.contract.mute import MuteRecord, is_pattern
@@ -65,9 +65,8 @@ def command(ctx: click.Context, group: str, seconds: float, why: str, off: bool,
     # by which workers mute groups that come later.
     write(home, topic, {group_key(name, each): record for each in (*found, group)})
     stamp = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(until / 1000))
-    click.echo(
-        f"{shown(group)} is muted until {stamp}{_list(name, [group_key(name, g) for g in found], group)}."
-    )
+    listed = _list(name, [group_key(name, g) for g in found], group)
+    output.say(f"{shown(group)} is muted until {stamp}{listed}.", indent=2)
 
 
 def muted_groups(group: str, existing: Iterable[str]) -> list[str]:

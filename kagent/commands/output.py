@@ -6,6 +6,7 @@ import csv
 import functools
 import io
 import json
+import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,6 +21,8 @@ from rich.text import Text
 from kagent.errors import InputError
 from kagent.text_table import TableColumn, lines
 
+COMMAND = re.compile(r"`[^`]*`|kafka-[a-z-]+\.sh .*?(?= ; |$)")
+"""What a person pastes: in backticks, or a tool of Kafka's up to the end of the sentence."""
 Record = Mapping[str, Any]
 """What a row is made from: the stable names of JSON, YAML and CSV."""
 
@@ -95,14 +98,19 @@ def width(wide: bool = False) -> int | None:
     return None if wide or not console.is_terminal else console.width
 
 
-def say(sentence: str, indent: int = 0) -> None:
-    """A sentence for people: on a terminal broken between words, its further lines indented. Not for what is pasted."""
+def say(sentence: str, indent: int = 0, err: bool = False) -> None:
+    """A sentence for people: on a terminal broken between words, its further lines indented; a command in it stays whole."""
     cells = width()
     if cells is None or cells <= 2 * indent:
-        click.echo(sentence)
+        click.echo(sentence, err=err)
     else:
-        wrapped = textwrap.wrap(sentence, cells, subsequent_indent=" " * indent, break_on_hyphens=False)
-        click.echo("\n".join(wrapped))
+        # A command that is broken over lines cannot be pasted. NUL: no sentence for people holds one.
+        whole = COMMAND.sub(lambda found: found[0].replace(" ", "\0"), sentence)
+        # A long name is pasted too: one that is wider than the terminal goes beyond it.
+        broken = textwrap.wrap(
+            whole, cells, subsequent_indent=" " * indent, break_on_hyphens=False, break_long_words=False
+        )
+        click.echo("\n".join(broken).replace("\0", " "), err=err)
 
 
 def print_rows(columns: Sequence[TableColumn], rows: Sequence[Mapping[str, str]], wide: bool = False) -> None:

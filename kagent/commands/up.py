@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import re
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import click
 
 from kagent.client.incident_text import state_line
+from kagent.commands import output
 from kagent.commands.common import asked, child_environment, chosen, verbose
 from kagent.commands.explain import worker_url
 from kagent.contract.recommendation import State
@@ -21,8 +25,13 @@ from kagent.settings import Cluster, Settings
 
 # On a terminal, the many lines of Spark and Faust would hide what matters.
 LOG = "up.log"
-LOUD = ("ERROR", "CRITICAL", "WARNING", "Traceback", "ended with exit code", "kagent: ")
-"""A line of a process that has one of these is printed; all lines are in the log file."""
+LOUD = ("ERROR", "CRITICAL", "WARNING kagent.", "Traceback", "ended with exit code", "kagent: ")
+"""A line of a process that has one of these is printed; all lines are in the log file. A client library warns of every retry."""
+USUAL = ("not found in cluster metadata",)
+"""But not these: at its first start Faust asks for its changelogs before it creates them. A topic that is missed later makes
+kagent blind, which the state line says."""
+FIRST_PROGRESS_MS = 180_000
+"""How long Spark may take to load before a missing pipeline counts as a fault."""
 
 
 @click.command()
@@ -42,10 +51,12 @@ def command(ctx: click.Context, master: str) -> None:
     with log_file(Path(settings.data)) as (path, log):
         for line in introduction(settings, name, cluster, asked(ctx, "config"), path):
             click.echo(line)
-        tree = supervise(
-            programs(settings, name, master), child_environment(ctx), writer(log, verbose(ctx), click.echo)
+        write = functools.partial(writer, log, verbose(ctx), click.echo)
+        ctx.exit(
+            asyncio.run(
+                _supervised(settings, name, programs(settings, name, master), child_environment(ctx), write)
+            )
         )
-        ctx.exit(asyncio.run(_with_state(settings, name, tree)))
 
 
 def programs(settings: Settings, cluster: str, master: str) -> list[Program]:
@@ -67,7 +78,8 @@ def introduction(
     url = worker_url(settings)
     command = f"kagent watch{f' --config {config}' if config else f' -b {cluster.bootstrap}'}"
     yield f"cluster    {name} at {cluster.bootstrap}"
-    yield f"page       {url}/ (metrics: {url}/metrics, groups: {url}/api/groups)"
+    yield f"page       {url}/"
+    yield f"metrics    {url}/metrics"
     yield f"settings   {config or 'defaults and variables; `kagent settings` prints them'}"
     yield f"data       {settings.data}"
     yield f"log        {log}"
@@ -90,40 +102,67 @@ def log_file(folder: Path) -> Iterator[tuple[Path, IO[str]]]:
         yield path, log
 
 
-def writer(log: IO[str], loud: bool, echo: Callable[[str], object]) -> Callable[[str], None]:
-    """Writes every line to the log, and prints those that a person must see."""
+def writer(
+    log: IO[str], loud: bool, echo: Callable[[str], object], stopping: Callable[[], bool] = lambda: False
+) -> Callable[[str], None]:
+    """Writes every line to the log, and prints those that a person must see: what breaks off while all ``stopping`` is none."""
 
     def write(line: str) -> None:
         log.write(line + "\n")
-        if loud or any(word in line for word in LOUD):
+        if loud or (_has(line, LOUD) and not _has(line, USUAL) and not stopping()):
             echo(line)
 
     return write
 
 
-async def _with_state(settings: Settings, name: str, running: Coroutine[Any, Any, int]) -> int:
-    """Run the tree, and print what the state messages say when it changes."""
-    printing = asyncio.create_task(_print_states(settings, name))
+def _has(line: str, words: Sequence[str]) -> bool:
+    return any(word in line for word in words)
+
+
+async def _supervised(
+    settings: Settings,
+    name: str,
+    programs: Sequence[Program],
+    env: Mapping[str, str],
+    write: Callable[[Callable[[], bool]], Callable[[str], None]],
+) -> int:
+    """Run the programs until stopped, and print what the state messages say when it changes."""
+    stop = asyncio.Event()
+    printing = [asyncio.create_task(_print_states(settings, name)), asyncio.create_task(_print_stop(stop))]
     try:
-        return await running
+        return await supervise(programs, env, write(stop.is_set), stop)
     finally:
-        printing.cancel()
-        await asyncio.gather(printing, return_exceptions=True)
+        for task in printing:
+            task.cancel()
+        await asyncio.gather(*printing, return_exceptions=True)
+
+
+async def _print_stop(stop: asyncio.Event) -> None:
+    await stop.wait()
+    click.echo("state      stopping")
 
 
 async def _print_states(settings: Settings, name: str) -> None:
     from kagent.client.client import recommendations
 
-    last: Mapping[str, object] = {}
-    home = settings.home_cluster(name)
+    last = ""
+    home, began_ms = settings.home_cluster(name), int(time.time() * 1000)
     while True:
         with contextlib.suppress(KagentError):  # the topics are not there yet, or the cluster is away
             async for message in recommendations(home, topic=settings.topics.recommendations, states=True):
                 if not isinstance(message, State) or message.cluster != name:
                     continue
-                now = {"status": message.status, "reason": message.reason, "learning": bool(message.learning)}
-                # A state comes every 30 s: only what changed is news.
-                if now != last:
+                # A state comes every 30 s: only what changed is news, and not how late a stream is by now.
+                words = state(message, began_ms)
+                now = re.sub(r"\d+", "", words.partition("(")[0]) + str(message.open)
+                if now != last and message.time >= began_ms:
                     last = now
-                    click.echo(f"state      {state_line(message)}")
+                    output.say(f"state      {words}", indent=11)
         await asyncio.sleep(1)
+
+
+def state(message: State, began_ms: int) -> str:
+    """The state in words; while Spark loads, what is waited for in place of what is missing. ``began_ms``: since the epoch."""
+    if (message.oldest_progress or 0) < began_ms and message.time < began_ms + FIRST_PROGRESS_MS:
+        return "the worker is ready and waits for the pipeline: Spark takes a minute or two to load"
+    return state_line(message)

@@ -138,6 +138,11 @@ class SummaryBody(Struct):
     judged: Count = 0
     blind: Count = 0
     ignored: Count = 0
+    learning: Count = 0
+    learning_until: Millis | None = None
+    muted: Count = 0
+    muted_until: Millis | None = None
+    blind_reason: Annotated[str, Meta(max_length=4_096)] | None = None
     open: Count = 0
     set_aside: Count = 0
     set_aside_reason: Annotated[str, Meta(max_length=4_096)] | None = None

@@ -13,7 +13,7 @@ from kagent.history.scope import History
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import spark as spark_options
 from kagent.pipeline.checkpoint import Checkpoint
-from kagent.pipeline.restarts import awaited, ending, kept
+from kagent.pipeline.restarts import awaited, between_batches, ending, kept
 from kagent.pipeline.source import OffsetsSource
 from kagent.pipeline.spark_session import session
 from kagent.settings import Cluster, Settings
@@ -102,6 +102,7 @@ class Keeper:
         log.info("Writing the history of cluster %s to %s.", self.name, self.history.place)
         try:
             awaited(query, self.stop)
+            between_batches(query)
         finally:
             if query.isActive:
                 query.stop()

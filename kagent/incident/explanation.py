@@ -254,15 +254,15 @@ def _past_lines(story: dict[str, Any]) -> list[str]:
     if incident:
         more = [f"followed {ago(incident['followed_at'])}"] if incident["followed_at"] else []
         more += [name for name in ("superseded", "stale") if incident[name]]
-        out.append(
-            f"Open as {incident['id']} since {ago(incident['opened_at'])}{''.join(f', {m}' for m in more)}."
-        )
+        lasts = ago(incident["opened_at"]).removesuffix(" ago")
+        out.append(f"Open for {lasts} as {incident['id']}{''.join(f', {m}' for m in more)}.")
     elif story["since"]:
         out.append(f"First seen {ago(story['since'])}.")
     if story["muted"]:
         left = span((story["muted"]["until"] - now) / 1000)
         who = f" by {story['muted']['by']}" if story["muted"]["by"] else ""
-        out.append(f"Muted{who} for another {left}: {story['muted']['why']}.")
+        why = f": {story['muted']['why']}" if story["muted"]["why"] else ""
+        out.append(f"Muted{who} for another {left}{why}.")
     if story["cooldown_until"]:
         out.append(
             f"In cooldown for another {span((story['cooldown_until'] - now) / 1000)} after the last incident."
@@ -309,12 +309,17 @@ def _topic_line(t: dict[str, Any]) -> str:
     return f"  {t['topic']}: {', '.join(parts)}"
 
 
+def _moves(count: int) -> str:
+    return f"{count} move{'' if count == 1 else 's'}"
+
+
 def _advice_lines(message: Recommendation) -> list[str]:
     marks = {"yes": "do", "unknown": "perhaps", "no": "not possible"}
     out = []
     for action in message.actions:
-        why = f" ({action.reason})" if action.reason else ""
-        out.append(f"  {marks[action.feasible]}: {action.how}{why}")
+        out.append(f"  {marks[action.feasible]}: {action.how}")
+        # A line of its own: behind a command it would be pasted with it.
+        out += [f"    ({action.reason})"] if action.reason else []
     if message.skew.after is not None and message.moves:
         bound = (
             f"; no assignment has less than {message.skew.lower_bound:.2f}"
@@ -322,14 +327,14 @@ def _advice_lines(message: Recommendation) -> list[str]:
             else ""
         )
         out.append(
-            f"  plan: {message.move_count} move{'' if message.move_count == 1 else 's'}, skew {message.skew.now:.2f} → {message.skew.after:.2f}{bound}"
+            f"  plan: {_moves(message.move_count)}, skew {message.skew.now:.2f} → {message.skew.after:.2f}{bound}"
         )
     for other in message.alternatives:
         note = f", unsafe: {other.unsafe}" if other.unsafe else ""
-        out.append(f"  under {other.strategy}: skew {other.skew:.2f}, {other.moves} moves{note}")
+        out.append(f"  under {other.strategy}: skew {other.skew:.2f}, {_moves(other.moves)}{note}")
     if message.frontier:
         out.append(
             "  greatest work by number of moves: "
-            + ", ".join(f"{k} move{'' if k == 1 else 's'} {_rounded(w)}" for k, w in message.frontier)
+            + ", ".join(f"{_moves(k)} {_rounded(w)}" for k, w in message.frontier)
         )
     return out

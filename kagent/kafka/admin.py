@@ -419,7 +419,7 @@ def _kind(code: int) -> type[KafkaError]:
         return Unsettled
     if code in LOGIN:
         return LoginRefused
-    return KafkaError if code in LOGIN | UNREACHABLE | set(RIGHTS) else RefusedRequest
+    return KafkaError if code in UNREACHABLE | set(RIGHTS) else RefusedRequest
 
 
 def bisected(ask: Callable[[list[str]], dict[str, T]], names: list[str]) -> dict[str, T]:

@@ -21,6 +21,9 @@ log = logging.getLogger("kagent.pipeline")
 HEALTHY_AFTER = 60.0
 """Seconds after which a query counts as having started well, so that its next back-off begins small again."""
 
+BATCH_WITHIN_S = 20.0
+"""Less than what `kagent up` and Kubernetes give a process to end by itself (30 s)."""
+
 
 class SparkDied(Exception):
     """Spark's JVM is gone; only a new process helps."""
@@ -64,6 +67,18 @@ def awaited(query: StreamingQuery, stop: threading.Event, check: Callable[[], No
             return
         if check:
             check()
+
+
+def between_batches(query: StreamingQuery, within_s: float = BATCH_WITHIN_S) -> None:
+    """Wait for the end of the batch under way, at most ``within_s`` seconds.
+
+    Spark's stop() interrupts a batch: it is then done again at the next start, and of one in Python Spark prints pages of a
+    StackOverflowError, as it looks for the interruption in the message with a regular expression that recurses
+    (StreamExecution.PROXY_ERROR).
+    """
+    end = time.monotonic() + within_s
+    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < end:
+        time.sleep(0.1)
 
 
 @contextmanager

@@ -118,14 +118,14 @@ class PartitionProducers:
 
 async def _send(producer: AIOKafkaProducer, topic: str, partition: int, rows: Sequence[Row]) -> list[int]:
     """Send the rows in as few batches as they fit in; their offsets."""
-    now_ms, sent = None, []
+    sent = []
     batch = producer.create_batch()
     for key, value in rows:
         # None: the batch is full. A first record is always taken, however large it is.
-        if batch.append(key=key, value=value, timestamp=now_ms) is None:
+        if batch.append(key=key, value=value, timestamp=None) is None:
             sent.append((batch.record_count(), await producer.send_batch(batch, topic, partition=partition)))
             batch = producer.create_batch()
-            batch.append(key=key, value=value, timestamp=now_ms)
+            batch.append(key=key, value=value, timestamp=None)
     sent.append((batch.record_count(), await producer.send_batch(batch, topic, partition=partition)))
     # A receipt has the offset of its batch's first record; within a batch offsets have no holes.
     receipts: list[RecordMetadata] = await asyncio.gather(*(receipt for _, receipt in sent))

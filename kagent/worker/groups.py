@@ -1,7 +1,8 @@
 """The groups that a worker owns, as live values beside the tables' rows, by partition of the events topic.
 
-The in-memory store keeps rows of partitions that were given away, and scanning a table reads the rows of
-all owners; so each partition has an index of its own, built from the rows that name it.
+Tables hold the rows of all partitions together. Ticks, pages and a partition that goes away ask for the groups of one, so
+each has an index of its own, built from the rows that name it whenever partitions are assigned. A row that cannot be read
+costs its group alone.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from kagent.lag.membership import Roster
 from kagent.tables import lag, members, verdicts
 from kagent.tables.declaration import Tables
 from kagent.text import shown
+from kagent.worker.ingest_progress import UNKNOWN_SOURCE
 
 log = logging.getLogger("kagent.worker")
 GONE_AFTER_MS = 25 * 3_600_000
@@ -116,8 +118,8 @@ class Index:
         entries = self.partitions.get(row.partition)
         if entries is None:
             return None
-        # -1: rows of lag and verdicts do not name the source partition; the row of members sets it.
-        return self._of(entries, row.cluster, row.group, -1)
+        # Rows of lag and verdicts do not name the source partition; the row of members sets it.
+        return self._of(entries, row.cluster, row.group, UNKNOWN_SOURCE)
 
     def _of(self, entries: dict[str, Entry], cluster: str, group: str, source: int) -> Entry:
         key = group_key(cluster, group)
@@ -206,9 +208,11 @@ def _applied(entry: Entry, event: GroupEvent) -> tuple[KnownRecords | None, Rost
 
 
 def _membership(entry: Entry, row: members.MembersRow) -> None:
+    # First: where the state cannot be read, the group's progress is still looked up under its own source partition.
+    entry.source = row.source
     state = KnownRecords.from_json(row.state) if row.state else None
     entry._roster = Roster.of(view(state, {}, entry.group), entry.redaction)
-    entry.source, entry.state = row.source, state
+    entry.state = state
     times = (slot.time for slot in state.slots.values()) if state else ()
     # Else a group that is only restored, and never commits again, would have no age and stay for ever.
     entry.last_event = max(entry.last_event, max(times, default=0))

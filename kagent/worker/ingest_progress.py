@@ -20,6 +20,8 @@ FRESH_AT_LEAST_MS = 10_000
 
 # Around a restart, records of two runs of the pipeline can be mixed.
 RUNS_REMEMBERED = 4
+UNKNOWN_SOURCE = -1
+"""The source partition of a group whose row of members could not be read, until its next event names it."""
 REPLAY = "run `kagent pipeline --replay` to fill it"
 
 
@@ -137,6 +139,8 @@ class Coverage:
 
     def why_blind(self, cluster: str, source: int, now: int) -> str | None:
         """Why groups of this source partition may not be judged, or None if they may. ``now`` in ms."""
+        if source == UNKNOWN_SOURCE:
+            return "its partition of __consumer_offsets is not known until its next commit or rebalance, or a replay"
         known = self.sources.get((cluster, source))
         # Gaps first: progress alone does not close them, a replay does.
         if (cluster, source) in self.gaps:

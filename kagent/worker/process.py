@@ -136,6 +136,13 @@ class Worker:
             "lacking": self.rights.sentences,
         }
 
+    def sight(self) -> dict[str, str | None]:
+        """``{"status": "OK"}``, or that a cluster whose groups are ours is not watched, and why."""
+        unseen = next((s for s in self.desk.live.summaries.values() if s.status != "watching"), None)
+        if self.rights.blinds():
+            return {"status": "blind", "reason": " ".join(self.rights.sentences)}
+        return {"status": unseen.status, "reason": unseen.reason} if unseen else {"status": "OK"}
+
     async def apply_plans(self) -> None:
         """Have our groups whose policy says ``apply: auto`` take their open plans, one after the other."""
         if not self.ready:

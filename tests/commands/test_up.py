@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kagent.commands.up import introduction, log_file, programs, writer
+from kagent.commands.up import introduction, log_file, programs, state, writer
+from kagent.contract.recommendation import State
 from kagent.errors import KagentError
 from kagent.settings import load
 
@@ -31,7 +32,8 @@ def test_it_says_where_everything_is_and_what_to_do_next(tmp_path: Path) -> None
     )
 
     assert lines["cluster"] == "main at here:9092"
-    assert lines["page"].startswith("http://127.0.0.1:6066/ ")
+    assert lines["page"] == "http://127.0.0.1:6066/"
+    assert lines["metrics"] == "http://127.0.0.1:6066/metrics"
     assert lines["data"] == settings.data
     assert lines["log"] == str(tmp_path / "up.log")
     assert lines["next"] == "kagent watch -b here:9092"
@@ -45,11 +47,37 @@ def test_banners_go_to_the_log_and_problems_to_the_terminal(tmp_path: Path) -> N
             "worker   | +ƒaµS† v0.15",
             "pipeline | WARN NativeCodeLoader",
             "pipeline | ERROR disk full",
+            "worker   | [ERROR] Topic kagent-lag-changelog not found in cluster metadata",
+            "pipeline | WARNING: Using incubator modules: jdk.incubator.vector",
+            "worker   | [WARNING] Got error produce response, retrying",
+            "pipeline | 2026-11-22 INFO kagent.pipeline: Reading",
+            "pipeline | 2026-11-22 WARNING kagent.pipeline: The stream stopped",
         ):
             write(line)
 
-    assert printed == ["pipeline | ERROR disk full"]
-    assert len(path.read_text().splitlines()) == 3
+        writer(log, False, printed.append, lambda: True)("pipeline | ERROR the task was interrupted")
+
+    assert printed == [
+        "pipeline | ERROR disk full",
+        "pipeline | 2026-11-22 WARNING kagent.pipeline: The stream stopped",
+    ]
+    assert len(path.read_text().splitlines()) == 9
+
+
+def test_what_is_waited_for_at_the_start_is_no_fault() -> None:
+    about = {
+        "cluster": "main",
+        "version": "1",
+        "status": "blind",
+        "reason": "no progress has come",
+        "judged": 0,
+    }
+    early, late = (State.model_validate(about | {"time": 1_000_000 + at}) for at in (60_000, 600_000))
+
+    assert "waits for the pipeline" in state(early, 1_000_000)
+    assert "waits for the pipeline" in state(early.model_copy(update={"oldest_progress": 999_000}), 1_000_000)
+    assert "main is blind" in state(early.model_copy(update={"oldest_progress": 1_001_000}), 1_000_000)
+    assert "main is blind: no progress has come" in state(late, 1_000_000)
 
 
 def test_a_data_folder_that_cannot_be_used_is_one_sentence(tmp_path: Path) -> None:

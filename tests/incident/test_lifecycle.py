@@ -44,6 +44,48 @@ def test_a_pipeline_that_is_late_now_and_then_is_no_news() -> None:
     assert [m for one in found for m in one.messages if m.stale] == []
 
 
+def test_a_pipeline_that_is_slow_all_the_time_makes_it_stale_once_and_not_on_and_off() -> None:
+    world, state, _ = opened()
+    found = judged(world, 1200, state, blind=lambda second: second % 100 < 70)
+
+    assert [m.stale for one in found for m in one.messages] == [True]
+
+
+def test_what_drains_while_it_is_stale_resolves_as_drained() -> None:
+    world, state, first = opened(m0=lambda second: 220.0 if second < 700 else 2000.0)
+    blind = judged(world, 600, state, blind=lambda second: True)
+    assert blind[-1].state.incident is not None
+    assert blind[-1].state.incident.stale
+
+    said = [m for one in judged(world, 600, blind[-1].state) for m in one.messages]
+    over = [m for m in said if m.status is Status.RESOLVED]
+    assert [(m.id, str(m.resolution), m.stale) for m in over] == [(first.id, "drained", False)]
+
+
+@pytest.mark.slow
+def test_what_is_followed_while_it_is_stale_resolves_as_followed() -> None:
+    world, state, first = opened()
+    rearrange(world, first)
+    blind = judged(world, 120, state, blind=lambda second: True)
+    assert blind[-1].state.incident is not None
+    assert blind[-1].state.incident.stale
+
+    said = [m for one in judged(world, 2400, blind[-1].state) for m in one.messages]
+    over = [m for m in said if m.status is Status.RESOLVED]
+    assert [(m.id, str(m.resolution), m.stale) for m in over] == [(first.id, "followed", False)]
+
+
+def rearrange(world: Timeline, advised: Recommendation) -> None:
+    """Hold the partitions as this recommendation says."""
+    held: dict[str, list[int]] = {name: list(ps) for name, ps in HELD.items()}
+    for move in advised.moves:
+        name = next(n for n in held if move.partition in held[n])
+        held[name].remove(move.partition)
+        held[move.to.split("/")[0]].append(move.partition)
+    world.held = {name: tuple(ps) for name, ps in held.items()}
+    world.at = dict.fromkeys(held, 0)
+
+
 def test_a_backlog_that_is_gone_resolves_it_once_and_begins_a_cooldown() -> None:
     world, state, first = opened(m0=lambda second: 220.0 if second < 700 else 2000.0)
     found = judged(world, 900, state)
@@ -61,13 +103,7 @@ def test_a_backlog_that_is_gone_resolves_it_once_and_begins_a_cooldown() -> None
 @pytest.mark.slow
 def test_the_plan_in_effect_is_followed_and_the_drain_is_measured() -> None:
     world, state, first = opened()
-    held: dict[str, list[int]] = {name: list(ps) for name, ps in HELD.items()}
-    for move in first.moves:
-        name = next(n for n in held if move.partition in held[n])
-        held[name].remove(move.partition)
-        held[move.to.split("/")[0]].append(move.partition)
-    world.held = {name: tuple(ps) for name, ps in held.items()}
-    world.at = dict.fromkeys(held, 0)
+    rearrange(world, first)
     said = [m for one in judged(world, 2400, state) for m in one.messages]
 
     assert said[0].status is Status.SUPERSEDED

@@ -23,17 +23,20 @@ import yaml
 from kagent.contract.recommendation import Status
 from kagent.embedded.broker import free_port
 from kagent.kafka.admin import Admin
+from tests.fixtures.waiting import PATIENCE_S
 
 SKEWED = "skewed"
 START = ((("orders", 0), ("orders", 1), ("orders", 2)), (("orders", 3),))
 FREEZES_S = (5, 17, 30)
 """Shorter than a session, longer, and longer than a transaction's timeout."""
-RECOVERS_WITHIN_S = 300.0
 
 
 @dataclass
 class Soak:
-    """The faults on one running kagent, and what is seen. ``running``: as the fixture ``kagent`` makes it."""
+    """The faults on one running kagent, and what is seen. ``running``: as the fixture ``kagent`` makes it.
+
+    No fault repeats or ends the one incident, and what is committed while a process is away is known after it.
+    """
 
     running: Any
     seed: int
@@ -89,20 +92,32 @@ class Soak:
         while True:
             target = self.random.choice([*self.ports, *self.ports, "pipeline", "broker"])
             kind = self.random.choice(["kill", "freeze", "stop"])
-            length = self.random.choice(FREEZES_S)
-            if kind == "freeze":
-                yield f"freeze {target} for {length} s", partial(self.freeze, target, length)
-            else:
-                yield f"{kind} {target}", partial(self.end, kind, target)
+            yield self.fault(kind, target, self.random.choice(FREEZES_S))
+
+    def short(self) -> list[tuple[str, Callable[[], None]]]:
+        """The few faults of a short soak: each process is killed once and one is frozen, in the seed's order."""
+        targets = [*self.ports, "pipeline", "broker"]
+        faults = [self.fault("kill", target) for target in targets]
+        faults.append(self.fault("freeze", self.random.choice(targets), FREEZES_S[0]))
+        self.random.shuffle(faults)
+        return faults
+
+    def fault(self, kind: str, target: str, seconds: int = 0) -> tuple[str, Callable[[], None]]:
+        """Its name and what makes it. ``kind``: kill (SIGKILL), stop (SIGTERM) or freeze (SIGSTOP) for so many seconds."""
+        if kind == "freeze":
+            return f"freeze {target} for {seconds} s", partial(self.freeze, target, seconds)
+        return f"{kind} {target}", partial(self.end, kind, target)
 
     def end(self, kind: str, target: str) -> None:
-        """kill -9 or SIGTERM, and start again."""
+        """kill -9 or SIGTERM, and start again; what is committed meanwhile has to be known afterwards."""
         if target == "broker":
+            self.commit(1)
             (self.running.broker.kill if kind == "kill" else self.running.broker.stop)()
             self.running.broker.start()
             return
         self.revive()
         (self.running.kill if kind == "kill" else self.running.stop)(target)
+        self.commit(1)
         self.start_one(target)
 
     def freeze(self, target: str, seconds: int) -> None:
@@ -126,7 +141,7 @@ class Soak:
         began = time.time()
         fault()
         self.faults.append(name)
-        self.commit(3)
+        self.commit(min(3, self.quiet))
         self.wait_until_judged()
         self.recovered_s.append(time.time() - began)
         self.findings += [f"after {name!r}: {what}" for what in self.seen_now()]
@@ -142,7 +157,7 @@ class Soak:
             return bool(state and state.status == "watching" and fresh)
 
         with self.tolerant():
-            self.running.eventually("all is judged again", judged, RECOVERS_WITHIN_S)
+            self.running.eventually("all is judged again", judged, PATIENCE_S)
 
     @contextmanager
     def tolerant(self) -> Iterator[None]:
@@ -176,9 +191,9 @@ class Soak:
         for member in (1, 2):
             running.kill(f"{SKEWED}-{member}")
         with self.tolerant():
-            running.assert_table_equals_admin(RECOVERS_WITHIN_S)
+            running.assert_table_equals_admin(PATIENCE_S)
             wanted = {name for name in Admin(running.cluster).groups() if not name.startswith("kagent")}
-            running.eventually("every group is in the API", lambda: self.told() == wanted, RECOVERS_WITHIN_S)
+            running.eventually("every group is in the API", lambda: self.told() == wanted, PATIENCE_S)
         committed = {group: next(iter(at.values())) for group, at in running.committed().items()}
         lost = [group for group, offset in self.offsets.items() if committed.get(group) != offset]
         assert not lost, f"the broker itself lost commits: {lost}"

@@ -26,6 +26,7 @@ from kagent.errors import KafkaError
 from kagent.incident.correlation import CorrelationState
 from kagent.incident.evaluate import Candidate, judge
 from kagent.settings import Cluster, Settings
+from kagent.tables.members import MembersRow
 from kagent.testing import FakeClock, RecordingPublisher
 from kagent.worker.engine import GroupEngine
 from kagent.worker.groups import Entry
@@ -69,6 +70,27 @@ def test_rows_are_what_a_restarted_desk_begins_with() -> None:
     commits = second.index.entries(0)["main/g"].commits["orders"]
     assert (list(commits.partition), list(commits.committed), list(commits.source_offset)) == ([1], [42], [7])
     assert second.index.entries(0)["main/g"].source == 3
+
+
+@pytest.mark.parametrize("row", ["no state", "no row"])
+def test_a_group_whose_row_of_members_cannot_be_read_is_blind_for_a_reason_that_can_be_understood(
+    row: str,
+) -> None:
+    rows = tables()
+    first = desk(rows)
+    first.take(0, 0, event("g", [commit(1, 42, 7)]))
+    if row == "no state":
+        rows.members["main/g"] = MembersRow("main", "g", 0, 3, {"slots": 1})
+    else:
+        del rows.members["main/g"]
+
+    second = desk(rows)
+
+    entry = second.index.entries(0)["main/g"]
+    blind = second.evaluator.observe(0, entry, NOW).blind or ""
+    assert ("__consumer_offsets-3" in blind) == (row == "no state")
+    assert "--1" not in blind
+    assert "not known until its next commit" in blind or row == "no state"
 
 
 def test_an_older_commit_that_comes_again_changes_no_row() -> None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Any
 
+import msgspec
+import orjson
+
+from kagent.contract import admission
 from kagent.worker.status import Summary, state_message
 
 WATCHING = Summary("main", 0, "a", 100_000, "watching", None, 99_000, judged=5, ignored=1, open=1)
@@ -51,3 +56,17 @@ def test_another_clusters_summaries_do_not_count() -> None:
 
 def test_a_summary_comes_back_as_it_was() -> None:
     assert Summary.from_json({**WATCHING.to_json(), "newer": 1}) == WATCHING
+
+
+def test_a_summary_comes_whole_over_the_ticks_topic() -> None:
+    # A value of its own in each field that is left out by default: one that the reader does not know comes back empty.
+    counts: dict[str, Any] = {
+        f.name: n for n, f in enumerate(fields(Summary), 1) if f.type in ("int", "int | None")
+    }
+    reasons: dict[str, Any] = {f.name: f.name for f in fields(Summary) if f.type == "str | None"}
+    sent = replace(WATCHING, **counts | reasons)
+
+    read = admission.tick(orjson.dumps({"type": "summary", "summary": sent.to_json()}))
+
+    assert isinstance(read, admission.SummaryTick)
+    assert Summary.from_json(msgspec.structs.asdict(read.summary)) == sent

@@ -56,7 +56,8 @@ def reason(model: GroupModel, finding: Finding) -> str:
     e = finding.evidence
     who = shown(model.names[finding.members[0]])
     more = "more partitions, then more members" if e["partitions_first"] else f"{e['needed']} members"
+    members = "the one member processes" if e["members"] == 1 else f"the {e['members']} members process"
     return (
-        f"{e['gets_per_s']:g} records/s arrive and the {e['members']} members process {e['does_per_s']:g}: {who} is "
+        f"{e['gets_per_s']:g} records/s arrive and {members} {e['does_per_s']:g}: {who} is "
         f"{span(finding.behind)} behind, and no assignment catches up. It takes {more}."
     )

@@ -67,7 +67,7 @@ class LiveView:
         if before == after:
             return
         self.milestones[key] = after
-        new = events_between(before or Milestones(generation=after.generation), after)
+        new = events_between(before or Milestones(), after)
         if new:
             self.events[key] = merged(self.events.get(key, ()), new)
 

@@ -34,7 +34,7 @@ def application_options(settings: HttpSettings) -> dict[str, Any]:
 
 @web.middleware
 async def front(request: web.Request, handler: security.Handler) -> web.StreamResponse:
-    """The page at ``/`` for browsers; who does not ask for HTML gets the status that was there before."""
+    """The page at ``/`` for browsers; who does not ask for HTML gets the status as JSON."""
     if request.path == "/" and "text/html" in request.headers.get("Accept", ""):
         return show(request, assets.page(0))
     return await handler(request)
@@ -111,11 +111,23 @@ def wire(worker: Worker, app: faust.App) -> None:
     made: Any = app.web
     made._runner = limits.Runner(application(app))  # Faust makes one without limits
     router = application(app).router
+    # Before Faust's own, which answers OK whatever kagent sees.
+    router.add_get("/", _index(worker))
     for route in ROUTES:
         router.add_route(route.method, route.path, _handler(api, route))
     router.add_get("/ui", _shown)
     router.add_get("/ui/{path:.*}", _shown)
     router.add_get(OWN + "{question}", _own_handler(own))
+
+
+def _index(worker: Worker) -> security.Handler:
+    """What ``/`` answers to who is no browser."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        well, _ = worker.health()
+        return web.json_response(worker.sight(), status=200 if well else 503)
+
+    return handle
 
 
 def application(app: faust.App) -> web.Application:

@@ -376,7 +376,19 @@ async def test_the_page_is_served_at_its_links_under_a_strict_policy(serve: Any)
         assert "unsafe" not in policy
     assert (await client.get("/ui/app.js")).headers["Content-Type"].startswith("text/javascript")
     assert (await client.get("/ui/../app.py")).status == 404
-    assert (await (await client.get("/")).json())["status"] == "OK"  # as before, for whoever is no browser
+
+
+async def test_programs_that_ask_for_the_root_are_told_ok_only_while_the_cluster_is_watched(
+    serve: Any,
+) -> None:
+    worker = made(settings())
+    client = await serve(worker)
+    seen = worker.desk.live.summaries["main", 0]
+
+    worker.desk.live.summaries["main", 0] = replace(seen, status="watching", reason=None)
+    assert await (await client.get("/")).json() == {"status": "OK"}
+    worker.desk.live.summaries["main", 0] = replace(seen, status="blind", reason="no progress")
+    assert await (await client.get("/")).json() == {"status": "blind", "reason": "no progress"}
 
 
 TOKEN = {"login": "token", "token": "s3cret"}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka import KafkaError as Code
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -17,6 +18,7 @@ from kagent.alert.delivery_log import DeliveryLog
 from kagent.capture.folder import read_folder
 from kagent.capture.folder_writer import FolderWriter
 from kagent.capture.recorder import CapturedGroups, Recorder
+from kagent.cli import main
 from kagent.client.client import current
 from kagent.embedded.broker import free_port
 from kagent.errors import KafkaError
@@ -190,6 +192,26 @@ def test_a_wrong_password_is_one_sentence(guarded: Guarded) -> None:
         Admin(guarded.cluster("worker", "wrong"), deadline=5).cluster_id()
     with pytest.raises(KafkaError, match="refuses the login"):
         Admin(guarded.cluster("worker", "wrong"), deadline=5).kinds()
+
+
+@pytest.mark.parametrize(
+    "command", ["lag", "watch --open", "status", "check", "topics --check", "mutes", "plan x"]
+)
+def test_with_a_wrong_password_every_command_says_so_in_one_sentence(
+    command: str, guarded: Guarded, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = guarded.cluster("worker").model_dump(mode="json", exclude_none=True)
+    wrong["security"]["password"] = "wrong"
+    config = tmp_path / "kagent.yaml"
+    config.write_text(yaml.safe_dump({"clusters": {"main": wrong}}))
+
+    with pytest.raises(SystemExit) as left:
+        main(["--config", str(config), *command.split()])
+
+    assert left.value.code == 2
+    said = capsys.readouterr().err
+    assert "refuses the login" in said
+    assert "Traceback" not in said
 
 
 def test_a_lacking_right_is_named(estate: Guarded) -> None:

@@ -11,7 +11,7 @@ from kagent.commands.common import chosen, effective
 from kagent.commands.past import refuse_no_history
 from kagent.commands.spark import started
 from kagent.errors import KagentError
-from kagent.history.scope import place_of
+from kagent.history.past_range import place_of
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

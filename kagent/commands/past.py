@@ -22,7 +22,7 @@ from kagent.commands.common import effective
 from kagent.commands.spark import started
 from kagent.durations import to_seconds
 from kagent.errors import InputError, SettingsError
-from kagent.history.scope import History, Range, place_of
+from kagent.history.past_range import History, Range, place_of
 from kagent.policy import Policies
 from kagent.settings import GroupSettings, Settings
 

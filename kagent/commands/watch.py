@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.text import Text
 
 from kagent.client.incident_text import headline, is_old, state_line, story
-from kagent.client.table_view import Board, colour
+from kagent.client.watch_table import Board, colour
 from kagent.commands import output
 from kagent.commands.common import chosen
 from kagent.commands.output import Format

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from kagent.detect.standing import handed_over
+from kagent.detect.standstill import handed_over
 from kagent.detect.state import JudgeState, MemberState
 from kagent.lag.membership import Roster
 from kagent.lag.observation import Observation

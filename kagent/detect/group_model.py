@@ -17,13 +17,13 @@ from kagent.detect import capacity as capacities
 from kagent.detect import inflow as inflows
 from kagent.detect import tracking
 from kagent.detect.capacity import Capacity
+from kagent.detect.committers import Units, units_of
 from kagent.detect.evidence import idle_s
 from kagent.detect.forecast import Placement, best_drain_s, drain_s
 from kagent.detect.inflow import Interval
 from kagent.detect.lateness import backlog, commit_times, gap_s, judged_at, virtual_lateness_s, waiting_since
 from kagent.detect.start_position import begins_at_start, with_start_positions
 from kagent.detect.state import JudgeState, MemberState, Window
-from kagent.detect.units import Units, units_of
 from kagent.lag.commits import GONE
 from kagent.lag.measure import Flags, Floats, Lags, Longs, ages, measure
 from kagent.lag.membership import NOBODY, Roster, kind_of

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kagent.detect import capacity as capacities
-from kagent.detect import evidence, pauses, standing
+from kagent.detect import evidence, pauses, standstill
 from kagent.detect.inflow import names_of
 from kagent.detect.lateness import GAPS_KEPT
-from kagent.detect.standing import learned
+from kagent.detect.standstill import learned
 from kagent.detect.state import Habit, JudgeState, MemberState, Standing, Window, WindowStart
 from kagent.lag.log_ends import UNKNOWN, EndHistory
 from kagent.lag.measure import Flags, Longs
@@ -38,12 +38,12 @@ def advance_standing(
     columns: ObservedColumns, state: JudgeState, as_of: int, first_commit: int
 ) -> JudgeState:
     """The state with the clocks of partitions, members and the group that stand. ``first_commit``: of the group, ms."""
-    group = standing.ProgressColumns(
+    group = standstill.ProgressColumns(
         columns.lags, columns.owner, columns.committed_at, columns.waiting_since, columns.relevant
     )
-    rows = standing.standing_rows(group).tolist()
+    rows = standstill.standing_rows(group).tolist()
     names = dict(zip(rows, names_of(columns.lags, rows), strict=True))
-    clocks = standing.advance(group, state.standing, names)
+    clocks = standstill.advance(group, state.standing, names)
     habits = _ended_pauses(state, clocks, as_of)
     new = replace(state, standing=clocks, habits=habits, committers=columns.units.committers)
     return _advance_rest(columns, _advance_silence(columns, new), as_of, first_commit)
@@ -97,7 +97,7 @@ def _advance_silence(columns: ObservedColumns, state: JudgeState) -> JudgeState:
             continue
         # After a sleep of the whole group, the first that wakes would otherwise make all others silent for the length of the sleep.
         cap = max(REST_S, 3 * float(columns.gap.max()))
-        length = standing.silence(known.silent_s, known.silent_seen, others, int(since[at]), cap)
+        length = standstill.silence(known.silent_s, known.silent_seen, others, int(since[at]), cap)
         members[name] = replace(known, silent_s=length, silent_seen=others)
     habits = state.habits
     for name, known in state.members.items():

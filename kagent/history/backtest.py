@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from kagent.errors import InputError
 from kagent.history.past_evaluation import ReplayedTick, Result, replay
-from kagent.history.scope import History, Range
+from kagent.history.past_range import History, Range
 from kagent.history.unpack import SCHEMA, event_rows
 from kagent.pipeline.build import Target, messages
 from kagent.pipeline.sql_schema import columns, ddl

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from kagent.errors import KafkaError
-from kagent.history.scope import History
+from kagent.history.past_range import History
 from kagent.history.tables import SCHEMAS
 from kagent.history.unpack import SCHEMA, unpacked
 from kagent.kafka.admin import Admin

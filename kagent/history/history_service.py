@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kagent.errors import KafkaError, SettingsError
 from kagent.history.delta_writer import Ends, Writer, create, known_topics
-from kagent.history.scope import History
+from kagent.history.past_range import History
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import spark as spark_options
 from kagent.pipeline.checkpoint import Checkpoint

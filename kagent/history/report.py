@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader
 
 from kagent.history import charts
 from kagent.history.backtest import readable
-from kagent.history.scope import Range
+from kagent.history.past_range import Range
 from kagent.text import shown
 
 if TYPE_CHECKING:

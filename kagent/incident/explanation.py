@@ -9,10 +9,10 @@ import numpy as np
 
 from kagent.contract.recommendation import Recommendation, Status
 from kagent.detect.capacity import kept
+from kagent.detect.committers import co_partitioned
 from kagent.detect.finding import Finding
 from kagent.detect.group_model import GroupModel
 from kagent.detect.state import JudgeState
-from kagent.detect.units import co_partitioned
 from kagent.incident.evaluate import Judgement, model_of
 from kagent.incident.suppression import REASONS
 from kagent.lag.log_ends import UNKNOWN

@@ -19,8 +19,8 @@ from kagent.pipeline.build import Target
 from kagent.pipeline.catchup import CatchUp
 from kagent.pipeline.checkpoint import Checkpoint, CoveredOffsets
 from kagent.pipeline.progress import ProgressReporter
+from kagent.pipeline.progress_sender import ProgressSender
 from kagent.pipeline.restarts import awaited, ending, kept
-from kagent.pipeline.sender import ProgressSender
 from kagent.pipeline.source import OffsetsSource
 from kagent.pipeline.spark_session import session
 from kagent.pipeline.stream import SOURCE, read_stream, to_messages

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from kagent.contract.recommendation import GroupKind
 from kagent.detect import pauses
+from kagent.detect.committers import co_partitioned
 from kagent.detect.group_model import GroupModel
-from kagent.detect.units import co_partitioned
 from kagent.lag.membership import NOBODY
 from kagent.planner import QUICK, Plan, PlanningProblem, plan
 from kagent.planner.problem import Codes, classes

@@ -19,7 +19,7 @@ from kagent.lag.commits import GONE
 from kagent.lag.log_ends import UNKNOWN, EndHistory
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
-from kagent.simulator.table import NEVER, CommitTable
+from kagent.simulator.commit_table import NEVER, CommitTable
 from kagent.simulator.world import Flags
 
 

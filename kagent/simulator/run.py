@@ -26,11 +26,11 @@ from kagent.lag.observation import Observation, TopicInfo
 from kagent.policy import Policy, make_policy
 from kagent.simulator import following, judging, observing, rebalancing, truth
 from kagent.simulator import world as w
+from kagent.simulator.commit_table import EPOCH
 from kagent.simulator.judging import Mind
 from kagent.simulator.observing import TOGETHER, Sight, ms
 from kagent.simulator.scenario import SimulatorScenario
 from kagent.simulator.scenario_events import happen
-from kagent.simulator.table import EPOCH
 from kagent.simulator.world import World
 
 CLUSTER = "sim"

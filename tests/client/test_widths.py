@@ -14,7 +14,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from kagent.client.table_view import Board
+from kagent.client.watch_table import Board
 from kagent.commands.lag import COLUMNS, _cells
 from kagent.contract.mute import MuteRecord
 from kagent.contract.recommendation import State
@@ -35,7 +35,7 @@ def member(name: str, behind: float, lag: int) -> dict[str, Any]:
 
 @pytest.fixture
 def board(rec: Any, monkeypatch: pytest.MonkeyPatch) -> Board:
-    monkeypatch.setattr("kagent.client.table_view.clock", lambda ms: "21:40")
+    monkeypatch.setattr("kagent.client.watch_table.clock", lambda ms: "21:40")
     monkeypatch.setattr("kagent.client.incident_text.clock", lambda ms: "21:40")
     board = Board()
     state = {

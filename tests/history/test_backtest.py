@@ -25,7 +25,7 @@ from kagent.commands.report import command as report_command
 from kagent.errors import KagentError
 from kagent.history.backtest import backtest, of_dump, of_history
 from kagent.history.delta_writer import create
-from kagent.history.scope import History, Range
+from kagent.history.past_range import History, Range
 from kagent.history.tables import SCHEMAS
 from kagent.pipeline.sql_schema import columns
 from kagent.policy import Policies

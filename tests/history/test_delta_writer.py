@@ -16,7 +16,7 @@ from kagent.errors import KafkaError, SettingsError
 from kagent.history import history_service as keepers
 from kagent.history.delta_writer import Writer, create, maintain
 from kagent.history.history_service import Keeper
-from kagent.history.scope import History, place_of
+from kagent.history.past_range import History, place_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 

@@ -18,7 +18,7 @@ from kagent.commands import past as commands
 from kagent.commands.report import command as report_command
 from kagent.errors import KafkaError
 from kagent.history.history_service import Keeper
-from kagent.history.scope import History
+from kagent.history.past_range import History
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 

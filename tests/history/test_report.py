@@ -13,8 +13,8 @@ from plotly.offline import get_plotlyjs
 from kagent.history import charts
 from kagent.history.backtest import RESULT, _row
 from kagent.history.past_evaluation import replay
+from kagent.history.past_range import Range
 from kagent.history.report import incidents, page, section
-from kagent.history.scope import Range
 from kagent.offsets import decode
 from kagent.policy import make_policy
 

@@ -14,9 +14,9 @@ from kagent.contract.events import TopicOffsets
 from kagent.errors import KagentError
 from kagent.lag.commits import apply
 from kagent.simulator import checks, load, run, run_many
+from kagent.simulator.commit_table import CommitTable
 from kagent.simulator.scenario import parse
 from kagent.simulator.scenario_events import EVENTS, happen
-from kagent.simulator.table import CommitTable
 from kagent.simulator.world import begin, step
 
 ROOT = Path(__file__).parents[2]

@@ -1,7 +1,7 @@
 """stalled: one partition stopped although its member had time for it: a record that cannot be processed.
 
 Holds where a partition has been passed over, or idle beside, for longer than `hold` and 1.5 times the longest such pause of the
-group that ended by itself (``kagent.detect.standing``: a sibling of the same topic has been given records that arrived after it
+group that ended by itself (``kagent.detect.standstill``: a sibling of the same topic has been given records that arrived after it
 had already had a turn; waiting one's turn, priorities and sleep cannot produce that). The only partition of its topic on a
 member waits three times as long, and other partitions of the topic must move. A cadence that is unknown: an hour. In a group without
 members (`assign()`, Flink) three commits of the partition must be missing besides.
@@ -22,7 +22,7 @@ from kagent.contract.recommendation import ActionType, Verdict
 from kagent.detect.facts import at_stable, cadence_s, holders, named
 from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
-from kagent.detect.standing import HABIT_FACTOR, SOLE_FACTOR, habit
+from kagent.detect.standstill import HABIT_FACTOR, SOLE_FACTOR, habit
 from kagent.detect.state import Standing
 from kagent.lag.measure import Flags
 from kagent.text import shown, span

@@ -19,7 +19,7 @@ from kagent.detect.facts import at_stable, cadence_s, worst
 from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.lateness import backlog
-from kagent.detect.standing import HABIT_FACTOR, habit
+from kagent.detect.standstill import HABIT_FACTOR, habit
 from kagent.lag.measure import Longs
 from kagent.text import shown, span
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from kagent.cli import root
 from kagent.client.incident_text import headline
-from kagent.client.table_view import Board
+from kagent.client.watch_table import Board
 from kagent.contract.recommendation import Recommendation, from_bytes
 from kagent.worker.http.own import Own
 from kagent.worker.http.server import own, view

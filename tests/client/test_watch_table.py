@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from kagent.client.incident_text import headline, story
-from kagent.client.table_view import Board
+from kagent.client.watch_table import Board
 from kagent.commands.watch import _lines
 from kagent.contract.mute import MuteRecord
 from kagent.contract.recommendation import State

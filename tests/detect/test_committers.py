@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kagent.contract.recommendation import GroupKind
-from kagent.detect.units import co_partitioned, units_of
+from kagent.detect.committers import co_partitioned, units_of
 from kagent.policy import Policy
 from tests.fixtures.findings import FINE, FOUR
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kagent.detect import standing
+from kagent.detect import standstill
 from kagent.detect.state import Habit, Standing
 from tests.fixtures.timeline import Timeline, judged
 
@@ -59,24 +59,24 @@ def test_progress_is_a_rise_of_the_least_of_the_last_three_offsets() -> None:
 
 @given(st.floats(0, 1000), st.integers(0, 10**6), st.floats(1, 600))
 def test_silence_grows_by_no_more_than_one_gap_at_a_time(before: float, moved: int, cap: float) -> None:
-    after = standing.silence(before, NOW, NOW + moved, NOW - 5000, cap)
+    after = standstill.silence(before, NOW, NOW + moved, NOW - 5000, cap)
 
     assert before <= after <= before + cap
 
 
 def test_a_pause_is_learned_when_it_is_the_longest_and_forgotten_after_a_week() -> None:
-    habits = standing.learned({}, "silent", 90.0, NOW)
+    habits = standstill.learned({}, "silent", 90.0, NOW)
 
-    assert standing.habit(habits, "silent", NOW) == 90
-    assert standing.learned(habits, "silent", 80.0, NOW) is habits
-    assert standing.learned({}, "silent", 59.0, NOW) == {}
-    assert standing.habit(habits, "silent", NOW + 8 * 86_400_000) == 0
-    assert standing.habit({"silent": Habit(90.0, NOW)}, "idle", NOW) == 0
+    assert standstill.habit(habits, "silent", NOW) == 90
+    assert standstill.learned(habits, "silent", 80.0, NOW) is habits
+    assert standstill.learned({}, "silent", 59.0, NOW) == {}
+    assert standstill.habit(habits, "silent", NOW + 8 * 86_400_000) == 0
+    assert standstill.habit({"silent": Habit(90.0, NOW)}, "idle", NOW) == 0
 
 
 def test_another_holder_ends_what_the_siblings_of_the_first_have_shown() -> None:
     clock = Standing(5, 6, 300.0, 100.0, 9)
 
-    handed = standing.handed_over(clock, 10)
+    handed = standstill.handed_over(clock, 10)
     assert (handed.since, handed.turn, handed.passed_over_s, handed.idle_s) == (5, 0, 0.0, 0.0)
     assert handed.handed_over == 10

@@ -22,6 +22,7 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from kagent.contract.events import Beat, GroupEvent, MembershipRecord, TopicOffsets, encode
 from kagent.offsets import Record
 from kagent.settings import Cluster, Settings
+from kagent.testing import memory_tables
 from kagent.worker.engine import GroupEngine
 from kagent.worker.http.metrics import SeriesLimits, exposition
 from kagent.worker.http.server import view
@@ -118,7 +119,7 @@ class World:
 
     def __init__(self) -> None:
         self.now, self.offset = START, 0
-        tables: Any = SimpleNamespace(members={}, lag={}, verdicts={}, coverage={}, ends={})
+        tables: Any = memory_tables()
 
         async def publish(key: str, value: bytes | None) -> None:
             """Nobody listens."""

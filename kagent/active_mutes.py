@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from kagent.contract.mute import MuteRecord, from_bytes, is_pattern
 from kagent.errors import SettingsError
 from kagent.group_key import group_key
+from kagent.pattern_cost import LONGEST_NAME, affordable
 from kagent.policy import matches
 
 
@@ -49,6 +50,9 @@ def by_pattern(records: Mapping[str, MuteRecord], cluster: str, group: str, now_
 
 
 def _matches(pattern: str, group: str) -> bool:
+    # Whoever may mute writes the pattern, and any client names a group: together they must not keep a worker busy for ever.
+    if pattern.startswith("/") and (len(group) > LONGEST_NAME or not affordable(pattern[1:-1])):
+        return False
     try:
         return matches(pattern, group)
     except SettingsError:

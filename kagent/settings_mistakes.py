@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from kagent.destination_settings import DESTINATIONS
 from kagent.settings_file import MISSING, SettingsFile, Twice, Where
 from kagent.text import shown
 
@@ -313,7 +314,7 @@ def _input(value: Any) -> str:
 
 PLAIN = {
     "missing": "is missing",
-    "union_tag_not_found": "type is missing: say alertmanager, pagerduty, webhook or apprise",
+    "union_tag_not_found": f"type is missing: say one of {', '.join(DESTINATIONS)}",
     "greater_than": "must be above {gt:g}{unit}, not {value}",
     "greater_than_equal": "must be at least {ge:g}{unit}, not {value}",
     "less_than": "must be below {lt:g}{unit}, not {value}",

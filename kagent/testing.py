@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 from kagent.contract.recommendation import Recommendation, State, from_bytes
 from kagent.groups import GroupView, MemberView
+from kagent.tables.declaration import ROWS, Tables
 
 DAY_MS = 86_400_000
 
@@ -30,6 +32,12 @@ class FakeClock:
     def advance(self, seconds: float) -> None:
         """Let this much time pass."""
         self.now_s += seconds
+
+
+def memory_tables() -> Tables:
+    """The worker's tables as plain dicts, each empty."""
+    made: Any = SimpleNamespace(**{name: {} for name in ROWS})
+    return made  # type: ignore[no-any-return]
 
 
 @dataclass

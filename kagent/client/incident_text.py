@@ -73,7 +73,7 @@ def _counted(count: int, noun: str) -> str:
 def _work(work: float | None, rec: Recommendation) -> str:
     if work is None:
         return "work unknown"
-    return f"{work:,.0f} s to drain" if rec.work_unit == "seconds" else f"{work:,.0f} records behind"
+    return f"{work:,.0f} s of work" if rec.work_unit == "seconds" else f"{work:,.0f} records behind"
 
 
 def _outcome(rec: Recommendation) -> list[str]:

@@ -14,6 +14,7 @@ from kagent.commands.spans import SPAN
 from kagent.contract.mute import MuteRecord, is_pattern
 from kagent.errors import InputError, KafkaError
 from kagent.group_key import group_key
+from kagent.pattern_cost import affordable
 from kagent.policy import matches
 from kagent.settings import Cluster
 from kagent.text import shown
@@ -74,6 +75,11 @@ def muted_groups(group: str, existing: Iterable[str]) -> list[str]:
     names = sorted(existing)
     if group in names:
         return [group]
+    if len(group) > 1 and group[0] == group[-1] == "/" and not affordable(group[1:-1]):
+        raise InputError(
+            f"{shown(group)} is no regular expression, or one that may take long: workers leave it aside. "
+            "Write no repetition within another, and no more than three without a bound."
+        )
     return [name for name in names if matches(group, name)] if is_pattern(group) else []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from kagent.contract.recommendation import (
     Status,
     Verdict,
 )
+from kagent.contract.schema import asyncapi, schema
 from kagent.destination_settings import DESTINATIONS
 from kagent.pipeline.stream_metrics import Metrics as PipelineMetrics
 from kagent.policy import RETIRED, retired
@@ -356,12 +358,15 @@ PAGES = {
     "metrics.md": metrics_page,
     "http.md": http_page,
 }
+SCHEMAS = {"recommendations.schema.json": schema, "asyncapi.json": asyncapi}
 
 
 def write(folder: Path = DOCS) -> None:
-    """Write all pages."""
+    """Write all pages, and the schemas of the messages."""
     for name, page in PAGES.items():
         (folder / name).write_text(page(), encoding="utf-8")
+    for name, made in SCHEMAS.items():
+        (folder / "schema" / name).write_text(json.dumps(made(), indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

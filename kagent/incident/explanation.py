@@ -87,9 +87,13 @@ def _verdict(judged: Judgement, lead: Finding | None) -> str:
 def _calm(model: GroupModel) -> str:
     """The explanation where nothing is reported: how late the latest member is."""
     at = model.worst
-    if at < 0 or model.lateness[at] < model.policy.min_behind:
+    behind = span(float(model.lateness[at])) if at >= 0 else "0 s"
+    if behind == "0 s":
         return "No member is late."
-    return f"{model.names[at]} is {span(float(model.lateness[at]))} behind."
+    if model.lateness[at] < model.policy.min_behind:
+        least = span(model.policy.min_behind)
+        return f"No member is late: {model.names[at]} is the furthest behind, by {behind}; late is {least} or more (`min_behind`)."
+    return f"{model.names[at]} is {behind} behind."
 
 
 def _evidence(model: GroupModel, lead: Finding | None) -> dict[str, Any] | None:

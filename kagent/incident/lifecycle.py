@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kagent.contract.recommendation import ActionType, Outcome, Recommendation, Resolution, Status, Verdict
-from kagent.detect.detectors import SPREAD, skew
+from kagent.detect.detectors import ONE_MEMBER, SPREAD, skew
 from kagent.detect.evidence import LatenessLimits
 from kagent.detect.finding import Finding
 from kagent.detect.group_model import GroupModel
@@ -175,7 +175,7 @@ def followed(roster: Roster, incident: Incident) -> bool:
     # Other ids too: a group that merely had that number before the message has not followed it.
     if incident.members and len(roster.members) == incident.members and roster.ids != incident.started_with:
         return True
-    if incident.verdict in (Verdict.SLOW_MEMBER, Verdict.STUCK_MEMBER):
+    if incident.verdict in ONE_MEMBER:
         return incident.member not in roster.names or _another(roster, incident)
     if not incident.plan:
         return False

@@ -18,11 +18,6 @@ class Rule:
     pattern: str = "literal"
 
 
-# Named here, not taken from their declarations: those import Faust, which the commands do without.
-TABLES = ("coverage", "ends", "lag", "members", "verdicts")
-"""The worker's tables; Faust keeps each in a changelog topic that it creates itself."""
-
-
 def rules(topics: Topics) -> dict[str, list[Rule]]:
     """Principal → its rights: pipeline, worker, subscriber, alert.
 
@@ -30,6 +25,9 @@ def rules(topics: Topics) -> dict[str, list[Rule]]:
     may read or write may describe (Kafka's ``StandardAuthorizer``), so that is not among them. CREATE is for the
     first start of a worker alone.
     """
+    # Imported here: with it comes numpy, which most commands do without.
+    from kagent.tables.declaration import ROWS
+
     app = topics.app
     pipeline = [
         *_reads("__consumer_offsets"),
@@ -40,7 +38,7 @@ def rules(topics: Topics) -> dict[str, list[Rule]]:
         # The pipeline checks at its start that all of kagent's topics are there and as they must be.
         *(Rule("describe", "topic", name) for name in (topics.recommendations, topics.mutes, topics.ticks)),
     ]
-    changelogs = [f"{app}-{table}-changelog" for table in TABLES]
+    changelogs = [f"{app}-{table}-changelog" for table in sorted(ROWS)]
     worker = [
         *_reads(topics.events),
         *_reads(topics.mutes),

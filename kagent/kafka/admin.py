@@ -49,6 +49,10 @@ address wants to know."""
 RENEW_AFTER = 3
 """After this many requests in a row that reached no broker, a new client is made. One that outlived a frozen broker was seen to
 call it unreachable for minutes, while new clients were answered."""
+RENEW_WAITED_S = 5.0
+"""Or after one question that waited for so long. librdkafka sends most questions to the broker that is the controller by its metadata,
+and learns of another one at its next refresh, 5 minutes later. With one of two brokers killed, six clients of six reached nobody for
+75 s, and two threads of each took 0.6 cores all the while; new ones are answered once the cluster has noticed, after 10 s."""
 LOGIN_POLL_S = 1.0
 LOGIN_WITHIN_S = 5.0
 RIGHTS = {
@@ -108,6 +112,8 @@ class Admin:
         self._client_errors: list[Any] = []
         self._checked = False
         self._unreached = 0
+        self._was_answered = False
+        """Whether the client that is used now was answered before."""
         self._client = self._made()
 
     def _made(self) -> AdminClient:
@@ -121,12 +127,18 @@ class Admin:
         """How long a question waits for its answer, s."""
         return min(self._patience, AWAY_S) if self._away else self._patience
 
-    def note(self, reached: bool) -> None:
-        """Count questions that reached no broker; a client that reaches none any more is made anew."""
+    def note(self, reached: bool, waited_s: float = 0.0) -> None:
+        """Count questions that reached no broker; a client that reaches none any more is made anew.
+
+        :param waited_s: how long the question waited for its answer.
+        """
         self._unreached = 0 if reached else self._unreached + 1
         self._away = self._away and not reached
-        if self._unreached >= RENEW_AFTER:
-            self._client, self._unreached = self._made(), 0
+        # Not a client that is still finding its brokers: with one that answers in 5 s it takes more than one question to.
+        lost = self._was_answered and not reached and waited_s >= RENEW_WAITED_S
+        self._was_answered = self._was_answered or reached
+        if lost or self._unreached >= RENEW_AFTER:
+            self._client, self._unreached, self._was_answered = self._made(), 0, False
 
     def check(self) -> None:
         """Once: raises Misconfigured, in seconds, for TLS that does not fit or a login that is refused."""
@@ -395,13 +407,15 @@ class _Errors:
 
     def __init__(self, admin: Admin, doing: str) -> None:
         self.admin, self.doing = admin, doing
+        self.asked_at = 0.0
 
     def __enter__(self) -> None:
         self.admin.check()
         self.admin._client_errors.clear()
+        self.asked_at = time.monotonic()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        self.admin.note(reached=not _is_unreachable(error))
+        self.admin.note(not _is_unreachable(error), time.monotonic() - self.asked_at)
         if isinstance(error, KafkaException):
             raise _kind(error.args[0].code())(self.admin.sentence(error.args[0], self.doing)) from error
         if isinstance(error, ValueError | TypeError):  # the client's own checks of its arguments

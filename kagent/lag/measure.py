@@ -7,9 +7,10 @@ the end in the last sample before the commit − committed, at most the end in t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -85,11 +86,8 @@ class Lags:
 
 def measure(seen: Observation, policy: Policy) -> Lags:
     """The group's lag, partition by partition."""
-    roster = seen.roster
-    names = sorted(set(seen.commits) | (set(roster.owners) if roster else set()))
-    # A topic that was never sampled has no lag yet; the caller reports the group as blind if that lasts (log_end_coverage).
-    names = [name for name in names if name in seen.ends]
-    parts = [_topic(seen, policy, roster, code, name) for code, name in enumerate(names)]
+    names = _sampled(seen)
+    parts = [_topic(seen, policy, code, name) for code, name in enumerate(names)]
     columns = {
         column: np.concatenate([part[column] for part in parts]) if parts else np.zeros(0, kind)
         for column, kind in COLUMNS.items()
@@ -119,38 +117,90 @@ COLUMNS: Mapping[str, type] = {
 }
 
 
-def _topic(
-    seen: Observation, policy: Policy, roster: Roster | None, code: int, name: str
-) -> dict[str, npt.NDArray[np.generic]]:
-    ends, commits = seen.ends[name], seen.commits.get(name, TopicCommits(name))
-    partition, committed, time, moved = _rows(commits, ends, roster, name)
-    committed = np.where(void(commits, ends, partition, committed, time), GONE, committed)
-    start, end = ends.start[partition], ends.end[partition]
-    low, high = judged(ends, partition, committed, time, policy)
-    # A commit below the log start cannot be read from there: its reader continues at the start.
-    shown = np.maximum(end - np.maximum(committed, start), 0)
-    none = committed == GONE
-    assumed = _assumed(start, end, policy)
-    shown, low, high = (np.where(none, assumed, column) for column in (shown, low, high))
-    cadence = float(commits.cadence or policy.cadence * 1000)
-    info = seen.topics.get(name)
-    count = len(partition)
+@dataclass(frozen=True, slots=True)
+class ShownLag:
+    """What is shown of a topic's partitions, one entry each: ``committed`` may be GONE, ``shown`` UNKNOWN; ``age_s``: how long ago the
+    oldest unread record was written, at least; ``owner``: code in the roster or NOBODY."""
+
+    topic: str
+    partition: Longs
+    owner: npt.NDArray[np.int32]
+    committed: Longs
+    shown: Longs
+    age_s: Floats
+
+
+def shown_lags(seen: Observation, policy: Policy) -> Iterator[ShownLag]:
+    """What pages and metrics show of a group: `measure` without what only a judgement needs, at a quarter of its cost."""
+    for name in _sampled(seen):
+        part = _Part.of(seen, policy, name)
+        late, age_s = np.flatnonzero(part.shown > 0), np.zeros(len(part.partition))
+        if len(late):
+            base = np.maximum(part.committed, part.start)[late]
+            age_s[late] = seen.ends[name].age(part.partition[late], base, seen.now)[0]
+        owner = _owners(seen.roster, name, part.partition)
+        yield ShownLag(name, part.partition, owner, part.committed, part.shown, age_s)
+
+
+def _sampled(seen: Observation) -> list[str]:
+    roster = seen.roster
+    names = sorted(set(seen.commits) | (set(roster.owners) if roster else set()))
+    # A topic that was never sampled has no lag yet; the caller reports the group as blind if that lasts (log_end_coverage).
+    return [name for name in names if name in seen.ends]
+
+
+def _owners(roster: Roster | None, name: str, partition: Longs) -> npt.NDArray[np.int32]:
+    return roster.holder(name, partition) if roster else np.full(len(partition), NOBODY, np.int32)
+
+
+class _Part(NamedTuple):
+    """The columns of a topic that both need."""
+
+    partition: Longs
+    committed: Longs
+    time: Longs
+    moved: Longs
+    start: Longs
+    end: Longs
+    shown: Longs
+    none: Flags
+    assumed: Longs
+
+    @classmethod
+    def of(cls, seen: Observation, policy: Policy, name: str) -> _Part:
+        ends, commits = seen.ends[name], seen.commits.get(name, TopicCommits(name))
+        partition, committed, time, moved = _rows(commits, ends, seen.roster, name)
+        committed = np.where(void(commits, ends, partition, committed, time), GONE, committed)
+        start, end = ends.start[partition], ends.end[partition]
+        none, assumed = committed == GONE, _assumed(start, end, policy)
+        # A commit below the log start cannot be read from there: its reader continues at the start.
+        shown = np.where(none, assumed, np.maximum(end - np.maximum(committed, start), 0))
+        return cls(partition, committed, time, moved, start, end, shown, none, assumed)
+
+
+def _topic(seen: Observation, policy: Policy, code: int, name: str) -> dict[str, npt.NDArray[np.generic]]:
+    ends, roster, part = seen.ends[name], seen.roster, _Part.of(seen, policy, name)
+    low, high = judged(ends, part.partition, part.committed, part.time, policy)
+    low, high = (np.where(part.none, part.assumed, column) for column in (low, high))
+    commits, info = seen.commits.get(name), seen.topics.get(name)
+    cadence = float((commits and commits.cadence) or policy.cadence * 1000)
+    count = len(part.partition)
     return {
         "topic": np.full(count, code, np.int32),
-        "partition": partition,
-        "owner": roster.holder(name, partition) if roster else np.full(count, NOBODY, np.int32),
-        "committed": committed,
-        "time": time,
-        "moved": moved,
-        "start": start,
-        "end": end,
-        "stable": ends.stable[partition],
-        "shown": shown,
+        "partition": part.partition,
+        "owner": _owners(roster, name, part.partition),
+        "committed": part.committed,
+        "time": part.time,
+        "moved": part.moved,
+        "start": part.start,
+        "end": part.end,
+        "stable": ends.stable[part.partition],
+        "shown": part.shown,
         "low": low,
         "high": high,
-        "lost": np.where(none, 0, np.maximum(start - committed, 0)),
-        "inflow": ends.rates()[partition],
-        "fresh": none | fresh(ends, partition, time, cadence, seen.as_of or seen.now),
+        "lost": np.where(part.none, 0, np.maximum(part.start - part.committed, 0)),
+        "inflow": ends.rates()[part.partition],
+        "fresh": part.none | fresh(ends, part.partition, part.time, cadence, seen.as_of or seen.now),
         "orphaned": np.full(count, is_orphaned(roster, name)),
         "at_most": np.full(count, bool(info and info.compacted)),
         "cadence": np.full(count, cadence),

@@ -8,17 +8,12 @@ strategies, and aiokafka joins once for each that is listed: there the group is 
 
 from __future__ import annotations
 
+from kagent.assignor import CONSUMER_CLASS
 from kagent.contract.recommendation import GroupKind
+from kagent.strategies.registry import STRATEGIES
 
 K = GroupKind
-KAFKAS = "org.apache.kafka.clients.consumer"
-JAVA_CLASS = {
-    "range": f"{KAFKAS}.RangeAssignor",
-    "roundrobin": f"{KAFKAS}.RoundRobinAssignor",
-    "sticky": f"{KAFKAS}.StickyAssignor",
-    "cooperative-sticky": f"{KAFKAS}.CooperativeStickyAssignor",
-    "kagent": "io.kagent.assignor.KagentConsumerAssignor",
-}
+JAVA_CLASS = {s.name: s.java_class for s in STRATEGIES.values() if s.java_class} | {"kagent": CONSUMER_CLASS}
 OTHERS = {
     "range": "franz-go: kgo.Balancers(kgo.RangeBalancer()); sarama: sarama.NewBalanceStrategyRange()",
     "roundrobin": "franz-go: kgo.Balancers(kgo.RoundRobinBalancer()); sarama: sarama.NewBalanceStrategyRoundRobin(); "

@@ -233,8 +233,8 @@ def test_a_template_cannot_reach_beyond_its_facts(rec: Any, template: str) -> No
 
 
 def test_a_template_that_is_none_is_refused_at_the_start() -> None:
-    with pytest.raises(SettingsError):
-        sender(destination(type="webhook", url="http://localhost/", template="{% if %}"))
+    with pytest.raises(ValidationError, match="is no Jinja2 template"):
+        destination(type="webhook", url="http://localhost/", template="{% if %}")
 
 
 def test_pagerduty_triggers_and_resolves_one_incident(receiver: Any, rec: Any) -> None:

@@ -48,5 +48,13 @@ def test_of_a_healthy_group_it_says_so() -> None:
     )
 
 
+def test_of_a_member_that_is_a_little_behind_it_says_how_far_and_what_counts_as_late() -> None:
+    calm = next(
+        s for s in (story_after(t) for t in range(60, 300, 10)) if "furthest behind" in str(s["reason"])
+    )
+
+    assert str(calm["reason"]).endswith("; late is 60 s or more (`min_behind`).")
+
+
 def test_the_story_is_plain_json() -> None:
     assert orjson.loads(orjson.dumps(story_after(700)))["group"] == "g"

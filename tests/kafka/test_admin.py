@@ -6,7 +6,7 @@ import pytest
 
 from kagent.embedded.broker import free_port
 from kagent.errors import KafkaError
-from kagent.kafka.admin import RENEW_AFTER, Admin
+from kagent.kafka.admin import RENEW_AFTER, RENEW_WAITED_S, Admin
 from kagent.settings import Cluster
 
 
@@ -21,6 +21,17 @@ def test_a_client_that_reaches_no_broker_time_and_again_is_made_anew() -> None:
 
     assert len({id(client) for client in clients[:RENEW_AFTER]}) == 1
     assert clients[-1] is not clients[0]
+
+
+def test_a_client_that_was_answered_is_made_anew_after_one_question_that_waited_long_in_vain() -> None:
+    admin = Admin(Cluster(bootstrap="unused:1"))
+    first = admin._client
+
+    admin.note(reached=False, waited_s=RENEW_WAITED_S)  # it has not found its brokers yet
+    admin.note(reached=True, waited_s=RENEW_WAITED_S)
+    assert admin._client is first
+    admin.note(reached=False, waited_s=RENEW_WAITED_S)
+    assert admin._client is not first
 
 
 @pytest.mark.kafka

@@ -61,6 +61,8 @@ def test_secrets_do_not_show() -> None:
 @pytest.mark.parametrize("setting", ["ca_file", "cert_file"])
 def test_a_tls_file_that_is_missing_is_named_by_every_client(setting: str) -> None:
     security = {"protocol": "SSL", setting: "/nowhere/file.pem"}
+    if setting == "cert_file":
+        security["key_file"] = "/nowhere/file.pem"
     cluster = Cluster.model_validate({"bootstrap": "a:1", "security": security})
 
     for made in (clients.confluent, clients.aiokafka, clients.faust_broker):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import socket
 import ssl
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,9 +16,11 @@ import pytest
 import yaml
 
 from kagent.cli import main
+from kagent.embedded.broker import free_port
 from kagent.kafka.reach import API_VERSIONS, Misconfigured, check
 from kagent.settings import Cluster
 from tests.fixtures.certificates import Certificates
+from tests.fixtures.waiting import PATIENCE_S
 
 COMMANDS = [
     "lag",
@@ -28,7 +32,15 @@ COMMANDS = [
     "pipeline",
     "mutes",
     "keys orders",
+    "explain orders",
+    "plan orders",
+    "assign --group orders",
+    "apply orders",
+    "mute orders --for 1h --why load",
+    "capture FOLDER orders",
+    "history write --path FOLDER",
 ]
+"""All that ask a cluster but `worker`, which ends its process, and `up`, which starts it."""
 
 
 @contextlib.contextmanager
@@ -106,21 +118,40 @@ def test_what_fits_and_what_is_away_is_no_error(certificates: Certificates) -> N
     assert not check(Cluster(bootstrap="no-such-host.invalid:9092"))
 
 
+def written(folder: Path, wrong: Cluster) -> Path:
+    """A settings file for this cluster."""
+    values: dict[str, Any] = {
+        "clusters": {"main": wrong.model_dump(mode="json", exclude_none=True)},
+        "alert": {"destinations": {"hook": {"type": "webhook", "url": "http://127.0.0.1:1/"}}},
+        "worker": {"data": str(folder / "data"), "web_port": free_port()},
+    }
+    path = folder / "kagent.yaml"
+    path.write_text(yaml.safe_dump(values))
+    return path
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.slow
 def test_every_command_says_it_in_one_sentence(
     command: str, certificates: Certificates, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with listening(certificates.made("DNS:elsewhere")) as port:
-        settings: dict[str, Any] = {
-            "clusters": {"main": cluster(port, "SSL", certificates.authority).model_dump(mode="json", exclude_none=True)},
-            "alert": {"destinations": {"hook": {"type": "webhook", "url": "http://127.0.0.1:1/"}}},
-        }  # fmt: skip
-        config = tmp_path / "kagent.yaml"
-        config.write_text(yaml.safe_dump(settings))
+        config = written(tmp_path, cluster(port, "SSL", certificates.authority))
 
         with pytest.raises(SystemExit) as left:
-            main(["--config", str(config), *command.split()])
+            main(["--config", str(config), *command.replace("FOLDER", str(tmp_path / "made")).split()])
 
     assert left.value.code == 2
     assert "for another name than 127.0.0.1: use a name that is in it." in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_worker_ends_with_the_sentence(certificates: Certificates, tmp_path: Path) -> None:
+    with listening(certificates.made("DNS:elsewhere")) as port:
+        config = written(tmp_path, cluster(port, "SSL", certificates.authority))
+        command = [sys.executable, "-m", "kagent", "--config", str(config), "worker"]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+
+    assert ended.returncode == 2
+    assert "for another name than 127.0.0.1: use a name that is in it." in ended.stderr
+    assert "Traceback" not in ended.stderr

@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from kagent.contract.events import GroupEvent, TopicOffsets, encode
 from kagent.settings import Cluster, Settings
+from kagent.testing import memory_tables
 from kagent.worker.backfill import stretch
 
 pytestmark = pytest.mark.kafka
@@ -55,7 +56,7 @@ class Jumped:
     async def handed_offset_6(self) -> Any:
         from kagent.worker.process import Worker
 
-        rows: Any = SimpleNamespace(members={}, lag={}, verdicts={}, coverage={}, ends={})
+        rows: Any = memory_tables()
         worker = Worker(self.settings, "main", rows)
         worker.desk.load([1], {1: 2})
         worker.ownership.loaded, worker.ownership.loaded_at = {1}, worker.ownership.recoveries

@@ -27,7 +27,7 @@ from kagent.incident.correlation import CorrelationState
 from kagent.incident.evaluate import Candidate, judge
 from kagent.settings import Cluster, Settings
 from kagent.tables.members import MembersRow
-from kagent.testing import FakeClock, RecordingPublisher
+from kagent.testing import FakeClock, RecordingPublisher, memory_tables
 from kagent.worker.engine import GroupEngine
 from kagent.worker.groups import Entry
 
@@ -35,7 +35,7 @@ NOW = 1_700_000_000_000
 
 
 def tables() -> Any:
-    return SimpleNamespace(members={}, lag={}, verdicts={}, coverage={}, ends={})
+    return memory_tables()
 
 
 def desk(rows: Any = None, sent: list[tuple[str, bytes | None]] | None = None) -> GroupEngine:

@@ -114,3 +114,14 @@ def test_a_restarted_pipeline_that_repeats_a_trigger_makes_no_gap() -> None:
     coverage.progress(beat(80, 120, 120, run="r2"))
 
     assert coverage.gaps == {}
+
+
+def test_a_year_of_gaps_takes_no_more_memory_than_one() -> None:
+    coverage = Coverage()
+    for hour in range(24 * 365):
+        end = hour * 100 + 99
+        coverage.progress(beat(start=end - 49, offset=end, log_end=end, at=3600 * hour))
+
+    assert coverage.gaps == {("main", 7): (99, 24 * 365 * 100 - 50)}
+    assert len(coverage.runs["main", 7, False]) <= 4
+    assert len(coverage.sources["main", 7].ends) <= 2

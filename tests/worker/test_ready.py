@@ -10,6 +10,7 @@ import pytest
 
 from kagent.contract.events import GroupEvent, TopicOffsets, encode
 from kagent.settings import Cluster, Settings, Topics
+from kagent.testing import memory_tables
 
 if TYPE_CHECKING:
     from kagent.worker.process import Worker
@@ -27,7 +28,7 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Worker:
 
     monkeypatch.setattr(ownership, "current", published)
     settings = Settings(clusters={"main": Cluster(bootstrap="unused:1")}, topics=Topics(partitions=1))
-    tables: Any = SimpleNamespace(members={}, lag={}, verdicts={}, coverage={}, ends={})
+    tables: Any = memory_tables()
     made = process.Worker(settings, "main", tables, clock=lambda: NOW / 1000)
     monkeypatch.setattr(made.ownership, "owned", lambda: {0})
     monkeypatch.setattr(made.ownership, "committed", lambda: {0: 7})

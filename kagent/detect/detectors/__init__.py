@@ -1,7 +1,8 @@
 """One detector a file, and the one list of the order in which they lead.
 
 A detector is a module with ``VERDICT``, ``SPREAD`` (whether it is about how work is spread: then a change among such verdicts is
-the same incident), ``URGENCY``, ``MEMBERS_MAY_HELP`` (where not, an autoscaler's number stands while it leads), ``ASKS_ASSIGNMENT`` (whether the coordinator must show the assignment that it rests on),
+the same incident), ``URGENCY``, ``MEMBERS_MAY_HELP`` (where not, an autoscaler's number stands while it leads), ``ONE_MEMBER`` (whether it is about one member, so that
+another in its place is what was advised), ``ASKS_ASSIGNMENT`` (whether the coordinator must show the assignment that it rests on),
 ``ACTIONS`` (in their order), ``reason(model, finding)``, and ``find(model)``; those of spread have ``holds(member)`` instead, and
 are asked in the order of ``LINES`` for each late member.
 """
@@ -41,4 +42,5 @@ ORDER: tuple[ModuleType, ...] = (
 """The order in which verdicts lead."""
 STANDING = tuple(d for d in ORDER if not d.SPREAD)
 SPREAD = frozenset(d.VERDICT for d in ORDER if d.SPREAD)
+ONE_MEMBER = frozenset(d.VERDICT for d in ORDER if d.ONE_MEMBER)
 OF: dict[Verdict, ModuleType] = {d.VERDICT: d for d in ORDER}

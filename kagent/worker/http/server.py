@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -17,8 +17,11 @@ from kagent.detect.state import JudgeState
 from kagent.group_key import group_key
 from kagent.incident.evaluate import Judgement
 from kagent.incident.explanation import explain, look_at
-from kagent.lag.measure import ages, measure
+from kagent.lag.log_ends import UNKNOWN
+from kagent.lag.measure import shown_lags
 from kagent.lag.membership import NOBODY
+from kagent.lag.observation import Observation
+from kagent.policy import Policy
 from kagent.tables.declaration import ROWS
 from kagent.text import LONGEST, shown, shown_all
 from kagent.worker.engine import GroupEngine
@@ -45,7 +48,7 @@ async def view(desk: GroupEngine, ready: bool, only: str | None = None) -> Worke
             ignored = desk.policies(entry.group).ignore
             if (ignored and only is None) or only not in (None, entry.group, shown(entry.group)):
                 continue
-            found.append(replace(_sample(desk, partition, entry, now), ignored=ignored))
+            found.append(_sample(desk, partition, entry, now, ignored))
             # Heartbeats and fetches run in the same loop.
             if len(found) % 20 == 0:
                 await asyncio.sleep(0)
@@ -98,50 +101,67 @@ def _learning_until(desk: GroupEngine) -> dict[str, int]:
     return found
 
 
-def _sample(desk: GroupEngine, partition: int, entry: Entry, now: int) -> GroupSample:
+def _sample(desk: GroupEngine, partition: int, entry: Entry, now: int, ignored: bool) -> GroupSample:
     """The group, or where it cannot be shown, that it is set aside and why: one group costs no page."""
     try:
-        return replace(_group(desk, partition, entry, now), set_aside=desk.set_aside.get(entry.key))
+        return _group(desk, partition, entry, now, ignored)
     except Exception as error:
         desk.evaluator.put_aside(entry, error)
         why = desk.set_aside[entry.key]
-        return GroupSample(entry.cluster, entry.group, blind=True, partition=partition, set_aside=why)
+        return GroupSample(
+            entry.cluster, entry.group, blind=True, partition=partition, set_aside=why, ignored=ignored
+        )
 
 
-def _group(desk: GroupEngine, partition: int, entry: Entry, now: int) -> GroupSample:
-    seen = desk.observe(partition, entry, now)
-    lags, judged = measure(seen, desk.policies(entry.group)), desk.looks.get(entry.key)
-    known, model = judged is not None, judged.model if judged else None
-    members = seen.roster.members if seen.roster else ()
-    redaction = desk.redaction
-    late = bool((lags.shown > 0).any())
-    waits = backlog_by_member(model) if model is not None and model.by_member and late else {}
-    # Ages need the history of log ends for each partition: skipped where nothing is behind.
-    age = ages(seen, lags)[0].tolist() if late else [0.0] * len(lags)
-    rows = zip(lags.committed.tolist(), lags.shown.tolist(), age, lags.owner.tolist(), strict=True)
+def _group(desk: GroupEngine, partition: int, entry: Entry, now: int, ignored: bool) -> GroupSample:
+    seen, judged = desk.observe(partition, entry, now), desk.looks.get(entry.key)
+    partitions = list(_partitions(seen, desk.policies(entry.group)))
+    late = any(p.lag for p in partitions)
     message = desk.published.get(entry.key)
     standing = message if is_open(message) else None
     skew = standing.skew if standing else None
+    members = _members(desk, seen, judged.model if judged and late else None)
     return GroupSample(
         cluster=entry.cluster,
         group=entry.group,
-        partitions=[
-            PartitionSample(*lags.name(at), committed, lag if lag >= 0 else None, age, None if owner == NOBODY else owner)
-            for at, (committed, lag, age, owner) in enumerate(rows)
-        ],
-        members=[
-            MemberSample(name, redaction.member_id(m.member_id), redaction.client_id(m.client_id), redaction.host(m.host), waits.get(name, 0.0))
-            for m, name in zip(members, seen.roster.names if seen.roster else (), strict=True)
-        ],
-        skew=judged_skew(model, judged, bool(members)) if judged else None,
-        verdict=judged.verdict if known and judged else "balanced",
+        partitions=partitions,
+        members=members,
+        skew=judged_skew(judged.model, judged, bool(members)) if judged else None,
+        verdict=judged.verdict if judged else "balanced",
         blind=seen.blind is not None or seen.unwatched,
         incident=(standing.verdict.value, standing.severity.value) if standing else None,
         partition=partition,
+        set_aside=desk.set_aside.get(entry.key),
+        ignored=ignored,
         muted_until_ms=seen.mute.until if seen.muted and seen.mute is not None else None,
         useful=useful_members(entry.judged, len(members)) if entry.judged else None,
         gap=skew.after - skew.lower_bound if skew and skew.after is not None and skew.lower_bound is not None else None,
     )  # fmt: skip
+
+
+def _partitions(seen: Observation, policy: Policy) -> Iterator[PartitionSample]:
+    for lag in shown_lags(seen, policy):
+        # Python's own numbers, a column at a time: taking them out of an array one by one costs several times as much.
+        columns = (lag.partition, lag.committed, lag.shown, lag.age_s, lag.owner)
+        for partition, committed, lag_records, age_s, owner in zip(
+            *(c.tolist() for c in columns), strict=True
+        ):
+            waits, member = (
+                None if lag_records == UNKNOWN else lag_records,
+                None if owner == NOBODY else owner,
+            )
+            yield PartitionSample(lag.topic, partition, committed, waits, age_s, member)
+
+
+def _members(desk: GroupEngine, seen: Observation, model: GroupModel | None) -> list[MemberSample]:
+    if seen.roster is None:
+        return []
+    waits = backlog_by_member(model) if model is not None and model.by_member else {}
+    hide = desk.redaction
+    return [
+        MemberSample(name, hide.member_id(m.member_id), hide.client_id(m.client_id), hide.host(m.host), waits.get(name, 0.0))
+        for m, name in zip(seen.roster.members, seen.roster.names, strict=True)
+    ]  # fmt: skip
 
 
 def refused_rows(desk: GroupEngine) -> Counter[tuple[str, str]]:

@@ -17,6 +17,7 @@ import numpy as np
 from kagent.contract.events import Beat, GroupEvent, MembershipRecord, TopicOffsets, encode
 from kagent.offsets import Record
 from kagent.settings import Cluster, Settings, Topics
+from kagent.testing import memory_tables
 from kagent.worker.coordinator_check import CoordinatorAnswer
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ def made(loads: list[Load], minutes: float, bootstrap: str = "unused:1", **more:
         groups=[{"match": "orders*", "owner": "team-shop"}],
         **more,
     )
-    tables: Any = SimpleNamespace(members={}, lag={}, verdicts={}, coverage={}, ends={})
+    tables: Any = memory_tables()
     worker = Worker(settings, "main")
     scene = Scene(worker, loads, time.time() - minutes * 60, minutes)
 

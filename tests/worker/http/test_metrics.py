@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families as parsed
+from prometheus_client.registry import Collector
 
 from kagent.pipeline.stream_metrics import Metrics as PipelineMetrics
 from kagent.worker.http.metrics import (
@@ -91,6 +95,20 @@ def test_hostile_names_stay_apart_and_harmless() -> None:
     names = [s["group"] for name, s, _ in found if name == "kagent_group_skew"]
     assert len(set(names)) == len(EVIL)
     assert all(name.isprintable() and len(name) < 300 for name in names)
+
+
+def test_the_page_is_written_as_prometheus_client_writes_it() -> None:
+    page = exposition(
+        WorkerView([group(name) for name in EVIL], {"main": 0.1 + 0.2}, 1e22, True, 2**53)
+    ).decode()
+
+    class Read(Collector):
+        def collect(self) -> Iterator[Metric]:
+            return iter(parsed(page))
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(Read())
+    assert sorted(generate_latest(registry).decode().splitlines()) == sorted(page.splitlines())
 
 
 def test_series_are_bounded_and_what_is_left_out_is_counted() -> None:

@@ -22,6 +22,7 @@ from kagent.detect.state import JudgeState
 from kagent.errors import KafkaError
 from kagent.offsets import Record
 from kagent.settings import Cluster, Settings, Topics
+from kagent.testing import memory_tables
 
 if TYPE_CHECKING:
     from kagent.worker.process import Worker
@@ -71,7 +72,7 @@ def made(settings: Settings, partition: int = 0, names: Sequence[str] = (EVIL, "
     from kagent.worker.engine import GroupEngine
     from kagent.worker.process import Worker
 
-    tables: Any = SimpleNamespace(members={}, lag={}, verdicts={}, coverage={}, ends={})
+    tables: Any = memory_tables()
     worker = Worker(settings, "main")
     worker.desk = GroupEngine.of(
         settings, tables, worker.publish, worker.clusters.ask, f"here-{partition}", clock=lambda: NOW / 1000

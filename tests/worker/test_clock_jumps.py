@@ -1,0 +1,78 @@
+"""A clock that jumps, the worker's or everybody else's, makes blind or costs nothing: no incident opens or ends by it, and it heals."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from kagent.contract.admission import Refused
+from kagent.contract.events import Beat, GroupEvent, TopicOffsets, encode
+from kagent.contract.recommendation import Status, from_bytes
+from kagent.worker.engine import GroupEngine
+from kagent.worker.status import Summary
+from tests.worker.test_engine import desk, log_end, recommendation
+
+MINUTES_10_S, DAY_S = 600, 86_400
+
+
+class World:
+    """A worker with one open incident, a group that commits every second, and two clocks: the worker's, and the brokers'."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, bytes | None]] = []
+        self.worker: GroupEngine = desk(sent=self.sent)
+        self.brokers_ms, self.second = self.worker.now, 0
+        self.run(5)
+        self.worker.adopt(0, {"main/g": recommendation("g")})
+
+    def run(self, seconds: int) -> Summary:
+        for _ in range(seconds):
+            clock: Any = self.worker.context.clock
+            clock.advance(1)
+            self.brokers_ms += 1000
+            found = self._second()
+        return found
+
+    def _second(self) -> Summary:
+        at = [self.second]
+        beat = Beat("main", self.brokers_ms, "r", 1.0, False, [3], at, [at[0] + 1], [at[0] + 1], [at[0] + 1])
+        commit = TopicOffsets("orders", None, [1], at, [self.brokers_ms], at)
+        event = GroupEvent("main", "g", 3, self.brokers_ms, [commit])
+        for offset, message in enumerate((encode(beat), encode(event))):
+            # Refused is what is too far ahead: it is taken as of its arrival, and a dead letter says so.
+            with suppress(Refused):
+                self.worker.take(0, 2 * self.second + offset, message)
+        log_end(self.worker, 1000 + self.second)
+        self.second += 1
+        (found,) = asyncio.run(self.worker.tick(0, self.worker.now))
+        return found
+
+    def jump(self, whose: str, seconds: int) -> None:
+        if whose == "worker":
+            clock: Any = self.worker.context.clock
+            clock.advance(seconds)
+        else:
+            self.brokers_ms += 1000 * seconds
+
+
+@pytest.mark.parametrize("seconds", [MINUTES_10_S, -MINUTES_10_S, DAY_S, -DAY_S])
+@pytest.mark.parametrize("whose", ["worker", "brokers"])
+def test_a_clock_that_jumps_opens_and_ends_nothing_and_heals_when_it_is_set_right(
+    whose: str, seconds: int
+) -> None:
+    world = World()
+    assert (world.run(5).status, world.run(1).judged) == ("watching", 1)
+
+    world.jump(whose, seconds)
+    jumped = world.run(100)
+    assert jumped.open == 1
+    assert jumped.judged or jumped.blind_reason or jumped.reason
+
+    world.jump(whose, -seconds)
+    healed = world.run(130)
+    assert (healed.status, healed.judged, healed.open) == ("watching", 1, 1)
+    said = [from_bytes(value) for _, value in world.sent if value]
+    assert {message.status for message in said if hasattr(message, "opened_at")} <= {Status.UPDATED}

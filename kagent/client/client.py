@@ -20,7 +20,7 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_e
 from kagent.contract.admission import published
 from kagent.contract.recommendation import SCHEMA, Recommendation, State, Status, is_newer
 from kagent.kafka.consumer import consumer, start
-from kagent.kafka.topic_reader import ReadMark, read_forever, standing, unreadable
+from kagent.kafka.topic_reader import PROMPT, ReadMark, read_forever, standing, unreadable
 from kagent.settings import Cluster
 
 log = logging.getLogger("kagent.client")
@@ -72,7 +72,7 @@ def _passes(error: BaseException) -> bool:
 
 async def _read_all(cluster: Cluster, topic: str) -> dict[str, Message]:
     found: dict[str, Message] = {}
-    async with consumer(cluster) as reader:
+    async with consumer(cluster, **PROMPT) as reader:
         await start(reader, cluster)
         async for record in standing(reader, topic):
             _keep(found, record)

@@ -115,6 +115,13 @@ def counted_groups(state: State) -> str:
     return ", ".join(parts)
 
 
+def in_first_hour(groups: int, until: int | None) -> str:
+    """What learning means for a reader. ``until``: ms, when the last of these groups is known."""
+    are = "1 group is" if groups == 1 else f"{groups} groups are"
+    them = "it" if groups == 1 else "them"
+    return f"{are} new{_until(until)}: kagent knows no habits yet and needs more evidence before it reports {them}."
+
+
 def _until(ms: int | None) -> str:
     return "" if ms is None else f" until {clock(ms)}"
 

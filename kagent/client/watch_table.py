@@ -19,6 +19,7 @@ from kagent.client.incident_text import (
     best,
     clock,
     headline,
+    in_first_hour,
     is_old,
     number,
     seconds_behind,
@@ -138,11 +139,7 @@ class Board:
         if not learning:
             return "No incident is open."
         until = max((s.learning_until for s in self.states.values() if s.learning_until), default=None)
-        by = f" before {clock(until)}" if until else ""
-        return (
-            f"No incident is open, but {learning} group{' is' if learning == 1 else 's are'} still being learned: "
-            f"expect no verdict about {'it' if learning == 1 else 'them'}{by}."
-        )
+        return f"No incident is open. {in_first_hour(learning, until)}"
 
     def table(self, now: int, width: int | None, rows: int | None = None) -> Sequence[Text]:
         """The open incidents as lines; of more than ``rows``, the first. Without a width in full."""

@@ -43,6 +43,9 @@ def command(
     watch(checkup, quiet=as_json)
     found = findings_of(checkup)
     judged = judged_groups(checkup)
+    if not judged:
+        why = "shows no group that is meant, there is no right to DESCRIBE it, or the settings ignore it"
+        click.echo(f"No group was judged: {cluster.bootstrap} {why}.", err=True)
     for _, message in found:
         _tell(Recommendation.model_validate(message), as_json)
     summary = {

@@ -28,6 +28,8 @@ def command(ctx: click.Context) -> None:
         task = progress.add_task("jars", total=len(wanted))
         for name, coordinates in wanted.items():
             progress.update(task, description=name)
+            if not console.is_terminal:
+                console.print(f"{name}: looked for in {jars.cache()}, else fetched", highlight=False)
             found = jars.resolve(*coordinates)
             if not console.is_terminal:
                 console.print(f"{name}: {len(found)} jars", highlight=False)

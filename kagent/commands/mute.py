@@ -55,7 +55,7 @@ def command(ctx: click.Context, group: str, seconds: float, why: str, off: bool,
     if not found and not anyway:
         what = "matches the pattern" if is_pattern(group) else "is named"
         raise InputError(
-            f"No group of {name} {what} {shown(group)}, so nothing is muted; "
+            f"No group of {name} {what} {shown(group)}, or you have no right to see it, so nothing is muted; "
             "`kagent lag` lists the groups, --anyway mutes groups that come later."
         )
     until = int((time.time() + seconds) * 1000)

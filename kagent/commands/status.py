@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from kagent.client.incident_text import age, clock, counted_groups, is_old
+from kagent.client.incident_text import age, counted_groups, in_first_hour, is_old
 from kagent.commands import output
 from kagent.commands.common import chosen
 from kagent.contract.recommendation import Recommendation, State, Status
@@ -76,9 +76,8 @@ def _works(state: State, silent: bool, now_ms: int) -> str:
     if silent:
         return f"does not run: no worker has reported for {age(now_ms - state.time)}; start `kagent worker` or `kagent up`"
     if state.status == "watching":
-        later = f"; {state.learning} groups are still being learned" if state.learning else ""
-        by = f" until {clock(state.learning_until)}" if state.learning and state.learning_until else ""
-        return f"works: {shown(state.cluster)} is watched{later}{by}"
+        later = f". {in_first_hour(state.learning, state.learning_until)}" if state.learning else ""
+        return f"works: {shown(state.cluster)} is watched{later}"
     words = "is catching up" if state.status == "catching_up" else "is blind"
     return f"{words}: {state.reason or 'its log says why'}"
 

@@ -22,8 +22,10 @@ from kagent.errors import SetupError
 def command(ctx: click.Context, loglevel: str, web_port: int | None) -> None:
     """Run the Faust worker until stopped."""
     settings, _, _ = chosen(ctx)
-    port = settings.worker.web_port if web_port is None else web_port
-    _free(settings.worker.web_host, port)
+    asked = settings.worker.web_port if web_port is None else web_port
+    port = _free(settings.worker.web_host, asked)
+    if port != asked:
+        click.echo(f"The worker's web port is {port}.")
     _folder(settings.worker.data)
     faust = [sys.executable, "-m", "faust", "--datadir", settings.worker.data, "-A", "kagent.app", "worker"]
     environment = child_environment(ctx) | {"KAGENT_WORKER__WEB_PORT": str(port)}
@@ -41,13 +43,15 @@ def _folder(data: str) -> None:
         ) from error
 
 
-def _free(host: str, port: int) -> None:
-    """Faust would report a port in use only as a traceback, and late."""
+def _free(host: str, port: int) -> int:
+    """The port, for 0 one that is free: Faust takes no 0, and would report a port in use only as a traceback, and late."""
     with socket.socket() as probe:
         # As aiohttp binds: without it, connections in TIME_WAIT of the worker before would refuse a restart.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
+            free: int = probe.getsockname()[1]
+            return free
         except OSError as error:
             raise SetupError(
                 f"The web port {port} cannot be used ({error.strerror}): stop what listens there, or set worker.web_port."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,9 +15,9 @@ from kagent.kafka.admin import Admin
 from kagent.kafka.clients import spark as spark_options
 from kagent.pipeline.checkpoint import Checkpoint
 from kagent.pipeline.restarts import awaited, between_batches, ending, kept
-from kagent.pipeline.source import OffsetsSource
+from kagent.pipeline.source import OffsetsSource, mendable
 from kagent.pipeline.spark_session import session
-from kagent.settings import Cluster, Settings
+from kagent.settings import Cluster, Settings, Topics
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,6 +25,24 @@ if TYPE_CHECKING:
 log = logging.getLogger("kagent.history")
 # Bounds a batch after a long stop: one that is cut short is done again as a whole.
 MAX_MESSAGES = 200_000
+
+
+def check(settings: Settings, name: str) -> None:
+    """Raises KafkaError for what no waiting mends: a refused login, topics that are missing. A cluster that is away is waited for."""
+    home, topics = Admin(settings.home_cluster(name), deadline=10), settings.topics
+    try:
+        found = home.topics([topics.events, topics.recommendations])
+    except KafkaError as error:
+        if mendable(error):
+            return
+        raise
+    _refuse_missing(found, topics)
+
+
+def _refuse_missing(found: Collection[str], topics: Topics) -> None:
+    for name in (topics.events, topics.recommendations):
+        if name not in found:
+            raise KafkaError(f"The topic {name} is missing: run `kagent topics`.")
 
 
 @dataclass(slots=True)
@@ -57,9 +76,7 @@ class Keeper:
         cluster_id = source.tried(home.cluster_id)
         if found is None or cluster_id is None:
             return
-        for name in (topics.events, topics.recommendations):
-            if name not in found:
-                raise KafkaError(f"The topic {name} is missing: run `kagent topics`.")
+        _refuse_missing(found, topics)
         # A checkpoint of its own: two queries that share one destroy each other's offsets.
         folder = self.checkpoint or f"{self.settings.pipeline.checkpoint}-history"
         place = Checkpoint(running, f"{folder.rstrip('/')}/{self.name}")

@@ -9,6 +9,7 @@ librdkafka aborts the process (https://github.com/confluentinc/librdkafka/issues
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -391,7 +392,8 @@ class Admin:
         self._client.poll(0)  # librdkafka calls error_cb only from within poll
         login = next((e for e in reversed(self._client_errors) if e.code() in LOGIN), None)
         if login is not None or error.code() in LOGIN:
-            reported = (login or error).str()
+            # Without librdkafka's own state: "… (after 302ms in state AUTH_REQ)".
+            reported = re.sub(r" \(after \d+ms in state \w+\)", "", (login or error).str())
             return f"The cluster at {where} refuses the login ({reported}): check security in the settings."
         if error.code() in UNREACHABLE:
             return f"The cluster at {where} cannot be reached when {doing}: check the address and that a broker listens."

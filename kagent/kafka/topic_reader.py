@@ -78,6 +78,11 @@ async def assign_all(
     return ends
 
 
+PROMPT = {"fetch_max_wait_ms": 50}
+"""Options of a consumer that reads what is there and ends: a broker answers requests of one connection in order, so that log
+ends would be told only after the first fetch of an empty partition has waited its 500 ms."""
+
+
 async def standing(reader: AIOKafkaConsumer, topic: str) -> AsyncGenerator[Any, None]:
     """The records that are on the topic now; the consumer is then positioned behind them, without a group."""
     ends = await assign_all(reader, topic)

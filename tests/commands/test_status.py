@@ -55,5 +55,5 @@ def test_trouble_is_2_and_says_what_to_do_even_if_incidents_are_open(said: Any, 
 def test_learning_is_not_taken_for_health() -> None:
     told = facts("main", state(learning=7, learning_until=None), [], NOW)
 
-    assert "7 groups are still being learned" in told["lines"]["kagent"]
+    assert "7 groups are new" in told["lines"]["kagent"]
     assert told["lines"]["groups"] == "0 groups judged, 7 learning, 0 blind"

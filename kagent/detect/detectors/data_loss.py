@@ -52,7 +52,8 @@ def find(model: GroupModel) -> Iterator[Finding]:
 def reason(model: GroupModel, finding: Finding) -> str:
     """The sentence of the message."""
     places = [f"{topic}-{partition}" for topic, partition in finding.evidence["partitions"]]
-    more = f" and {len(finding.rows) - 3} more partitions" if len(finding.rows) > 3 else ""
+    left = len(finding.rows) - 3
+    more = f" and {left} more partition{'' if left == 1 else 's'}" if left > 0 else ""
     return f"Retention deleted {finding.evidence['lost']} records of {', '.join(places[:3])}{more} before they were read."
 
 

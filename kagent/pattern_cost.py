@@ -35,19 +35,19 @@ def affordable(expression: str) -> bool:
 
 def _choices(tree: Any, within: bool) -> Iterator[bool | None]:
     """For each repetition and alternative whether it is a loop; None where it stands within one."""
-    for code, said in tree:
+    for code, argument in tree:
         repeats = code in (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT)
-        loop = repeats and said[1] > SMALL
+        loop = repeats and argument[1] > SMALL
         if repeats or code in (codes.BRANCH, codes.GROUPREF, codes.GROUPREF_EXISTS):
             yield None if within else loop
-        for inner in _trees(said):
+        for inner in _trees(argument):
             yield from _choices(inner, within or loop)
 
 
-def _trees(said: Any) -> Iterator[Any]:
+def _trees(argument: Any) -> Iterator[Any]:
     """The parts of an expression that this part of one holds."""
-    if isinstance(said, parser.SubPattern):
-        yield said
-    elif isinstance(said, tuple | list):
-        for part in said:
+    if isinstance(argument, parser.SubPattern):
+        yield argument
+    elif isinstance(argument, tuple | list):
+        for part in argument:
             yield from _trees(part)

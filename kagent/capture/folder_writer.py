@@ -49,8 +49,13 @@ class FolderWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._write_about()
         self._files.close()
+        if error is not None and not (self.records or self.samples):
+            # Nothing was captured, for a wrong login say: the next try may use the same folder.
+            for name in (RECORDS, ENDS):
+                (self.path / name).unlink(missing_ok=True)
+            return
+        self._write_about()
 
     def record(self, record: RawRecord) -> None:
         """Write one record."""

@@ -53,7 +53,7 @@ LATELY = 5
 DETAIL_LINES = 9
 """Most lines of an incident in words: a blank one, its group and owner, three of the reason, three of the first action."""
 SURE_WIDTH = 160
-"""From so many columns on, the table says of an action that it may not be feasible; else only the words below do."""
+"""From this width on, the table marks an action that may not be feasible; below it only the text under the table does."""
 
 
 def colour(rec: Recommendation) -> str:

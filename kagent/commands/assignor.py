@@ -14,7 +14,7 @@ from kagent.settings import Settings
 
 APPLY = ("dry", "follow", "off")
 CLUSTER = "main"
-"""What both assignors take for `kagent.cluster` where they are told nothing."""
+"""What both assignors take for `kagent.cluster` where no setting gives it."""
 
 
 @click.command()

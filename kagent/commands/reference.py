@@ -297,7 +297,7 @@ curl -s 'http://127.0.0.1:6066/api/v1/group?group=orders'
 ```
 
 Other addresses: `/metrics` ([metrics](metrics.md)), `/healthz` (200 while groups are judged), `/readyz` (200 once it has caught
-up), `/` (the page; programs are told `OK`, or that a cluster is blind and why), and as long as older scripts use them `/api/groups`, `/api/groups/NAME` and `/api/recommendations`.
+up), `/` (the page; programs get `OK`, or that a cluster is blind and why), and as long as older scripts use them `/api/groups`, `/api/groups/NAME` and `/api/recommendations`.
 
 Errors: 400 a parameter is wrong, 401 a login is needed, 404 no such group, 503 not known now, 504 it took too long; the
 body is `{"error": "what is wrong"}`.

@@ -51,7 +51,7 @@ RENEW_AFTER = 3
 call it unreachable for minutes, while new clients were answered."""
 RENEW_WAITED_S = 5.0
 """Or after one question that waited for so long. librdkafka sends most questions to the broker that is the controller by its metadata,
-and learns of another one at its next refresh, 5 minutes later. With one of two brokers killed, six clients of six reached nobody for
+and learns of another one at its next refresh, 5 minutes later. With one of two brokers killed, six clients of six reached no broker for
 75 s, and two threads of each took 0.6 cores all the while; new ones are answered once the cluster has noticed, after 10 s."""
 LOGIN_POLL_S = 1.0
 LOGIN_WITHIN_S = 5.0

@@ -80,7 +80,7 @@ async def assign_all(
 
 PROMPT = {"fetch_max_wait_ms": 50}
 """Options of a consumer that reads what is there and ends: a broker answers requests of one connection in order, so that log
-ends would be told only after the first fetch of an empty partition has waited its 500 ms."""
+ends would be reported only after the first fetch of an empty partition has waited its 500 ms."""
 
 
 async def standing(reader: AIOKafkaConsumer, topic: str) -> AsyncGenerator[Any, None]:

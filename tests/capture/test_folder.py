@@ -9,7 +9,9 @@ import orjson
 import pytest
 
 from kagent.capture.folder import ENDS, RECORDS, TRUTH, EndsSample, RawRecord, read_folder
+from kagent.capture.folder_writer import FolderWriter
 from kagent.errors import InputError
+from kagent.kafka.reach import LoginRefused
 from kagent.lag.log_ends import UNKNOWN
 
 RECORD = RawRecord(3, 17, 1000, 1200, b"\x00\x02\x00\x01g", None)
@@ -75,3 +77,15 @@ def test_what_is_no_folder_of_a_capture_is_said_in_a_sentence(tmp_path: Path) ->
         read_folder(tmp_path)
     with pytest.raises(InputError, match="holds no records"):
         read_folder(written(tmp_path, [], [SAMPLE.line()]))
+
+
+def test_a_capture_that_failed_before_its_first_record_leaves_the_folder_for_the_next_try(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(LoginRefused), FolderWriter(tmp_path / "capture"):
+        raise LoginRefused("The login is refused.")
+
+    with FolderWriter(tmp_path / "capture") as writer:
+        writer.record(RECORD)
+
+    assert writer.records == 1

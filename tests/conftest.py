@@ -58,6 +58,12 @@ pytest_plugins = [
 ]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest begins first: a test of minutes that begins last has every other process wait for it."""
+    heavy = ("slow", "spark", "kafka")
+    items.sort(key=lambda item: sum(item.get_closest_marker(mark) is None for mark in heavy))
+
+
 def pytest_collection_finish() -> None:
     """Keep what was imported out of the collector's sight: it goes through all of it again and again, 5 % of what the tests cost."""
     gc.collect()

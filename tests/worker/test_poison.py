@@ -145,6 +145,8 @@ def test_no_record_on_any_topic_stops_or_restarts_a_worker(running: Any, pipelin
 def test_rows_of_any_shape_on_the_changelogs_do_not_keep_a_worker_from_starting(
     running: Any, pipeline: Pipeline
 ) -> None:
+    # Before that the worker may not have made its changelogs, and what is sent to them would be lost.
+    running.eventually("the sound group is judged", lambda: judged(running))
     running.stop("worker")
     for table in CHANGELOGS:
         for place, row in enumerate(BAD_ROWS):

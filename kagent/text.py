@@ -54,6 +54,11 @@ def span(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
+def counted(count: int, noun: str) -> str:
+    """``1 partition``, ``3 partitions``."""
+    return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
 def shown_all(value: Any) -> Any:
     """A JSON value with every text in it as it may be shown, each up to ``LONGEST`` characters."""
     if isinstance(value, str):

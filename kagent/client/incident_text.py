@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from kagent.contract.recommendation import MemberWork, Recommendation, Resolution, State, Status
-from kagent.text import shown, span
+from kagent.text import counted, shown, span
 
 SILENT_MS = 120_000
 """State messages come every 30 s; without one for this long, no worker evaluates the cluster."""
@@ -55,7 +55,7 @@ def story(rec: Recommendation) -> list[str]:
     for member in loads:
         after = f" → {_work(member.work_after, rec)}" if member.work_after is not None else ""
         lines.append(
-            f"  {shown(member.member)}: {_counted(member.partitions, 'partition')}, {_work(member.work_now, rec)}{after}"
+            f"  {shown(member.member)}: {counted(member.partitions, 'partition')}, {_work(member.work_now, rec)}{after}"
         )
     for move in rec.moves[:8]:
         source = shown(move.source) if move.source else "no member"
@@ -64,10 +64,6 @@ def story(rec: Recommendation) -> list[str]:
         lines.append(f"  … and {rec.move_count - 8} more moves")
     lines += [f"  {action.type.value} ({action.feasible}): {action.how}" for action in rec.actions[:3]]
     return lines
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
 def _work(work: float | None, rec: Recommendation) -> str:

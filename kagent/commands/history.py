@@ -47,11 +47,9 @@ def write(
 ) -> None:
     """Write the history until stopped."""
     settings, name, cluster = chosen(ctx)
-    from kagent.history.history_service import Keeper, check
+    from kagent.history.history_service import Keeper
     from kagent.pipeline.restarts import SparkDied
 
-    # Before Spark: a refused login or a missing topic is then a sentence within a second.
-    check(settings, name)
     keeper = Keeper(
         settings, name, cluster, place_of(settings, path), master, checkpoint, trigger, available_now
     )

@@ -62,8 +62,8 @@ class Keeper:
 
     def run(self) -> None:
         """Run until ``stop`` is set, or until caught up. Raises KagentError for what trying again cannot mend."""
-        # Before Spark, whose start takes long: a wrong login or certificate is then reported at once.
-        Admin(self.settings.home_cluster(self.name), deadline=10).check()
+        # Before Spark, whose start takes long: a refused login or a missing topic is then a sentence within a second.
+        check(self.settings, self.name)
         with ending(session(self.settings.pipeline, self.master, delta=True)) as running:
             self.run_on(running)
 

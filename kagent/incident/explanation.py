@@ -20,7 +20,7 @@ from kagent.lag.membership import NOBODY
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
 from kagent.recommend.render import compose, diagnose
-from kagent.text import span
+from kagent.text import counted, span
 
 Looked = tuple[GroupModel, tuple[Finding, ...]]
 
@@ -309,10 +309,6 @@ def _topic_line(t: dict[str, Any]) -> str:
     return f"  {t['topic']}: {', '.join(parts)}"
 
 
-def _moves(count: int) -> str:
-    return f"{count} move{'' if count == 1 else 's'}"
-
-
 def _advice_lines(message: Recommendation) -> list[str]:
     marks = {"yes": "do", "unknown": "perhaps", "no": "not possible"}
     out = []
@@ -327,14 +323,14 @@ def _advice_lines(message: Recommendation) -> list[str]:
             else ""
         )
         out.append(
-            f"  plan: {_moves(message.move_count)}, skew {message.skew.now:.2f} → {message.skew.after:.2f}{bound}"
+            f"  plan: {counted(message.move_count, 'move')}, skew {message.skew.now:.2f} → {message.skew.after:.2f}{bound}"
         )
     for other in message.alternatives:
         note = f", unsafe: {other.unsafe}" if other.unsafe else ""
-        out.append(f"  under {other.strategy}: skew {other.skew:.2f}, {_moves(other.moves)}{note}")
+        out.append(f"  under {other.strategy}: skew {other.skew:.2f}, {counted(other.moves, 'move')}{note}")
     if message.frontier:
         out.append(
             "  greatest work by number of moves: "
-            + ", ".join(f"{_moves(k)} {_rounded(w)}" for k, w in message.frontier)
+            + ", ".join(f"{counted(k, 'move')} {_rounded(w)}" for k, w in message.frontier)
         )
     return out

@@ -53,26 +53,27 @@ def test_a_pipeline_that_is_slow_all_the_time_makes_it_stale_once_and_not_on_and
 
 def test_what_drains_while_it_is_stale_resolves_as_drained() -> None:
     world, state, first = opened(m0=lambda second: 220.0 if second < 700 else 2000.0)
-    blind = judged(world, 600, state, blind=lambda second: True)
-    assert blind[-1].state.incident is not None
-    assert blind[-1].state.incident.stale
 
-    said = [m for one in judged(world, 600, blind[-1].state) for m in one.messages]
-    over = [m for m in said if m.status is Status.RESOLVED]
-    assert [(m.id, str(m.resolution), m.stale) for m in over] == [(first.id, "drained", False)]
+    assert ended_after_blindness(world, state, 600, 600) == [(first.id, "drained", False)]
 
 
 @pytest.mark.slow
 def test_what_is_followed_while_it_is_stale_resolves_as_followed() -> None:
     world, state, first = opened()
     rearrange(world, first)
-    blind = judged(world, 120, state, blind=lambda second: True)
+
+    assert ended_after_blindness(world, state, 120, 2400) == [(first.id, "followed", False)]
+
+
+def ended_after_blindness(
+    world: Timeline, state: JudgeState, blind_s: int, then_s: int
+) -> list[tuple[str, str, bool]]:
+    """What ended, how, and whether that was stale, after a blindness that made the incident stale."""
+    blind = judged(world, blind_s, state, blind=lambda second: True)
     assert blind[-1].state.incident is not None
     assert blind[-1].state.incident.stale
-
-    said = [m for one in judged(world, 2400, blind[-1].state) for m in one.messages]
-    over = [m for m in said if m.status is Status.RESOLVED]
-    assert [(m.id, str(m.resolution), m.stale) for m in over] == [(first.id, "followed", False)]
+    said = [m for one in judged(world, then_s, blind[-1].state) for m in one.messages]
+    return [(m.id, str(m.resolution), m.stale) for m in said if m.status is Status.RESOLVED]
 
 
 def rearrange(world: Timeline, advised: Recommendation) -> None:

@@ -19,6 +19,7 @@ from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.inflow import names_of
 from kagent.detect.state import JudgeState
+from kagent.text import counted
 
 VERDICT = Verdict.LOST_DATA
 SPREAD = False
@@ -53,7 +54,7 @@ def reason(model: GroupModel, finding: Finding) -> str:
     """The sentence of the message."""
     places = [f"{topic}-{partition}" for topic, partition in finding.evidence["partitions"]]
     left = len(finding.rows) - 3
-    more = f" and {left} more partition{'' if left == 1 else 's'}" if left > 0 else ""
+    more = f" and {counted(left, 'more partition')}" if left > 0 else ""
     return f"Retention deleted {finding.evidence['lost']} records of {', '.join(places[:3])}{more} before they were read."
 
 

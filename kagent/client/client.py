@@ -20,7 +20,7 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_e
 from kagent.contract.admission import published
 from kagent.contract.recommendation import SCHEMA, Recommendation, State, Status, is_newer
 from kagent.kafka.consumer import consumer, start
-from kagent.kafka.topic_reader import PROMPT, ReadMark, read_forever, standing, unreadable
+from kagent.kafka.topic_reader import PROMPT, Mark, read_forever, standing, unreadable
 from kagent.settings import Cluster
 
 log = logging.getLogger("kagent.client")
@@ -120,7 +120,7 @@ async def recommendations(
     # aclosing: a caller that breaks out of its loop must close the consumer now, not when the generator is collected.
     async with aclosing(read_forever(cluster, topic, group_id=group_id)) as records:
         async for record in records:
-            if isinstance(record, ReadMark):
+            if isinstance(record, Mark):
                 continue
             message = _keep(latest, record)
             if isinstance(message, State):

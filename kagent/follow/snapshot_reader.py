@@ -17,7 +17,7 @@ from tenacity import AsyncRetrying, RetryCallState
 
 from kagent.client.client import parsed
 from kagent.contract.recommendation import Recommendation
-from kagent.follow.model import Snapshot
+from kagent.follow.decision_types import Snapshot
 from kagent.group_key import group_key
 from kagent.kafka.topic_reader import ReadMark, UpToDate, in_words, read_forever
 from kagent.retry import BACKOFF

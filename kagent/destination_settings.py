@@ -47,7 +47,7 @@ def _local(host: str | None) -> bool:
 class StrictModel(BaseModel):
     """A name that does not exist is an error, not ignored."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
 
 class Wants(StrictModel):

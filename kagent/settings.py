@@ -70,7 +70,7 @@ ClusterName = Annotated[str, AfterValidator(_cluster_name)]
 class Strict(BaseModel):
     """A part of the settings: a name that does not exist is an error, not ignored."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Security(Strict):

@@ -210,7 +210,7 @@ def _unknown(name: str, known: Iterable[str], schema: Mapping[str, Any]) -> str:
     belongs = [".".join(step or "<name>" for step in way) for way in _ways(schema) if way[-1] == name]
     if belongs:
         listed = f"; it belongs in {min(belongs, key=lambda way: way.count('.'))}"
-    return f"there is no setting {shown(name)}{listed}"
+    return f"there is no setting {shown(name)}{listed or '; `kagent settings` prints all'}"
 
 
 def _ways(
@@ -296,10 +296,14 @@ def _problem(
         return _unknown(str(where[-1]), around.get("properties", {}), schema)
     if kind in ("literal_error", "enum"):
         return _one_of(value, re.findall(r"'([^']*)'", context["expected"]))
+    if kind == "string_type" and isinstance(value, int | float) and not isinstance(value, bool):
+        return "must be a text, and YAML reads a number: put it in quotes"
     if kind == "union_tag_invalid":
         return _one_of(context["tag"], re.findall(r"'([^']*)'", context["expected_tags"]), "type must be")
     if kind in PLAIN:
-        return PLAIN[kind].format(value=_input(value), unit=_unit(around, where), **context)
+        told = ", and is empty" if value is None else "" if _is_secret(around, where) else ", not {value}"
+        words = PLAIN[kind].replace(", not {value}", told)
+        return words.format(value=_input(value), unit=_unit(around, where), **context)
     return str(error["msg"]).removeprefix("Value error, ").strip()
 
 
@@ -318,8 +322,15 @@ def _unit(around: Mapping[str, Any], where: Where) -> str:
     return " s" if "seconds" in kinds else " h" if "hours" in kinds else ""
 
 
+def _is_secret(around: Mapping[str, Any], where: Where) -> bool:
+    """Whether the value must not be repeated; pydantic marks a SecretStr so."""
+    about = around.get("properties", {}).get(where[-1], {}) if where else {}
+    return any(each.get("writeOnly") for each in (about, *about.get("anyOf", ())))
+
+
 def _input(value: Any) -> str:
-    return shown(repr(value), 60)
+    """The value as the file has it."""
+    return str(value).lower() if isinstance(value, bool) else shown(repr(value), 60)
 
 
 PLAIN = {

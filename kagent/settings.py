@@ -638,7 +638,9 @@ def _unclosed(given: GivenSettings) -> Iterator[str]:
     """A sentence for each pattern that is a glob by the rules, and likely meant as something else."""
     groups = given.file.values.get("groups") or ()
     ignored = given.file.values.get("ignore") or ()
-    patterns = [(("groups", at, "match"), group.get("match")) for at, group in enumerate(groups)]
+    patterns: list[tuple[Where, Any]] = [
+        (("groups", at, "match"), group.get("match")) for at, group in enumerate(groups)
+    ]
     patterns += [(("ignore", at), pattern) for at, pattern in enumerate(ignored)]
     for where, pattern in patterns:
         if not isinstance(pattern, str) or (len(pattern) > 1 and pattern[0] == pattern[-1] == "/"):

@@ -24,7 +24,7 @@ from kagent.client.incident_text import is_old
 from kagent.contract.recommendation import Recommendation, Resolution, State, Status, is_newer
 from kagent.destination_settings import Alertmanager, AnyDestination, Wants
 from kagent.errors import KafkaError, SettingsError
-from kagent.kafka.topic_reader import ReadMark, UpToDate, read_forever
+from kagent.kafka.topic_reader import ReadMark, read_forever
 from kagent.settings import Cluster, Settings
 from kagent.text import shown
 
@@ -237,8 +237,6 @@ class Bridge:
                 if record is ReadMark.CAUGHT_UP:
                     self._catch_up(backlog or {})
                     backlog = None
-                    continue
-                if isinstance(record, UpToDate):
                     continue
                 message = parsed(record.key, record.value)
                 if message is None and record.value is not None:

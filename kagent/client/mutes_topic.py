@@ -10,7 +10,7 @@ from aiokafka.errors import KafkaError as ClientError
 
 from kagent.active_mutes import Mutes
 from kagent.kafka.consumer import consumer, start
-from kagent.kafka.topic_reader import PROMPT, Mark, read_forever, standing, unreadable
+from kagent.kafka.topic_reader import PROMPT, ReadMark, read_forever, standing, unreadable
 from kagent.settings import Cluster
 
 log = logging.getLogger("kagent.client")
@@ -34,7 +34,7 @@ async def follow_mutes(cluster: Cluster, topic: str, take: Take) -> None:
     """Pass every mute on, from the topic's start, until cancelled. Raises KafkaError."""
     async with aclosing(read_forever(cluster, topic)) as records:
         async for record in records:
-            if not isinstance(record, Mark):
+            if not isinstance(record, ReadMark):
                 _take(take, record.key, record.value)
 
 

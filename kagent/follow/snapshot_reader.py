@@ -117,7 +117,9 @@ class Reader:
     async def _read(self) -> None:
         """Read both topics, for ever. Raises what no other attempt of the reader would mend."""
         topics, found = (self.topics.recommendations, self.topics.mutes), Snapshot(0.0)
-        async with aclosing(read_forever(self.source, *topics, resume=False, patient=True)) as records:
+        async with aclosing(
+            read_forever(self.source, *topics, resume=False, patient=True, confirm=True)
+        ) as records:
             async for record in records:
                 if record is ReadMark.BEGIN:
                     found = Snapshot(0.0)

@@ -180,9 +180,10 @@ async def read_forever(
     group_id: str | None = None,
     resume: bool = True,
     patient: bool = False,
+    confirm: bool = False,
 ) -> AsyncGenerator[Any, None]:
     """ReadMark.BEGIN, every record of the topics from their start, ReadMark.CAUGHT_UP, and the records that follow, until it is
-    closed. Between those, UpToDate every CONFIRM_EVERY_S at which all that there was has been read.
+    closed.
 
     Use it within ``contextlib.aclosing``, so that its consumer is closed at once.
 
@@ -191,6 +192,7 @@ async def read_forever(
         compacted away after ``delete.retention.ms``: a reader that must miss none compares with a fresh start.
     :param patient: retry every error of the client, from the first attempt on. Otherwise KafkaError is raised for what goes
         wrong at the start, and for a topic or group to which access is refused.
+    :param confirm: after CAUGHT_UP, pass on UpToDate too, every CONFIRM_EVERY_S at which all that there was has been read.
     """
     places: dict[TopicPartition, int] = {}
     begun, failures, named = False, 0, " and ".join(topics)
@@ -207,7 +209,8 @@ async def read_forever(
                         failures = 0 if record is not ReadMark.BEGIN else failures
                         if resume and not isinstance(record, Mark):
                             places[TopicPartition(record.topic, record.partition)] = record.offset + 1
-                        yield record
+                        if confirm or not isinstance(record, UpToDate):
+                            yield record
         except (ClientError, KafkaError, TimeoutError) as error:
             # Misconfigured, or no such topic: nothing that another attempt would mend.
             if isinstance(error, KafkaError) and not begun:

@@ -10,7 +10,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
 from kagent.contract.admission import Refused
 from kagent.errors import KafkaError
-from kagent.kafka.topic_reader import ReadMark, UpToDate, read_forever
+from kagent.kafka.topic_reader import ReadMark, read_forever
 from kagent.retry import BACKOFF
 from kagent.settings import Cluster
 from kagent.worker.dead_letters import DeadLetters
@@ -46,7 +46,7 @@ class MuteReader:
                 elif record is ReadMark.CAUGHT_UP:
                     # Compaction removes a tombstone after delete.retention.ms: only its absence says that a mute ended.
                     self.mutes.retain(seen)
-                elif not isinstance(record, UpToDate):
+                else:
                     # Also the key of a record that is refused: the mute before it stays.
                     seen.add(await self._take(record))
 

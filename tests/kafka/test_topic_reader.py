@@ -69,7 +69,9 @@ async def test_several_topics_are_read_as_one_and_are_confirmed_to_be_read_to_th
         topic.send(f"before-{topic.name}")
     began = time.time()
 
-    async with aclosing(read_forever(Cluster(bootstrap=broker), first.name, second.name)) as records:
+    async with aclosing(
+        read_forever(Cluster(bootstrap=broker), first.name, second.name, confirm=True)
+    ) as records:
         found = await read_until(records, up_to_date)
 
         assert found[0] is ReadMark.BEGIN
@@ -87,7 +89,9 @@ async def test_partitions_that_are_added_are_read_too(broker: str, resume: bool)
     await topic.create()
     topic.send("old")
 
-    async with aclosing(read_forever(Cluster(bootstrap=broker), topic.name, resume=resume)) as records:
+    async with aclosing(
+        read_forever(Cluster(bootstrap=broker), topic.name, resume=resume, confirm=True)
+    ) as records:
         await read_until(records, up_to_date)
         await topic.widen(2)
         topic.send("new", partition=1)
@@ -105,7 +109,7 @@ async def test_a_topic_that_was_made_anew_is_read_from_its_start(broker: str, re
         topic.send(f"old-{number}")
 
     async with aclosing(
-        read_forever(Cluster(bootstrap=broker), topic.name, resume=resume, patient=True)
+        read_forever(Cluster(bootstrap=broker), topic.name, resume=resume, patient=True, confirm=True)
     ) as records:
         await read_until(records, up_to_date)
         await topic.delete()

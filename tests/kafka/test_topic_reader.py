@@ -97,6 +97,7 @@ async def test_partitions_that_are_added_are_read_too(broker: str, resume: bool)
         topic.send("new", partition=1)
 
         found = await read_until(records, lambda record: record == "new")
+        found += await read_until(records, up_to_date)
 
     assert ("old" in found) is not resume
 

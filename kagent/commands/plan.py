@@ -289,7 +289,8 @@ def _amount_or_never(value: float | None) -> str:
 
 
 def _sentence(plan: Plan, ratio: str) -> str:
-    unit = "s until drained" if plan.objective == "drain" else "of work"
+    weighed = plan.problem.cost is not None or plan.problem.speed is not None
+    unit = "s until drained" if plan.objective == "drain" else "of work" if weighed else "records"
     reach = f"most loaded member {_amount(plan.now)} → {_amount(plan.after)} {unit}, {ratio} {plan.skew_now:.2f} → {plan.skew_after:.2f}"
     best = f"best assignment {_amount(plan.best)}, lower bound {_amount(plan.lower_bound)}"
     moves = f"{plan.move_count} moves" if plan.move_count != 1 else "1 move"

@@ -222,7 +222,7 @@ class PipelineSettings(Strict):
     trigger: Seconds = Field(1.0, gt=0, description="Time between triggers.")
     checkpoint: str = Field(
         "",
-        description="Folder or URL where the stream keeps its place; by default `checkpoint` under `data`.",
+        description="Folder or URL of the stream's checkpoint; by default `checkpoint` under `data`.",
     )
     master: str = Field("local[*]", description="Spark's master, such as local[2] or spark://host:7077.")
     driver_memory: str = Field("1g", description="Memory of Spark's driver, such as 512m or 2g.")

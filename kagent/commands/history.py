@@ -31,7 +31,7 @@ MASTER = click.option("--master", default="local[1]", show_default=True, help="S
 @command.command("write")
 @PATH
 @MASTER
-@click.option("--checkpoint", help="Folder or URL where the stream keeps its place.")
+@click.option("--checkpoint", help="Folder or URL of the stream's checkpoint.")
 @click.option(
     "--trigger",
     type=click.FloatRange(min=1),
@@ -76,7 +76,7 @@ def write(
     type=click.IntRange(min=1),
     default=90,
     show_default=True,
-    help="Days older than this are dropped.",
+    help="Drop days older than this.",
 )
 @click.pass_context
 def maintain(ctx: click.Context, path: str | None, master: str, keep_days: int) -> None:

@@ -23,7 +23,8 @@ from kagent.lag.measure import Flags, Longs
 from kagent.policy import Policy
 
 if TYPE_CHECKING:
-    from kagent.detect.group_model import GroupModel, ObservedColumns
+    from kagent.detect.columns import ObservedColumns
+    from kagent.detect.group_model import GroupModel
 
 REST_S = 60.0
 """A group none of whose partitions moves for a minute while records wait is at rest."""

@@ -1,0 +1,115 @@
+"""What is seen of a group as numpy columns: what the clocks, the capacity and the lateness are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from kagent.detect import inflow as inflows
+from kagent.detect.committers import Units, units_of
+from kagent.detect.lateness import backlog, commit_times, gap_s, judged_at, waiting_since
+from kagent.detect.start_position import with_start_positions
+from kagent.detect.state import JudgeState
+from kagent.lag.commits import GONE
+from kagent.lag.measure import Flags, Floats, Lags, Longs, measure
+from kagent.lag.membership import NOBODY, kind_of
+from kagent.lag.observation import Observation
+from kagent.policy import Policy
+
+SET_ASIDE_SHARE = 0.2
+"""A partition that stands for this share of ``hold`` (60 s) is excluded from lateness and plans."""
+
+
+@dataclass(frozen=True)
+class ObservedColumns:
+    """One group's partitions and members as numpy columns; what the clocks and estimates are made from.
+
+    Per partition: ``owner`` (code of the member or NOBODY), ``backlog`` and ``backlog_high`` (records at ``judged_at``, ms),
+    ``waiting_since`` (ms, 0: nothing unread), ``relevant``, ``cost`` (work per record), ``rates`` [minute, partition] records/s.
+    Per member: ``committed_at`` (ms), ``gap`` (s).
+    """
+
+    lags: Lags
+    units: Units
+    owner: npt.NDArray[np.int32]
+    relevant: Flags
+    committed_at: Longs
+    gap: Floats
+    judged_at: Longs
+    backlog: Floats
+    backlog_high: Floats
+    waiting_since: Longs
+    rates: Floats
+
+    @property
+    def members(self) -> int:
+        """How many members there are."""
+        return len(self.units.names)
+
+
+def columns_of(seen: Observation, state: JudgeState, policy: Policy) -> ObservedColumns:
+    """The columns of a group, before anything is remembered or estimated."""
+    lags = with_start_positions(measure(seen, policy), seen, state, policy)
+    kind = kind_of(seen.roster, seen.group, policy.kind)
+    units = units_of(seen.roster, lags, kind, state.committers)
+    relevant = np.asarray(lags.known & (lags.committed != GONE) & ~lags.orphaned & (units.owner != NOBODY))
+    owner = np.where(relevant, units.owner, NOBODY).astype(np.int32)
+    committed_at = commit_times(lags, owner, len(units.names))
+    cadence = _cadence(lags, owner, len(units.names))
+    gap = np.array([gap_s(state.members.get(n), float(c)) for n, c in zip(units.names, cadence, strict=True)])
+    times = judged_at(lags, owner.astype(np.int64), committed_at, gap)
+    # Backlog at the time of the commit, not now: a commit is as old as commit interval, trigger and tick together, so a member
+    # that has caught up would show its inflow times that age, and unequal inflow alone would look like skew.
+    low, high = backlog(lags, seen.ends, times, policy.allowed_lag)
+    return ObservedColumns(
+        lags=lags,
+        units=units,
+        owner=owner,
+        relevant=relevant,
+        committed_at=committed_at,
+        gap=gap,
+        judged_at=times,
+        backlog=np.where(relevant, low, 0.0),
+        backlog_high=np.where(relevant, high, 0.0),
+        waiting_since=np.where(relevant, waiting_since(lags, seen.ends), 0),
+        rates=inflows.minutes(lags, seen.ends),
+    )
+
+
+def _cadence(lags: Lags, owner: npt.NDArray[np.int32], members: int) -> Floats:
+    """The usual gap between commits of each member's topics, ms."""
+    out = np.zeros(members)
+    held = owner >= 0
+    # ufunc.at, because out[owner] = maximum(…) keeps only the last of several partitions of one member:
+    # https://numpy.org/doc/stable/reference/generated/numpy.ufunc.at.html
+    np.maximum.at(out, owner[held], lags.cadence[held])
+    return out
+
+
+def excluded_from(columns: ObservedColumns, state: JudgeState, policy: Policy) -> Flags:
+    """Partitions that have been passed over, or idle beside, for so long that they say nothing of their member's work."""
+    out = np.zeros(len(columns.lags), bool)
+    if not state.standing:
+        return out
+    limit = SET_ASIDE_SHARE * policy.hold
+    place = columns.lags.places
+    # Over the few clocks, not over all partitions: in a healthy group there is none.
+    for key, clock in state.standing.items():
+        if key in place and max(clock.passed_over_s, clock.idle_s) > limit:
+            out[place[key]] = True
+    return out
+
+
+def per_partition(columns: ObservedColumns, cost: Mapping[str, float]) -> Floats:
+    """The cost of a record of each partition, from that of its topic; 1 where it is unknown."""
+    per_topic = np.array([cost.get(t, 1.0) for t in columns.lags.topics] or [1.0])
+    return per_topic[columns.lags.topic] if len(columns.lags) else np.ones(0)
+
+
+def owner_of_counted(columns: ObservedColumns, excluded: Flags) -> npt.NDArray[np.int32]:
+    """Code of the member whose work each partition counts as, or NOBODY."""
+    held = columns.relevant & ~excluded & (columns.owner >= 0)
+    return np.where(held, columns.owner, NOBODY).astype(np.int32)

@@ -1,0 +1,105 @@
+"""The members' load: what waits for each, what arrives, what it can do by one cost of a record per topic, and how late it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from kagent.detect import capacity as capacities
+from kagent.detect import inflow as inflows
+from kagent.detect.capacity import Capacity
+from kagent.detect.columns import ObservedColumns, per_partition
+from kagent.detect.inflow import Interval
+from kagent.detect.lateness import virtual_lateness_s
+from kagent.detect.state import JudgeState, Window
+from kagent.lag.measure import Floats
+from kagent.lag.observation import Observation
+
+LATE_FOR_LONG_MS = 1_200_000
+"""After twenty minutes of lateness the mean since then bounds the inflow from below, or frequent bursts with a calm median would
+never be reported."""
+
+
+def _windows(columns: ObservedColumns, state: JudgeState, now: int) -> list[tuple[Window, ...]]:
+    """The busy windows of every member that are young enough."""
+    known = [state.members.get(name) for name in columns.units.names]
+    return [capacities.kept(m.windows, now) if m else () for m in known]
+
+
+def record_costs(columns: ObservedColumns, state: JudgeState, now: int) -> dict[str, float]:
+    """The work of a record by topic."""
+    if len(columns.lags.topics) < 2:
+        return {}
+    return capacities.costs([w for some in _windows(columns, state, now) for w in some])
+
+
+def load_of(
+    columns: ObservedColumns,
+    owner: npt.NDArray[np.int32],
+    cost: Mapping[str, float],
+    state: JudgeState,
+    seen: Observation,
+) -> tuple[Floats, Interval, Capacity]:
+    """What waits for each member, what arrives and what it can do, all in work by one cost of a record per topic."""
+    each, held = per_partition(columns, cost), owner >= 0
+    work = inflows.totals(owner[held], (columns.backlog * each)[held], columns.members)
+    flow = inflows.estimate(inflows.summed(columns.rates, owner, columns.members, each))
+    flow = _since_late(columns, owner, each, flow, state, seen)
+    rates = [capacities.samples(w, cost, seen.now) for w in _windows(columns, state, seen.now)]
+    return work, flow, capacities.of_members([capacities.estimate(r) for r in rates], flow.mid)
+
+
+def _since_late(
+    columns: ObservedColumns,
+    owner: npt.NDArray[np.int32],
+    cost: Floats,
+    flow: Interval,
+    state: JudgeState,
+    seen: Observation,
+) -> Interval:
+    """Who has been late for long has at least the mean inflow since then."""
+    low = flow.low.copy()
+    for at, name in enumerate(columns.units.names):
+        known = state.members.get(name)
+        # The stretch of the backlog, not of the spell: a lull ends a spell, and this mean has to span bursts and lulls.
+        late = known.backlog if known else None
+        if late is None or late.last - late.began < LATE_FOR_LONG_MS:
+            continue
+        rows = np.flatnonzero(owner == at)
+        grown = inflows.grown_since(seen.ends, columns.lags, rows, cost, late.began, late.last)
+        low[at] = max(low[at], grown * 1000 / (late.last - late.began))
+    # Raised alone, low could lie above mid and high.
+    return Interval(low, np.maximum(flow.mid, low), np.maximum(flow.high, low))
+
+
+def lateness_s(
+    columns: ObservedColumns,
+    owner: npt.NDArray[np.int32],
+    cost: Floats,
+    work: Floats,
+    flow: Interval,
+    state: JudgeState,
+    seen: Observation,
+    idle: float,
+) -> Floats:
+    """V of every member, s. Members with next to nothing waiting, and no clock running, are on time."""
+    out = np.zeros(columns.members)
+    for at in np.flatnonzero(work > 0).tolist():
+        known = state.members.get(columns.units.names[at])
+        # The usual case: so small a backlog arrived within the last seconds, so its age is backlog ÷ inflow without a search.
+        if work[at] < idle * flow.mid[at] and not (known and known.running):
+            out[at] = work[at] / flow.mid[at]
+            continue
+        rows = np.flatnonzero(owner == at)
+        out[at] = virtual_lateness_s(
+            columns.lags,
+            seen.ends,
+            rows,
+            cost,
+            float(work[at]),
+            int(columns.committed_at[at]),
+            float(flow.mid[at]),
+        )
+    return out

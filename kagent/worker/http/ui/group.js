@@ -45,7 +45,7 @@ function Recommendation({ data }) {
     ${!open && row.not_opened && html`<p class="notice">Why not: ${inert(row.not_opened, 500)}.</p>`}
     <p class="reason big">${inert(r.reason, 2000)}</p>
     <p class="dim">${open && html`opened <${Ago} ms=${r.opened_at} /> · `}as of ${clock(r.as_of)} · confidence ${r.confidence}${plan ? ` · skew ${r.skew.now?.toFixed(2)} → ${r.skew.after.toFixed(2)}` : ""}${r.move_count ? ` · ${plural(r.move_count, "move")}` : ""}${r.runbook_url && /^https?:\/\//.test(r.runbook_url) ? html` · <a href=${r.runbook_url} rel="noreferrer noopener">runbook</a>` : ""}</p>
-    ${r.actions.length > 0 && html`<ol class="actions">${r.actions.map((a, at) => html`<${Action} key=${at} a=${a} group=${row.group} place=${at + 1} />`)}</ol>`}
+    ${r.actions.length > 0 && html`<ol class="actions">${r.actions.map((a, at) => html`<${Action} key=${at} a=${a} row=${row} place=${at + 1} />`)}</ol>`}
     ${r.moves.length > 0 && html`<details><summary>${plural(r.move_count || r.moves.length, "move")}</summary><ul class="plain">${r.moves.map((m) => html`<li><${Name} of=${`${m.topic}-${m.partition}`} />: <${Name} of=${m.from ?? "nobody"} /> → <${Name} of=${m.to} />${m.lag ? ` (${count(m.lag)} records)` : ""}</li>`)}</ul></details>`}
     ${r.alternatives.length > 0 && html`<details><summary>What every strategy would give</summary><table><thead><tr><th scope="col">Strategy</th><th scope="col" class="number">Skew</th><th scope="col" class="number">Moves</th><th scope="col">Feasible</th></tr></thead><tbody>${r.alternatives.map((a) => html`<tr><th scope="row">${inert(a.strategy)}</th><td class="number">${a.skew === null ? "–" : a.skew.toFixed(2)}</td><td class="number">${count(a.moves)}</td><td>${a.unsafe ? `must not be used: ${inert(a.unsafe)}` : a.feasible}</td></tr>`)}</tbody></table></details>`}
     <p><${CopyButton} text=${`kagent explain ${quoted(row.group)}`} label="Copy: kagent explain" /></p></section>`;
@@ -56,33 +56,33 @@ const quoted = (name) => (/^[\w.:-]+$/.test(name) ? name : `'${inert(name).repla
 
 // The exact commands and settings of an action, in their order. By its type, and not by what looks like one: sentences name
 // clients, which may call themselves anything.
-const SETTINGS = /[\w.]+=[^\s;]*[^\s;,.]/g, TOOL = /kafka-[\w-]+\.sh .*$/g, TOOLS = /kafka-[\w-]+\.sh .*?(?= ; if |$)/g;
+const SETTINGS = /[\w.]+=(?:\[[^\]]*\]|[^\s;]*[^\s;,.])/g, TOOL = /kafka-[\w-]+\.sh .*$/g, TOOLS = /kafka-[\w-]+\.sh .*?(?= ; if |$)/g;
 const EXACT = {
   switch_assignor: SETTINGS, set_member_count: SETTINGS, raise_parallelism: SETTINGS, skip_or_fix_record: TOOL, add_partitions_or_rekey: TOOL, abort_transaction: TOOLS,
 };
-function exact(a, group) {
+function exact(a, { group, cluster }) {
   if (a.type === "follow_plan") {
     if (a.how.includes("`kagent assignor --consumer`")) return ["kagent assignor --consumer"];
-    return a.how.includes("`kagent apply") ? [...(a.how.includes("`kagent assignor`") ? ["kagent assignor"] : []), `kagent apply ${quoted(group)}`] : [];
+    return a.how.includes("`kagent apply") ? [...(a.how.includes("`kagent assignor`") ? ["kagent assignor"] : []), `kagent apply ${quoted(group)} --cluster ${quoted(cluster)}`] : [];
   }
-  const found = EXACT[a.type] ? [...a.how.matchAll(EXACT[a.type])].map(([text]) => text) : [];
+  const found = EXACT[a.type] ? [...new Set([...a.how.matchAll(EXACT[a.type])].map(([text]) => text))] : [];
   return found.some((text) => text.includes("<")) ? [] : found; // "<the present one>" is to be filled in by a person
 }
-function Copies({ a, group }) {
-  const found = exact(a, group);
+function Copies({ a, row }) {
+  const found = exact(a, row);
   const label = EXACT[a.type] === SETTINGS ? "Copy the setting" : "Copy the command";
   if (found.length < 2) return html`<${CopyButton} text=${found[0] ?? a.how} label=${found.length ? label : "Copy the sentence"} />`;
   return html`<ul class="plain copies">${found.map((text) => html`<li key=${text}><code>${inert(text, 2000)}</code> <${CopyButton} text=${text} label=${label} /></li>`)}</ul>`;
 }
 
 const FEASIBLE = { yes: ["✓", "can be done"], no: ["✗", "cannot be done here"], unknown: ["?", "not known whether it can be done"] };
-function Action({ a, group, place }) {
+function Action({ a, row, place }) {
   const [sign, about] = FEASIBLE[a.feasible];
   const gain = typeof a.gain.after === "number" ? `predicted to drain in ${span(a.gain.after)}${a.gain.now ? ` instead of ${span(a.gain.now)}` : ""}` : null;
   const price = [a.disruption.partitions && plural(a.disruption.partitions, "partition move"), a.disruption.pause_s && `pause ${span(a.disruption.pause_s)}`];
   const facts = [gain, a.durable ? "outlasts the next rebalance" : null, ...price].filter(Boolean);
   return html`<li class=${`action ${a.feasible}`}><div><strong>${place}. ${words(a.type)}</strong> <span class=${`badge ${a.feasible}`}><span aria-hidden="true">${sign}</span> ${about}</span></div>
-    <p><${Breakable} text=${a.how} /></p>${a.reason && html`<p class="dim">${inert(a.reason, 1000)}</p>`}${facts.length > 0 && html`<p class="dim">${facts.join(" · ")}</p>`}<${Copies} a=${a} group=${group} /></li>`;
+    <p><${Breakable} text=${a.how} /></p>${a.reason && html`<p class="dim">${inert(a.reason, 1000)}</p>`}${facts.length > 0 && html`<p class="dim">${facts.join(" · ")}</p>`}<${Copies} a=${a} row=${row} /></li>`;
 }
 
 function Last({ r }) {

@@ -15,6 +15,8 @@ import click
 
 from kagent.errors import KagentError
 
+# pydantic looks through every installed package for plugins of its own, a tenth of a command's start; kagent has none.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 """What the disk under our output says when it takes no more."""
 

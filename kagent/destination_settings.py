@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 from urllib.parse import urlsplit
@@ -47,7 +48,7 @@ def _local(host: str | None) -> bool:
 class StrictModel(BaseModel):
     """A name that does not exist is an error, not ignored."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
 
 class Wants(StrictModel):
@@ -168,6 +169,9 @@ class Apprise(Destination):
     @model_validator(mode="after")
     def _whole(self) -> Apprise:
         _one_of(self.url, self.url_file, "url")
+        # The URL is a secret: the message must not repeat it.
+        if self.url and not re.match(r"[A-Za-z0-9]+://", self.url.get_secret_value()):
+            raise ValueError("url must begin with the service and ://, such as slack:// or mailto://")
         return self
 
 

@@ -192,7 +192,9 @@ def _declared() -> dict[str, Any]:
 class _PolicyBase(BaseModel):
     """Reads text from variables and numbers from YAML alike; a name that does not exist is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        defer_build=True, extra="forbid", frozen=True, coerce_numbers_to_str=True, allow_inf_nan=False
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -9,6 +9,7 @@ Durations are seconds, or have a unit: ``90s``, ``5m``, ``2h``, ``1d``.
 from __future__ import annotations
 
 import copy
+import ipaddress
 import logging
 import os
 import re
@@ -67,10 +68,25 @@ def _cluster_name(name: str) -> str:
 ClusterName = Annotated[str, AfterValidator(_cluster_name)]
 
 
+def _host(host: str) -> str:
+    """A name or an address by itself: with a scheme or a port it is found wrong only when nothing answers there."""
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        if not re.fullmatch(r"[^\s:/\[\]]*", host):
+            raise ValueError(
+                f"must be a host name or an address, without a scheme or port, not {host!r}"
+            ) from None
+    return host
+
+
+HostName = Annotated[str, AfterValidator(_host)]
+
+
 class Strict(BaseModel):
     """A part of the settings: a name that does not exist is an error, not ignored."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Security(Strict):
@@ -206,7 +222,7 @@ class PipelineSettings(Strict):
     trigger: Seconds = Field(1.0, gt=0, description="Time between triggers.")
     checkpoint: str = Field(
         "",
-        description="Folder or URL where the stream keeps its place; by default `checkpoint` under `data`.",
+        description="Folder or URL of the stream's checkpoint; by default `checkpoint` under `data`.",
     )
     master: str = Field("local[*]", description="Spark's master, such as local[2] or spark://host:7077.")
     driver_memory: str = Field("1g", description="Memory of Spark's driver, such as 512m or 2g.")
@@ -225,7 +241,7 @@ class PipelineSettings(Strict):
     metrics_port: int | None = Field(
         None, ge=1, le=65535, description="Where the pipeline serves Prometheus metrics; none: nowhere."
     )
-    metrics_host: str = Field("0.0.0.0", description="Address for the pipeline's metrics.")
+    metrics_host: HostName = Field("0.0.0.0", description="Address for the pipeline's metrics.")
     options: dict[str, str] = Field(default_factory=dict, description="Further Spark settings, as they are.")
 
     @field_validator("master")
@@ -236,10 +252,20 @@ class PipelineSettings(Strict):
             raise ValueError(f"must be local[n], spark://host:port, k8s://… or yarn, not {master!r}")
         return master
 
-    @field_validator("driver_memory")
+    @field_validator("connector")
     @classmethod
-    def _memory(cls, memory: str) -> str:
-        if not re.fullmatch(r"\d+[kmgt]b?", memory, re.IGNORECASE):
+    def _coordinates(cls, connector: str) -> str:
+        if not re.fullmatch(r"[^\s:,]+(:[^\s:,]+){2,}", connector):
+            raise ValueError(f"must be Maven coordinates, group:artifact:version, not {connector!r}")
+        return connector
+
+    @field_validator("driver_memory", mode="before")
+    @classmethod
+    def _memory(cls, memory: Any) -> Any:
+        # Before the type: 512 is a number to YAML, and what it lacks is the unit.
+        if isinstance(memory, int) and not isinstance(memory, bool):
+            memory = str(memory)
+        if isinstance(memory, str) and not re.fullmatch(r"\d+[kmgt]b?", memory, re.IGNORECASE):
             raise ValueError(f"must be a number with a unit, such as 512m or 2g, not {memory!r}")
         return memory
 
@@ -336,13 +362,13 @@ class WorkerSettings(Strict):
     data: str = Field(
         "", description="Folder for the worker's files; by default `worker` under the setting `data`."
     )
-    web_host: str = Field(
+    web_host: HostName = Field(
         "127.0.0.1",
         description="Where the web port listens; workers on several machines need 0.0.0.0, and then a login.",
     )
     web_port: int = Field(6066, ge=0, le=65535, description="Port of the page, /metrics and the JSON API.")
     http: HttpSettings = HttpSettings()
-    advertised_host: str | None = Field(
+    advertised_host: HostName | None = Field(
         None,
         description="Where other workers reach this one's web port; by default the address it reaches the cluster from.",
     )
@@ -605,7 +631,24 @@ def _notes(given: GivenSettings) -> list[str]:
         f"{given.place(where)}: the setting {name} has no effect: {note}."
         for where, name in names
         if (note := retired(name)) is not None
-    ] + list(_never_reached(given))
+    ] + [*_never_reached(given), *_unclosed(given)]
+
+
+def _unclosed(given: GivenSettings) -> Iterator[str]:
+    """A sentence for each pattern that is a glob by the rules, and likely meant as something else."""
+    groups = given.file.values.get("groups") or ()
+    ignored = given.file.values.get("ignore") or ()
+    patterns: list[tuple[Where, Any]] = [
+        (("groups", at, "match"), group.get("match")) for at, group in enumerate(groups)
+    ]
+    patterns += [(("ignore", at), pattern) for at, pattern in enumerate(ignored)]
+    for where, pattern in patterns:
+        if not isinstance(pattern, str) or (len(pattern) > 1 and pattern[0] == pattern[-1] == "/"):
+            continue
+        if pattern.startswith("/"):
+            yield f"{given.place(where)}: {pattern!r} is a glob; a regular expression ends with a slash too: '{pattern}/'."
+        elif pattern.count("[") > pattern.count("]"):
+            yield f"{given.place(where)}: {pattern!r} has a [ without a ], which then stands for itself."
 
 
 def _never_reached(given: GivenSettings) -> Iterator[str]:

@@ -20,6 +20,9 @@ MISSING = object()
 """Of a value that a file does not have; None is one."""
 
 
+FIRST_ONLY = "Others may follow: only the first place can be named in a file that is not YAML."
+
+
 class Twice(NamedTuple):
     """A name that one mapping has twice: the line of the one that holds, and of the one before it."""
 
@@ -142,13 +145,13 @@ def _not_yaml(path: Path, text: str, error: yaml.YAMLError) -> str:
     if not isinstance(error, yaml.MarkedYAMLError):
         return f"The settings file {path} is not YAML ({error})."
     mark = error.problem_mark or error.context_mark
-    where = f":{mark.line + 1}" if mark else ""
+    where = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
     if "'\\t'" in (error.problem or ""):
-        return f"The settings file {path}{where} is not YAML (a tab begins the line; indent with spaces)."
+        return f"The settings file {path}{where} is not YAML (a tab begins the line; indent with spaces). {FIRST_ONLY}"
     began = error.context_mark
     since = f", which begins at line {began.line + 1}" if began and mark and began.line != mark.line else ""
     parts = [f"{error.context}{since}" if error.context else None, error.problem]
-    return f"The settings file {path}{where} is not YAML ({', '.join(filter(None, parts))})."
+    return f"The settings file {path}{where} is not YAML ({', '.join(filter(None, parts))}). {FIRST_ONLY}"
 
 
 def _walk(node: yaml.Node | None, where: Where) -> Iterator[tuple[Where, int]]:

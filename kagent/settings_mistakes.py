@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -86,16 +87,24 @@ def _is_setting(variable: str) -> bool:
 def mistakes(settings: type[BaseModel], given: GivenSettings, error: ValidationError | None) -> list[Mistake]:
     """All that pydantic found, what is given twice, and the unknown names at the top, which it ignores."""
     found = [_twice(given.file, each) for each in given.file.twice]
+    found += _unknown_at_top(settings, given)
+    if error is None:
+        return found
     # pydantic reports a way and a type; names that exist at that place stand only in the schema.
-    schema = settings.model_json_schema()
-    found += _unknown_at_top(schema, given)
-    for each in error.errors(include_url=False) if error else ():
+    schema = _schema(settings)
+    for each in error.errors(include_url=False):
         where, inner = _walk(schema, tuple(each["loc"]))
         # Of a wrong name, pydantic's input is the name.
         written = MISSING if "[key]" in each["loc"] else given.written(where)
         about = dict(each) if written is MISSING else {**each, "input": written}
         found.append(Mistake(given.place(where), _dotted(where), _problem(about, inner, where, schema)))
     return found
+
+
+@cache
+def _schema(settings: type[BaseModel]) -> dict[str, Any]:
+    """The JSON Schema of the settings: made only once something is wrong, as it takes a quarter of a command's start."""
+    return settings.model_json_schema()
 
 
 def in_order(found: Iterable[Mistake]) -> list[Mistake]:
@@ -110,7 +119,7 @@ def hidden(
 
     ``taken``: the ways to what was taken out. What follows from its absence is no mistake of the person's.
     """
-    schema = settings.model_json_schema()
+    schema = _schema(settings)
     found = []
     for each in error.errors(include_url=False):
         where, inner = _walk(schema, tuple(each["loc"]))
@@ -129,7 +138,7 @@ def absent(problem: str, where: Where, taken: Collection[Where]) -> bool:
 
 def take_out(values: dict[str, Any], settings: type[BaseModel], error: ValidationError) -> list[Where]:
     """Take the wrong values out of ``values``, or the sections that hold them; returns the ways to what is gone."""
-    schema = settings.model_json_schema()
+    schema = _schema(settings)
     ways = [_walk(schema, tuple(each["loc"]))[0] for each in error.errors(include_url=False)]
     gone = [way for way in ways if _taken(values, way)]
     return gone or [way for way in {way[:1] for way in ways if way} if _taken(values, way)]
@@ -163,14 +172,15 @@ def _twice(file: SettingsFile, twice: Twice) -> Mistake:
     return Mistake(f"{file.path}:{line}", _dotted(where), f"is given twice (first at line {first}); keep one")
 
 
-def _unknown_at_top(schema: Mapping[str, Any], given: GivenSettings) -> list[Mistake]:
-    known = schema["properties"]
+def _unknown_at_top(settings: type[BaseModel], given: GivenSettings) -> list[Mistake]:
+    known = settings.model_fields
     names = [name for name in given.file.values if name not in known]
+    variables = [name for where, name in given.variables.items() if where[0] not in known]
+    if not names and not variables:
+        return []
+    schema = _schema(settings)
     found = [Mistake(given.file.place((name,)), "", _unknown(name, known, schema)) for name in names]
-    for where, variable in given.variables.items():
-        if where[0] not in known:
-            found.append(Mistake(variable, "", _unknown_variable(variable, schema)))
-    return found
+    return found + [Mistake(name, "", _unknown_variable(name, schema)) for name in variables]
 
 
 def _unknown_variable(variable: str, schema: Mapping[str, Any]) -> str:
@@ -200,7 +210,7 @@ def _unknown(name: str, known: Iterable[str], schema: Mapping[str, Any]) -> str:
     belongs = [".".join(step or "<name>" for step in way) for way in _ways(schema) if way[-1] == name]
     if belongs:
         listed = f"; it belongs in {min(belongs, key=lambda way: way.count('.'))}"
-    return f"there is no setting {shown(name)}{listed}"
+    return f"there is no setting {shown(name)}{listed or '; `kagent settings` prints all'}"
 
 
 def _ways(
@@ -286,10 +296,14 @@ def _problem(
         return _unknown(str(where[-1]), around.get("properties", {}), schema)
     if kind in ("literal_error", "enum"):
         return _one_of(value, re.findall(r"'([^']*)'", context["expected"]))
+    if kind == "string_type" and isinstance(value, int | float) and not isinstance(value, bool):
+        return "must be a text, and YAML reads a number: put it in quotes"
     if kind == "union_tag_invalid":
         return _one_of(context["tag"], re.findall(r"'([^']*)'", context["expected_tags"]), "type must be")
     if kind in PLAIN:
-        return PLAIN[kind].format(value=_input(value), unit=_unit(around, where), **context)
+        told = ", and is empty" if value is None else "" if _is_secret(around, where) else ", not {value}"
+        words = PLAIN[kind].replace(", not {value}", told)
+        return words.format(value=_input(value), unit=_unit(around, where), **context)
     return str(error["msg"]).removeprefix("Value error, ").strip()
 
 
@@ -308,8 +322,15 @@ def _unit(around: Mapping[str, Any], where: Where) -> str:
     return " s" if "seconds" in kinds else " h" if "hours" in kinds else ""
 
 
+def _is_secret(around: Mapping[str, Any], where: Where) -> bool:
+    """Whether the value must not be repeated; pydantic marks a SecretStr so."""
+    about = around.get("properties", {}).get(where[-1], {}) if where else {}
+    return any(each.get("writeOnly") for each in (about, *about.get("anyOf", ())))
+
+
 def _input(value: Any) -> str:
-    return shown(repr(value), 60)
+    """The value as the file has it."""
+    return str(value).lower() if isinstance(value, bool) else shown(repr(value), 60)
 
 
 PLAIN = {

@@ -68,10 +68,10 @@ MISTAKES = [
     ("alert: {destinations: {am: {type: alertmanager, url: 'http://far.example'}}}", "plain http"),
     ("alert: {destinations: {wh: {type: webhook}}}", "needs either url or url_file"),
     ("alert: {destinations: {x: {url: a}}}", "type is missing"),
-    ("alert: {destinations: {a/b: {type: apprise, url: x}}}", "must not hold a slash"),
+    ("alert: {destinations: {a/b: {type: apprise, url: 'x://y'}}}", "must not hold a slash"),
     ("alert: {destinations: {x: {type: apprise, url: x, only: {verdicts: [stald]}}}}", "did you mean stalled?"),
     ("alert: {destinations: {x: {type: apprise, url: x, only: {groups: ['/*/']}}}}", "no regular expression"),
-    ("data: 5", "data: must be a text, not 5"),
+    ("data: 5", "data: must be a text, and YAML reads a number"),
     ("data: [a]", "data: must be a text"),
     ("topics: {prefix: 'a b'}", "letters, digits, dot, dash and underscore only"),
     ("clusters: {main: {bootstrap: 'http://a:1'}}", "'http://a:1' is no host:port"),
@@ -108,6 +108,48 @@ MISTAKES = [
     ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SASL_SSL, username: u, password: p, password_file: f}}}", "not both"),
     ("worker: {http: {login: token, token: a, token_file: b}}", "not both"),
     ("alert: {destinations: {x: {type: webhook, url: 'https://x.example', template: '{{ group'}}}", "is no Jinja2 template"),
+    ("cluster: {main: {bootstrap: 'a:1'}}", "there is no setting cluster; did you mean clusters?"),
+    ("Clusters: {main: {bootstrap: 'a:1'}}", "there is no setting Clusters; did you mean clusters?"),
+    ("clusters: {main: {bootstrap: 'a:1', security: {protocol: sasl_ssl, username: u, password: p}}}", "did you mean SASL_SSL?"),
+    ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SSL, truststore: /x.jks}}}", "there are: ca_file, cert_file"),
+    ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SASL_SSL, username: u, password_file: p, password: {a: b}}}}", "password: must be a text."),
+    ("clusters: {main: {bootstrap: 'SASL_SSL://a:9092'}}", "'SASL_SSL://a:9092' is no host:port"),
+    ("clusters: {main: {bootstrap: 'a:9092 b:9092'}}", "'a:9092 b:9092' is no host:port"),
+    ("clusters: {main: }", "clusters.main: must hold names and values, and is empty"),
+    ("clusters: {main: {bootstrap: 'a:1', cluster_id: 12}}", "cluster_id: must be a text, and YAML reads a number: put it in quotes"),
+    ("home: [main]", "home: must be a text, not ['main']"),
+    ("topics: {retention: 24}", "did you mean retention_hours?"),
+    ("topics: kagent-", "topics: must hold names and values, not 'kagent-'"),
+    ("pipeline: {history: true}", "pipeline.history: must be a text, not true"),
+    ("pipeline: {connector: spark-sql-kafka}", "must be Maven coordinates, group:artifact:version"),
+    ("pipeline: {trigger: '5 seconds'}", "must be a duration such as 250ms, 90s"),
+    ("pipeline: {history_interval: 100ms}", "must be at least 1 s, not '100ms'"),
+    ("pipeline: {driver_memory: 512}", "with a unit, such as 512m or 2g, not '512'"),
+    ("pipeline: {metrics_host: 'localhost:9100'}", "must be a host name or an address, without a scheme or port"),
+    ("worker: {port: 6066}", "did you mean web_port?"),
+    ("worker: {web_host: 'http://0.0.0.0'}", "without a scheme or port, not 'http://0.0.0.0'"),
+    ("worker: {http: {login: basic}}", "must be none, token or proxy, not 'basic'"),
+    ("worker: {http: {cert_file: c.pem}}", "cert_file and key_file belong together"),
+    ("worker: {max_groups: 20k}", "must be a whole number, not '20k'"),
+    ("policy: {min_behind: -1m}", "must be a duration such as"),
+    ("policy: {apply: 'on'}", "policy.apply: must be off or auto, not 'on'"),
+    ("policy: {owner: [team-a]}", "policy.owner: must be a text, not ['team-a']"),
+    ("policy: {kind: kafka-streams}", "did you mean streams?"),
+    ("policy: {severity: {STALLED: page}}", "did you mean stalled?"),
+    ("policy: {labels: {team: }}", "policy.labels.team: must be a text, and is empty"),
+    ("policy: {storm_generations: 2.5}", "must be a whole number, not 2.5"),
+    ("policy: {ignore: ['a*']}", "policy.ignore: must be true or false, not ['a*']"),
+    ("policies: {threshold: 2}", "did you mean policy?"),
+    ("groups: [{match: 'a', bootstrap: 'x:1'}]", "it belongs in clusters.<name>.bootstrap"),
+    ("groups: [{match: 'a', regex: true}]", "there is no setting regex; `kagent settings` prints all"),
+    ("ignore: 'console-*'", "ignore: must be a list, not 'console-*'"),
+    ("ignore: [null]", "ignore[0]: must be a text, and is empty"),
+    ("redact: [ip]", "redact[0]: must be host or client_id, not 'ip'"),
+    ("alert: {slack: {url: 'https://x'}}", "there is no setting slack; there are: destinations"),
+    ("alert: {destinations: {s: {type: slack, url: 'https://x'}}}", "type must be alertmanager, pagerduty, webhook or apprise"),
+    ("alert: {destinations: {s: {type: webhook, url: 'https://x.example', timeout: 0}}}", "timeout: must be above 0 s, not 0"),
+    ("alert: {destinations: {s: {type: webhook, url: 'https://x.example', only: {scopes: [topics]}}}}", "did you mean topic?"),
+    ("alert: {destinations: {s: {type: apprise, url: 'hooks.slack.com/T1'}}}", "must begin with the service and ://"),
 ]  # fmt: skip
 
 
@@ -187,11 +229,11 @@ def test_mistakes_are_named_that_only_show_once_others_are_mended(written: Any) 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("clusters:\n\tmain:\n", "kagent.yaml:2 is not YAML (a tab begins the line; indent with spaces)."),
-        ("clusters:\n  main: {bootstrap: a\nhome: b\n", "kagent.yaml:3 is not YAML (while parsing a flow mapping, which begins at line 2,"),
-        ("policy:\n  threshold: 2\n cooldown: 3\n", "kagent.yaml:3 is not YAML"),
-        ("policy: *nope\n", "kagent.yaml:1 is not YAML (found undefined alias 'nope')."),
-        ("home: a\n---\nhome: b\n", "kagent.yaml:2 is not YAML (expected a single document"),
+        ("clusters:\n\tmain:\n", "kagent.yaml:2:1 is not YAML (a tab begins the line; indent with spaces). Others may follow"),
+        ("clusters:\n  main: {bootstrap: a\nhome: b\n", "kagent.yaml:3:5 is not YAML (while parsing a flow mapping, which begins at line 2,"),
+        ("policy:\n  threshold: 2\n cooldown: 3\n", "kagent.yaml:3:2 is not YAML"),
+        ("policy: *nope\n", "kagent.yaml:1:9 is not YAML (found undefined alias 'nope'). Others may follow"),
+        ("home: a\n---\nhome: b\n", "kagent.yaml:2:1 is not YAML (expected a single document"),
         ("home: a\npolicy: \x01\n", "kagent.yaml:2 is not YAML (it holds the control character \\x01)."),
     ],
 )  # fmt: skip
@@ -220,6 +262,25 @@ def test_a_pattern_that_an_earlier_one_hides_is_noted(written: Any) -> None:
     assert [note.split("kagent.yaml:")[1] for note in loaded.notes] == [
         "4: groups[2] has no effect: the pattern is that of line 2, which holds."
     ]
+
+
+def test_a_glob_that_was_meant_as_a_regular_expression_is_noted(written: Any) -> None:
+    loaded = loaded_from(
+        written("groups:\n  - {match: '/orders-.*'}\n  - {match: 'a[bc]'}\nignore: ['x[1']\n")
+    )
+
+    assert [note.split("kagent.yaml:")[1] for note in loaded.notes] == [
+        "2: '/orders-.*' is a glob; a regular expression ends with a slash too: '/orders-.*/'.",
+        "4: 'x[1' has a [ without a ], which then stands for itself.",
+    ]
+
+
+def test_a_secret_of_a_wrong_type_is_not_repeated(written: Any) -> None:
+    for value in ("31337", "[s3cret]", "{a: s3cret}"):
+        with pytest.raises(SettingsError) as error:
+            load(written(f"redact_salt: {value}\nworker: {{http: {{login: token, token: {value}}}}}\n"))
+        assert "31337" not in str(error.value)
+        assert "s3cret" not in str(error.value)
 
 
 @pytest.mark.parametrize(

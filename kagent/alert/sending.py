@@ -88,7 +88,7 @@ def iso_time(ms: int) -> str:
 def summary(rec: Recommendation) -> str:
     """One line for a person."""
     skew = f", skew {number(rec.skew.now)}" if rec.skew.now is not None else ""
-    stale = " (stale: kagent is blind here)" if rec.stale else ""
+    stale = " (out of date: kagent cannot judge this group now)" if rec.stale else ""
     return f"{shown(rec.cluster)}/{shown(rec.group)}: {rec.verdict.value}{skew}{stale}"
 
 
@@ -135,6 +135,6 @@ def _why(error: BaseException) -> str:
         if isinstance(cause, ssl.SSLCertVerificationError):
             if cause.verify_code in OTHER_HOST:
                 return "its certificate is for another host"
-            return "its certificate is not signed by anybody trusted here; if it should be, name the authority as ca_file"
+            return "its certificate is signed by no authority that this machine trusts; name that authority in ca_file"
         cause = cause.__cause__ or cause.__context__
     return type(error).__name__

@@ -116,17 +116,25 @@ async def recommendations(
     A broker that restarts is waited for. Raises KafkaError if the cluster cannot be reached at the start, or refuses the topic or group.
     """
     cluster = bootstrap if isinstance(bootstrap, Cluster) else Cluster(bootstrap=bootstrap)
-    latest: dict[str, Message] = {}
     # aclosing: a caller that breaks out of its loop must close the consumer now, not when the generator is collected.
-    async with aclosing(read_forever(cluster, topic, group_id=group_id)) as records:
-        async for record in records:
-            if isinstance(record, ReadMark):
-                continue
-            message = _keep(latest, record)
+    async with aclosing(followed(cluster, topic, group_id)) as messages:
+        async for message in messages:
             if isinstance(message, State):
                 if states:
                     yield message
-            elif message is not None and (only is None or only(message)):
+            elif isinstance(message, Recommendation) and (only is None or only(message)):
+                yield message
+
+
+async def followed(
+    cluster: Cluster, topic: str, group_id: str | None = None
+) -> AsyncGenerator[Message | ReadMark, None]:
+    """As :func:`recommendations`, every message, with the marks of :func:`read_forever` between them."""
+    latest: dict[str, Message] = {}
+    async with aclosing(read_forever(cluster, topic, group_id=group_id)) as records:
+        async for record in records:
+            message = record if isinstance(record, ReadMark) else _keep(latest, record)
+            if message is not None:
                 yield message
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from kagent.contract.recommendation import MemberWork, Recommendation, Resolution, State, Status
+from kagent.contract.recommendation import Action, MemberWork, Recommendation, Resolution, State, Status
 from kagent.text import counted, shown, span
 
 SILENT_MS = 120_000
@@ -29,7 +29,10 @@ def best(rec: Recommendation) -> str:
     """The best action, and whether it can be done where that is not a plain yes."""
     if not rec.actions:
         return "none"
-    action = rec.actions[0]
+    return _titled(rec.actions[0])
+
+
+def _titled(action: Action) -> str:
     return action.type.value + {"yes": "", "no": " (not feasible)", "unknown": PERHAPS}[action.feasible]
 
 
@@ -39,7 +42,7 @@ def headline(rec: Recommendation, now: int | None = None) -> str:
         f" → {number(rec.skew.after)}" if rec.skew.after is not None else ""
     )
     how = rec.resolution.value if rec.status is Status.RESOLVED and rec.resolution else best(rec)
-    stale = " (stale: kagent is blind here)" if rec.stale else ""
+    stale = " (out of date: kagent cannot judge this group now)" if rec.stale else ""
     if now is not None:
         until = rec.as_of if rec.status is Status.RESOLVED else now
         stale = f"  {'open' if rec.status is not Status.RESOLVED else 'was open'} for {age(until - rec.opened_at)}{stale}"
@@ -53,7 +56,8 @@ def story(rec: Recommendation) -> list[str]:
         return lines + _outcome(rec)
     loads = sorted(rec.members, key=lambda m: -(m.work_now or 0))[:5]
     for member in loads:
-        after = f" → {_work(member.work_after, rec)}" if member.work_after is not None else ""
+        moved = bool(rec.moves) and member.work_after is not None
+        after = f", {_work(member.work_after, rec)} after the moves" if moved else ""
         lines.append(
             f"  {shown(member.member)}: {counted(member.partitions, 'partition')}, {_work(member.work_now, rec)}{after}"
         )
@@ -62,7 +66,7 @@ def story(rec: Recommendation) -> list[str]:
         lines.append(f"  move {shown(move.topic)}-{move.partition} from {source} to {shown(move.to)}")
     if rec.move_count > 8:
         lines.append(f"  … and {rec.move_count - 8} more moves")
-    lines += [f"  {action.type.value} ({action.feasible}): {action.how}" for action in rec.actions[:3]]
+    lines += [f"  {_titled(action)}: {action.how}" for action in rec.actions[:3]]
     return lines
 
 
@@ -114,8 +118,8 @@ def counted_groups(state: State) -> str:
 def in_first_hour(groups: int, until: int | None) -> str:
     """What learning means for a reader. ``until``: ms, when the last of these groups is known."""
     are = "1 group is" if groups == 1 else f"{groups} groups are"
-    them = "it" if groups == 1 else "them"
-    return f"{are} new{_until(until)}: kagent knows no habits yet and needs more evidence before it reports {them}."
+    their = "its" if groups == 1 else "their"
+    return f"{are} new{_until(until)}: kagent does not know {their} usual delay yet, and reports incidents only on more evidence."
 
 
 def _until(ms: int | None) -> str:

@@ -71,6 +71,8 @@ class Board:
     states: dict[str, State] = field(default_factory=dict)
     lately: deque[Recommendation] = field(default_factory=lambda: deque(maxlen=LATELY))
     mutes: Mutes = field(default_factory=Mutes)
+    is_read: bool = True
+    """Whether the topic was read to its end: before that, what has not come says nothing."""
 
     def take(self, message: Recommendation | State) -> None:
         """The next message of the topic."""
@@ -101,6 +103,8 @@ class Board:
     def screen(self, now: int, width: int, height: int) -> RenderableType:
         """The whole picture, within this many columns and lines: states, the table, what to do first, what ended."""
         top = [line for state in self.states.values() for line in _state(state, now, width)]
+        if not self.is_read:
+            return Text("Reading what is open now …")
         if not self.states:
             why = "No state message has come: no worker runs, so no incident does not mean healthy."
             top = [Text(line, "bold red") for line in folded(why, width, 2)]

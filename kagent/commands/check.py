@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -12,13 +13,14 @@ import orjson
 from kagent.commands import completion
 from kagent.commands.common import chosen
 from kagent.commands.spans import SPAN
+from kagent.contract.mute import is_pattern
 from kagent.contract.recommendation import Recommendation
 from kagent.text import shown
 
 if TYPE_CHECKING:
     from kagent.check.cluster_check import Checkup
 
-FOUND = 1
+FOUND, NOT_JUDGED = 1, 2
 
 
 @click.command()
@@ -32,8 +34,8 @@ def command(
 ) -> None:
     """Judge the groups of a cluster once, from outside; writes nothing.
 
-    GROUP is a name, a glob or a /regex/; all groups without any. Exit code 0: quiet; 1: something was found; 2: kagent
-    could not judge.
+    GROUP is a name, a glob or a /regex/; all groups without any. Exit code 0: every group that is meant was judged and is quiet;
+    1: something was found; 2: kagent could not judge: it saw no such group.
     """
     settings, name, cluster = chosen(ctx)
     from kagent.check.cluster_check import UNSEEN, Checkup, chooser, findings_of, judged_groups
@@ -43,9 +45,9 @@ def command(
     watch(checkup, quiet=as_json)
     found = findings_of(checkup)
     judged = judged_groups(checkup)
-    if not judged:
-        why = "shows no group that is meant, there is no right to DESCRIBE it, or the settings ignore it"
-        click.echo(f"No group was judged: {cluster.bootstrap} {why}.", err=True)
+    missing = [name for name in (*groups, *also) if not is_pattern(name) and name not in judged]
+    if missing or not judged:
+        click.echo(_not_judged(missing, cluster.bootstrap), err=True)
     for _, message in found:
         _tell(Recommendation.model_validate(message), as_json)
     summary = {
@@ -62,7 +64,18 @@ def command(
     else:
         click.echo(f"{len(judged)} groups judged over {seconds:.0f} s, {len(found)} with a finding.")
         click.echo(f"Only the service sees {UNSEEN}.")
-    ctx.exit(FOUND if found else 0)
+    # To a script, quiet means that what it asked about was judged: a name with a typo is not quiet.
+    ctx.exit(FOUND if found else NOT_JUDGED if missing or not judged else 0)
+
+
+def _not_judged(missing: Sequence[str], bootstrap: str) -> str:
+    """Which groups were not judged, and what that may come from."""
+    why = f"{bootstrap} shows no such group with commits, there is no right to DESCRIBE it, or the settings ignore it"
+    names = ", ".join(shown(name) for name in missing[:5])
+    if not names:
+        return f"No group was judged: {why}."
+    more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+    return f"Not judged: {names}{more}. {why[0].upper()}{why[1:]}."
 
 
 def watch(checkup: Checkup, quiet: bool) -> None:

@@ -131,7 +131,7 @@ def worker_story(
     except urllib.error.HTTPError as error:
         # The worker speaks for all workers: a 404 is about the group, and looking elsewhere would mislead.
         if wanted and error.code == 404:
-            raise InputError(f"The worker at {url} knows no group {shown(group)}.") from error
+            raise InputError(f"The worker at {url} does not know the group {shown(group)}.") from error
         problem = f"answers with HTTP {error.code}"
     # URLError is an OSError; HTTPException is raised by what speaks no HTTP.
     except (OSError, http.client.HTTPException):
@@ -147,7 +147,7 @@ def worker_story(
         ]
         if stories or not wanted:
             return stories[0] if stories else None
-        problem = f"tells nothing of {shown(group)} on the cluster {shown(cluster)}"
+        problem = f"has no answer about {shown(group)} on the cluster {shown(cluster)}"
     if wanted:
         raise KafkaError(f"The worker at {url} {problem}.")
     return None

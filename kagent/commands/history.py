@@ -9,9 +9,11 @@ import click
 
 from kagent.commands.common import chosen, effective
 from kagent.commands.past import refuse_no_history
-from kagent.commands.spark import started
+from kagent.commands.spark import log_path, started, stderr_to
 from kagent.errors import KagentError
 from kagent.history.past_range import place_of
+
+log = logging.getLogger("kagent.history")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -29,7 +31,7 @@ MASTER = click.option("--master", default="local[1]", show_default=True, help="S
 @command.command("write")
 @PATH
 @MASTER
-@click.option("--checkpoint", help="Folder or URL where the stream keeps its place.")
+@click.option("--checkpoint", help="Folder or URL of the stream's checkpoint.")
 @click.option(
     "--trigger",
     type=click.FloatRange(min=1),
@@ -56,11 +58,13 @@ def write(
     for sign in (signal.SIGTERM, signal.SIGINT):
         # The batch under way is finished: ended within it, Spark would do it again at the next start.
         signal.signal(sign, lambda *_: keeper.stop.set())
+    # A file of its own: `report` and the like begin theirs anew while this runs.
+    spark_log = log_path(settings, "spark-history.log")
     try:
-        keeper.run()
+        keeper.run(stderr_to(spark_log))
     except SparkDied as died:
         if not keeper.stop.is_set():
-            logging.getLogger("kagent.history").error("%s; the stream has kept its place.", died)
+            log.error("%s; the stream has kept its place. Spark's own lines are in %s.", died, spark_log)
             ctx.exit(1)
 
 
@@ -72,7 +76,7 @@ def write(
     type=click.IntRange(min=1),
     default=90,
     show_default=True,
-    help="Days older than this are dropped.",
+    help="Drop days older than this.",
 )
 @click.pass_context
 def maintain(ctx: click.Context, path: str | None, master: str, keep_days: int) -> None:

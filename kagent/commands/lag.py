@@ -48,7 +48,7 @@ COLUMNS = (
 def command(ctx: click.Context, groups: tuple[str, ...], everything: bool, form: Format) -> None:
     """Show the lag of GROUPS, or of all users' groups. `-` stands for no commit.
 
-    The shown ratio is the greatest lag of a member over the mean. It is not the skew that kagent judges, which counts
+    max/mean lag is the greatest lag of a member over the mean of all. It is not the skew that kagent judges, which counts
     work and commit times: `kagent explain` has that. Where kagent watches the cluster, the last line says how many groups
     it judges, is learning, cannot see, has muted and ignores.
     """
@@ -161,7 +161,7 @@ def _cells(row: Mapping[str, Any]) -> dict[str, str]:
 def _sentence(group: ShownGroup) -> str:
     name, count = shown(group.group.group), len(group.group.members)
     total = sum(row.lag or 0 for row in group.rows)
-    ratio = "" if group.skew is None else f", shown ratio {group.skew:.2f}"
+    ratio = "" if group.skew is None else f", max/mean lag {group.skew:.2f}"
     if group.group.type == "share":
         return f"{name}: a share group, which has no lag"
     problems = sorted({row.problem for row in group.rows if row.problem})

@@ -77,7 +77,7 @@ def muted_groups(group: str, existing: Iterable[str]) -> list[str]:
         return [group]
     if len(group) > 1 and group[0] == group[-1] == "/" and not affordable(group[1:-1]):
         raise InputError(
-            f"{shown(group)} is no regular expression, or one that may take long: workers leave it aside. "
+            f"{shown(group)} is no regular expression, or one that may take long: workers ignore it. "
             "Write no repetition within another, and no more than three without a bound."
         )
     return [name for name in names if matches(group, name)] if is_pattern(group) else []

@@ -65,7 +65,7 @@ def refuse_missing(*places: str | None) -> None:
     for place in places:
         # Spark takes globs and URLs; only a plain path can be looked for here.
         if place and "://" not in place and not Path(place).exists() and not glob.has_magic(place):
-            raise InputError(f"{place} does not exist, so there is no past to read there.")
+            raise InputError(f"{place} does not exist: there is no history to read.")
 
 
 def refuse_no_history(history: History) -> None:

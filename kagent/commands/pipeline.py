@@ -14,7 +14,7 @@ CRASHED = 1
 
 
 @click.command()
-@click.option("--checkpoint", help="Folder or URL where the stream keeps its place.")
+@click.option("--checkpoint", help="Folder or URL of the stream's checkpoint.")
 @click.option("--trigger", type=click.FloatRange(min=0.1), help="Seconds between triggers.")
 @click.option("--master", help="Spark's master, such as local[2] or spark://host:7077.")
 @click.option("--available-now", is_flag=True, help="Catch up and stop.")
@@ -35,7 +35,9 @@ def command(
     """Read __consumer_offsets and write group events until stopped."""
     # A replay reads all of the log each time; with a checkpoint it would go on where it stopped.
     if replay and checkpoint:
-        raise SettingsError("--replay keeps no place: leave --checkpoint away.")
+        raise SettingsError(
+            "--replay reads all of the log and stores no position: --checkpoint does not go with it."
+        )
     level = logging.DEBUG if verbose(ctx) else logging.INFO
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
     logging.getLogger("kagent").setLevel(level)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 BAR = 24
 """Width of the greatest member's bar."""
 SHOWN_MOVES = 30
-SHOWN_RATIO = "shown ratio"
+SHOWN_RATIO = "max/mean lag"
 """What the ratio is called where lag is the cluster's word, not judged: greatest ÷ mean, as in ``kagent lag``."""
 MEMBER_TITLES = ("member", "partitions", "now", "", "after", "")
 MOVE_COLUMNS = (
@@ -76,7 +76,7 @@ def command(
 
     Where a worker answers, its plan is printed: the moves and the skew that `kagent explain` and the messages have. Without
     one, or with --live, --tolerance or --max-moves, the plan rests on the lag that the cluster shows now; that ratio is
-    called shown ratio, as in `kagent lag`.
+    called max/mean lag, as in `kagent lag`.
 
     The format of a line is in docs/planner.md. A line that cannot be read gets an error, the others their answer;
     the exit code is then 2. --output yaml and csv, --sort and --top are about the moves.
@@ -93,7 +93,9 @@ def command(
             return
         note = "No worker has answered with its plan; this one rests on the lag that the cluster shows now."
     if group is not None and url:
-        raise InputError("--worker has a plan of its own: leave --live, --tolerance and --max-moves away.")
+        raise InputError(
+            "--worker prints the worker's own plan: --live, --tolerance and --max-moves do not go with it."
+        )
     found = [common.live(ctx, group)] if group is not None else lines.objects(common.opened(ctx, source))
     if note:  # only now: without a cluster there is no plan that it could be about
         click.echo(note, err=True)
@@ -263,8 +265,8 @@ def _judged_sentence(found: dict[str, Any]) -> str:
         return f"{found['verdict']}: no move helps{skew}; as the worker judged it at {at}"
     noun = "move" if count == 1 else "moves"
     unit = "s of work" if found["work_unit"] == "seconds" else "records of work"
-    greatest = f"greatest {_amount(found['greatest']['now'])} → {_amount(found['greatest']['after'])} {unit}"
-    return f"{found['verdict']}: {count} {noun}; skew {now:.2f} → {after:.2f}, {greatest}; as the worker judged it at {at}"
+    greatest = f"most loaded member {_amount(found['greatest']['now'])} → {_amount(found['greatest']['after'])} {unit}"
+    return f"{found['verdict']}: {count} {noun}; {greatest}, skew {now:.2f} → {after:.2f}; as the worker judged it at {at}"
 
 
 def _judged_members(found: dict[str, Any], names: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
@@ -287,12 +289,13 @@ def _amount_or_never(value: float | None) -> str:
 
 
 def _sentence(plan: Plan, ratio: str) -> str:
-    unit = "s until drained" if plan.objective == "drain" else "of work"
-    reach = f"greatest {_amount(plan.now)} → {_amount(plan.after)} {unit}, {ratio} {plan.skew_now:.2f} → {plan.skew_after:.2f}"
-    best = f"best known {_amount(plan.best)}, none below {_amount(plan.lower_bound)}"
+    weighed = plan.problem.cost is not None or plan.problem.speed is not None
+    unit = "s until drained" if plan.objective == "drain" else "of work" if weighed else "records"
+    reach = f"most loaded member {_amount(plan.now)} → {_amount(plan.after)} {unit}, {ratio} {plan.skew_now:.2f} → {plan.skew_after:.2f}"
+    best = f"best assignment {_amount(plan.best)}, lower bound {_amount(plan.lower_bound)}"
     moves = f"{plan.move_count} moves" if plan.move_count != 1 else "1 move"
     proof = (
-        ", proven fewest" if plan.move_count == plan.move_bound else f", at least {plan.move_bound} needed"
+        " (proven fewest)" if plan.move_count == plan.move_bound else f" (at least {plan.move_bound} needed)"
     )
     price = "" if plan.r_score is None else f"; R-score {plan.r_score:.3f}"
     return f"{plan.verdict}: {moves}{proof if plan.moves else ''}; {reach}; {best}{price}"

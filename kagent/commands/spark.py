@@ -40,15 +40,15 @@ def started(settings: Settings, master: str, what: str, delta: bool = True) -> I
         raise
 
 
-def log_path(settings: Settings) -> Path:
+def log_path(settings: Settings, name: str = LOG) -> Path:
     """The log file in the data folder, or in the temporary folder if that cannot be written."""
     folder = Path(settings.data)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / LOG).touch()
+        (folder / name).touch()
     except OSError:
-        return Path(tempfile.gettempdir()) / f"kagent-{LOG}"
-    return folder / LOG
+        return Path(tempfile.gettempdir()) / f"kagent-{name}"
+    return folder / name
 
 
 @contextlib.contextmanager

@@ -79,7 +79,7 @@ def _works(state: State, silent: bool, now_ms: int) -> str:
         later = f". {in_first_hour(state.learning, state.learning_until)}" if state.learning else ""
         return f"works: {shown(state.cluster)} is watched{later}"
     words = "is catching up" if state.status == "catching_up" else "is blind"
-    return f"{words}: {state.reason or 'its log says why'}"
+    return f"{words}: {state.reason or 'see the log of `kagent worker`'}"
 
 
 def _delay(state: State, now_ms: int) -> str:

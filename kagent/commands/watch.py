@@ -85,10 +85,16 @@ async def _once(settings: Settings, name: str, terminal: Console | None, show: S
     from kagent.client.mutes_topic import current_mutes
 
     home, board = settings.home_cluster(name), Board()
-    for message in (await current(home, settings.topics.recommendations)).values():
-        board.take(message)
-    with contextlib.suppress(KafkaError):  # without the right to read mutes they are not shown
-        board.mutes = await current_mutes(home, settings.topics.mutes)
+    # At once: each is a connection of its own, and a person waits for both.
+    muting = asyncio.ensure_future(current_mutes(home, settings.topics.mutes))
+    try:
+        for message in (await current(home, settings.topics.recommendations)).values():
+            board.take(message)
+        with contextlib.suppress(KafkaError):  # without the right to read mutes they are not shown
+            board.mutes = await muting
+    finally:
+        muting.cancel()
+        await asyncio.gather(muting, return_exceptions=True)
     _keep_chosen(board, form)
     if form.output in ("yaml", "csv"):
         output.print_records([board.record(rec, _now()) for rec in board.ranked()], form.output)
@@ -132,14 +138,18 @@ async def _follow(settings: Settings, name: str, show: Show) -> None:
 
 
 async def _board(settings: Settings, name: str, console: Console) -> None:
-    from kagent.client.client import recommendations
+    from kagent.client.client import followed
     from kagent.client.mutes_topic import follow_mutes
+    from kagent.kafka.topic_reader import ReadMark
 
-    home, board = settings.home_cluster(name), Board()
+    home, board = settings.home_cluster(name), Board(is_read=False)
 
     async def read() -> None:
-        async for message in recommendations(home, topic=settings.topics.recommendations, states=True):
-            board.take(message)
+        async for message in followed(home, settings.topics.recommendations):
+            if isinstance(message, ReadMark):
+                board.is_read |= message is ReadMark.CAUGHT_UP
+            else:
+                board.take(message)
 
     async def read_mutes() -> None:
         with contextlib.suppress(KafkaError):

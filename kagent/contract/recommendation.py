@@ -93,7 +93,9 @@ class Contract(BaseModel):
     """Frozen; fields a newer kagent added are kept, not refused."""
 
     # JSON has no infinity: a group that never catches up has null there, not a token that other languages refuse.
-    model_config = ConfigDict(frozen=True, extra="allow", use_enum_values=False, ser_json_inf_nan="null")
+    model_config = ConfigDict(
+        defer_build=True, frozen=True, extra="allow", use_enum_values=False, ser_json_inf_nan="null"
+    )
 
 
 class Skew(Contract):
@@ -131,7 +133,9 @@ class Move(Contract):
     to: str
     lag: int | None = None
 
-    model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True, serialize_by_alias=True)
+    model_config = ConfigDict(
+        defer_build=True, frozen=True, extra="allow", populate_by_name=True, serialize_by_alias=True
+    )
 
 
 class Alternative(Contract):
@@ -184,7 +188,9 @@ class Outcome(Contract):
 class Recommendation(Contract):
     """One state of one incident, on `kagent-recommendations` under the key `<cluster>/<group>`."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True, serialize_by_alias=True)
+    model_config = ConfigDict(
+        defer_build=True, frozen=True, extra="allow", populate_by_name=True, serialize_by_alias=True
+    )
 
     schema_version: Annotated[int, Field(alias="schema")] = SCHEMA
     type: Literal["recommendation"] = "recommendation"
@@ -243,7 +249,9 @@ class Recommendation(Contract):
 class State(Contract):
     """The state message, key `<cluster>`, every 30 s: silence of groups means healthy only while this comes."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True, serialize_by_alias=True)
+    model_config = ConfigDict(
+        defer_build=True, frozen=True, extra="allow", populate_by_name=True, serialize_by_alias=True
+    )
 
     schema_version: Annotated[int, Field(alias="schema")] = SCHEMA
     type: Literal["state"] = "state"

@@ -32,9 +32,9 @@ def live(scene: Scene, left: float) -> RenderableType:
         title=f"ends if nothing new comes within {left:.0f} s",
         title_justify="left",
     )
-    for column in ("group", "member", "partitions", "lag", "behind", "", "shown ratio", "kagent says"):
+    for column in ("group", "member", "partitions", "lag", "behind", "", "max/mean lag", "kagent says"):
         table.add_column(
-            column, justify="right" if column in ("partitions", "lag", "behind", "shown ratio") else "left"
+            column, justify="right" if column in ("partitions", "lag", "behind", "max/mean lag") else "left"
         )
     for group in GROUPS:
         lag = scene.lags.get(group.name)
@@ -79,7 +79,7 @@ def plain(scene: Scene) -> str:
         lag = scene.lags.get(group.name)
         if lag is not None and lag.members:
             behind = "/".join(f"{m.seconds:.0f}" for m in lag.members)
-            parts.append(f"{group.name} {behind} s behind, shown ratio {number(lag.skew)}")
+            parts.append(f"{group.name} {behind} s behind, max/mean lag {number(lag.skew)}")
     return " · ".join(parts)
 
 

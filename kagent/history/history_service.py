@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Collection
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -60,11 +61,16 @@ class Keeper:
     available_now: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
 
-    def run(self) -> None:
-        """Run until ``stop`` is set, or until caught up. Raises KagentError for what trying again cannot mend."""
+    def run(self, starting: AbstractContextManager[object] | None = None) -> None:
+        """Run until ``stop`` is set, or until caught up. Raises KagentError for what trying again cannot mend.
+
+        ``starting``: held while Spark starts.
+        """
         # Before Spark, whose start takes long: a refused login or a missing topic is then a sentence within a second.
         check(self.settings, self.name)
-        with ending(session(self.settings.pipeline, self.master, delta=True)) as running:
+        with starting or nullcontext():
+            started = session(self.settings.pipeline, self.master, delta=True)
+        with ending(started) as running:
             self.run_on(running)
 
     def run_on(self, running: SparkSession) -> None:

@@ -221,7 +221,7 @@ def lines(story: dict[str, Any]) -> list[str]:
     verdict = "not judged now" if story["blind"] and not story["open"] else story["verdict"]
     out = [f"{story['group']}: {verdict} ({story['kind']}, {story['state']}{skew})", story["reason"]]
     if story["blind"]:
-        out.append(f"kagent is blind here: {story['blind']}.")
+        out.append(f"kagent cannot judge this group now: {story['blind']}.")
     if story["not_opened"]:
         out.append(f"Not reported: {story['not_opened']}.")
     out += _evidence_lines(story)

@@ -12,7 +12,6 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.errors import KafkaConnectionError
 
 from kagent.kafka import aiokafka_internals
-from kagent.kafka.admin import Admin
 from kagent.kafka.clients import aiokafka
 from kagent.settings import Cluster
 
@@ -40,6 +39,9 @@ async def start(consumer: AIOKafkaConsumer, cluster: Cluster) -> None:
     try:
         await consumer.start()
     except KafkaConnectionError:
+        # Here, not above: with it comes the other client library, and most commands never need both.
+        from kagent.kafka.admin import Admin
+
         await asyncio.to_thread(Admin(cluster, deadline=5).check)
         raise
 

@@ -7,10 +7,12 @@ its detector says.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from shlex import quote
 from typing import Any, Literal
+from urllib.parse import quote as quote_url
 
 import numpy as np
 
@@ -24,7 +26,7 @@ from kagent.recommend.member_counts import Counts
 from kagent.recommend.reassignment import Reassignment
 from kagent.recommend.switching import how_to_switch
 from kagent.strategies.availability import shipped
-from kagent.text import shown, span
+from kagent.text import counted, shown, span
 
 Feasible = Literal["yes", "no", "unknown"]
 K = GroupKind
@@ -146,7 +148,9 @@ def _follow(advice: Advice) -> Iterator[Action]:
 def _carried_out_by(advice: Advice, feasible: Feasible) -> str:
     """What carries the plan out, or would."""
     if advice.kind is K.CONSUMER:
-        run = f"Run `kagent apply {quote(shown(advice.model.seen.group))}`."
+        # The cluster too: with several in the settings, the command would only list them.
+        seen = advice.model.seen
+        run = f"Run `kagent apply {quote(shown(seen.group))} --cluster {seen.cluster}`."
         return (
             run
             if feasible == "yes"
@@ -245,7 +249,7 @@ def _start(advice: Advice) -> Iterator[Action]:
 
 def _fewer(advice: Advice) -> Action:
     count = len(advice.model.names) - len(advice.finding.members)
-    how = f"Run {count} members instead of {len(advice.model.names)}, or keep the others as stand-by."
+    how = f"Run {counted(count, 'member')} instead of {len(advice.model.names)}, or keep the others as stand-by."
     return _action(ActionType.SET_MEMBER_COUNT, how, "yes", params={"members": count}, durable=True)
 
 
@@ -281,10 +285,8 @@ def _parallelism(advice: Advice) -> Iterator[Action]:
     if advice.kind is K.STREAMS:
         yield from _scaled(advice, ActionType.RAISE_PARALLELISM)
     elif advice.kind is K.SIMPLE and advice.finding.verdict is Verdict.REBALANCE:
-        how = f"Give {advice.partition} to another process of the program: it assigns its partitions itself."
-        yield _action(
-            ActionType.RAISE_PARALLELISM, how, "unknown", "only the program knows how it assigns them"
-        )
+        how = f"Assign {advice.partition} to another process in the program itself: it uses no assignor."
+        yield _action(ActionType.RAISE_PARALLELISM, how, "unknown", "only the program decides who reads what")
     elif advice.kind is K.SIMPLE:
         yield _action(ActionType.RAISE_PARALLELISM, "Raise the job's parallelism.", "unknown", durable=True)
 
@@ -298,12 +300,22 @@ def _restart(advice: Advice) -> Iterator[Action]:
         return
     who = shown(advice.member) or "the group's members"
     how = {
-        K.CONNECT: f"Restart the task of {who}: POST /connectors/<name>/tasks/<n>/restart.",
+        K.CONNECT: f"Restart the task of {who}: {_restart_of_task(advice)}",
         K.SIMPLE: "Restart the job.",
         K.STREAMS: f"Restart or replace the instance {who}.",
     }.get(advice.kind, f"Restart or replace {who}.")
     params = {"member": advice.member} if advice.member else {}
     yield _action(ActionType.RESTART_MEMBER, how, "yes", params=params)
+
+
+def _restart_of_task(advice: Advice) -> str:
+    """The request to Connect's REST API; connector and task are in the names of a sink's group and client ids (WorkerSinkTask)."""
+    roster, finding = advice.model.roster, advice.finding
+    client = roster.members[finding.members[0]].client_id if roster and finding.members else ""
+    task = re.fullmatch(r"connector-consumer-(.+)-(\d+)", client)
+    connector = quote_url(task[1], safe="") if task else "<name>"
+    number = task[2] if task else "<n>"
+    return f"curl -X POST http://<connect worker>:8083/connectors/{connector}/tasks/{number}/restart"
 
 
 def _assigned_anew(advice: Advice) -> Iterator[Action]:
@@ -334,7 +346,10 @@ def _record(advice: Advice) -> Iterator[Action]:
     if advice.finding.verdict is not Verdict.STALLED:
         how = f"If a restart does not help, look at the record at {advice.partition} offset {offset}: it may hang its consumer."
         yield _action(
-            ActionType.SKIP_OR_FIX_RECORD, how, "unknown", "whether a record hangs it, only its log can tell"
+            ActionType.SKIP_OR_FIX_RECORD,
+            how,
+            "unknown",
+            "only the consumer's own log shows whether this record hangs it",
         )
         return
     how = (
@@ -359,7 +374,7 @@ def _repartition(advice: Advice) -> Iterator[Action]:
         f"kafka-topics.sh {advice.tools} --alter --topic {quote(advice.topic)} --partitions {_twice(advice)}"
     )
     params = {"topic": advice.place[0]} if advice.place else {}
-    reason = "only the owner of the topic knows whether order by key allows it"
+    reason = "only the owner of the topic knows whether the order by key allows it"
     yield _action(ActionType.ADD_PARTITIONS_OR_REKEY, how, "unknown", reason, params=params, durable=True)
 
 
@@ -375,7 +390,7 @@ def _abort(advice: Advice) -> Iterator[Action]:
     topic, partition = advice.place
     where = f"--topic {quote(advice.topic)} --partition {partition}"
     how = (
-        f"An open transaction holds {advice.partition}. See whether its producer is gone: kafka-transactions.sh {advice.tools} "
+        f"An open transaction holds {advice.partition} back. See whether its producer is gone: kafka-transactions.sh {advice.tools} "
         f"find-hanging {where} ; if it is: kafka-transactions.sh {advice.tools} abort {where} "
         f"--start-offset {advice.finding.evidence['last_stable_offset']}"
     )

@@ -14,14 +14,15 @@ from kagent.strategies.registry import STRATEGIES
 
 K = GroupKind
 JAVA_CLASS = {s.name: s.java_class for s in STRATEGIES.values() if s.java_class} | {"kagent": CONSUMER_CLASS}
-OTHERS = {
-    "range": "franz-go: kgo.Balancers(kgo.RangeBalancer()); sarama: sarama.NewBalanceStrategyRange()",
-    "roundrobin": "franz-go: kgo.Balancers(kgo.RoundRobinBalancer()); sarama: sarama.NewBalanceStrategyRoundRobin(); "
-    "kafkajs: PartitionAssigners.roundRobin",
-    "sticky": "franz-go: kgo.Balancers(kgo.StickyBalancer()); sarama: sarama.NewBalanceStrategySticky()",
-    "cooperative-sticky": "franz-go: kgo.Balancers(kgo.CooperativeStickyBalancer())",
+PYTHON_CLASS = {
+    "range": "RangePartitionAssignor",
+    "roundrobin": "RoundRobinPartitionAssignor",
+    "sticky": "StickyPartitionAssignor",
+    "cooperative-sticky": "CooperativeStickyAssignor",
 }
-"""Strategy → what the clients without a setting by that name call it."""
+"""Of kafka-python and, but for the last, of aiokafka."""
+GO = {"range": "Range", "roundrobin": "RoundRobin", "sticky": "Sticky"}
+"""As franz-go and sarama spell them: https://pkg.go.dev/github.com/IBM/sarama#BalanceStrategy"""
 COOPERATIVE = "cooperative-sticky"
 SETTING = "partition.assignment.strategy"
 
@@ -34,14 +35,9 @@ def how_to_switch(kind: GroupKind, strategy: str, present: str | None) -> str:
     if kind is K.CLASSIC_JAVA:
         return _two_rolls(SETTING, _java(strategy), _java(present), "in every consumer of the group")
     if kind is K.CONNECT:
-        where = "in the connector's configuration (the workers' connector.client.config.override.policy has to allow it)"
-        return _two_rolls(f"consumer.override.{SETTING}", _java(strategy), _java(present), where)
+        return _of_connector(f"consumer.override.{SETTING}", _java(strategy), _java(present))
     if kind is K.CLASSIC_PYTHON:
-        return (
-            f"Pass the {strategy} assignor as partition_assignment_strategy. kafka-python: restart the consumers one by one "
-            f"with [{strategy}, {present or 'the present one'}], then once more with [{strategy}]. aiokafka: stop all "
-            "consumers of the group, then start them with it."
-        )
+        return _python(PYTHON_CLASS.get(strategy, strategy), PYTHON_CLASS.get(present or "", present))
     # Two rolls work only between eager strategies; a list with cooperative-sticky in it is refused when the consumer is made.
     if kind is K.CLASSIC_LIBRDKAFKA and present and COOPERATIVE not in (strategy, present):
         return _two_rolls(SETTING, strategy, present, "in every consumer of the group")
@@ -55,17 +51,46 @@ def _for_any_library(strategy: str) -> str:
     ways = [f"librdkafka: {SETTING}={strategy}"]
     if strategy in JAVA_CLASS:
         ways.insert(0, f"Java: {SETTING}={JAVA_CLASS[strategy]}")
-    if strategy in OTHERS:
-        ways.append(OTHERS[strategy])
+    ways += _elsewhere(strategy)
     return (
         "Stop all consumers of the group, set the strategy in every one, then start them. kagent cannot tell their client "
         f"library. {'; '.join(ways)}."
     )
 
 
+def _elsewhere(strategy: str) -> list[str]:
+    """The setting of the clients that do not take it as a text."""
+    name = GO.get(strategy)
+    found = [f"franz-go: kgo.Balancers(kgo.{name or 'CooperativeSticky'}Balancer())"]
+    if name is not None:
+        made = f"[]sarama.BalanceStrategy{{sarama.NewBalanceStrategy{name}()}}"
+        found.append(f"sarama: config.Consumer.Group.Rebalance.GroupStrategies = {made}")
+    if strategy == "roundrobin":
+        found.append("kafkajs: partitionAssigners: [PartitionAssigners.roundRobin]")
+    return found if name or strategy == COOPERATIVE else []
+
+
+def _python(new: str, present: str | None) -> str:
+    name = "partition_assignment_strategy"
+    both = f"[{new}, {present or '<the present one>'}]"
+    return (
+        f"kafka-python: pass {name}={both} in every consumer of the group and restart them one by one, then once more with "
+        f"{name}=[{new}]. aiokafka: stop all consumers of the group, pass {name}=[{new}] in every one, then start them."
+    )
+
+
 def _java(strategy: str | None) -> str | None:
     """The class; what is not Kafka's own is named as it is."""
     return JAVA_CLASS.get(strategy or "", strategy)
+
+
+def _of_connector(setting: str, new: str | None, present: str | None) -> str:
+    """Connect restarts the tasks of a connector itself when its configuration changes."""
+    return (
+        f"Set {setting}={new},{present or '<the present one>'} in the connector's configuration (the workers' "
+        "connector.client.config.override.policy has to allow it), and Connect restarts its tasks; when all run again, set "
+        f"{setting}={new}."
+    )
 
 
 def _two_rolls(setting: str, new: str | None, present: str | None, where: str) -> str:

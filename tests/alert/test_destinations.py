@@ -280,7 +280,7 @@ def test_a_certificate_is_trusted_only_with_its_authority(by_tls: Any, rec: Any,
 
     with pytest.raises(DeliveryFailed) as refused:
         asyncio.run(sender(destination(**said)).send("open", Delivered.of(rec(), None)))
-    assert "not signed by anybody trusted here" in str(refused.value)
+    assert "signed by no authority that this machine trusts" in str(refused.value)
     assert "TOKEN" not in str(refused.value)
     assert server.received == []
 

@@ -70,14 +70,31 @@ def test_a_skewed_group_is_found_from_outside_and_its_caught_up_neighbours_are_n
         kagent(config, "explain", f"nobody-{tag}", "--for", "1s")
 
 
-def test_quiet_is_exit_code_zero(broker: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("asked", ["no-such-group", "no-such-*"])
+def test_a_group_that_was_not_judged_is_not_quiet(broker: str, tmp_path: Path, asked: str) -> None:
     config = tmp_path / "kagent.yaml"
     config.write_text(yaml.safe_dump({"clusters": {"main": {"bootstrap": broker}}}))
 
-    code, lines, output = kagent(config, "check", "--for", "2s", "--json", "--group", "no-such-group")
+    code, lines, output = kagent(config, "check", asked, "--for", "1s", "--json")
 
-    assert code == 0, output
+    assert code == 2, output
     assert lines[-1]["judged"] == 0
+    assert ("Not judged: no-such-group." if asked == "no-such-group" else "No group was judged") in output
+
+
+def test_a_name_that_was_not_judged_counts_beside_one_that_is_quiet(
+    stage: Any, broker: str, tmp_path: Path
+) -> None:
+    topic, group = (f"{name}-{uuid.uuid4().hex[:8]}" for name in ("t", "quiet"))
+    stage.topic(topic, 1)
+    stage.produce(topic, {0: 20.0})
+    stage.consume(topic, group, "c0")
+    wait_for_members(broker, {group: 1})
+    config = tmp_path / "kagent.yaml"
+    config.write_text(yaml.safe_dump({"clusters": {"main": {"bootstrap": broker}}}))
+
+    assert kagent(config, "check", group, "--for", "4s")[0] == 0
+    assert kagent(config, "check", group, "no-such-group", "--for", "4s")[0] == 2
 
 
 def test_a_mute_is_a_record_under_the_groups_key(stage: Any, broker: str, tmp_path: Path) -> None:

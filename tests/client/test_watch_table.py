@@ -161,3 +161,10 @@ def test_lines_tell_that_kagent_is_back(capsys: pytest.CaptureFixture[str]) -> N
         True,
     ]
     assert len(said) == 3
+
+
+def test_before_the_topic_is_read_to_its_end_nothing_is_claimed(rec: Any) -> None:
+    board = Board(is_read=False)
+    board.take(rec("late"))
+
+    assert screen(board).strip() == "Reading what is open now …"

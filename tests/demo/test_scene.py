@@ -205,4 +205,4 @@ def test_the_table_at_the_end_fits_where_there_is_no_terminal() -> None:
 def test_a_line_without_a_terminal_says_how_far_every_member_is_behind() -> None:
     scene = followed()
 
-    assert "orders-a 1/2/0/0 s behind, shown ratio 1.00" in plain(scene)
+    assert "orders-a 1/2/0/0 s behind, max/mean lag 1.00" in plain(scene)

@@ -170,7 +170,7 @@ def test_what_cannot_be_replayed_is_one_sentence(spark: Any, tmp_path: Path, pas
     assert "damaged.parquet is broken" in said("--dump", str(tmp_path / "damaged.parquet"), *span(quiet))
     assert "lacks partition, timestamp, value" in said("--dump", str(tmp_path / "lacking.parquet"))
     assert "broken.parquet is no parquet" in said("--dump", str(tmp_path / "broken.parquet"))
-    assert "there is no past to read" in said("--path", str(tmp_path / "none"))
+    assert "there is no history to read" in said("--path", str(tmp_path / "none"))
     assert "nothing to replay" in said("--dump", dump, "--from", "1970-01-01", "--to", "1970-01-01T00:01")
     assert "The range is empty" in said("--dump", dump, "--from", "now", "--to", "1d")
 

@@ -34,7 +34,7 @@ def test_when_it_is_ripe_it_says_what_to_do() -> None:
     story = story_after(700)
 
     assert story["verdict"] == "rebalance"
-    assert "never catches up as it is" in str(story["reason"])
+    assert "does not catch up at its present speed" in str(story["reason"])
     assert any(line.startswith("  plan: ") for line in lines(story))
 
 

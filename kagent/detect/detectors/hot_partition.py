@@ -73,7 +73,7 @@ def reason(model: GroupModel, finding: Finding) -> str:
     e = finding.evidence
     topic, partition = model.lags.name(finding.rows[0])
     return (
-        f"{shown(topic)}-{partition} alone receives {e['inflow_per_s']:g} records/s; a member of this group processes "
+        f"{shown(topic)}-{partition} alone receives {e['inflow_per_s']:g} records/s; the fastest member processes "
         f"{e['fastest_per_s']:g}. {shown(model.names[finding.members[0]])} is {span(finding.behind)} behind, and no assignment "
         "helps."
     )

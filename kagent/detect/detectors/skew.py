@@ -118,5 +118,9 @@ def reason(model: GroupModel, finding: Finding) -> str:
     total = high.sum() - high[finding.members[0]] + low[finding.members[0]]
     share = low[finding.members[0]] / total if total > 0 else 1.0
     drains = e.get("drain_now_s")
-    ends = "and never catches up as it is" if drains is None else f"and needs {span(drains)} more to catch up"
+    ends = (
+        "and does not catch up at its present speed"
+        if drains is None
+        else f"and needs {span(drains)} more to catch up"
+    )
     return f"{who} holds {share:.0%} of the group's backlog, is {span(finding.behind)} behind (skew {model.skew:.1f}) {ends}"

@@ -53,7 +53,7 @@ def reason(model: GroupModel, finding: Finding) -> str:
     who = shown(model.names[finding.members[0]])
     peers = f"{e['peers']} peers keep" if e["peers"] > 1 else "a peer keeps"
     return (
-        f"{who} is {span(finding.behind)} behind: it processes {e['does_per_s']:g} records/s of {e['gets_per_s']:g} that arrive, "
-        f"while {peers} up with {e['peers_do_per_s']:g} of the same mix: it works at {e['speed']:.0%} of their "
-        "speed at most."
+        f"{who} is {span(finding.behind)} behind: it processes {e['does_per_s']:g} of the {e['gets_per_s']:g} records/s that arrive, "
+        f"while {peers} up with {e['peers_do_per_s']:g} records/s of the same topics. It works at {e['speed']:.0%} of their speed at "
+        "most."
     )

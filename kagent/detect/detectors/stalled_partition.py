@@ -154,6 +154,6 @@ def reason(model: GroupModel, finding: Finding) -> str:
         else "while its member went on with newer records of other partitions"
     )
     return (
-        f"{shown(topic)}-{partition} has stood at offset {e['offset']} for {span(e['stands_s'])} {beside}: most likely a record that "
+        f"{shown(topic)}-{partition} has been stuck at offset {e['offset']} for {span(e['stands_s'])} {beside}: most likely a record that "
         "cannot be processed."
     )

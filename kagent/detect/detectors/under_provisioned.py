@@ -60,5 +60,5 @@ def reason(model: GroupModel, finding: Finding) -> str:
     members = "the one member processes" if e["members"] == 1 else f"the {e['members']} members process"
     return (
         f"{e['gets_per_s']:g} records/s arrive and {members} {e['does_per_s']:g}: {who} is "
-        f"{span(finding.behind)} behind, and no assignment catches up. It takes {more}."
+        f"{span(finding.behind)} behind, and no assignment helps. The group needs {more}."
     )

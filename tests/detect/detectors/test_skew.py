@@ -25,7 +25,7 @@ def test_a_member_that_gets_too_much_beside_members_with_room_is_a_matter_of_the
     evidence = found[0].evidence
     assert (evidence["drain_now_s"], evidence["may_not_be_enough"]) == (None, False)
     assert 0 < evidence["drain_best_s"] < 3600
-    assert "never catches up as it is" in skew.reason(model, found[0])
+    assert "does not catch up at its present speed" in skew.reason(model, found[0])
 
 
 def test_without_a_measured_speed_nothing_is_said(group: Make) -> None:

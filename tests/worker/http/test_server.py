@@ -284,7 +284,7 @@ async def test_a_group_that_the_named_worker_does_not_know_is_not_looked_for_els
     code, output = await explained(client, tmp_path, "nobody")
 
     assert code != 0
-    assert "knows no group nobody" in output
+    assert "does not know the group nobody" in output
 
 
 def test_without_a_worker_there_the_cluster_itself_is_looked_at() -> None:

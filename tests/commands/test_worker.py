@@ -1,0 +1,47 @@
+"""`kagent worker` hands over to Faust with a web port that can be used."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kagent.cli import root
+from kagent.embedded.broker import free_port
+
+
+class Replaced(Exception):
+    """In place of the process that execve would have become."""
+
+
+def test_port_0_is_a_free_port_and_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[tuple[list[str], dict[str, str]]] = []
+
+    def replaced(path: str, arguments: list[str], environment: dict[str, str]) -> None:
+        ran.append((arguments, environment))
+        raise Replaced
+
+    monkeypatch.setattr(os, "execve", replaced)
+    given = {"KAGENT_BOOTSTRAP": "127.0.0.1:1", "KAGENT_WORKER__WEB_PORT": "0", "KAGENT_DATA": str(tmp_path)}
+    answer = CliRunner(env=given).invoke(root, ["worker"])
+
+    assert isinstance(answer.exception, Replaced), answer.output
+    arguments, environment = ran[0]
+    port = arguments[arguments.index("--web-port") + 1]
+    assert int(port) > 0
+    # Faust reads the argument, kagent's own app the variable.
+    assert environment["KAGENT_WORKER__WEB_PORT"] == port
+    assert answer.output == f"The worker's web port is {port}.\n"
+
+
+def test_the_port_that_was_asked_for_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran, port = list[list[str]](), str(free_port())
+    monkeypatch.setattr(os, "execve", lambda path, arguments, environment: ran.append(arguments))
+    given = {"KAGENT_BOOTSTRAP": "127.0.0.1:1", "KAGENT_DATA": str(tmp_path)}
+
+    answer = CliRunner(env=given).invoke(root, ["worker", "--web-port", port])
+
+    assert ran[0][ran[0].index("--web-port") + 1] == port
+    assert answer.output == ""

@@ -1,0 +1,210 @@
+"""What every action tells people of every kind of group to do: each command parses, each setting exists in its client.
+
+Kafka's own commands have a few shapes, and tests/recommend/test_pasted_commands.py runs each of them on a broker.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import re
+import shlex
+import subprocess
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import aiokafka
+import kafka
+import pytest
+from aiokafka.coordinator import assignors as of_aiokafka
+from confluent_kafka import Consumer
+from kafka.coordinator import assignors as of_kafka_python
+
+from kagent.cli import root
+from kagent.contract.recommendation import Action, ActionType, GroupKind, Verdict
+from kagent.detect.detectors import OF
+from kagent.detect.finding import Finding
+from kagent.embedded.jars import broker_jars
+from kagent.embedded.java import java
+from kagent.policy import Policy
+from kagent.recommend.actions import Advice, actions
+from kagent.recommend.alternatives import alternatives_of
+from kagent.recommend.member_counts import counts
+from kagent.recommend.reassignment import reassign
+from kagent.recommend.switching import GO, how_to_switch
+from kagent.strategies.availability import SHIPPED, shipped
+from tests.fixtures.findings import CALM, HOT
+from tests.fixtures.group_builder import Group
+from tests.fixtures.kafka_tools import commands
+
+K = GroupKind
+TOOLS = "--bootstrap-server 127.0.0.1:9092 --command-config 'my login/client.properties'"
+LOGIN = ["--bootstrap-server", "--command-config"]
+SHAPES: set[tuple[str, ...]] = {
+    ("kafka-consumer-groups.sh", *LOGIN, "--group", "--topic", "--reset-offsets", "--to-offset", "--execute"),
+    ("kafka-consumer-groups.sh", *LOGIN, "--group", "--describe", "--state"),
+    ("kafka-transactions.sh", *LOGIN, "find-hanging", "--topic", "--partition"),
+    ("kafka-transactions.sh", *LOGIN, "abort", "--topic", "--partition", "--start-offset"),
+    ("kafka-topics.sh", *LOGIN, "--alter", "--topic", "--partitions"),
+}
+"""Tool, subcommand and options of the commands that run on a broker in test_pasted_commands.py."""
+EVIDENCE = {
+    "drains_in_s": 600, "needed": 3, "come_and_go": ["m0"], "lost": 7, "last_stable_offset": 3, "may_not_be_enough": True, "members": 2,
+}  # fmt: skip
+SWITCHES = [(kind, new) for kind in SHIPPED for new in shipped(kind)]
+
+
+@cache
+def sentences(kind: GroupKind) -> tuple[tuple[Action, str], ...]:
+    """Every action of every verdict for a group of this kind, and what it says; with all that an action may be made from."""
+    grouped: dict[str, Any] = {"type": "consumer", "protocol": None} if kind is K.CONSUMER else {}
+    halves = {"m0": {"t": [0, 1, 2, 3]}, "m1": {"t": [4, 5, 6, 7]}}
+    made = Group({"t": [HOT, HOT, *6 * [CALM]]}, halves, name="it's my group", **grouped)
+    model, _ = made.looked(Policy(kind=kind), members=made.at_work({"m0": 500, "m1": 500}, ["m0"]))
+    model = replace(model, seen=replace(model.seen, tool_options=TOOLS))
+    planned = reassign(model)
+    late = (0,) if model.names else ()
+    advice = Advice(
+        model, Finding(Verdict.REBALANCE), planned, alternatives_of(model, planned), counts(model)
+    )
+    found = [
+        action
+        for verdict in OF
+        for known in (EVIDENCE, {k: v for k, v in EVIDENCE.items() if k != "members"})
+        for action in actions(
+            replace(advice, finding=Finding(verdict, members=late, rows=(0,), evidence=dict(known)))
+        )
+    ]
+    return tuple((action, f"{action.how} {action.reason or ''}") for action in found)
+
+
+def shape(command: str) -> tuple[str, ...]:
+    tool, *words = shlex.split(command)
+    named = [word for word in words if word.startswith("--") or word in ("find-hanging", "abort")]
+    return tool, *named
+
+
+def test_every_action_is_seen_here() -> None:
+    seen = {action.type for kind in GroupKind for action, _ in sentences(kind)}
+
+    assert set(ActionType) - seen <= {ActionType.NONE}
+
+
+@pytest.mark.parametrize("kind", GroupKind)
+def test_kafkas_commands_are_those_that_were_run(kind: GroupKind) -> None:
+    found = [command for _, text in sentences(kind) for command in commands(text)]
+
+    assert found
+    assert {shape(command) for command in found} <= SHAPES
+    assert all(shlex.split(command)[4] == "my login/client.properties" for command in found)
+
+
+@pytest.mark.parametrize("kind", GroupKind)
+def test_kagents_commands_are_taken_by_its_own_parser(kind: GroupKind) -> None:
+    for _, text in sentences(kind):
+        for command in re.findall(r"`kagent (.+?)`", text):
+            name, *arguments = shlex.split(command)
+            found = root.get_command(root.make_context("kagent", ["--help"], resilient_parsing=True), name)
+            assert found is not None, command
+            context = found.make_context(name, arguments)
+            assert context.params.get("group", "it's my group") == "it's my group"
+
+
+@pytest.mark.parametrize("kind", GroupKind)
+def test_no_action_names_a_client_that_the_group_is_not(kind: GroupKind) -> None:
+    unknown = {K.CLASSIC}
+    for action, text in sentences(kind):
+        if action.type is ActionType.SWITCH_ASSIGNOR and kind not in unknown:
+            assert "cannot tell" not in text
+            assert ("org.apache.kafka" in text) == (kind in (K.CLASSIC_JAVA, K.CONNECT))
+            assert ("partition_assignment_strategy" in text) == (kind is K.CLASSIC_PYTHON)
+            assert ("group.remote.assignor" in text) == (kind is K.CONSUMER)
+
+
+def test_the_task_of_a_connector_is_named_as_connect_names_it() -> None:
+    made = Group(
+        {"t": [HOT, *7 * [CALM]]},
+        {"0": {"t": [0, 1, 2, 3]}, "1": {"t": [4, 5, 6, 7]}},
+        client="connector-consumer-my sink",
+    )
+    model, _ = made.looked(Policy(kind=K.CONNECT))
+    finding = Finding(Verdict.SLOW_MEMBER, members=(1,), rows=(4,))
+
+    how = actions(Advice(model, finding, None, (), counts(model)))[0].how
+
+    assert how.endswith("curl -X POST http://<connect worker>:8083/connectors/my%20sink/tasks/1/restart")
+
+
+@pytest.mark.parametrize("new", shipped("classic_librdkafka"))
+@pytest.mark.parametrize("present", shipped("classic_librdkafka"))
+def test_librdkafka_takes_the_setting(new: str, present: str) -> None:
+    how = how_to_switch(K.CLASSIC_LIBRDKAFKA, new, present)
+    for value in re.findall(r"partition\.assignment\.strategy=([\w,-]+)", how):
+        # librdkafka refuses a name it does not know and a list that mixes eager and cooperative ones.
+        Consumer({"group.id": "x", "partition.assignment.strategy": value}).close()
+
+
+@pytest.mark.parametrize(("kind", "new"), SWITCHES)
+def test_python_clients_have_the_class_and_the_argument(kind: str, new: str) -> None:
+    how = how_to_switch(GroupKind(kind), new, "range")
+    named = re.findall(r"\[(\w+Assignor)", how)
+
+    assert bool(named) == (kind == "classic_python")
+    for name in named:
+        assert any(hasattr(module, name) for module in _modules(of_kafka_python))
+        assert new == "cooperative-sticky" or any(hasattr(module, name) for module in _modules(of_aiokafka))
+    if named:
+        argument = "partition_assignment_strategy"
+        assert argument in how
+        assert argument in kafka.KafkaConsumer.DEFAULT_CONFIG
+        assert argument in inspect.signature(aiokafka.AIOKafkaConsumer).parameters
+
+
+def _modules(package: Any) -> list[Any]:
+    names = [found.name for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
+    return [importlib.import_module(name) for name in names]
+
+
+@pytest.mark.parametrize("strategy", [*GO, "cooperative-sticky"])
+def test_where_the_library_is_unknown_each_has_its_own_setting(strategy: str) -> None:
+    ways = how_to_switch(K.CLASSIC, strategy, None).split(" library. ")[1].rstrip(".").split("; ")
+
+    whose = [way.split(": ")[0] for way in ways]
+    assert whose[:3] == ["Java", "librdkafka", "franz-go"]
+    assert ("sarama" in whose) == (strategy in GO)
+    assert ("kafkajs" in whose) == (strategy == "roundrobin")
+
+
+@pytest.mark.slow
+def test_the_java_settings_are_those_that_kafka_documents() -> None:
+    """Kafka's own configuration classes print what they document."""
+    consumer = _documented("org.apache.kafka.clients.consumer.ConsumerConfig")
+    topic = _documented("org.apache.kafka.storage.internals.log.LogConfig")
+    texts = [text for kind in GroupKind for _, text in sentences(kind)]
+    texts += [how_to_switch(GroupKind(kind), new, "range") for kind, new in SWITCHES]
+    named = {
+        name for text in texts for name in re.findall(r"(?<![\w./-])[a-z]+(?:\.[a-z]+)+(?![\w(/-])", text)
+    }
+
+    # Of Kafka Connect and Kafka Streams, whose classes are in none of the broker's jars.
+    elsewhere = {"tasks.max", "connector.client.config.override.policy", "num.stream.threads"}
+    classes = {name for name in named if name.startswith("org.")}
+    found = {name.removeprefix("consumer.override.") for name in named - elsewhere - classes}
+    assert {
+        "partition.assignment.strategy",
+        "group.remote.assignor",
+        "max.poll.records",
+        "retention.ms",
+    } <= found
+    assert found - consumer - topic == set()
+
+
+def _documented(name: str) -> set[str]:
+    classpath = ":".join(map(str, broker_jars()))
+    answer = subprocess.run(
+        [str(java()), "-XX:TieredStopAtLevel=1", "-cp", classpath, name],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    return set(re.findall(r'id="[a-z]+configs_([a-z.]+)"', answer.stdout))

@@ -295,6 +295,7 @@ async def test_hot_partitions_and_open_transactions_are_marked_where_they_are(se
     await expect(page.locator(".piece", has_text="‖").first).to_have_attribute(
         "title", re.compile(r"waiting-topic-1:.*waits for an open transaction")
     )
+    await expect(page.get_by_role("button", name="Copy the command")).to_have_count(2)  # look, then abort
     await assert_nobody_is_kept_out(page)
 
 

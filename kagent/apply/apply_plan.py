@@ -11,7 +11,7 @@ from kagent.apply.attempts import Attempts
 from kagent.apply.nudge import nudge
 from kagent.apply.preconditions import CannotApply, Plan, checked
 from kagent.errors import KafkaError
-from kagent.follow.model import Rules, Snapshot
+from kagent.follow.decision_types import Rules, Snapshot
 from kagent.follow.rejoin_budget import Asking, May
 from kagent.follow.snapshot_reader import Reader
 from kagent.kafka.admin import Admin

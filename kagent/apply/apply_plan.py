@@ -16,6 +16,7 @@ from kagent.follow.rejoin_budget import Asking, May
 from kagent.follow.snapshot_reader import Reader
 from kagent.kafka.admin import Admin
 from kagent.kafka.descriptions import Described, GroupDescription, Key
+from kagent.kafka.topic_reader import PROMPT
 from kagent.settings import Cluster, Topics
 from kagent.text import shown
 
@@ -136,7 +137,9 @@ class Applier:
             snapshots.append(snapshot)
             read.set()
 
-        reader = Reader(self.home, self.name, self.group, publish, lambda: None, self.topics)
+        reader = Reader(
+            self.home, self.name, self.group, publish, lambda: None, self.topics, PROMPT["fetch_max_wait_ms"]
+        )
         reader.start()
         try:
             if not read.wait(READ_WITHIN_S):

@@ -33,6 +33,8 @@ CONFIRM_EVERY = 5.0
 """Seconds between two looks whether there is more than was read."""
 ANSWER_WITHIN = 15.0
 POLL_MS = 500
+FETCH_WAIT_MS = 500
+"""Kafka's default: the reader of a consumer stays, and more requests would gain it nothing."""
 LARGEST = 4 * 1024 * 1024
 """Bytes of a message; longer ones are not looked into."""
 FOREVER = float("inf")
@@ -75,7 +77,9 @@ class Reader:
         publish: Callable[[Snapshot], object],
         tick: Callable[[], object],
         topics: Topics | None = None,
+        fetch_max_wait_ms: int = FETCH_WAIT_MS,
     ) -> None:
+        self.fetch_max_wait_ms = fetch_max_wait_ms
         self.source, self.topics = source, topics or Topics()
         self.key = group_key(cluster, group).encode(errors="surrogatepass")
         self.publish, self.tick = publish, tick
@@ -126,7 +130,8 @@ class Reader:
 
     async def _read(self) -> None:
         """Read both topics from their beginning, and on. Raises whatever goes wrong."""
-        async with consumer(self.source, auto_offset_reset="earliest") as reader:
+        options = {"auto_offset_reset": "earliest", "fetch_max_wait_ms": self.fetch_max_wait_ms}
+        async with consumer(self.source, **options) as reader:
             await asyncio.wait_for(reader.start(), ANSWER_WITHIN)
             known = await asyncio.wait_for(aiokafka_internals.all_topics(reader), ANSWER_WITHIN)
             assigned = self._partitions(known)

@@ -22,7 +22,7 @@ from aiokafka.structs import TopicPartition
 
 from kagent.contract.recommendation import Recommendation
 from kagent.follow import Reason, aiokafka_follower, plan_userdata
-from kagent.follow.model import Snapshot
+from kagent.follow.decision_types import Snapshot
 
 Held = dict[str, list[tuple[str, int]]]
 

@@ -11,12 +11,11 @@ from kagent.apply.attempts import Attempts
 from kagent.apply.nudge import nudge
 from kagent.apply.preconditions import CannotApply, Plan, checked
 from kagent.errors import KafkaError
-from kagent.follow.model import Rules, Snapshot
+from kagent.follow.decision_types import Rules, Snapshot
 from kagent.follow.rejoin_budget import Asking, May
 from kagent.follow.snapshot_reader import Reader
 from kagent.kafka.admin import Admin
 from kagent.kafka.descriptions import Described, GroupDescription, Key
-from kagent.kafka.topic_reader import PROMPT
 from kagent.settings import Cluster, Topics
 from kagent.text import shown
 
@@ -137,9 +136,7 @@ class Applier:
             snapshots.append(snapshot)
             read.set()
 
-        reader = Reader(
-            self.home, self.name, self.group, publish, lambda: None, self.topics, PROMPT["fetch_max_wait_ms"]
-        )
+        reader = Reader(self.home, self.name, self.group, publish, lambda: None, self.topics)
         reader.start()
         try:
             if not read.wait(READ_WITHIN_S):

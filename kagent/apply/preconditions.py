@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from kagent.assignor import NAME, follows_plans
 from kagent.contract.recommendation import Recommendation
 from kagent.errors import KagentError
+from kagent.follow.decision_types import Held, Peer, Reason, Rules, Snapshot, View, member_name
 from kagent.follow.followable import Refused, plan_for
-from kagent.follow.model import Held, Peer, Reason, Rules, Snapshot, View, member_name
 from kagent.kafka.descriptions import Described, MemberDescription, TopicDescription
 from kagent.text import shown
 

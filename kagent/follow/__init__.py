@@ -10,10 +10,10 @@
 All members of a group must have a follower. What is refused, and why, is in ``docs/follow.md``.
 """
 
+from kagent.follow.decision_types import Reason
 from kagent.follow.follower import Follower
 from kagent.follow.for_aiokafka import aiokafka_follower
 from kagent.follow.for_kafka_python import kafka_python_follower
-from kagent.follow.model import Reason
 from kagent.follow.rejoin_budget import Asking
 
 __all__ = ["Asking", "Follower", "Reason", "aiokafka_follower", "kafka_python_follower"]

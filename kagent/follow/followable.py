@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from kagent.contract.recommendation import SCHEMA, ActionType, Recommendation, Status
-from kagent.follow.model import Followed, Held, Peer, Reason, Rules, Snapshot, View, digest
+from kagent.follow.decision_types import Followed, Held, Peer, Reason, Rules, Snapshot, View, digest
 from kagent.text import shown
 
 LARGEST = 2000

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from kagent.errors import InputError
 from kagent.follow import plan_userdata
-from kagent.follow.model import (
+from kagent.follow.decision_types import (
     Decision,
     Followed,
     Held,

@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from kagent.follow.model import Followed, Held, once
+from kagent.follow.decision_types import Followed, Held, once
 from kagent.follow.rejoin_budget import REMEMBERED
 
 MARK = b"kagent-follow\x01"

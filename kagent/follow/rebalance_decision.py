@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kagent.follow.decision_types import Decision, Followed, Held, Reason, Rules, Snapshot, View
 from kagent.follow.followable import Refused, plan_for
-from kagent.follow.model import Decision, Followed, Held, Reason, Rules, Snapshot, View
 
 
 def decide(view: View, snapshot: Snapshot | None, now: float, rules: Rules) -> Decision:

@@ -8,33 +8,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import replace
-from typing import Any
 
 import orjson
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from tenacity import AsyncRetrying, RetryCallState
 
 from kagent.client.client import parsed
 from kagent.contract.recommendation import Recommendation
-from kagent.errors import KafkaError
-from kagent.follow.model import Snapshot
+from kagent.follow.decision_types import Snapshot
 from kagent.group_key import group_key
-from kagent.kafka import aiokafka_internals
-from kagent.kafka.consumer import consumer
-from kagent.retry import pause_s
+from kagent.kafka.topic_reader import ReadMark, UpToDate, in_words, read_forever
+from kagent.retry import BACKOFF
 from kagent.settings import Cluster, Topics
 
 log = logging.getLogger("kagent.follow")
 
-CONFIRM_EVERY = 5.0
-"""Seconds between two looks whether there is more than was read."""
-ANSWER_WITHIN = 15.0
-POLL_MS = 500
-FETCH_WAIT_MS = 500
-"""Kafka's default: the reader of a consumer stays, and more requests would gain it nothing."""
+TICK_S = 0.5
+END_WITHIN_S = 15.0
 LARGEST = 4 * 1024 * 1024
 """Bytes of a message; longer ones are not looked into."""
 FOREVER = float("inf")
@@ -61,11 +53,6 @@ def _muted_until(value: bytes | None) -> float:
         return FOREVER
 
 
-def in_words(error: Exception) -> str:
-    """An error in words; some have none of their own."""
-    return str(error) or type(error).__name__
-
-
 class Reader:
     """``publish`` gets each snapshot, ``tick`` is called about twice a second; both in the reader's thread."""
 
@@ -77,9 +64,7 @@ class Reader:
         publish: Callable[[Snapshot], object],
         tick: Callable[[], object],
         topics: Topics | None = None,
-        fetch_max_wait_ms: int = FETCH_WAIT_MS,
     ) -> None:
-        self.fetch_max_wait_ms = fetch_max_wait_ms
         self.source, self.topics = source, topics or Topics()
         self.key = group_key(cluster, group).encode(errors="surrogatepass")
         self.publish, self.tick = publish, tick
@@ -93,7 +78,7 @@ class Reader:
         self._thread.start()
         begun.wait()
 
-    def stop(self, within: float = ANSWER_WITHIN) -> None:
+    def stop(self, within: float = END_WITHIN_S) -> None:
         """End, waiting for the thread."""
         if self._stop is None or self._thread is None:
             return
@@ -110,66 +95,38 @@ class Reader:
         assert task is not None
         self._stop = lambda: loop.call_soon_threadsafe(task.cancel)
         begun.set()
-        failures = 0
-        while True:
-            began = time.monotonic()
-            try:
-                await self._read()
-            except Exception as error:
-                failures = 1 if time.monotonic() - began > 60 else failures + 1
-                log.warning(
-                    "kagent's topics on %s cannot be read: %s", self.source.bootstrap, in_words(error)
-                )
-                await self._pause(pause_s(failures))
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._keep_ticking())
+            # An assignor has nobody to pass an error to: whatever goes wrong, the snapshot grows old.
+            async for attempt in AsyncRetrying(wait=BACKOFF, before_sleep=self._not_yet):
+                with attempt:
+                    await self._read()
 
-    async def _pause(self, seconds: float) -> None:
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            await asyncio.sleep(POLL_MS / 1000)
-            self.tick()
+    async def _keep_ticking(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_S)
+            try:
+                self.tick()
+            except Exception:  # reading goes on: the next rebalance needs what stands on the topics now
+                log.exception("the group cannot be asked to rejoin")
+
+    def _not_yet(self, failed: RetryCallState) -> None:
+        error = failed.outcome.exception() if failed.outcome else None
+        log.warning("kagent's topics on %s cannot be read: %s", self.source.bootstrap, in_words(error))
 
     async def _read(self) -> None:
-        """Read both topics from their beginning, and on. Raises whatever goes wrong."""
-        options = {"auto_offset_reset": "earliest", "fetch_max_wait_ms": self.fetch_max_wait_ms}
-        async with consumer(self.source, **options) as reader:
-            await asyncio.wait_for(reader.start(), ANSWER_WITHIN)
-            known = await asyncio.wait_for(aiokafka_internals.all_topics(reader), ANSWER_WITHIN)
-            assigned = self._partitions(known)
-            reader.assign(assigned)
-            await asyncio.wait_for(reader.seek_to_beginning(*assigned), ANSWER_WITHIN)
-            await self._tail(reader, assigned)
-
-    def _partitions(self, known: Any) -> list[TopicPartition]:
-        found: list[TopicPartition] = []
-        for topic in (self.topics.recommendations, self.topics.mutes):
-            partitions = known.partitions_for_topic(topic) or set()
-            if not partitions:
-                raise KafkaError(f"the topic {topic} does not exist or may not be read; run `kagent topics`")
-            found += [TopicPartition(topic, partition) for partition in sorted(partitions)]
-        return found
-
-    async def _tail(self, reader: AIOKafkaConsumer, assigned: list[TopicPartition]) -> None:
-        found, confirmed, at_end = Snapshot(0.0), 0.0, False
-        while True:
-            batches = await reader.getmany(timeout_ms=POLL_MS)
-            fresh = [r for records in batches.values() for r in records if r.key == self.key]
-            for record in fresh:
-                found = keep(found, self.topics, record.topic, record.value)
-            if time.monotonic() - confirmed >= CONFIRM_EVERY or not at_end:
-                asked = time.time()
-                at_end = await asyncio.wait_for(self._at_end(reader, assigned), ANSWER_WITHIN)
-                if at_end:
-                    found, confirmed = replace(found, read_at=asked), time.monotonic()
+        """Read both topics, for ever. Raises what no other attempt of the reader would mend."""
+        topics, found = (self.topics.recommendations, self.topics.mutes), Snapshot(0.0)
+        async with aclosing(
+            read_forever(self.source, *topics, resume=False, patient=True, confirm=True)
+        ) as records:
+            async for record in records:
+                if record is ReadMark.BEGIN:
+                    found = Snapshot(0.0)
+                elif isinstance(record, UpToDate):
+                    found = replace(found, read_at=record.asked_s)
                     self.publish(found)
-            elif fresh:
-                self.publish(found)
-            self.tick()
-
-    async def _at_end(self, reader: AIOKafkaConsumer, assigned: list[TopicPartition]) -> bool:
-        if self._partitions(await aiokafka_internals.refreshed_topics(reader)) != assigned:
-            raise KafkaError("the number of their partitions has changed")
-        ends: dict[TopicPartition, Any] = await reader.end_offsets(assigned)
-        positions = {tp: await reader.position(tp) for tp in assigned}
-        if any(positions[tp] > end for tp, end in ends.items()):
-            raise KafkaError("they were made anew")
-        return all(positions[tp] >= end for tp, end in ends.items())
+                elif record is not ReadMark.CAUGHT_UP and record.key == self.key:
+                    found = keep(found, self.topics, record.topic, record.value)
+                    if found.read_at:  # before that, what stands may be older than what the reader had
+                        self.publish(found)

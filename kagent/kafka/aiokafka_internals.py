@@ -7,6 +7,7 @@ when another release is installed, so that an upgrade is a decision.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -53,7 +54,11 @@ async def close_without_commit(consumer: AIOKafkaConsumer) -> None:
         await coordinator._stop_heartbeat_task()
         await coordinator._stop_commit_offsets_refresh_task()
     if fetcher is not None:
-        await fetcher.close()
+        # Fetcher.close ends at the first of these tasks that is cancelled while it waits to try again.
+        tasks = [fetcher._fetch_task, *fetcher._pending_tasks]
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
     await consumer._client.close()
 
 

@@ -60,4 +60,10 @@ async def stop(consumer: AIOKafkaConsumer, within: float = STOP_WITHIN) -> None:
     except TimeoutError:
         group = aiokafka_internals.group_of(consumer)
         log.warning("a consumer of the group %s left without its last commit", group)
+    except asyncio.CancelledError:
+        # Also raised by aiokafka where it cancels a fetch of its own that waits for a broker to come back.
+        pass
     await aiokafka_internals.close_without_commit(consumer)
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError

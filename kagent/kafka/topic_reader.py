@@ -1,4 +1,4 @@
-"""One way to read a topic of kagent's own: what is on it now, or that and everything that follows, for ever.
+"""One way to read topics of kagent's own: what is on them now, or that and everything that follows, for ever.
 
 Readers without a group assign themselves every partition, so that each sees the whole topic and none moves another's offsets.
 """
@@ -9,6 +9,8 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
 from enum import Enum, auto
 from types import MappingProxyType
 from typing import Any
@@ -18,7 +20,7 @@ from aiokafka.errors import GroupAuthorizationFailedError, KafkaConnectionError,
 from aiokafka.errors import KafkaError as ClientError
 
 from kagent.errors import KafkaError
-from kagent.kafka.aiokafka_internals import partitions_of
+from kagent.kafka.aiokafka_internals import partitions_of, refreshed_topics
 from kagent.kafka.consumer import consumer, start
 from kagent.retry import pause_s
 from kagent.settings import Cluster
@@ -26,6 +28,10 @@ from kagent.settings import Cluster
 log = logging.getLogger("kagent.kafka")
 VISIBLE_WITHIN_S = 5.0
 """A broker learns of a new topic from the controller's metadata log, a moment after the topic was created."""
+CONFIRM_EVERY_S = 5.0
+"""A topic that was widened or made anew is noticed within this time; one metadata and one offsets request each."""
+ANSWER_WITHIN_S = 15.0
+POLL_MS = 500
 REFUSED = (TopicAuthorizationFailedError, GroupAuthorizationFailedError)
 
 
@@ -38,13 +44,28 @@ class ReadMark(Enum):
     """Here the topic ended when reading began."""
 
 
+@dataclass(frozen=True, slots=True)
+class UpToDate:
+    """Every record was read that was on the topics at ``asked_s``, in seconds since the epoch."""
+
+    asked_s: float
+
+
+Mark = ReadMark | UpToDate
+
+
+def in_words(error: BaseException | None) -> str:
+    """An error in words; some have none of their own."""
+    return str(error) or type(error).__name__
+
+
 def unreadable(topic: str, cluster: Cluster, error: Exception) -> KafkaError:
     """The sentence for a topic that cannot be read; an unreachable cluster and a refused topic need different action."""
     if isinstance(error, KafkaConnectionError):
         return KafkaError(
             f"The cluster at {cluster.bootstrap} cannot be reached: check the address and that a broker listens."
         )
-    return KafkaError(f"The topic {topic} at {cluster.bootstrap} cannot be read ({error}).")
+    return KafkaError(f"The topic {topic} at {cluster.bootstrap} cannot be read ({in_words(error)}).")
 
 
 async def wait_until_visible(reader: AIOKafkaConsumer, topic: str) -> None:
@@ -59,22 +80,23 @@ async def wait_until_visible(reader: AIOKafkaConsumer, topic: str) -> None:
 
 
 async def assign_all(
-    reader: AIOKafkaConsumer, topic: str, places: Mapping[int, int] = MappingProxyType({})
+    reader: AIOKafkaConsumer, *topics: str, places: Mapping[TopicPartition, int] = MappingProxyType({})
 ) -> dict[TopicPartition, int]:
-    """Assign every partition, at its start or at its offset in ``places`` (partition → offset); returns the log ends.
+    """Assign every partition, at its start or at its offset in ``places``; returns the log ends.
 
     Raises KafkaError, or aiokafka's errors.
     """
-    await wait_until_visible(reader, topic)
-    assigned = [TopicPartition(topic, p) for p in await partitions_of(reader, topic)]
+    for topic in topics:
+        await wait_until_visible(reader, topic)
+    assigned = [TopicPartition(t, p) for t in topics for p in sorted(await partitions_of(reader, t))]
     reader.assign(assigned)
     # Without a group there is no committed offset; where aiokafka would begin hangs on auto_offset_reset.
     await reader.seek_to_beginning(*assigned)
-    for tp in assigned:
-        if tp.partition in places:
-            reader.seek(tp, places[tp.partition])
     # Asked after the seek: what arrives from now on belongs to the records that follow.
     ends: dict[TopicPartition, int] = await reader.end_offsets(assigned)
+    for tp in assigned:
+        if places.get(tp, ends[tp] + 1) <= ends[tp]:  # a place beyond the end is one on a topic of before
+            reader.seek(tp, places[tp])
     return ends
 
 
@@ -102,60 +124,101 @@ async def up_to(reader: AIOKafkaConsumer, ends: Mapping[TopicPartition, int]) ->
                 yield record
 
 
+async def _followed(reader: AIOKafkaConsumer) -> AsyncGenerator[Any, None]:
+    """The records that follow, and UpToDate whenever all were read; KafkaError once a topic is not what was assigned."""
+    confirmed = float("-inf")
+    while True:
+        for records in (await reader.getmany(timeout_ms=POLL_MS)).values():
+            for record in records:
+                yield record
+        if time.monotonic() - confirmed >= CONFIRM_EVERY_S:
+            asked_s = time.time()
+            if await asyncio.wait_for(_at_end(reader), ANSWER_WITHIN_S):
+                confirmed = time.monotonic()
+                yield UpToDate(asked_s)
+
+
+async def _at_end(reader: AIOKafkaConsumer) -> bool:
+    assigned, known = reader.assignment(), await refreshed_topics(reader)
+    for topic in {tp.topic for tp in assigned}:
+        numbers = {tp.partition for tp in assigned if tp.topic == topic}
+        if known.partitions_for_topic(topic) != numbers:
+            raise KafkaError(f"the partitions of {topic} have changed")
+    ends: Mapping[TopicPartition, int] = await reader.end_offsets(assigned)
+    positions = {tp: await reader.position(tp) for tp in assigned}
+    if any(positions[tp] > end for tp, end in ends.items()):
+        raise KafkaError("a topic was made anew")
+    return all(positions[tp] >= end for tp, end in ends.items())
+
+
+async def _shared(reader: AIOKafkaConsumer, topics: tuple[str, ...]) -> AsyncGenerator[Any, None]:
+    """The records of the partitions that the consumer's group gives it."""
+    for topic in topics:
+        await wait_until_visible(reader, topic)
+    reader.subscribe(list(topics))
+    yield ReadMark.BEGIN
+    async for record in reader:
+        yield record
+
+
+async def _all(
+    reader: AIOKafkaConsumer, topics: tuple[str, ...], places: Mapping[TopicPartition, int]
+) -> AsyncGenerator[Any, None]:
+    """The records of all partitions from ``places`` on, with the marks."""
+    ends = await assign_all(reader, *topics, places=places)
+    yield ReadMark.BEGIN
+    async for record in up_to(reader, ends):
+        yield record
+    yield ReadMark.CAUGHT_UP
+    async for record in _followed(reader):
+        yield record
+
+
 async def read_forever(
     cluster: Cluster,
-    topic: str,
-    *,
+    *topics: str,
     group_id: str | None = None,
     resume: bool = True,
     patient: bool = False,
+    confirm: bool = False,
 ) -> AsyncGenerator[Any, None]:
-    """ReadMark.BEGIN, every record of the topic from its start, ReadMark.CAUGHT_UP, and the records that follow, until it is closed.
+    """ReadMark.BEGIN, every record of the topics from their start, ReadMark.CAUGHT_UP, and the records that follow, until it is
+    closed.
 
     Use it within ``contextlib.aclosing``, so that its consumer is closed at once.
 
-    :param group_id: resume where this group committed; no marks then.
-    :param resume: after an interruption, go on from the last record; otherwise begin at the topic's start again. A tombstone is
+    :param group_id: resume where this group committed; no mark but BEGIN then.
+    :param resume: after an interruption, go on from the last record; otherwise begin at the topics' start again. A tombstone is
         compacted away after ``delete.retention.ms``: a reader that must miss none compares with a fresh start.
     :param patient: retry every error of the client, from the first attempt on. Otherwise KafkaError is raised for what goes
         wrong at the start, and for a topic or group to which access is refused.
+    :param confirm: after CAUGHT_UP, pass on UpToDate too, every CONFIRM_EVERY_S at which all that there was has been read.
     """
-    places: dict[int, int] = {}
-    begun, failures = False, 0
+    places: dict[TopicPartition, int] = {}
+    begun, failures, named = False, 0, " and ".join(topics)
     while True:
+        options = {"group_id": group_id, "enable_auto_commit": group_id is not None}
         try:
-            async with consumer(
-                cluster,
-                group_id=group_id,
-                enable_auto_commit=group_id is not None,
-                auto_offset_reset="earliest",
-            ) as reader:
+            async with consumer(cluster, auto_offset_reset="earliest", **options) as reader:
                 await start(reader, cluster)
-                if group_id is not None:
-                    await wait_until_visible(reader, topic)
-                    # Subscribed, not assigned: the members of the group share the partitions.
-                    reader.subscribe([topic])
-                    begun = True
-                else:
-                    ends = await assign_all(reader, topic, places if resume else {})
-                    begun = True
-                    yield ReadMark.BEGIN
-                    async for record in up_to(reader, ends):
-                        places[record.partition] = record.offset + 1
-                        yield record
-                    failures = 0
-                    yield ReadMark.CAUGHT_UP
-                async for record in reader:
-                    # A record is proof of a working connection: the next back-off begins small.
-                    failures, places[record.partition] = 0, record.offset + 1
-                    yield record
-                return
-        except (ClientError, KafkaError) as error:
+                records = _shared(reader, topics) if group_id else _all(reader, topics, places)
+                async with aclosing(records):
+                    async for record in records:
+                        begun = True
+                        # Proof of a working connection: the next back-off begins small.
+                        failures = 0 if record is not ReadMark.BEGIN else failures
+                        if resume and not isinstance(record, Mark):
+                            places[TopicPartition(record.topic, record.partition)] = record.offset + 1
+                        if confirm or not isinstance(record, UpToDate):
+                            yield record
+        except (ClientError, KafkaError, TimeoutError) as error:
             # Misconfigured, or no such topic: nothing that another attempt would mend.
             if isinstance(error, KafkaError) and not begun:
                 raise
             if not patient and (not begun or isinstance(error, REFUSED)):
-                raise unreadable(topic, cluster, error) from error
-            log.warning("%s cannot be read (%s); trying again", topic, error)
+                raise unreadable(named, cluster, error) from error
+            log.warning(
+                "%s at %s cannot be read (%s); trying again", named, cluster.bootstrap, in_words(error)
+            )
         failures += 1
         await asyncio.sleep(pause_s(failures))

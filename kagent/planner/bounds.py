@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kagent.planner.case import CLOSE, Case
+from kagent.planner.canonical_problem import CLOSE, Case
 from kagent.planner.problem import Codes, Flags, Numbers, summed
 
 ROUNDS = 40

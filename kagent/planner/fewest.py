@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kagent.planner.case import CLOSE
+from kagent.planner.canonical_problem import CLOSE
 from kagent.planner.problem import Codes, Flags, Numbers, summed
 
 # More moves than any case small enough for a beam has units, and small enough to be added without overflow.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kagent.planner import bounds, scale, search, spread
-from kagent.planner.case import CLOSE, Canonical, Case, canonical, drains, score
+from kagent.planner.canonical_problem import CLOSE, Canonical, Case, canonical, drains, score
 from kagent.planner.problem import Codes, Flags, Numbers, PlanningProblem, summed
 from kagent.planner.search import Budget
 

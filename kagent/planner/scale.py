@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kagent.planner import bounds
-from kagent.planner.case import CLOSE, Case
+from kagent.planner.canonical_problem import CLOSE, Case
 from kagent.planner.problem import Codes, Flags, Numbers, summed
 
 STEP = 0.01

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kagent.planner import fewest, spread
-from kagent.planner.case import CLOSE, NEVER, Case, score, value
+from kagent.planner.canonical_problem import CLOSE, NEVER, Case, score, value
 from kagent.planner.problem import Codes, summed
 
 Widths = tuple[tuple[int, float], ...]

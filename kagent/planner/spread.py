@@ -13,7 +13,7 @@ from itertools import combinations
 
 import numpy as np
 
-from kagent.planner.case import CLOSE, NEVER, Case, score
+from kagent.planner.canonical_problem import CLOSE, NEVER, Case, score
 from kagent.planner.problem import Codes, Flags, Numbers
 
 PAIR = 12

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kagent.strategies import level
+from kagent.strategies import fewest_first
 from kagent.strategies.assignment import Assignment
 from kagent.strategies.javahash import string_ranks
 from kagent.strategies.scenario import Scenario
@@ -27,7 +27,7 @@ def assign(scenario: Scenario) -> Assignment:
     else:
         held = np.zeros(len(scenario.members), np.int64)
         takers = [
-            level.fill(held, by_id[layout.subscribed[by_id, code]], int(layout.count[code]))
+            fewest_first.fill(held, by_id[layout.subscribed[by_id, code]], int(layout.count[code]))
             for code in topics.tolist()
         ]
         member = np.concatenate(takers).astype(np.int32) if takers else np.zeros(0, np.int32)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from kagent.strategies import level
+from kagent.strategies import fewest_first
 from kagent.strategies.claims import Claims
 from kagent.strategies.constrained import Placed
 from kagent.strategies.javahash import HashSet, partition_hash, string_hashes, string_ranks
@@ -122,7 +122,7 @@ def _assign(board: _Board, free: dict[int, Ints]) -> None:
         free = {t: _assign_nearby(board, t, numbers, board.racks) for t, numbers in free.items()}
     for topic, numbers in free.items():
         if len(numbers):
-            board.give(level.fill(board.held, board.users[topic], len(numbers)), numbers)
+            board.give(fewest_first.fill(board.held, board.users[topic], len(numbers)), numbers)
 
 
 def _assign_nearby(board: _Board, topic: int, numbers: Ints, racks: Racks) -> Ints:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kagent.strategies import level, topicids
+from kagent.strategies import fewest_first, topicids
 from kagent.strategies.assignment import Assignment
 from kagent.strategies.javahash import order_of_puts, string_hashes
 from kagent.strategies.kip848 import held_rows
@@ -69,7 +69,7 @@ def _give(scenario: Scenario, topic: int, users: Ints, owner: Ints, held: Ints) 
     start, count = int(scenario.layout.start[topic]), int(scenario.layout.count[topic])
     free = start + np.flatnonzero(owner[start : start + count] < 0)
     if len(free):
-        owner[free] = level.fill(held, users[np.argsort(held[users], kind="stable")], len(free))
+        owner[free] = fewest_first.fill(held, users[np.argsort(held[users], kind="stable")], len(free))
 
 
 def _balance(

@@ -26,6 +26,7 @@ from kagent.settings import Settings
 from kagent.tables.declaration import Tables
 from kagent.worker.cluster_logs import ClusterLogs
 from kagent.worker.context import WorkerContext
+from kagent.worker.coverage_store import SourceCoverage
 from kagent.worker.evaluator import AskCoordinator, GroupEvaluator
 from kagent.worker.groups import Entry, Index, IndexStates
 from kagent.worker.http.live_view import LiveView
@@ -36,7 +37,6 @@ from kagent.worker.mute_state import MuteState
 from kagent.worker.partition_tick import PartitionTick
 from kagent.worker.publisher import Publish, Publisher
 from kagent.worker.restore import adopt
-from kagent.worker.source_coverage import SourceCoverage
 from kagent.worker.status import Summary, state_message
 
 log = logging.getLogger("kagent.worker")

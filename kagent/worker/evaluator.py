@@ -22,13 +22,13 @@ from kagent.text import shown
 from kagent.worker.cluster_logs import ClusterLogs
 from kagent.worker.context import WorkerContext
 from kagent.worker.coordinator_check import CoordinatorAnswer, contradiction, refreshed
+from kagent.worker.coverage_store import SourceCoverage
 from kagent.worker.group_state import EvaluationState, group_state, learned_by_ms
 from kagent.worker.groups import Entry, IndexStates
 from kagent.worker.http.group_columns import glance
 from kagent.worker.mute_state import MuteState
 from kagent.worker.publisher import Publisher
 from kagent.worker.restore import adopt
-from kagent.worker.source_coverage import SourceCoverage
 
 log = logging.getLogger("kagent.worker")
 

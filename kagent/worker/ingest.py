@@ -12,11 +12,11 @@ from kagent.contract.events import Beat, GroupEvent, TopicOffsets
 from kagent.group_key import group_key
 from kagent.worker.cluster_logs import ClusterLogs
 from kagent.worker.context import WorkerContext
+from kagent.worker.coverage_store import SourceCoverage
 from kagent.worker.event_times import limited
 from kagent.worker.groups import Entry
 from kagent.worker.ingest_progress import Coverage
 from kagent.worker.offset_gaps import Arrival
-from kagent.worker.source_coverage import SourceCoverage
 
 log = logging.getLogger("kagent.worker")
 

@@ -12,10 +12,10 @@ from kagent.incident.evaluate import Candidate
 from kagent.incident.lifecycle import expired
 from kagent.worker.cluster_logs import ClusterLogs
 from kagent.worker.context import WorkerContext
+from kagent.worker.coverage_store import SourceCoverage
 from kagent.worker.evaluator import Counts, GroupEvaluator
 from kagent.worker.groups import Entry
 from kagent.worker.publisher import Publisher
-from kagent.worker.source_coverage import SourceCoverage
 from kagent.worker.status import Summary
 
 

@@ -158,15 +158,16 @@ async def test_what_the_client_library_gives_up_on_is_tried_again_from_the_same_
     """aiokafka raises, for one, where a coordinator that is starting answers a member unusually."""
     name = f"e-{group_id is None}-"
     raised: list[str] = []
-    getone = AIOKafkaConsumer.getone
+    method = "getmany" if group_id is None else "getone"
+    asked = getattr(AIOKafkaConsumer, method)
 
-    async def failing(self: Any, *partitions: Any) -> Any:
+    async def failing(self: Any, *partitions: Any, **options: Any) -> Any:
         if f"{name}1" in heard.groups("e-") and not raised:
             raised.append(name)
             raise ClientError("Unexpected error during coordination")
-        return await getone(self, *partitions)
+        return await asked(self, *partitions, **options)
 
-    monkeypatch.setattr(AIOKafkaConsumer, "getone", failing)
+    monkeypatch.setattr(AIOKafkaConsumer, method, failing)
     home.publish(rec(f"{name}1"))
     heard = Heard(kagent.recommendations(home.bootstrap, group_id=group_id))
 

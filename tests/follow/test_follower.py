@@ -17,8 +17,8 @@ from kagent.contract.recommendation import Recommendation
 from kagent.errors import InputError
 from kagent.follow import Asking, Reason, aiokafka_follower, kafka_python_follower
 from kagent.follow import plan_userdata as said
+from kagent.follow.decision_types import Followed, Snapshot
 from kagent.follow.follower import SWITCH, Follower
-from kagent.follow.model import Followed, Snapshot
 from kagent.follow.rejoin_budget import DAY
 from kagent.groups.library import library_of, user_data_of
 from kagent.strategies.plugins.join import Joined

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kagent.contract.recommendation import from_bytes, to_bytes
-from kagent.follow.model import Peer, Reason, Rules, Snapshot, View
+from kagent.follow.decision_types import Peer, Reason, Rules, Snapshot, View
 from kagent.follow.rebalance_decision import decide
 from kagent.follow.snapshot_reader import keep
 from kagent.settings import Topics

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kagent.follow import plan_userdata
-from kagent.follow.model import Followed
+from kagent.follow.decision_types import Followed
 from kagent.strategies.plugins import userdata
 
 PLAN = Followed("0123456789abcdef", "fedcba9876543210")

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kagent.contract.recommendation import SCHEMA, Recommendation
-from kagent.follow.model import Followed, Peer, Reason, Rules, Snapshot, View
+from kagent.follow.decision_types import Followed, Peer, Reason, Rules, Snapshot, View
 from kagent.follow.rebalance_decision import decide
 
 NOW = 1_000_000.0

@@ -12,7 +12,7 @@ import pytest
 from kagent.contract.recommendation import Recommendation, State, to_bytes
 from kagent.embedded.broker import free_port
 from kagent.follow import java_host as hosts
-from kagent.follow.model import Snapshot
+from kagent.follow.decision_types import Snapshot
 from kagent.follow.snapshot_reader import FOREVER, LARGEST, Reader, keep
 from kagent.settings import Cluster, Topics
 
@@ -80,5 +80,5 @@ def test_a_cluster_that_is_away_leaves_the_cache_empty_and_stopping_takes_no_tim
     assert reader._thread is not None
     assert not reader._thread.is_alive()
     assert published == []
-    assert "kagent's topics on 127.0.0.1" in caplog.text
+    assert f"kagent-mutes at {away.bootstrap} cannot be read" in caplog.text
     reader.stop()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kagent.contract.recommendation import SCHEMA, Recommendation, from_bytes, to_bytes
-from kagent.follow.model import Peer, Reason, Rules, Snapshot, View
+from kagent.follow.decision_types import Peer, Reason, Rules, Snapshot, View
 from kagent.follow.rebalance_decision import decide
 
 FILE = Path(__file__).parents[2] / "java" / "src" / "test" / "resources" / "follow-vectors.jsonl"

@@ -47,6 +47,12 @@ def test_a_rejoin_is_requested_without_waiting_for_it() -> None:
     assert list(inspect.signature(GroupCoordinator.request_rejoin).parameters) == ["self"]
 
 
+def test_a_fetcher_keeps_the_tasks_that_are_ended_for_it() -> None:
+    made = inspect.getsource(Fetcher.__init__)
+    assert "self._fetch_task = " in made
+    assert "self._pending_tasks = set()" in made
+
+
 def test_a_connection_keeps_its_writer_for_the_local_address() -> None:
     assert "_writer" in inspect.getsource(AIOKafkaConnection.__init__)
 

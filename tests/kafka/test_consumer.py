@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from kagent.embedded.broker import Broker
 from kagent.kafka.consumer import consumer, stop
+from kagent.kafka.topic_reader import assign_all
 from kagent.settings import Cluster
+from tests.fixtures.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.kafka
 
@@ -41,4 +44,28 @@ async def test_a_member_with_something_to_commit_ends_though_the_broker_is_gone(
                 await anext(reader)
             running.kill()
             await stop(reader, within=2)
+        assert asyncio.all_tasks() == before
+
+
+async def test_one_that_waits_to_fetch_again_ends_without_cancelling_its_task(tmp_path: Path) -> None:
+    failed = asyncio.Event()
+
+    class Failures(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if "Failed fetch" in record.msg:
+                failed.set()
+
+    with Broker(tmp_path) as running:
+        admin = AdminClient({"bootstrap.servers": running.bootstrap, "log_level": 0})
+        admin.create_topics([NewTopic("orders", 1, 1)])["orders"].result(60)
+        before = asyncio.all_tasks()
+        client = logging.getLogger("aiokafka.consumer.fetcher")
+        client.addHandler(handler := Failures())
+        async with asyncio.timeout(PATIENCE_S), consumer(Cluster(bootstrap=running.bootstrap)) as reader:
+            await reader.start()
+            await assign_all(reader, "orders")
+            running.kill()
+            await failed.wait()
+        client.removeHandler(handler)
+
         assert asyncio.all_tasks() == before

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kagent.planner.bounds import largest, lower_bound, member_sets, pigeonhole, removals
-from kagent.planner.case import Case
+from kagent.planner.canonical_problem import Case
 from kagent.planner.fewest import Goal, fewest
 
 

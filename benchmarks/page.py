@@ -3,7 +3,8 @@
 A worker with many groups, in a process of its own, serves the page to headless Chromium (`make browser` installs it). Prints
 the time from the navigation to the first painted rows, from a key in the search field to the filtered rows, and from the end of a
 judgement to its time on the screen; the worker's CPU time with a page open less that without one; and the heap of two tabs over
-many polls, whose pauses are shortened so that an hour of polls takes minutes.
+many polls, whose pauses are shortened so that an hour of polls takes minutes. With ``--address`` (``kagent demo --keep`` prints
+one) it opens two tabs on that worker instead, at their own pace, and says every minute what they hold.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 import metrics
+import numpy as np
+import psutil
 from aiohttp import web
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, CDPSession, Page, async_playwright
 
 FLAGS = [
     "--no-sandbox",
@@ -75,7 +78,18 @@ def main() -> None:
     parser.add_argument(
         "--polls", type=int, default=3_600, help="of each of two tabs while their heap is watched"
     )
+    parser.add_argument(
+        "--address", help="of a running worker: two tabs stay open on it, and nothing else is measured"
+    )
+    parser.add_argument("--minutes", type=int, default=60, help="how long they stay open")
+    parser.add_argument(
+        "--views", nargs="+", default=["ui/groups", ""], help="what they show, under the address"
+    )
+    parser.add_argument("--worker-pid", type=int, help="of that worker, for its CPU time")
     args = parser.parse_args()
+    if args.address:
+        asyncio.run(tabs_over_time(args.address.rstrip("/"), args.views, args.minutes, args.worker_pid))
+        return
     asyncio.run(views(args.groups))
     asyncio.run(open_page(200, args.open_s))
     asyncio.run(heap(200, args.polls))
@@ -138,6 +152,72 @@ async def heap(groups: int, polls: int) -> None:
                 f"  {min(c.seen for c in counts)} polls: {' '.join(f'{size:.2f}' for size in sizes)}",
                 flush=True,
             )
+
+
+SETTLED = 10
+"""Minutes after which the trend begins: caches and compiled code have come by then."""
+HELD = ("heap_mb", "nodes", "listeners", "polls")
+
+
+async def tabs_over_time(address: str, views: list[str], minutes: int, worker_pid: int | None) -> None:
+    """What tabs hold while they stay open: a line a minute, then the slope of each column."""
+    async with Chromium() as browser:
+        tabs = [await Tab.opened(browser, f"{address}/{view}") for view in views]
+        worker = psutil.Process(worker_pid) if worker_pid else None
+        columns = [
+            "worker_cpu_s",
+            "renderers_rss_mb",
+            *(f"{held}[{n}]" for n in range(len(tabs)) for held in HELD),
+        ]
+        began, rows = time.monotonic(), []
+        print("minute", *columns)
+        for minute in range(minutes + 1):
+            await asyncio.sleep(max(0.0, began + minute * 60 - time.monotonic()))
+            cpu_s = sum(worker.cpu_times()[:2]) if worker else float("nan")
+            rows.append([cpu_s, renderers_mb(), *[value for tab in tabs for value in await tab.holds()]])
+            print(minute, *(f"{value:.6g}" for value in rows[-1]), flush=True)
+        settled = min(SETTLED, minutes // 2)
+        for column, values in zip(columns, np.array(rows[settled:]).T, strict=True):
+            slope, start = np.polyfit(range(len(values)), values, 1)
+            print(f"{column}: {start:.2f} after {settled} min, {slope * 60:+.3f} per hour")
+        print("on the consoles:", [said for tab in tabs for said in tab.said] or "nothing")
+
+
+class Tab:
+    """One open page and what it holds."""
+
+    def __init__(self, page: Page, session: CDPSession) -> None:
+        self.page, self.session, self.polls = page, session, Polls(page)
+        self.said: list[str] = []
+        page.on("console", lambda message: self.said.append(message.text))
+        page.on("pageerror", lambda error: self.said.append(str(error)))
+
+    @classmethod
+    async def opened(cls, browser: Browser, url: str) -> Tab:
+        page = await browser.new_page()
+        session = await page.context.new_cdp_session(page)
+        await session.send("Performance.enable")
+        tab = cls(page, session)
+        await page.goto(url)
+        return tab
+
+    async def holds(self) -> list[float]:
+        """In the order of ``HELD``, after a garbage collection."""
+        heap_mb = await used_mb(self.page)
+        found = {
+            m["name"]: m["value"] for m in (await self.session.send("Performance.getMetrics"))["metrics"]
+        }
+        return [heap_mb, found["Nodes"], found["JSEventListeners"], self.polls.seen]
+
+
+def renderers_mb() -> float:
+    """Of all tabs, resident. Playwright has each renderer keep every answer that its tab got, so this grows with the answers: with
+    plain Chromium it stood still where it grew by 4 MB a minute here."""
+    used = 0
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):  # ends meanwhile
+            used += process.memory_info().rss * ("--type=renderer" in process.cmdline())
+    return used / 1e6
 
 
 class Polls:

@@ -127,10 +127,11 @@ def _until(ms: int | None) -> str:
 
 
 def clock(ms: int) -> str:
-    """The time of day, with the date if it is not today; in the time zone of the terminal."""
-    at = datetime.fromtimestamp(ms / 1000).astimezone()
-    today = datetime.now().astimezone().date()
-    return at.strftime("%H:%M" if at.date() == today else "%Y-%m-%d %H:%M")
+    """The time of day, with the date unless it is today or within twelve hours; in the time zone of the terminal."""
+    at, now = datetime.fromtimestamp(ms / 1000).astimezone(), datetime.now().astimezone()
+    # Shortly before midnight, a mute of two hours ends at 01:40: a date would only push the time out of a narrow column.
+    near = at.date() == now.date() or abs((at - now).total_seconds()) < 12 * 3600
+    return at.strftime("%H:%M" if near else "%Y-%m-%d %H:%M")
 
 
 def worst_member(rec: Recommendation) -> MemberWork | None:

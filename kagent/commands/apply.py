@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kagent.commands import output
 from kagent.commands.common import chosen, user
 from kagent.errors import InputError
 from kagent.group_key import group_key
@@ -111,7 +112,7 @@ def _moves(plan: Plan) -> list[dict[str, object]]:
 
 def _show(plan: Plan) -> None:
     rec = plan.recommendation
-    click.echo(shown(rec.reason))
+    output.say(shown(rec.reason), indent=2)
     for move in rec.moves[:SHOWN_MOVES]:
         source = shown(move.source) if move.source else "no member"
         click.echo(f"  {shown(move.topic)}-{move.partition}  {source} → {shown(move.to)}")

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import click
 import orjson
 
-from kagent.commands import completion
+from kagent.commands import completion, output
 from kagent.commands.common import chosen
 from kagent.commands.spans import SPAN
 from kagent.contract.mute import is_pattern
 from kagent.contract.recommendation import Recommendation
-from kagent.text import shown
+from kagent.text import counted, shown, span
 
 if TYPE_CHECKING:
     from kagent.check.cluster_check import Checkup
@@ -38,6 +38,7 @@ def command(
     1: something was found; 2: kagent could not judge: it saw no such group.
     """
     settings, name, cluster = chosen(ctx)
+    announce(cluster.bootstrap, seconds, quiet=as_json)
     from kagent.check.cluster_check import UNSEEN, Checkup, chooser, findings_of, judged_groups
     from kagent.kafka.admin import Admin
 
@@ -47,7 +48,7 @@ def command(
     judged = judged_groups(checkup)
     missing = [name for name in (*groups, *also) if not is_pattern(name) and name not in judged]
     if missing or not judged:
-        click.echo(_not_judged(missing, cluster.bootstrap), err=True)
+        output.say(_not_judged(missing, cluster.bootstrap), indent=2, err=True)
     for _, message in found:
         _tell(Recommendation.model_validate(message), as_json)
     summary = {
@@ -62,8 +63,10 @@ def command(
     if as_json:
         click.echo(orjson.dumps(summary).decode())
     else:
-        click.echo(f"{len(judged)} groups judged over {seconds:.0f} s, {len(found)} with a finding.")
-        click.echo(f"Only the service sees {UNSEEN}.")
+        output.say(
+            f"{counted(len(judged), 'group')} judged over {seconds:.0f} s, {len(found)} with a finding."
+        )
+        output.say(f"Only the service sees {UNSEEN}.", indent=2)
     # To a script, quiet means that what it asked about was judged: a name with a typo is not quiet.
     ctx.exit(FOUND if found else NOT_JUDGED if missing or not judged else 0)
 
@@ -76,6 +79,12 @@ def _not_judged(missing: Sequence[str], bootstrap: str) -> str:
         return f"No group was judged: {why}."
     more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
     return f"Not judged: {names}{more}. {why[0].upper()}{why[1:]}."
+
+
+def announce(bootstrap: str, seconds: float, quiet: bool) -> None:
+    """Before the judgement is loaded, which takes as long as a person waits without a word."""
+    if not quiet and sys.stderr.isatty():
+        output.say(f"Looking at {bootstrap} for {span(seconds)}.", err=True)
 
 
 def watch(checkup: Checkup, quiet: bool) -> None:
@@ -102,9 +111,9 @@ def _tell(message: Recommendation, as_json: bool) -> None:
     if as_json:
         click.echo(message.model_dump_json(by_alias=True))
         return
-    click.echo(f"{message.severity.value.upper()} {shown(message.group)}: {message.verdict.value}")
-    click.echo(f"  {message.reason}")
+    output.say(f"{message.severity.value.upper()} {shown(message.group)}: {message.verdict.value}", indent=2)
+    output.say(f"  {message.reason}", indent=2)
     for action in message.actions:
         # What cannot be done here is in --json; for people it would be noise between what can.
         if action.feasible != "no":
-            click.echo(f"  {'do' if action.feasible == 'yes' else 'perhaps'}: {action.how}")
+            output.say(f"  {'do' if action.feasible == 'yes' else 'perhaps'}: {action.how}", indent=4)

@@ -14,7 +14,7 @@ import click
 import orjson
 
 from kagent.commands import completion, output
-from kagent.commands.check import watch
+from kagent.commands.check import announce, watch
 from kagent.commands.common import chosen
 from kagent.commands.spans import SPAN
 from kagent.errors import InputError, KafkaError
@@ -69,11 +69,11 @@ def command(
     if as_json:
         click.echo(orjson.dumps(story).decode())
         return
-    from kagent.incident.explanation import lines
+    from kagent.incident.explanation_text import lines
 
     for line in lines(story):
         _print_line(shown(line, 2000))
-    click.echo(seen)
+    output.say(seen, indent=2)
 
 
 def _print_line(line: str) -> None:
@@ -89,6 +89,7 @@ def _at(story: dict[str, Any] | None) -> str:
 def _look(
     settings: Settings, name: str, cluster: Cluster, group: str, seconds: float, quiet: bool
 ) -> dict[str, Any]:
+    announce(cluster.bootstrap, seconds, quiet)
     from kagent.check.cluster_check import Checkup
     from kagent.incident.explanation import explain
     from kagent.kafka.admin import Admin

@@ -336,7 +336,12 @@ def _members(plan: Plan, form: Format) -> Iterator[tuple[str, ...]]:
 
 def _frontier(points: Sequence[tuple[int, float]]) -> Iterator[tuple[str, ...]]:
     most = max((value for _, value in points if math.isfinite(value)), default=0.0)
+    reached: str | None = None
     for moves, greatest in points:
+        # A move that gains nothing to be seen has no row.
+        if _amount(greatest) == reached:
+            continue
+        reached = _amount(greatest)
         yield str(moves), _amount(greatest), _bar(greatest, most)
 
 

@@ -92,6 +92,6 @@ def _open(standing: Sequence[Recommendation]) -> str:
     if not standing:
         return "none open"
     worst = sorted(standing, key=lambda r: (["page", "ticket", "info"].index(r.severity.value), r.opened_at))
-    names = ", ".join(f"{shown(r.group, 40)} ({r.verdict.value})" for r in worst[:3])
+    names = ", ".join(f"{shown(r.group, 64)} ({r.verdict.value})" for r in worst[:3])
     more = f" and {len(worst) - 3} more" if len(worst) > 3 else ""
     return f"{len(worst)} open: {names}{more}; `kagent watch` shows them"

@@ -15,7 +15,7 @@ REASONS = {
     "cooldown": "an incident of it was resolved a short time ago",
     "not_stable": "the group is rebalancing",
     "settling": "the last reassignment is too recent: the lag is that of the pause, not of the assignment",
-    "evidence": "there is not enough evidence yet that the lateness does not end by itself",
+    "evidence": "there is not enough evidence yet that the group stays behind",
     "votes": "most looks so far found something else",
     "unsure": "the measurements do not yet tell what is wrong",
     "draining": "at the present speed the member catches up by itself",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import orjson
 
-from kagent.incident.explanation import explain, lines, look_at
+from kagent.incident.explanation import explain, look_at
+from kagent.incident.explanation_text import lines
 from kagent.policy import Policy
 from tests.fixtures.timeline import Timeline, judged
 

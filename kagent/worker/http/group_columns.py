@@ -17,7 +17,8 @@ from kagent.detect.finding import Finding
 from kagent.detect.group_model import GroupModel
 from kagent.detect.state import JudgeState
 from kagent.incident.evaluate import Judgement
-from kagent.incident.explanation import explain, lines, look_at
+from kagent.incident.explanation import explain, look_at
+from kagent.incident.explanation_text import lines
 from kagent.incident.suppression import REASONS
 from kagent.lag.commits import GONE
 from kagent.lag.log_ends import UNKNOWN

@@ -7,10 +7,10 @@ Rows are made when a group is judged, never when somebody looks: a page that is 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from kagent.contract.recommendation import Recommendation, Status
+from kagent.contract.recommendation import Action, Recommendation, Status
 from kagent.text import LONGEST, shown
 from kagent.worker.http.group_columns import Glance
 from kagent.worker.http.models import Condition, GroupRow, OpenIncident
@@ -163,4 +163,14 @@ def open_incident(message: Recommendation | None) -> OpenIncident | None:
         opened_at_ms=message.opened_at,
         reason=shown(message.reason, LONGEST),
         stale=message.stale,
+        advice=_advice(message.actions),
     )
+
+
+def _advice(actions: Sequence[Action]) -> str | None:
+    """How the first action is done that can be, else the first that may be."""
+    for feasible in ("yes", "unknown"):
+        for action in actions:
+            if action.feasible == feasible:
+                return shown(action.how, LONGEST)
+    return None

@@ -45,7 +45,7 @@ class ClusterStatus:
 
 @dataclass(frozen=True, slots=True)
 class OpenIncident:
-    """The published incident of a group, in short."""
+    """The published incident of a group, in short. ``advice``: how its first action is done, of those that can be."""
 
     id: str
     verdict: str
@@ -54,6 +54,7 @@ class OpenIncident:
     opened_at_ms: int
     reason: str
     stale: bool = False
+    advice: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ POLICY = {"settle": 30, "hold": 60, "cooldown": 60}
 class Load:
     """A group on a topic of its own: members with equal shares of the partitions. ``rates``: records/s into each partition;
     ``capacity``: records/s that a member works off; ``stuck``: a partition that stands still from half-time on;
-    ``open_transaction``: one whose last stable offset does."""
+    ``open_transaction``: one whose last stable offset does. ``member_ids``: of members that run somewhere, else made up."""
 
     group: str
     members: int
@@ -39,6 +39,7 @@ class Load:
     capacity: float = 1000.0
     stuck: int | None = None
     open_transaction: int | None = None
+    member_ids: Sequence[str] = ()
     end: Any = None
     committed: Any = None
     stable: Any = None
@@ -58,6 +59,9 @@ class Load:
 
     def member(self, at: int) -> str:
         return f"{self.group[:200]}-{at + 1}"
+
+    def member_id(self, at: int) -> str:
+        return self.member_ids[at] if self.member_ids else f"{self.member(at)}-id"
 
     def move(self, seconds: float, stands: bool) -> None:
         """Let time pass."""
@@ -79,7 +83,7 @@ class Load:
             held = [p for p in range(len(self.rates)) if self.holder(p) == at]
             members.append(
                 {
-                    "memberId": f"{self.member(at)}-id",
+                    "memberId": self.member_id(at),
                     "groupInstanceId": self.member(at),
                     "clientId": "consumer",
                     "clientHost": f"/10.0.0.{at + 1}",
@@ -102,7 +106,7 @@ class Load:
         every = range(len(self.rates))
         return CoordinatorAnswer(
             "stable",
-            {(self.topic, p): f"{self.member(self.holder(p))}-id" for p in every},
+            {(self.topic, p): self.member_id(self.holder(p)) for p in every},
             {(self.topic, p): int(self.committed[p]) for p in every},
         )
 

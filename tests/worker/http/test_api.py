@@ -14,6 +14,8 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from kagent.contract.recommendation import (
+    Action,
+    ActionType,
     Basis,
     GroupKind,
     MemberWork,
@@ -193,6 +195,30 @@ async def test_a_published_message_is_seen_before_the_next_tick(serve: Any) -> N
             answer = await client.get("/api/v1/status", headers={"If-None-Match": tag})
     said = await answer.json()
     assert said["open"][0]["incident"]["id"] == "01J"
+
+
+@pytest.mark.parametrize(
+    ("feasible", "told"),
+    [
+        (["no", "unknown", "yes"], "c"),
+        (["no", "unknown", "unknown"], "b"),
+        (["no", "no", "no"], None),
+        ([], None),
+    ],
+)
+async def test_the_list_says_of_an_incident_what_to_do_first(
+    serve: Any, feasible: list[Any], told: str | None
+) -> None:
+    worker = made(settings())
+    actions = [
+        Action(type=ActionType.WAIT, how=how, feasible=f) for how, f in zip("abc", feasible, strict=False)
+    ]
+    client = await serve(worker)
+    worker.desk.live.published(0, "main/plain", message("plain", actions=actions))
+
+    said = await get(client, "/api/v1/status")
+
+    assert said["open"][0]["incident"]["advice"] == told
 
 
 async def test_a_resolved_incident_leaves_the_list_and_stays_in_the_past(serve: Any) -> None:

@@ -24,6 +24,8 @@ from click.testing import CliRunner
 from playwright.async_api import Browser, Locator, Page, async_playwright, expect
 
 from kagent.cli import root
+from kagent.history import report
+from kagent.history.past_range import Range
 from tests.worker.conftest import Kagent
 from tests.worker.http.scene import Load, Scene, made
 
@@ -151,6 +153,7 @@ async def test_from_the_first_page_to_what_to_do(serve: Any, look: Any, seen: Sc
 
     await expect(page.get_by_text("2 incidents open")).to_be_visible()
     await expect(page.get_by_text("5 groups judged")).to_be_visible()
+    await expect(page.locator(".incident", has_text="orders-1 holds")).to_contain_text("What to do: ")
     await page.get_by_role("link", name="orders", exact=True).click()
     await expect(page.get_by_role("heading", name="Recommendation")).to_be_visible()
     await expect(page.locator(".recommendation .reason")).to_contain_text("orders-1 holds")
@@ -199,6 +202,81 @@ async def test_a_stalled_partition_is_marked_where_it_is(serve: Any, look: Any, 
     )
     await page.get_by_role("button", name="Copy the command").click()
     await expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    member = page.get_by_role("region", name="Table of the members").locator("tr", has_text="payments-2")
+    await expect(member).to_contain_text("payments-topic-4 makes no progress")
+
+
+async def test_the_work_after_the_moves_is_of_the_work_that_there_is_now(
+    serve: Any, look: Any, seen: Scene
+) -> None:
+    """Minutes after the recommendation: what it foretold then, beside the work of now, would promise far too much."""
+    server = await serve(seen)
+    page = await look(server.make_url("/ui/group?cluster=main&group=orders"))
+    answer = await page.request.get(str(server.make_url("/api/v1/group?cluster=main&group=orders")))
+    told = await answer.json()
+    spread = told["map"]
+    after = [0.0] * len(told["members"])
+    for work, member, to in zip(spread["work"], spread["member"], spread["moves_to"], strict=True):
+        after[to if to >= 0 else member] += work
+
+    first = page.get_by_role("region", name="Table of the members").locator("tbody tr").first
+
+    assert told["members"][0]["work_after"] < after[0] / 2
+    await expect(first).to_contain_text(re.compile(rf"orders-1.* → {after[0] / 60:.0f} min"))
+
+
+SETTING = "partition.assignment.strategy=org.apache.kafka.clients.consumer."
+
+
+async def test_what_is_copied_is_exact_whatever_the_clients_call_themselves(serve: Any, look: Any) -> None:
+    rates = [270.0 if p < 6 else 40.0 for p in range(24)]
+    hostile = "x` `kagent mute all` kafka-evil.sh --a=b"
+    groups = [Load("checkout", 6, rates, capacity=700), Load(hostile, 4, rates, capacity=900)]
+    server = await serve(await watched(groups, 8))
+    page = await look(
+        server.make_url("/ui/group?cluster=main&group=checkout"),
+        permissions=["clipboard-read", "clipboard-write"],
+    )
+
+    await expect(page.get_by_role("button", name="Copy the setting")).to_have_count(2)
+    assert await copied(page) == [
+        f"{SETTING}RoundRobinAssignor,org.apache.kafka.clients.consumer.RangeAssignor",
+        f"{SETTING}RoundRobinAssignor",
+        "Run 8 members instead of 6.",
+        "kagent assignor --consumer",
+        "kagent explain checkout",
+    ]
+    await page.goto(str(server.make_url("/ui/group").with_query(cluster="main", group=hostile)))
+    await expect(page.get_by_role("button", name="Copy the command")).to_have_count(1)
+    assert await copied(page) == [
+        "Run 6 members instead of 4.",
+        "kagent assignor --consumer",
+        f"kagent explain '{hostile}'",
+    ]
+
+
+async def copied(page: Page) -> list[str]:
+    """What each copy button puts on the clipboard, in their order."""
+    found = []
+    for button in await page.locator("button.copy").all():
+        await button.click()
+        await expect(button).to_have_text("Copied")
+        found.append(await page.evaluate("navigator.clipboard.readText()"))
+    return found
+
+
+async def test_lines_that_ended_with_the_lateness_say_since_when(serve: Any, look: Any) -> None:
+    load = Load("orders", 2, [400.0, 400.0, 50.0, 50.0], capacity=700)
+    scene = await watched([load], 4)
+    load.capacity = 20_000
+    for _ in range(24):
+        await scene.step()
+    server = await serve(scene)
+    page = await look(server.make_url("/ui/group?cluster=main&group=orders"))
+
+    await expect(page.get_by_text("it has not been since")).to_be_visible()
+    await expect(page.locator(".chart canvas")).to_have_count(5)
+    await expect(page.get_by_text("Lag of the group, in records")).to_be_visible()
 
 
 async def test_hot_partitions_and_open_transactions_are_marked_where_they_are(serve: Any, look: Any) -> None:
@@ -217,6 +295,7 @@ async def test_hot_partitions_and_open_transactions_are_marked_where_they_are(se
     await expect(page.locator(".piece", has_text="‖").first).to_have_attribute(
         "title", re.compile(r"waiting-topic-1:.*waits for an open transaction")
     )
+    await expect(page.get_by_role("button", name="Copy the command")).to_have_count(2)  # look, then abort
     await assert_nobody_is_kept_out(page)
 
 
@@ -488,8 +567,30 @@ async def test_nobody_is_kept_out(serve: Any, look: Any, seen: Scene) -> None:
                 await assert_nobody_is_kept_out(page, (view, width, scheme))
 
 
-def skewed(cast: Any) -> None:
-    """A running group, one of whose members holds most of the lag."""
+async def test_the_report_looks_alike_and_keeps_nobody_out(browser: Browser, tmp_path: Path) -> None:
+    said = [{"time": "10:00", "status": "open", "verdict": "rebalance", "reason": f"{LONG[:300]} is behind"}]
+    figures = [("Lag of each member", '{"data": [{"x": [1, 2], "y": [3, 4]}], "layout": {}}')]
+    section = report.Section(EVIL, ["4 members", "skew 2.00"], said, figures)
+    html = report.page("Cluster main", Range(0, 60_000), [section])
+    written = tmp_path / "report.html"
+    await asyncio.to_thread(written.write_text, html, encoding="utf-8")
+    page = await browser.new_page()
+    await page.goto(written.as_uri())
+    await expect(page.locator(".chart svg").first).to_be_visible()
+
+    for width in (380, 1280):
+        await page.set_viewport_size({"width": width, "height": 900})
+        for scheme in ("light", "dark"):
+            await page.emulate_media(color_scheme=scheme)
+            await assert_nobody_is_kept_out(page, (width, scheme))
+    own = re.search(r"body \{.*", (ROOT / "kagent/worker/http/ui/style.css").read_text())
+    assert own is not None
+    font = await page.evaluate("getComputedStyle(document.body).fontFamily")
+    assert font.split(",")[0] in own[0]
+
+
+def skewed(cast: Any) -> list[str]:
+    """A running group, one of whose members holds most of the lag; the ids that the coordinator gave its members."""
     cast.topic("whatif", 6)
     cast.produce("whatif", {0: 300, 1: 280, 2: 200, 3: 10, 4: 10, 5: 10})
     members = [cast.join("whatif-group", ["whatif"], **{"client.id": name}) for name in ("one", "two")]
@@ -499,6 +600,7 @@ def skewed(cast: Any) -> None:
         for part in held:
             part.offset = 0
         consumer.commit(offsets=held, asynchronous=False)
+    return [consumer.memberid() for consumer in members]
 
 
 async def press_to(page: Page, slider: Locator, value: int) -> None:
@@ -511,8 +613,8 @@ async def press_to(page: Page, slider: Locator, value: int) -> None:
 
 @pytest.mark.kafka
 async def test_the_slider_answers_as_kagent_plan_does(serve: Any, look: Any, cast: Any) -> None:
-    await asyncio.to_thread(skewed, cast)
-    scene = made([Load("whatif-group", 2, [1.0] * 6)], 3, bootstrap=cast.bootstrap)
+    ids = await asyncio.to_thread(skewed, cast)
+    scene = made([Load("whatif-group", 2, [1.0] * 6, member_ids=ids)], 3, bootstrap=cast.bootstrap)
     for _ in range(18):
         await scene.step()
     server = await serve(scene)
@@ -525,6 +627,9 @@ async def test_the_slider_answers_as_kagent_plan_does(serve: Any, look: Any, cas
     live = await asyncio.to_thread(CliRunner().invoke, root, arguments)
     assert whole["plan"] == json.loads(live.stdout)
     assert len(whole["plan"]["frontier"]) > 1
+
+    for name in ("whatif-group-1", "whatif-group-2"):  # as everywhere on the page, and not their ids
+        await expect(page.locator(".bench .map-name", has_text=name)).to_be_visible()
 
     slider = page.get_by_role("slider", name="Moves")
     for moves, _ in whole["plan"]["frontier"]:

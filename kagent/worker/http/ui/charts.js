@@ -1,9 +1,10 @@
 // Lines over time by uPlot: members told apart by colour and by dashes, with a legend that shows the values under the cursor.
 import uPlot from "./vendor/uPlot.js";
-import { html, useEffect, useLayoutEffect, useRef, useState, Name, short, span, useWidth } from "./lib.js";
+import { html, useEffect, useLayoutEffect, useRef, useState, Name, clock, short, span, useWidth } from "./lib.js";
 
 const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3], [14, 5], [5, 2, 2, 2, 2, 2]];
 const SPANS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 18000, 36000, 86400, 172800, 432000, 864000, 8640000];
+const ENDED_S = 60; // of six points of a late group, none came
 export const MOST_LINES = DASHES.length;
 const ink = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -15,11 +16,13 @@ export function useDark() {
 }
 
 // lines: [{name, time_s, values}]; steps: x is a number of moves
-export function Chart({ title, lines, format = short, height = 160, steps = false, at = null, sync = null }) {
-  const place = useRef(null), plot = useRef(null), width = useWidth(place), dark = useDark();
+// until: the end of the time axis, so that lines that ended earlier do not seem to reach the present
+export function Chart({ title, lines, format = short, height = 160, steps = false, at = null, sync = null, until = 0 }) {
+  const place = useRef(null), plot = useRef(null), end = useRef(0), width = useWidth(place), dark = useDark();
   const [cursor, setCursor] = useState(null);
   const data = lines.length ? uPlot.join(lines.map((line) => [line.time_s, line.values.map((v) => (v === null ? undefined : v))])) : null;
   const names = lines.map((line) => line.name).join("\n");
+  end.current = until;
   useLayoutEffect(() => {
     if (!width || !data) return undefined;
     const grid = { stroke: ink("--line"), width: 1 };
@@ -28,7 +31,7 @@ export function Chart({ title, lines, format = short, height = 160, steps = fals
       width, height,
       legend: { show: false },
       cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 }, ...(sync ? { sync: { key: sync } } : {}) },
-      scales: { x: { time: !steps }, y: { range: (_, low, high) => [0, Math.max(high * 1.08, format === span ? 10 : 1)] } },
+      scales: { x: { time: !steps, ...(steps ? {} : { range: (_, low, high) => [low, Math.max(high, end.current)] }) }, y: { range: (_, low, high) => [0, Math.max(high * 1.08, format === span ? 10 : 1)] } },
       axes: [{ ...axis, space: 70, ...(steps ? { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] } : { values: (_, ticks, axis, space, step) => ticks.map((t) => new Date(t * 1000).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", ...(step < 60 ? { second: "2-digit" } : {}) })) }) }, { ...axis, size: 64, ...(format === span ? { incrs: SPANS } : {}), values: (_, ticks) => ticks.map(format) }],
       series: [{}, ...lines.map((line, n) => ({ stroke: ink(`--line${n % MOST_LINES}`), width: 2, dash: line.dash || DASHES[n % MOST_LINES], spanGaps: true, points: { show: steps && n === 0, size: 5 }, ...(steps && n === 0 ? { paths: uPlot.paths.stepped({ align: 1 }) } : {}) }))],
       hooks: { setCursor: [(u) => setCursor(u.cursor.idx ?? null)] },
@@ -49,14 +52,16 @@ export function GroupCharts({ series, members }) {
   const lines = (field) => chosen.map((name) => ({ name, time_s: series.members[name].time_s, values: series.members[name][field] }));
   const group = (field) => [{ name: "group", time_s: series.group.time_s, values: series.group[field] }];
   const rate = (value) => (value === null ? "–" : `${short(value)}/s`);
+  const until = series.group.time_s.at(-1) || 0;
+  const whole = html`<${Chart} title="Lag of the group, in records" lines=${group("lag")} until=${until} />`;
   if (!chosen.length) {
     if (series.group.time_s.length < 2) return html`<p class="dim">The worker has just begun to watch this group.</p>`;
-    return html`<${Chart} title="Lag of the group, in records" lines=${group("lag")} />
-      <p class="dim">Members are drawn one by one while the group is late; it is not.</p>`;
+    return html`${whole}<p class="dim">Members are drawn one by one while the group is late; it is not.</p>`;
   }
-  return html`<div class="charts"><${Chart} title="Lag per member, in records" lines=${lines("lag")} sync="group" />
-    <${Chart} title="Seconds behind, per member" lines=${lines("seconds_behind")} format=${span} sync="group" />
-    <${Chart} title="Inflow per member" lines=${lines("inflow_per_s")} format=${rate} sync="group" />
-    <${Chart} title="Drain per member: what it works off" lines=${lines("drain_per_s")} format=${rate} sync="group" /></div>
+  const ended = Math.max(...chosen.map((name) => series.members[name].time_s.at(-1)));
+  const chart = (title, field, format) => html`<${Chart} title=${title} lines=${lines(field)} format=${format} sync="group" until=${until} />`;
+  return html`${until - ended > ENDED_S && html`${whole}<p class="dim">Members are drawn one by one while the group is late; it has not been since ${clock(ended * 1000)}.</p>`}
+    <div class="charts">${chart("Lag per member, in records", "lag")}${chart("Seconds behind, per member", "seconds_behind", span)}
+    ${chart("Inflow per member", "inflow_per_s", rate)}${chart("Drain per member: what it works off", "drain_per_s", rate)}</div>
     ${names.length > chosen.length && html`<p class="dim">The ${chosen.length} members with the most lag of ${names.length}.</p>`}`;
 }

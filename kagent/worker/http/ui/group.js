@@ -1,7 +1,7 @@
 // One group: what to do, where its work lies, how it came to be, and what could be.
 import { html, useContext, useState, useLive, href, Ago, Behind, Breakable, Old, asOf, Condition, CopyButton, Loading, Name, Verdict, clock, count, inert, plural, short, span, words } from "./lib.js";
 import { GroupCharts } from "./charts.js";
-import { Legend, Map, Table, amount, partitionsOf } from "./map.js";
+import { Legend, Map, Table, amount, marksOf, partitionsOf } from "./map.js";
 import { WhatIf } from "./whatif.js";
 
 export function Group({ params, status }) {
@@ -20,9 +20,9 @@ export function Group({ params, status }) {
     <${Recommendation} data=${data} />
     <section aria-labelledby="map"><h2 id="map">Where the work lies</h2><${Work} data=${data} partitions=${partitions} /></section>
     <section aria-labelledby="time"><h2 id="time">The last hour</h2>${series ? html`<${GroupCharts} series=${series} members=${data.members} />` : html`<${Loading} />`}</section>
-    <section aria-labelledby="members"><h2 id="members">Members</h2><${Members} data=${data} /></section>
+    <section aria-labelledby="members"><h2 id="members">Members</h2><${Members} data=${data} partitions=${partitions} /></section>
     <section aria-labelledby="past"><h2 id="past">What happened</h2><${Timeline} events=${data.timeline} /></section>
-    <section aria-labelledby="whatif"><h2 id="whatif">What if</h2><${WhatIf} key=${`${row.cluster}/${row.group}`} row=${row} /></section>
+    <section aria-labelledby="whatif"><h2 id="whatif">What if</h2><${WhatIf} key=${`${row.cluster}/${row.group}`} row=${row} members=${data.members} partitions=${partitions} /></section>
     <section aria-labelledby="story"><h2 id="story">The whole story</h2><details><summary>As <code>kagent explain</code> tells it</summary><pre class="story" tabindex="0">${data.story.join("\n")}</pre></details></section><//>`;
 }
 
@@ -45,28 +45,44 @@ function Recommendation({ data }) {
     ${!open && row.not_opened && html`<p class="notice">Why not: ${inert(row.not_opened, 500)}.</p>`}
     <p class="reason big">${inert(r.reason, 2000)}</p>
     <p class="dim">${open && html`opened <${Ago} ms=${r.opened_at} /> · `}as of ${clock(r.as_of)} · confidence ${r.confidence}${plan ? ` · skew ${r.skew.now?.toFixed(2)} → ${r.skew.after.toFixed(2)}` : ""}${r.move_count ? ` · ${plural(r.move_count, "move")}` : ""}${r.runbook_url && /^https?:\/\//.test(r.runbook_url) ? html` · <a href=${r.runbook_url} rel="noreferrer noopener">runbook</a>` : ""}</p>
-    ${r.actions.length > 0 && html`<ol class="actions">${r.actions.map((a, at) => html`<${Action} key=${at} a=${a} />`)}</ol>`}
+    ${r.actions.length > 0 && html`<ol class="actions">${r.actions.map((a, at) => html`<${Action} key=${at} a=${a} row=${row} place=${at + 1} />`)}</ol>`}
     ${r.moves.length > 0 && html`<details><summary>${plural(r.move_count || r.moves.length, "move")}</summary><ul class="plain">${r.moves.map((m) => html`<li><${Name} of=${`${m.topic}-${m.partition}`} />: <${Name} of=${m.from ?? "nobody"} /> → <${Name} of=${m.to} />${m.lag ? ` (${count(m.lag)} records)` : ""}</li>`)}</ul></details>`}
     ${r.alternatives.length > 0 && html`<details><summary>What every strategy would give</summary><table><thead><tr><th scope="col">Strategy</th><th scope="col" class="number">Skew</th><th scope="col" class="number">Moves</th><th scope="col">Feasible</th></tr></thead><tbody>${r.alternatives.map((a) => html`<tr><th scope="row">${inert(a.strategy)}</th><td class="number">${a.skew === null ? "–" : a.skew.toFixed(2)}</td><td class="number">${count(a.moves)}</td><td>${a.unsafe ? `must not be used: ${inert(a.unsafe)}` : a.feasible}</td></tr>`)}</tbody></table></details>`}
     <p><${CopyButton} text=${`kagent explain ${quoted(row.group)}`} label="Copy: kagent explain" /></p></section>`;
 }
 
+const MOST_REMARKS = 3;
 const quoted = (name) => (/^[\w.:-]+$/.test(name) ? name : `'${inert(name).replaceAll("'", "'\\''")}'`);
 
-// The command or setting in the sentence, if there is one; else the sentence.
-function command(how) {
-  const found = /kafka-[\w-]+\.sh .*?(?=\.(?:\s|$)|, then|$)/.exec(how) || /`([^`]+)`/.exec(how) || /[\w.]+=[^\s,;]+/.exec(how);
-  return found ? { text: (found[1] || found[0]).replace(/[.)]+$/, ""), label: found[0].includes("=") && !found[0].includes(" ") ? "Copy the setting" : "Copy the command" } : { text: how, label: "Copy" };
+// The exact commands and settings of an action, in their order. By its type, and not by what looks like one: sentences name
+// clients, which may call themselves anything.
+const SETTINGS = /[\w.]+=(?:\[[^\]]*\]|[^\s;]*[^\s;,.])/g, TOOL = /kafka-[\w-]+\.sh .*$/g, TOOLS = /kafka-[\w-]+\.sh .*?(?= ; if |$)/g;
+const EXACT = {
+  switch_assignor: SETTINGS, set_member_count: SETTINGS, raise_parallelism: SETTINGS, skip_or_fix_record: TOOL, add_partitions_or_rekey: TOOL, abort_transaction: TOOLS,
+};
+function exact(a, { group, cluster }) {
+  if (a.type === "follow_plan") {
+    if (a.how.includes("`kagent assignor --consumer`")) return ["kagent assignor --consumer"];
+    return a.how.includes("`kagent apply") ? [...(a.how.includes("`kagent assignor`") ? ["kagent assignor"] : []), `kagent apply ${quoted(group)} --cluster ${quoted(cluster)}`] : [];
+  }
+  const found = EXACT[a.type] ? [...new Set([...a.how.matchAll(EXACT[a.type])].map(([text]) => text))] : [];
+  return found.some((text) => text.includes("<")) ? [] : found; // "<the present one>" is to be filled in by a person
+}
+function Copies({ a, row }) {
+  const found = exact(a, row);
+  const label = EXACT[a.type] === SETTINGS ? "Copy the setting" : "Copy the command";
+  if (found.length < 2) return html`<${CopyButton} text=${found[0] ?? a.how} label=${found.length ? label : "Copy the sentence"} />`;
+  return html`<ul class="plain copies">${found.map((text) => html`<li key=${text}><code>${inert(text, 2000)}</code> <${CopyButton} text=${text} label=${label} /></li>`)}</ul>`;
 }
 
 const FEASIBLE = { yes: ["✓", "can be done"], no: ["✗", "cannot be done here"], unknown: ["?", "not known whether it can be done"] };
-function Action({ a }) {
-  const { text, label } = command(a.how), [sign, about] = FEASIBLE[a.feasible];
-  const gain = a.gain.now && a.gain.after !== null && a.gain.after !== undefined ? `drained in ${span(a.gain.after)} instead of ${span(a.gain.now)}` : null;
+function Action({ a, row, place }) {
+  const [sign, about] = FEASIBLE[a.feasible];
+  const gain = typeof a.gain.after === "number" ? `predicted to drain in ${span(a.gain.after)}${a.gain.now ? ` instead of ${span(a.gain.now)}` : ""}` : null;
   const price = [a.disruption.partitions && plural(a.disruption.partitions, "partition move"), a.disruption.pause_s && `pause ${span(a.disruption.pause_s)}`];
-  const facts = [gain, a.durable ? "lasts" : null, ...price].filter(Boolean);
-  return html`<li class=${`action ${a.feasible}`}><div><strong>${words(a.type)}</strong> <span class=${`badge ${a.feasible}`}><span aria-hidden="true">${sign}</span> ${about}</span></div>
-    <p><${Breakable} text=${a.how} /></p>${a.reason && html`<p class="dim">${inert(a.reason, 1000)}</p>`}${facts.length > 0 && html`<p class="dim">${facts.join(" · ")}</p>`}<${CopyButton} text=${text} label=${label} /></li>`;
+  const facts = [gain, a.durable ? "outlasts the next rebalance" : null, ...price].filter(Boolean);
+  return html`<li class=${`action ${a.feasible}`}><div><strong>${place}. ${words(a.type)}</strong> <span class=${`badge ${a.feasible}`}><span aria-hidden="true">${sign}</span> ${about}</span></div>
+    <p><${Breakable} text=${a.how} /></p>${a.reason && html`<p class="dim">${inert(a.reason, 1000)}</p>`}${facts.length > 0 && html`<p class="dim">${facts.join(" · ")}</p>`}<${Copies} a=${a} row=${row} /></li>`;
 }
 
 function Last({ r }) {
@@ -84,11 +100,27 @@ function Work({ data, partitions }) {
     <${Map} members=${members} partitions=${partitions} after=${moves && after} unit=${data.work_unit} /><${Legend} /><${Table} members=${members} partitions=${partitions} />`;
 }
 
-function Members({ data }) {
+// From the map, so that both are of now: the recommendation foretold what comes of the work of its time.
+function workBy(partitions, holder) {
+  const work = {};
+  for (const p of partitions) work[holder(p)] = (work[holder(p)] || 0) + p.work;
+  return (at) => work[at] || 0;
+}
+
+// What was measured of the member, then what is marked on the map.
+function remarks(member, partitions) {
+  const marked = partitions.filter((p) => p.member === member.at).flatMap((p) => marksOf(p).map(([, sign, about]) => `${sign} ${p.topic}-${p.partition} ${about}`));
+  const more = marked.length > MOST_REMARKS ? [`and ${marked.length - MOST_REMARKS} more on the map`] : [];
+  return [member.evidence, ...marked.slice(0, MOST_REMARKS), ...more].filter(Boolean).map((text) => inert(text));
+}
+
+function Members({ data, partitions }) {
   if (!data.members.length) return html`<p class="dim">Nobody is in the group now.</p>`;
-  const rows = [...data.members].sort((a, b) => b.work - a.work || b.lag_records - a.lag_records);
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Table of the members"><table><thead><tr><th scope="col">Member</th><th scope="col" class="number">Partitions</th><th scope="col" class="number">Lag</th><th scope="col" class="number">Behind</th><th scope="col" class="number">Inflow /s</th><th scope="col" class="number">Work → after</th><th scope="col" class="number">Speed</th><th scope="col">Remarks</th><th scope="col">Client and host</th></tr></thead>
-    <tbody>${rows.map((m) => html`<tr key=${m.member_id}><th scope="row"><${Name} of=${m.name} /></th><td class="number">${m.partitions}</td><td class="number">${count(m.lag_records)}</td><td class="number">${m.known ? span(m.seconds_behind) : "not known"}</td><td class="number">${short(m.inflow_per_s)}</td><td class="number">${amount(m.work, data.work_unit).replace(" of work", "")}${m.work_after !== null ? ` → ${amount(m.work_after, data.work_unit).replace(" of work", "")}` : ""}</td><td class="number">${m.speed === null ? "–" : m.speed.toFixed(2)}</td><td>${m.evidence && inert(m.evidence)}</td><td class="dim"><${Name} of=${m.client_id} /> <${Name} of=${m.host} /></td></tr>`)}</tbody></table></div>`;
+  const now = workBy(partitions, (p) => p.member), moved = partitions.some((p) => p.to >= 0), after = workBy(partitions, (p) => (p.to >= 0 ? p.to : p.member));
+  const works = (value) => amount(value, data.work_unit).replace(" of work", "");
+  const rows = data.members.map((m, at) => ({ ...m, at })).sort((a, b) => now(b.at) - now(a.at) || b.lag_records - a.lag_records);
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Table of the members"><table><thead><tr><th scope="col">Member</th><th scope="col" class="number">Partitions</th><th scope="col" class="number">Lag</th><th scope="col" class="number">Behind</th><th scope="col" class="number">Inflow /s</th><th scope="col" class="number">${moved ? "Work → after the moves" : "Work"}</th><th scope="col" class="number">Speed</th><th scope="col">Remarks</th><th scope="col">Client and host</th></tr></thead>
+    <tbody>${rows.map((m) => html`<tr key=${m.member_id}><th scope="row"><${Name} of=${m.name} /></th><td class="number">${m.partitions}</td><td class="number">${count(m.lag_records)}</td><td class="number">${m.known ? span(m.seconds_behind) : "not known"}</td><td class="number">${short(m.inflow_per_s)}</td><td class="number">${works(now(m.at))}${moved ? ` → ${works(after(m.at))}` : ""}</td><td class="number">${m.speed === null ? "–" : m.speed.toFixed(2)}</td><td>${remarks(m, partitions).map((text) => html`<div>${text}</div>`)}</td><td class="dim"><${Name} of=${m.client_id} /> <${Name} of=${m.host} /></td></tr>`)}</tbody></table></div>`;
 }
 
 const SIGN = { first_seen: "◇", confirmed: "◈", opened: "▲", updated: "↻", superseded: "↷", followed: "➤", resolved: "✓", rebalanced: "⇄" };

@@ -8,6 +8,8 @@ const LATE_WORDS = ["on time", "1 s", "10 s", "1 min", "10 min", "1 h or more"];
 export const late = (seconds) => LATE_S.filter((limit) => seconds >= limit).length;
 const MARKS = [["stalled", "■", "makes no progress"], ["open_transaction", "‖", "waits for an open transaction"], ["hot", "▲", "hot: more work than a member's share"], ["lost", "✕", "records were deleted unread"]];
 
+export const marksOf = (p) => MARKS.filter(([name]) => p[name]);
+
 // partitions: [{topic, partition, member, to, lag, seconds, work, stalled, …}]; members: [{name, note}]
 export function Map({ members, partitions, after, unit, onlyAfter }) {
   const place = (p) => (after && p.to >= 0 ? p.to : p.member);
@@ -35,14 +37,15 @@ export function Map({ members, partitions, after, unit, onlyAfter }) {
 }
 
 // Members are mostly told apart by the end of their names, which a narrow column would cut off.
-const ROOM = 22;
+const ROOM = 22, NARROW_ROOM = 11;
+const narrow = matchMedia("(max-width: 46rem)");
 function commonStart(names) {
-  if (names.length < 2 || Math.max(...names.map((name) => name.length)) <= ROOM) return 0;
+  if (names.length < 2 || Math.max(...names.map((name) => name.length)) <= (narrow.matches ? NARROW_ROOM : ROOM)) return 0;
   const low = names.reduce((a, b) => (a < b ? a : b)), high = names.reduce((a, b) => (a > b ? a : b));
   let same = 0;
   while (same < low.length && low[same] === high[same]) same += 1;
   const word = low.slice(0, same).search(/[^-_.:/]*$/);
-  return word > 8 ? word - 1 : 0;
+  return word > (narrow.matches ? 3 : 8) ? word - 1 : 0;
 }
 
 function Line({ row, most, weight, any, unit, after, same }) {
@@ -59,7 +62,7 @@ function Line({ row, most, weight, any, unit, after, same }) {
 }
 
 function Piece({ p, weight, share, after }) {
-  const marks = MARKS.filter(([name]) => p[name]);
+  const marks = marksOf(p);
   const moved = p.to >= 0;
   const title = `${inert(p.topic)}-${p.partition}: ${p.lag === null ? "lag not known" : `${count(p.lag)} records`}, ${span(p.seconds)} late${marks.map((m) => `, ${m[2]}`).join("")}${moved ? (after ? ", moved here" : ", to be moved") : ""}`;
   return html`<span class=${`piece late${late(p.seconds)}${moved ? " moved" : ""}${share < 0.004 ? " tiny" : ""}`} style=${{ flexGrow: weight || 1e-6 }} title=${title}>${marks.map((m) => m[1]).join("")}${share > 0.06 ? p.partition : ""}</span>`;
@@ -103,6 +106,6 @@ export function Table({ members, partitions, most = 500, label = "Partitions" })
   const name = (at) => (at >= 0 ? members[at]?.name : "nobody");
   const rows = [...partitions].sort((a, b) => (b.lag || 0) - (a.lag || 0)).slice(0, most);
   return html`<details><summary>The map as a table</summary><div class="scroll" tabindex="0" role="region" aria-label=${label}><table><thead><tr><th scope="col">Topic</th><th scope="col" class="number">Partition</th><th scope="col">Member</th><th scope="col" class="number">Lag</th><th scope="col" class="number">Late</th><th scope="col" class="number">Inflow /s</th><th scope="col">Remarks</th><th scope="col">Moves to</th></tr></thead>
-    <tbody>${rows.map((p) => html`<tr key=${`${p.topic}/${p.partition}`}><td><${Name} of=${p.topic} /></td><td class="number">${p.partition}</td><td><${Name} of=${name(p.member)} /></td><td class="number">${count(p.lag)}</td><td class="number">${span(p.seconds)}</td><td class="number">${p.inflow === undefined ? "–" : short(p.inflow)}</td><td>${MARKS.filter(([m]) => p[m]).map((m) => m[2]).join(", ")}</td><td>${p.to >= 0 && html`<${Name} of=${name(p.to)} />`}</td></tr>`)}</tbody></table></div>
+    <tbody>${rows.map((p) => html`<tr key=${`${p.topic}/${p.partition}`}><td><${Name} of=${p.topic} /></td><td class="number">${p.partition}</td><td><${Name} of=${name(p.member)} /></td><td class="number">${count(p.lag)}</td><td class="number">${span(p.seconds)}</td><td class="number">${p.inflow === undefined ? "–" : short(p.inflow)}</td><td>${marksOf(p).map((m) => m[2]).join(", ")}</td><td>${p.to >= 0 && html`<${Name} of=${name(p.to)} />`}</td></tr>`)}</tbody></table></div>
     ${partitions.length > most && html`<p class="dim">The ${count(most)} with the most lag of ${count(partitions.length)}.</p>`}</details>`;
 }

@@ -1,0 +1,134 @@
+"""The story of a group in lines for a person. Apart from the judgement, so that a worker's answer is shown without loading it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kagent.contract.recommendation import Recommendation
+from kagent.text import counted, span
+
+
+def lines(story: dict[str, Any]) -> list[str]:
+    """The story for a person; the caller escapes the names in it."""
+    if "group" not in story:
+        return [f"verdict {story['verdict']}" + (f": {story['not_opened']}" if story["not_opened"] else "")]
+    skew = "" if story["skew"] is None else f", skew {story['skew']:.2f} (threshold {story['threshold']:g})"
+    verdict = "not judged now" if story["blind"] and not story["open"] else story["verdict"]
+    out = [f"{story['group']}: {verdict} ({story['kind']}, {story['state']}{skew})", story["reason"]]
+    if story["blind"]:
+        out.append(f"kagent cannot judge this group now: {story['blind']}.")
+    if story["not_opened"]:
+        out.append(f"Not reported: {story['not_opened']}.")
+    out += _evidence_lines(story)
+    out += _past_lines(story)
+    for m in story["members"][:20]:
+        out.append(_member_line(m))
+    for t in story["topics"]:
+        out.append(_topic_line(t))
+    raw = story["recommendation"]
+    return out + (_advice_lines(Recommendation.model_validate(raw)) if raw else [])
+
+
+def _evidence_lines(story: dict[str, Any]) -> list[str]:
+    found = story.get("evidence")
+    if not found or not found["missing"]:
+        return []
+    adds = f" Missing: {found['adds']}." if found["adds"] else ""
+    # Before a member has been late at two commits no length of time is asked for.
+    if not found["needed_seconds"]:
+        return [f"Evidence for {found['verdict']}: none yet.{adds}"]
+    return [
+        f"Evidence for {found['verdict']}: {found['seconds']} s; {found['needed_seconds']} s are needed.{adds}"
+    ]
+
+
+def _past_lines(story: dict[str, Any]) -> list[str]:
+    """Since when it has been so, and what came of it before."""
+    now, incident, out = story["as_of"], story["incident"], []
+
+    def ago(at: int) -> str:
+        return f"{span(max(0, now - at) / 1000)} ago"
+
+    if incident:
+        more = [f"followed {ago(incident['followed_at'])}"] if incident["followed_at"] else []
+        more += [name for name in ("superseded", "stale") if incident[name]]
+        lasts = ago(incident["opened_at"]).removesuffix(" ago")
+        out.append(f"Open for {lasts} as {incident['id']}{''.join(f', {m}' for m in more)}.")
+    elif story["since"]:
+        out.append(f"First seen {ago(story['since'])}.")
+    if story["muted"]:
+        left = span((story["muted"]["until"] - now) / 1000)
+        who = f" by {story['muted']['by']}" if story["muted"]["by"] else ""
+        why = f": {story['muted']['why']}" if story["muted"]["why"] else ""
+        out.append(f"Muted{who} for another {left}{why}.")
+    if story["cooldown_until"]:
+        out.append(
+            f"In cooldown for another {span((story['cooldown_until'] - now) / 1000)} after the last incident."
+        )
+    last = story.get("last")
+    if last and not incident:
+        how = f"resolved ({last['resolution']})" if last["resolution"] else last["status"]
+        out.append(f"Last incident {last['id']}: {last['verdict']}, opened {ago(last['opened_at'])}, {how}.")
+    if story["track"]:
+        counted = ", ".join(f"{what} {count}" for what, count in sorted(story["track"].items()))
+        out.append(f"So far: {counted}.")
+    return out
+
+
+def _member_line(m: dict[str, Any]) -> str:
+    late = f"{span(m['seconds_behind'])} behind" if m["known"] else "its last commit is unknown"
+    unit = "s of work" if m["unit"] == "seconds" else "records"
+    speed = f", can process {_rounded(m['capacity_per_s'])} records/s" if m.get("capacity_per_s") else ""
+    held = f"{m['partitions']} partition{'' if m['partitions'] == 1 else 's'}"
+    least, most = _rounded(m["work_at_least"]), _rounded(m["work_at_most"])
+    waiting = least if least == most else f"{least} to {most}"
+    return f"  {m['member']}: {late}, {held}, {waiting} {unit} waiting, inflow {_rounded(m['inflow_per_s'])} records/s{speed}"
+
+
+def _rounded(value: float) -> str:
+    """Three digits are what a person reads, and as much as a measurement of some minutes holds."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _topic_line(t: dict[str, Any]) -> str:
+    parts = [f"lag {'≤ ' if t['at_most'] else ''}{t['lag']}"]
+    for name, words in (
+        ("no_commit", "without a commit"),
+        ("unassigned", "assigned to no member"),
+        ("lost", "records lost"),
+        ("standing", "stalled"),
+    ):
+        if t[name]:
+            parts.append(f"{t[name]} {words}")
+    if t["orphaned"]:
+        parts.append("no member subscribes to it: not counted")
+    if t["oldest_unread_s"]:
+        parts.append(f"oldest unread {'≥ ' if t['older_than_known'] else ''}{span(t['oldest_unread_s'])}")
+    return f"  {t['topic']}: {', '.join(parts)}"
+
+
+def _advice_lines(message: Recommendation) -> list[str]:
+    marks = {"yes": "do", "unknown": "perhaps", "no": "not possible"}
+    out = []
+    for action in message.actions:
+        out.append(f"  {marks[action.feasible]}: {action.how}")
+        # A line of its own: behind a command it would be pasted with it.
+        out += [f"    ({action.reason})"] if action.reason else []
+    if message.skew.after is not None and message.moves:
+        bound = (
+            f"; no assignment has less than {message.skew.lower_bound:.2f}"
+            if message.skew.lower_bound
+            else ""
+        )
+        out.append(
+            f"  plan: {counted(message.move_count, 'move')}, skew {message.skew.now:.2f} → {message.skew.after:.2f}{bound}"
+        )
+    for other in message.alternatives:
+        note = f", unsafe: {other.unsafe}" if other.unsafe else ""
+        out.append(f"  under {other.strategy}: skew {other.skew:.2f}, {counted(other.moves, 'move')}{note}")
+    if message.frontier:
+        out.append(
+            "  greatest work by number of moves: "
+            + ", ".join(f"{counted(k, 'move')} {_rounded(w)}" for k, w in message.frontier)
+        )
+    return out

@@ -49,9 +49,12 @@ def command(
     The brokers need kagent's assignor (`kagent assignor`). A member that gets nothing joins and leaves; only the partitions
     that move are revoked. At most once in 15 minutes and three times a day for each group.
     """
+    settings, name, cluster = chosen(ctx)
+    # Two topics are read to their end before anything can be said of the plan, which takes longer than a second.
+    if not as_json and sys.stderr.isatty():
+        output.say(f"Checking whether {shown(group)} may take its plan.", err=True)
     from kagent.apply.apply_plan import Applier
 
-    settings, name, cluster = chosen(ctx)
     follows = policy_for(settings.policy, settings.groups, group).uniform_follows
     applier = Applier(
         cluster, settings.home_cluster(name), name, group, settings.topics, uniform_follows=follows

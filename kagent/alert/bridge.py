@@ -15,20 +15,25 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from aiokafka.errors import KafkaError as ClientError
-from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponential
+from tenacity import AsyncRetrying, retry_if_exception, wait_random_exponential
 
 from kagent.alert.delivery_log import Delivered, DeliveryLog, Event, of_destination
 from kagent.alert.senders import AlertSender, DeliveryFailed, DeliveryRefused, sender
 from kagent.client.client import Message, parsed
 from kagent.client.incident_text import is_old
 from kagent.contract.recommendation import Recommendation, Resolution, State, Status, is_newer
-from kagent.destination_settings import Alertmanager, AnyDestination, Wants
+from kagent.destination_settings import AnyDestination, Wants
 from kagent.errors import KafkaError, SettingsError
 from kagent.kafka.topic_reader import ReadMark, read_forever
 from kagent.settings import Cluster, Settings
 from kagent.text import shown
 
 log = logging.getLogger("kagent.alert")
+FORESEEN = (DeliveryFailed, DeliveryRefused, SettingsError, TimeoutError)
+
+
+def _may_pass(error: BaseException) -> bool:
+    return isinstance(error, Exception) and not isinstance(error, DeliveryRefused)
 
 
 @dataclass(slots=True)
@@ -111,7 +116,7 @@ class Delivery:
 
     async def run(self) -> None:
         """Deliver for ever."""
-        resend = self.about.resend if isinstance(self.about, Alertmanager) else None
+        resend: float | None = getattr(self.about, "resend", None)
         # Due at once: after a restart, alerts may be near the endsAt that the process before gave them.
         due = self.clock()
         while True:
@@ -148,7 +153,8 @@ class Delivery:
         delivered = Delivered.of(rec, self.state.delivered.get(key))
         try:
             async for attempt in AsyncRetrying(
-                retry=retry_if_exception_type((DeliveryFailed, SettingsError, TimeoutError)),
+                # Whatever a sender raises holds up its own destination, and no other.
+                retry=retry_if_exception(_may_pass),
                 # Random, so that several bridges do not reach a receiver that comes back at the same moment.
                 wait=wait_random_exponential(0.5, max=self.about.retry_most),
                 before_sleep=lambda state: self._failed(state.outcome.exception() if state.outcome else None),
@@ -167,7 +173,9 @@ class Delivery:
 
     def _failed(self, error: BaseException | None) -> None:
         self.counts["failed"] += 1
-        log.warning("%s cannot be reached (%s); trying again", self.name, error)
+        # The text of an error that nobody foresaw may hold a secret: its kind alone is logged.
+        why = error if isinstance(error, FORESEEN) else type(error).__name__
+        log.warning("%s cannot be reached (%s); trying again", self.name, why)
 
     async def _repeat(self) -> None:
         """Send open alerts again: Alertmanager resolves an alert that is not repeated before ``endsAt``."""
@@ -178,7 +186,7 @@ class Delivery:
                 rec = rec.model_copy(update={"stale": True})
             try:
                 await self.sender.send("change", delivered.model_copy(update={"rec": rec}))
-            except (DeliveryFailed, DeliveryRefused) as error:
+            except Exception as error:  # the next repetition comes by itself
                 self._failed(error)
                 return
 

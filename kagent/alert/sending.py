@@ -119,7 +119,8 @@ class Http:
                 answer = await client.post(
                     url, content=body, headers={"User-Agent": f"kagent/{__version__}", **headers}
                 )
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+        # Of a header with letters that HTTP does not allow, httpx raises UnicodeEncodeError.
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
             # httpx's text holds the URL, and a webhook's URL is often its secret.
             raise DeliveryFailed(_why(error)) from None
         if answer.status_code in REFUSED:

@@ -70,6 +70,27 @@ async def test_a_message_that_will_never_be_taken_holds_up_nothing(receiver: Any
     assert receiver.tried == 2
 
 
+async def test_an_error_that_nobody_foresaw_is_retried_without_its_text(
+    receiver: Any, rec: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    delivery = made(Kept(), type="webhook", url=receiver.url, retry_most=0.2)
+    send = delivery.sender.send
+
+    async def failing(*said: Any) -> None:
+        if delivery.counts["failed"] == 0:
+            raise ValueError("the TOKEN of the receiver")
+        await send(*said)
+
+    monkeypatch.setattr(delivery.sender, "send", failing)
+    work = asyncio.create_task(delivery.run())
+    delivery.put("main/a", rec("a"))
+    await until_async(lambda: receiver.events("a") == ["open"])
+    work.cancel()
+
+    assert "ValueError" in caplog.text
+    assert "TOKEN" not in caplog.text
+
+
 @pytest.mark.slow
 async def test_an_alertmanager_fires_while_open_and_rests_when_closed(alertmanager: Any, rec: Any) -> None:
     kept = Kept()

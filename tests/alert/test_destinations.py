@@ -16,7 +16,7 @@ from kagent.alert.bridge import DestinationState
 from kagent.alert.delivery_log import Delivered
 from kagent.alert.destinations.webhook import ToWebhook
 from kagent.alert.senders import DeliveryFailed, DeliveryRefused, sender
-from kagent.destination_settings import AlertSettings, Wants
+from kagent.destination_settings import DESTINATIONS, AlertSettings, HttpDestination, Wants
 from kagent.errors import SettingsError
 from kagent.settings import load
 from kagent.text import shown
@@ -152,6 +152,24 @@ def test_a_webhook_is_signed_and_sends_only_what_its_template_names(receiver: An
     assert b"<script>" not in body
 
 
+LEAST: dict[str, dict[str, str]] = {"alertmanager": {}, "pagerduty": {"routing_key": "R"}, "webhook": {}}
+"""Type → what its settings need beside a URL, for every destination that is asked over HTTP."""
+PAGE_FIELD = {"alertmanager": "generatorURL", "pagerduty": "client_url", "webhook": "page_url"}
+
+
+def test_what_holds_for_destinations_is_tried_with_each_of_them() -> None:
+    over_http = {kind for kind, model in DESTINATIONS.items() if issubclass(model, HttpDestination)}
+
+    assert set(LEAST) == set(PAGE_FIELD) == over_http
+
+
+@pytest.mark.parametrize("kind", DESTINATIONS)
+def test_the_page_shows_how_each_is_set(kind: str) -> None:
+    page = Path(__file__).parents[2] / "docs" / "alerting.md"
+
+    assert f"type: {kind}" in page.read_text(encoding="utf-8")
+
+
 HOSTILE = [
     "<script>alert(1)</script>",
     "x\x1b[2J\x1b]0;owned\x07",
@@ -164,13 +182,12 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.parametrize("kind", ["alertmanager", "pagerduty", "webhook"])
+@pytest.mark.parametrize("kind", LEAST)
 def test_a_name_is_data_wherever_it_is_sent(receiver: Any, rec: Any, kind: str, name: str) -> None:
-    more = {"pagerduty": {"routing_key": "R"}}.get(kind, {})
     said = rec(name, id="1", reason=f"{name} is behind.", owner=name, labels={name: name})
 
     asyncio.run(
-        sender(destination(type=kind, url=receiver.url, **more)).send("open", Delivered.of(said, None))
+        sender(destination(type=kind, url=receiver.url, **LEAST[kind])).send("open", Delivered.of(said, None))
     )
 
     ((_, body),) = receiver.received
@@ -193,13 +210,9 @@ def test_a_name_is_data_wherever_it_is_sent(receiver: Any, rec: Any, kind: str, 
     assert "49" not in {text.strip() for text in found}
 
 
-@pytest.mark.parametrize(
-    ("kind", "field"),
-    [("alertmanager", "generatorURL"), ("pagerduty", "client_url"), ("webhook", "page_url")],
-)
+@pytest.mark.parametrize(("kind", "field"), PAGE_FIELD.items())
 def test_an_alert_links_to_its_group_on_the_page(receiver: Any, rec: Any, kind: str, field: str) -> None:
-    more = {"pagerduty": {"routing_key": "R"}}.get(kind, {})
-    about = destination(type=kind, url=receiver.url, **more)
+    about = destination(type=kind, url=receiver.url, **LEAST[kind])
     evil = Delivered.of(rec('a&b="<x>\x1b[2J', id="1"), None)
 
     asyncio.run(sender(about, "https://ops.example/kagent/").send("open", evil))
@@ -212,6 +225,15 @@ def test_an_alert_links_to_its_group_on_the_page(receiver: Any, rec: Any, kind: 
     address = "https://ops.example/kagent/ui/group?cluster=main&group=a%26b%3D%22%3Cx%3E%5Cx1b%5B2J"
     assert alert[field] == address
     assert without.get(field) is None
+
+
+def test_a_header_that_http_does_not_allow_is_a_failed_delivery(receiver: Any, rec: Any) -> None:
+    about = destination(type="webhook", url=receiver.url, content_type="text/plain; title=für-dich")
+
+    with pytest.raises(DeliveryFailed):
+        asyncio.run(sender(about).send("open", Delivered.of(rec(), None)))
+
+    assert receiver.received == []
 
 
 def test_html_templates_escape_names(rec: Any) -> None:
@@ -269,14 +291,10 @@ def test_apprise_reaches_what_it_knows(receiver: Any, rec: Any) -> None:
 CERTIFICATES = Path(__file__).parent / "data"
 
 
-@pytest.mark.parametrize("kind", ["webhook", "alertmanager", "pagerduty"])
+@pytest.mark.parametrize("kind", LEAST)
 def test_a_certificate_is_trusted_only_with_its_authority(by_tls: Any, rec: Any, kind: str) -> None:
     server = by_tls(CERTIFICATES / "here.pem")
-    said = {
-        "type": kind,
-        "url": f"{server.url}/TOKEN",
-        **({"routing_key": "R"} if kind == "pagerduty" else {}),
-    }
+    said: dict[str, Any] = {"type": kind, "url": f"{server.url}/TOKEN", **LEAST[kind]}
 
     with pytest.raises(DeliveryFailed) as refused:
         asyncio.run(sender(destination(**said)).send("open", Delivered.of(rec(), None)))

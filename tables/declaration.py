@@ -19,6 +19,10 @@ ROWS: dict[str, type[msgspec.Struct]] = {
 """Name → row type. The name is part of the changelog topic's name: it never changes."""
 
 
+PER_GROUP = (members.NAME, verdicts.NAME)
+"""Tables with one row a group, under its key. Rows of a group under other keys, as those of ``lag``, are removed by ``Index.forget`` itself."""
+
+
 class Tables(Protocol):
     """The tables by name: Faust's, or anything that behaves like them."""
 

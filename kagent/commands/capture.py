@@ -50,7 +50,7 @@ def command(
     from kagent.capture.folder_writer import FolderWriter
     from kagent.capture.pseudonyms import Pseudonyms
     from kagent.capture.recorder import CapturedGroups, Recorder
-    from kagent.check.cluster_check import chooser
+    from kagent.check.judge_cluster import chooser
     from kagent.kafka.admin import Admin
 
     wanted = CapturedGroups(chooser((*groups, *also)))

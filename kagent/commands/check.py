@@ -18,7 +18,7 @@ from kagent.contract.recommendation import Recommendation
 from kagent.text import counted, shown, span
 
 if TYPE_CHECKING:
-    from kagent.check.cluster_check import Checkup
+    from kagent.check.judge_cluster import Checkup
 
 FOUND, NOT_JUDGED = 1, 2
 
@@ -39,7 +39,7 @@ def command(
     """
     settings, name, cluster = chosen(ctx)
     announce(cluster.bootstrap, seconds, quiet=as_json)
-    from kagent.check.cluster_check import UNSEEN, Checkup, chooser, findings_of, judged_groups
+    from kagent.check.judge_cluster import UNSEEN, Checkup, chooser, findings_of, judged_groups
     from kagent.kafka.admin import Admin
 
     checkup = Checkup(Admin(cluster), name, settings.policies(), seconds, chooser((*groups, *also)))

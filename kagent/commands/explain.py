@@ -63,7 +63,7 @@ def command(
     seen = f"As the worker at {url} judged it{_at(story)}."
     if story is None:
         story = _look(settings, name, cluster, group, seconds, as_json)
-        from kagent.check.cluster_check import UNSEEN
+        from kagent.check.judge_cluster import UNSEEN
 
         seen = f"Seen from outside for {seconds:.0f} s. Only the service sees {UNSEEN}."
     if as_json:
@@ -90,7 +90,7 @@ def _look(
     settings: Settings, name: str, cluster: Cluster, group: str, seconds: float, quiet: bool
 ) -> dict[str, Any]:
     announce(cluster.bootstrap, seconds, quiet)
-    from kagent.check.cluster_check import Checkup
+    from kagent.check.judge_cluster import Checkup
     from kagent.incident.explanation import explain
     from kagent.kafka.admin import Admin
 

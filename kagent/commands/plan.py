@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from kagent.commands import common, completion, explain, judged_plan, output
+from kagent.commands import common, completion, explain, output, worker_plan
 from kagent.commands import input_lines as lines
 from kagent.commands.output import Format
 from kagent.errors import InputError, KagentError
@@ -89,7 +89,7 @@ def command(
     if group is not None and not live and _as_judged(ctx):
         story = _story(ctx, group, url)
         if story is not None:
-            _tell_judged(judged_plan.document(story), form)
+            _tell_judged(worker_plan.document(story), form)
             return
         note = "No worker has answered with its plan; this one rests on the lag that the cluster shows now."
     if group is not None and url:
@@ -271,7 +271,7 @@ def _judged_sentence(found: dict[str, Any]) -> str:
 
 def _judged_members(found: dict[str, Any], names: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
     # A message may hold fewer moves than it counts: then the partitions afterwards are not known.
-    after = judged_plan.held_after(found) if found["move_count"] == len(found["moves"]) else {}
+    after = worker_plan.held_after(found) if found["move_count"] == len(found["moves"]) else {}
     values = [
         value for m in found["members"] for value in (m["work_now"], m["work_after"]) if value is not None
     ]

@@ -68,7 +68,7 @@ def command(
     messages whole, in order of time.
     """
     from kagent.capture.folder import read_folder
-    from kagent.check.cluster_check import chooser
+    from kagent.check.judge_cluster import chooser
     from kagent.incident.session import EvaluationSession
     from kagent.replay.captured_events import recording
     from kagent.replay.driver import replay

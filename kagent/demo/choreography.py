@@ -26,8 +26,8 @@ from kagent.client.client import recommendations
 from kagent.client.incident_text import headline
 from kagent.contract.recommendation import Recommendation
 from kagent.demo import screen
-from kagent.demo.patience import Patience
 from kagent.demo.processes import Processes
+from kagent.demo.progress_timeout import Patience
 from kagent.demo.scene import Scene, group_lag
 from kagent.demo.topology import (
     APPLY,

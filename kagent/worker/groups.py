@@ -22,7 +22,7 @@ from kagent.groups import KnownRecords, view
 from kagent.lag.commits import TopicCommits
 from kagent.lag.membership import Roster
 from kagent.tables import lag, members, verdicts
-from kagent.tables.declaration import Tables
+from kagent.tables.declaration import PER_GROUP, Tables
 from kagent.text import shown
 from kagent.worker.ingest_progress import UNKNOWN_SOURCE
 
@@ -192,8 +192,8 @@ class Index:
         for entry in gone:
             for topic in entry.commits:
                 self.tables.lag.pop(lag.key(entry.key, topic), None)
-            self.tables.members.pop(entry.key, None)
-            self.tables.verdicts.pop(entry.key, None)
+            for table in PER_GROUP:
+                getattr(self.tables, table).pop(entry.key, None)
             del self.entries(partition)[entry.key]
         return [entry.key for entry in gone]
 

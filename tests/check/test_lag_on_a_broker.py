@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kagent.check.cluster_check import Checkup
+from kagent.check.judge_cluster import Checkup
 from kagent.detect.facts import at_stable
 from kagent.detect.group_model import GroupModel
 from kagent.kafka.admin import Admin

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from rich.cells import cell_len
 
 from kagent.cli import root
-from kagent.commands import backtest, calibrate, judged_plan, keys
+from kagent.commands import backtest, calibrate, keys, worker_plan
 from kagent.commands.output import Format, print_rows
 from kagent.history.calibrate import Proposal, Tried
 
@@ -129,9 +129,9 @@ def test_a_plan_of_the_worker_has_the_moves_and_the_skew_of_the_story(rec: Any) 
     ]  # fmt: skip
     message = rec("orders", moves=moves, move_count=2, members=members)
     story = {"group": "orders", "as_of": 5, "recommendation": message.model_dump(mode="json", by_alias=True)}
-    found = judged_plan.document(story)
+    found = worker_plan.document(story)
 
     assert (found["move_count"], found["skew"]) == (2, {"now": 2.5, "after": 1.1})
     assert [(m["from"], m["partition"]) for m in found["moves"]] == [("m1", 0), ("m1", 1)]
     assert found["greatest"]["now"] == 40.0
-    assert judged_plan.held_after(found) == {"m1": 2, "m2": 3}
+    assert worker_plan.held_after(found) == {"m1": 2, "m2": 3}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kagent.demo.patience import Patience
+from kagent.demo.progress_timeout import Patience
 from kagent.embedded.machine import slowness
 
 

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from kagent.demo.choreography import MOST
-from kagent.demo.patience import Patience
+from kagent.demo.progress_timeout import Patience
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(2 * MOST)]
 

@@ -15,11 +15,12 @@ import pytest
 from confluent_kafka import Producer
 
 from kagent.contract.events import Beat, GroupEvent, TopicOffsets, encode
+from kagent.tables.declaration import ROWS
 from tests.contract.test_admission import POISON
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 PARTITION = 0
-CHANGELOGS = ("members", "lag", "verdicts", "coverage", "ends")
+CHANGELOGS = tuple(ROWS)
 BAD_ROWS = [b"", b"not json", b"{}", b"[]", b"null", b'{"cluster": 1}', b"\xff\xfe"]
 TICKS = [b"", b"{}", b"[]", b'{"type": "tick"}', b'{"type": "tick", "time": {}}', b'{"type": "summary"}',
          b'{"type": "summary", "summary": 5}', b'{"type": "tick", "time": 99999999999999}']  # fmt: skip

@@ -1,0 +1,47 @@
+"""What every detector has, whoever wrote it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from kagent.contract.recommendation import ActionType, Verdict
+from kagent.detect import detectors
+from kagent.detect.finding import Urgency
+
+PAGE = Path(__file__).parents[3] / "docs" / "judgement.md"
+TYPES = {
+    "VERDICT": Verdict,
+    "SPREAD": bool,
+    "URGENCY": Urgency,
+    "MEMBERS_MAY_HELP": bool,
+    "ONE_MEMBER": bool,
+    "ASKS_ASSIGNMENT": bool,
+    "ACTIONS": tuple,
+}
+
+
+def test_every_file_is_in_the_order_and_every_verdict_has_one() -> None:
+    files = {file.stem for file in Path(str(detectors.__file__)).parent.glob("[a-z]*.py")}
+
+    assert {detector.__name__.rpartition(".")[2] for detector in detectors.ORDER} == files
+    assert set(detectors.OF) == set(Verdict) - {Verdict.BALANCED}
+
+
+@pytest.mark.parametrize(
+    "detector", detectors.ORDER, ids=lambda detector: detector.__name__.rpartition(".")[2]
+)
+def test_each_says_all_that_others_ask_of_it(detector: ModuleType) -> None:
+    wrong = {name for name, kind in TYPES.items() if not isinstance(getattr(detector, name, None), kind)}
+    assert not wrong, (
+        f"{detector.__name__} needs {', '.join(sorted(wrong))}: see the docstring of the package"
+    )
+    assert detector.ACTIONS
+    assert all(isinstance(action, ActionType) for action in detector.ACTIONS)
+    assert callable(detector.reason)
+    assert callable(detector.holds if detector.SPREAD and hasattr(detector, "holds") else detector.find)
+    assert f"`{detector.VERDICT}`" in PAGE.read_text(encoding="utf-8"), (
+        "docs/judgement.md does not explain it"
+    )

@@ -9,7 +9,7 @@ import orjson
 
 from kagent.commands.common import chosen
 from kagent.kafka.acls import command as as_command
-from kagent.kafka.acls import rules
+from kagent.kafka.acls import needed_on, rules
 
 
 @click.command()
@@ -18,13 +18,17 @@ from kagent.kafka.acls import rules
 @click.pass_context
 def command(ctx: click.Context, principals: str, as_json: bool) -> None:
     """Print the least rights of the four principals as commands of kafka-acls.sh."""
-    settings, _, cluster = chosen(ctx)
+    settings, watched, _ = chosen(ctx)
+    home = settings.home or watched
     for role, rights in rules(settings.topics).items():
         principal = principals.replace("{role}", role)
         if not as_json:
             click.echo(f"# {role}")
         for rule in rights:
-            if as_json:
-                click.echo(orjson.dumps({"role": role, "principal": principal, **asdict(rule)}).decode())
-            else:
-                click.echo(as_command(rule, principal, cluster.tool_options()))
+            for cluster in needed_on(rule, settings.topics, watched, home):
+                if as_json:
+                    line = {"role": role, "principal": principal, "cluster": cluster, **asdict(rule)}
+                    click.echo(orjson.dumps(line).decode())
+                else:
+                    tools = settings.cluster(cluster)[1].tool_options()
+                    click.echo(as_command(rule, principal, tools))

@@ -7,6 +7,8 @@ from shlex import quote
 
 from kagent.settings import Topics
 
+SOURCE = "__consumer_offsets"
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -30,7 +32,7 @@ def rules(topics: Topics) -> dict[str, list[Rule]]:
 
     app = topics.app
     pipeline = [
-        *_reads("__consumer_offsets"),
+        *_reads(SOURCE),
         # Prefixed: Spark makes a new group id under this prefix for every query.
         Rule("read", "group", f"{app}-pipeline", "prefixed"),
         *_writes(topics.events),
@@ -64,6 +66,17 @@ def rules(topics: Topics) -> dict[str, list[Rule]]:
     alert = [*_reads(topics.recommendations), *_reads(topics.alerts), *_writes(topics.alerts)]
     roles = {"pipeline": pipeline, "worker": worker, "subscriber": subscriber, "alert": alert}
     return {role: list(dict.fromkeys(rights)) for role, rights in roles.items()}
+
+
+def needed_on(rule: Rule, topics: Topics, watched: str, home: str) -> tuple[str, ...]:
+    """The clusters on which a right is needed: ``watched`` has the groups, ``home`` kagent's own topics; often both are one.
+
+    What holds for all topics or groups is needed on both: the worker asks each of them for its topics.
+    """
+    if rule.name == "*":
+        return tuple(dict.fromkeys((watched, home)))
+    # Spark's consumer reads the source under a group of its own.
+    return (watched,) if rule.name in (SOURCE, f"{topics.app}-pipeline") else (home,)
 
 
 def _reads(topic: str) -> list[Rule]:

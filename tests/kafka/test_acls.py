@@ -69,3 +69,23 @@ def test_the_configured_prefix_is_used() -> None:
     names = {json.loads(line)["name"] for line in result.stdout.splitlines()}
     assert {"lag-recommendations", "lag-group-events", "lag-lag-changelog"} <= names
     assert not {name for name in names if name.startswith("kagent")}
+
+
+def test_with_a_home_each_right_is_printed_for_the_cluster_that_needs_it(tmp_path: Path) -> None:
+    file = tmp_path / "kagent.yaml"
+    file.write_text("home: hub\nclusters:\n  hub: {bootstrap: 'hub:1'}\n  shop: {bootstrap: 'shop:1'}\n")
+
+    said = CliRunner().invoke(root, ["--config", str(file), "--cluster", "shop", "acls"])
+
+    assert said.exit_code == 0, said.output
+    lines = [line for line in said.output.splitlines() if line.startswith("kafka-acls.sh")]
+    at = {
+        place: [line for line in lines if f"--bootstrap-server {place}" in line]
+        for place in ("hub:1", "shop:1")
+    }
+    assert len(at["hub:1"]) + len(at["shop:1"]) == len(lines)
+    assert any("__consumer_offsets" in line for line in at["shop:1"])
+    assert not any("__consumer_offsets" in line for line in at["hub:1"])
+    assert any("kagent-recommendations" in line for line in at["hub:1"])
+    assert not any("kagent-recommendations" in line for line in at["shop:1"])
+    assert [any("--group '*'" in line for line in found) for found in at.values()] == [True, True]

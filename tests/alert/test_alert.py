@@ -138,7 +138,7 @@ def test_what_is_open_stays_alive_and_stale_while_kagent_is_silent(
 
     eventually(
         "it is marked stale",
-        lambda: (found := alertmanager.now("silent")) and "stale" in found[0]["annotations"]["summary"],
+        lambda: (found := alertmanager.now("silent")) and "out of date" in found[0]["annotations"]["summary"],
     )
     updated = eventually("it is active", lambda: [alert["endsAt"] for alert in alertmanager.now("silent")])
     eventually(

@@ -106,7 +106,7 @@ async def test_an_alertmanager_fires_while_open_and_rests_when_closed(alertmanag
     await until_async(lambda: {len(g) for g in alertmanager.groups()} >= {25, 8, 255})
     first = await asyncio.to_thread(alertmanager.now, "am")
 
-    await until_async(lambda: "stale" in alertmanager.now("am")[0]["annotations"]["summary"])
+    await until_async(lambda: "out of date" in alertmanager.now("am")[0]["annotations"]["summary"])
     await until_async(lambda: alertmanager.now("am")[0]["endsAt"] > first[0]["endsAt"])
     delivery.put("main/am", rec("am", status="updated", at=2, severity="page", verdict="stalled"))
     await until_async(lambda: alertmanager.now("am")[0]["annotations"]["verdict"] == "stalled")

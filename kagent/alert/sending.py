@@ -13,7 +13,7 @@ import httpx
 
 from kagent import __version__
 from kagent.alert.delivery_log import Delivered, Event
-from kagent.client.incident_text import number
+from kagent.client.incident_text import number, stale_note
 from kagent.contract.recommendation import Recommendation
 from kagent.destination_settings import HttpDestination
 from kagent.errors import SettingsError
@@ -88,7 +88,7 @@ def iso_time(ms: int) -> str:
 def summary(rec: Recommendation) -> str:
     """One line for a person."""
     skew = f", skew {number(rec.skew.now)}" if rec.skew.now is not None else ""
-    stale = " (out of date: kagent cannot judge this group now)" if rec.stale else ""
+    stale = stale_note(rec)
     return f"{shown(rec.cluster)}/{shown(rec.group)}: {rec.verdict.value}{skew}{stale}"
 
 

@@ -36,13 +36,18 @@ def _titled(action: Action) -> str:
     return action.type.value + {"yes": "", "no": " (not feasible)", "unknown": PERHAPS}[action.feasible]
 
 
+def stale_note(rec: Recommendation) -> str:
+    """What follows a sentence that kagent cannot confirm now; empty for one that it can."""
+    return " (out of date: kagent cannot judge this group now)" if rec.stale else ""
+
+
 def headline(rec: Recommendation, now: int | None = None) -> str:
     """One line: status, group, verdict, severity, skew now → after, best action, and with ``now`` (ms) its age."""
     skew = f"skew {number(rec.skew.now)}" + (
         f" → {number(rec.skew.after)}" if rec.skew.after is not None else ""
     )
     how = rec.resolution.value if rec.status is Status.RESOLVED and rec.resolution else best(rec)
-    stale = " (out of date: kagent cannot judge this group now)" if rec.stale else ""
+    stale = stale_note(rec)
     if now is not None:
         until = rec.as_of if rec.status is Status.RESOLVED else now
         stale = f"  {'open' if rec.status is not Status.RESOLVED else 'was open'} for {age(until - rec.opened_at)}{stale}"

@@ -15,17 +15,17 @@ from kagent.contract.recommendation import GroupKind
 from kagent.detect import inflow as inflows
 from kagent.detect import tracking
 from kagent.detect.capacity import Capacity
-from kagent.detect.columns import (
+from kagent.detect.evidence import idle_s
+from kagent.detect.forecast import Placement, best_drain_s, drain_s
+from kagent.detect.inflow import Interval
+from kagent.detect.load import lateness_s, load_of, record_costs
+from kagent.detect.observed_columns import (
     ObservedColumns,
     columns_of,
     excluded_from,
     owner_of_counted,
     per_partition,
 )
-from kagent.detect.evidence import idle_s
-from kagent.detect.forecast import Placement, best_drain_s, drain_s
-from kagent.detect.inflow import Interval
-from kagent.detect.load import lateness_s, load_of, record_costs
 from kagent.detect.start_position import begins_at_start
 from kagent.detect.state import JudgeState, MemberState
 from kagent.lag.measure import Flags, Floats, Lags, Longs, ages

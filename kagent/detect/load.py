@@ -10,9 +10,9 @@ import numpy.typing as npt
 from kagent.detect import capacity as capacities
 from kagent.detect import inflow as inflows
 from kagent.detect.capacity import Capacity
-from kagent.detect.columns import ObservedColumns, per_partition
 from kagent.detect.inflow import Interval
 from kagent.detect.lateness import virtual_lateness_s
+from kagent.detect.observed_columns import ObservedColumns, per_partition
 from kagent.detect.state import JudgeState, Window
 from kagent.lag.measure import Floats
 from kagent.lag.observation import Observation

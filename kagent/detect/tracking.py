@@ -23,8 +23,8 @@ from kagent.lag.measure import Flags, Longs
 from kagent.policy import Policy
 
 if TYPE_CHECKING:
-    from kagent.detect.columns import ObservedColumns
     from kagent.detect.group_model import GroupModel
+    from kagent.detect.observed_columns import ObservedColumns
 
 REST_S = 60.0
 """A group none of whose partitions moves for a minute while records wait is at rest."""

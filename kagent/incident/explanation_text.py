@@ -70,8 +70,8 @@ def _past_lines(story: dict[str, Any]) -> list[str]:
         how = f"resolved ({last['resolution']})" if last["resolution"] else last["status"]
         out.append(f"Last incident {last['id']}: {last['verdict']}, opened {ago(last['opened_at'])}, {how}.")
     if story["track"]:
-        counted = ", ".join(f"{what} {count}" for what, count in sorted(story["track"].items()))
-        out.append(f"So far: {counted}.")
+        counts = ", ".join(f"{what} {count}" for what, count in sorted(story["track"].items()))
+        out.append(f"So far: {counts}.")
     return out
 
 
@@ -79,7 +79,7 @@ def _member_line(m: dict[str, Any]) -> str:
     late = f"{span(m['seconds_behind'])} behind" if m["known"] else "its last commit is unknown"
     unit = "s of work" if m["unit"] == "seconds" else "records"
     speed = f", can process {_rounded(m['capacity_per_s'])} records/s" if m.get("capacity_per_s") else ""
-    held = f"{m['partitions']} partition{'' if m['partitions'] == 1 else 's'}"
+    held = counted(m["partitions"], "partition")
     least, most = _rounded(m["work_at_least"]), _rounded(m["work_at_most"])
     waiting = least if least == most else f"{least} to {most}"
     return f"  {m['member']}: {late}, {held}, {waiting} {unit} waiting, inflow {_rounded(m['inflow_per_s'])} records/s{speed}"

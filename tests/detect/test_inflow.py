@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kagent.detect import inflow
-from kagent.detect.columns import columns_of
+from kagent.detect.observed_columns import columns_of
 from kagent.detect.state import JudgeState
 from kagent.policy import Policy
 from tests.fixtures.timeline import Timeline

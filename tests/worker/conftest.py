@@ -274,7 +274,8 @@ class Kagent:
 
     def topic(self, name: str, partitions: int) -> None:
         admin = AdminClient({"bootstrap.servers": self.broker.bootstrap})
-        admin.create_topics([NewTopic(name, partitions, 1)])[name].result(20)
+        # Without a number of replicas: as many as the broker makes by default.
+        admin.create_topics([NewTopic(name, partitions)])[name].result(20)
 
     def produce(self, topic: str, counts: dict[int, int]) -> None:
         """So many records into each partition."""

@@ -21,7 +21,7 @@ from typing import Any
 import yaml
 
 from kagent.contract.recommendation import Status
-from kagent.embedded.broker import free_port
+from kagent.embedded.broker import Broker, free_port
 from kagent.kafka.admin import Admin
 from tests.fixtures.waiting import PATIENCE_S
 
@@ -50,8 +50,12 @@ class Soak:
     """Processes that ended though nobody ended them."""
     findings: list[str] = field(default_factory=list)
 
+    brokers: dict[str, Broker] = field(default_factory=dict)
+    """By the name that faults have for them; the one of ``running`` where none are given."""
+
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
+        self.brokers = self.brokers or {"broker": self.running.broker}
         settings = yaml.safe_load(self.running.config.read_text())
         self.ports = {"worker": settings["worker"]["web_port"]}
         for number in range(2, self.workers + 1):
@@ -90,13 +94,13 @@ class Soak:
     def planned(self) -> Iterator[tuple[str, Callable[[], None]]]:
         """Faults without end, as the seed has them."""
         while True:
-            target = self.random.choice([*self.ports, *self.ports, "pipeline", "broker"])
+            target = self.random.choice([*self.ports, *self.ports, "pipeline", *self.brokers])
             kind = self.random.choice(["kill", "freeze", "stop"])
             yield self.fault(kind, target, self.random.choice(FREEZES_S))
 
     def short(self) -> list[tuple[str, Callable[[], None]]]:
         """The few faults of a short soak: each process is killed once and one is frozen, in the seed's order."""
-        targets = [*self.ports, "pipeline", "broker"]
+        targets = [*self.ports, "pipeline", *self.brokers]
         faults = [self.fault("kill", target) for target in targets]
         faults.append(self.fault("freeze", self.random.choice(targets), FREEZES_S[0]))
         self.random.shuffle(faults)
@@ -110,10 +114,11 @@ class Soak:
 
     def end(self, kind: str, target: str) -> None:
         """kill -9 or SIGTERM, and start again; what is committed meanwhile has to be known afterwards."""
-        if target == "broker":
+        if target in self.brokers:
             self.commit(1)
-            (self.running.broker.kill if kind == "kill" else self.running.broker.stop)()
-            self.running.broker.start()
+            broker = self.brokers[target]
+            (broker.kill if kind == "kill" else broker.stop)()
+            broker.start()
             return
         self.revive()
         (self.running.kill if kind == "kill" else self.running.stop)(target)
@@ -123,7 +128,7 @@ class Soak:
     def freeze(self, target: str, seconds: int) -> None:
         """SIGSTOP with all that it started, and SIGCONT."""
         self.revive()
-        process = self.running.broker if target == "broker" else self.running.processes[target]
+        process = self.brokers.get(target) or self.running.processes[target]
         os.killpg(process.pid, signal.SIGSTOP)
         time.sleep(seconds)
         os.killpg(process.pid, signal.SIGCONT)

@@ -129,6 +129,7 @@ class Soak:
         """SIGSTOP with all that it started, and SIGCONT."""
         self.revive()
         process = self.brokers.get(target) or self.running.processes[target]
+        assert process.pid is not None, f"{target} does not run"
         os.killpg(process.pid, signal.SIGSTOP)
         time.sleep(seconds)
         os.killpg(process.pid, signal.SIGCONT)

@@ -131,7 +131,7 @@ class World:
         began = time.process_time()
         for name in self.names:
             ends = self.ends[name].end.tolist()
-            row, held = self.commits[name], self.rosters[name].owners[name].tolist()
+            row, held = self.commits[name], self.rosters[name].owners[name].codes.tolist()
             lag = [0, 0, 0]
             for partition, committed in zip(row.partition, row.committed, strict=True):
                 lag[held[partition]] += max(0, ends[partition] - committed)

@@ -26,6 +26,8 @@ MAX_GROUP_CHARACTERS = 32_767
 """A group's name is a string of Kafka's protocol: its length is an int16."""
 MAX_AHEAD_MS = 3_600_000
 """Clocks of hosts in one cluster differ by seconds; a record from more than this ahead of the broker is not believed."""
+MAX_REVISION = 2**53 - 1
+"""The greatest whole number that every JSON reader keeps exactly: the worker counts on from what it reads back."""
 TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}\Z")
 """Kafka's ``org.apache.kafka.common.internals.Topic.validate``, which also refuses ``.`` and ``..``."""
 T = TypeVar("T")
@@ -219,8 +221,10 @@ def published(data: bytes) -> Recommendation | State:
     if len(data) > MAX_RECORD_BYTES:
         raise Refused("too_large", f"{len(data)} bytes")
     message = checked(lambda: from_bytes(data))
-    if isinstance(message, Recommendation) and not 0 <= message.opened_at <= INT64:
-        raise Refused("out_of_bounds", f"opened_at is {message.opened_at}")
+    if isinstance(message, Recommendation):
+        for name, most in (("opened_at", INT64), ("revision", MAX_REVISION)):
+            if not 0 <= getattr(message, name) <= most:
+                raise Refused("out_of_bounds", f"{name} is {getattr(message, name)}")
     return message
 
 

@@ -84,6 +84,13 @@ class GroupEvent:
     part: int = 1
     parts: int = 1
 
+    @property
+    def newest_source(self) -> int:
+        """The greatest offset in the source at which something of this stood; -1 if there is nothing."""
+        columns = [max(o.source_offset, default=-1) for o in self.offsets]
+        columns += [max(t.source_offset, default=-1) for t in self.tombstones]
+        return max((*columns, *(r.source_offset for r in self.records)), default=-1)
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:

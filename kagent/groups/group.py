@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 Partitions = Mapping[str, tuple[int, ...]]
 
 
@@ -79,5 +81,18 @@ class GroupView:
         return given_up | {key: m for m in self.members for key in _keys(m.assigned)}
 
 
+def well_typed(view: GroupView) -> GroupView:
+    """The view, if each of its values is what it is declared to be. Raises msgspec's ValidationError or TypeError.
+
+    The decoder of ``__consumer_offsets`` makes no other; a record that was written or changed by something else may.
+    """
+    # By JSON and back, as msgspec takes an object that is there already for checked: 13 µs for ten members.
+    return _VIEWS.decode(_ENCODER.encode(view))
+
+
 def _keys(partitions: Partitions) -> list[tuple[str, int]]:
     return [(topic, partition) for topic, listed in partitions.items() for partition in listed]
+
+
+# After the classes: a decoder is compiled from its types.
+_ENCODER, _VIEWS = msgspec.json.Encoder(), msgspec.json.Decoder(GroupView)

@@ -85,6 +85,11 @@ class KnownRecords:
         """Whether any record still stands; a group without one is gone, or only commits."""
         return any(slot.value is not None for slot in self.slots.values())
 
+    def up_to(self, offset: int) -> KnownRecords:
+        """Without records that stood after this offset in the source; the same object if there is none."""
+        slots = {key: slot for key, slot in self.slots.items() if slot.offset <= offset}
+        return self if len(slots) == len(self.slots) else KnownRecords(self.group, slots)
+
     def to_json(self) -> dict[str, Any]:
         """As it is kept in a table row."""
         slots = [

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from kagent.contract.recommendation import ActionType, Outcome, Recommendation, Resolution, Status, Verdict
 from kagent.detect.detectors import ONE_MEMBER, SPREAD, skew
 from kagent.detect.evidence import LatenessLimits
@@ -190,10 +192,8 @@ def _another(roster: Roster, incident: Incident) -> bool:
 
 
 def _holds(roster: Roster, topic: str, partition: int, member: str) -> bool:
-    owners = roster.owners.get(topic)
-    if owners is None or partition >= len(owners) or owners[partition] < 0:
-        return False
-    return bool(roster.names[owners[partition]] == member)
+    holder = int(roster.holder(topic, np.array([partition], np.int64))[0])
+    return holder >= 0 and roster.names[holder] == member
 
 
 def _still_late(model: GroupModel, incident: Incident) -> bool:

@@ -63,6 +63,21 @@ class TopicCommits:
         """Time of the newest commit, ms; 0 if there is none."""
         return max(self.time, default=0)
 
+    def up_to(self, offset: int) -> TopicCommits:
+        """Without partitions whose latest commit stood after this offset in the source; the same object if there is none."""
+        kept = [at for at, source in enumerate(self.source_offset) if source <= offset]
+        if len(kept) == len(self.source_offset):
+            return self
+        return replace(
+            self,
+            partition=[self.partition[at] for at in kept],
+            committed=[self.committed[at] for at in kept],
+            time=[self.time[at] for at in kept],
+            source_offset=[self.source_offset[at] for at in kept],
+            moved=[self.moved[at] for at in kept],
+            recent=[self.recent[at] for at in kept] if self.recent else (),
+        )
+
     def to_row(self) -> dict[str, Any]:
         """As it is kept in a table: plain lists."""
         return {name: _plain(getattr(self, name)) for name in self.__slots__}

@@ -18,6 +18,37 @@ NOBODY = -1
 Codes = npt.NDArray[np.int32]
 
 
+@dataclass(frozen=True, slots=True)
+class Holders:
+    """The partitions of a topic that some member holds, ascending, and the code of each one's holder."""
+
+    # Not a column up to the highest partition: a client may write any number into its assignment, and 2**31 - 1 took 8 GB.
+    partitions: npt.NDArray[np.int64]
+    codes: Codes
+
+    @classmethod
+    def of(cls, held: Sequence[tuple[Sequence[int], int]]) -> Holders:
+        """What each code holds; of a partition that is held twice, as in a share group, the last one named."""
+        partitions = np.concatenate([np.asarray(numbers, np.int64) for numbers, _ in held])
+        codes = np.repeat(np.array([code for _, code in held], np.int32), [len(n) for n, _ in held])
+        # Reversed, as unique finds the first of equal ones.
+        found, places = np.unique(partitions[::-1], return_index=True)
+        return cls(found, codes[::-1][places])
+
+    @property
+    def numbers(self) -> list[list[int]]:
+        """The partitions in a list, or nothing if they are 0, 1, 2, … without a hole."""
+        # Nothing, so that the hashes of whole assignments stay what other releases published.
+        whole = self.partitions[0] == 0 and self.partitions[-1] == len(self.partitions) - 1
+        return [] if whole else [self.partitions.tolist()]
+
+    def of_partitions(self, partitions: npt.NDArray[np.int64]) -> Codes:
+        """The codes of those who hold these partitions, or NOBODY."""
+        places = np.minimum(np.searchsorted(self.partitions, partitions), len(self.partitions) - 1)
+        found = self.partitions[places] == partitions
+        return np.where(found, self.codes[places], NOBODY).astype(np.int32)
+
+
 @dataclass(frozen=True)
 class Roster:
     """A group's membership. ``names``: of the members, as they outlive a restart; a member's code is its place there."""
@@ -31,8 +62,8 @@ class Roster:
     last_change: int
     members: tuple[MemberView, ...]
     names: tuple[str, ...]
-    owners: Mapping[str, Codes] = field(default_factory=dict)
-    """Topic → for each partition up to the highest held, the code of its holder or NOBODY."""
+    owners: Mapping[str, Holders] = field(default_factory=dict)
+    """Topic → who holds its partitions."""
     stale: bool = False
     unresolved: bool = False
     redaction: Redaction = CLEAR
@@ -44,11 +75,11 @@ class Roster:
         # A static member that is away keeps its assignment for its session timeout, but reads nothing.
         # https://cwiki.apache.org/confluence/display/KAFKA/KIP-345%3A+Introduce+static+membership+protocol+to+reduce+consumer+rebalances
         members = tuple(m for m in view.members if not m.away)
-        owners: dict[str, Codes] = {}
+        held: dict[str, list[tuple[Sequence[int], int]]] = {}
         for code, member in enumerate(members):
             for topic, partitions in member.assigned.items():
                 if len(partitions):
-                    owners[topic] = _placed(owners.get(topic), partitions, code)
+                    held.setdefault(topic, []).append((partitions, code))
         return cls(
             group=view.group,
             type=view.type,
@@ -59,7 +90,7 @@ class Roster:
             last_change=view.last_change,
             members=members,
             names=_names(members, redaction),
-            owners=owners,
+            owners={topic: Holders.of(parts) for topic, parts in held.items()},
             stale=view.stale,
             unresolved=bool(view.unresolved),
             redaction=redaction,
@@ -80,8 +111,8 @@ class Roster:
         """Hash of who holds what, whatever the generation (the coordinator tells no generation of a classic group)."""
         text = hashlib.sha256()
         for topic in sorted(self.owners):
-            ids = [self.members[c].member_id if c >= 0 else "" for c in self.owners[topic].tolist()]
-            text.update(repr((topic, ids)).encode())
+            ids = [self.members[c].member_id for c in self.owners[topic].codes.tolist()]
+            text.update(repr((topic, *self.owners[topic].numbers, ids)).encode())
         return text.hexdigest()[:16]
 
     @cached_property
@@ -91,8 +122,8 @@ class Roster:
         # Apart from `assignment`, or each restart of a member would look like another distribution and end all spells.
         text = hashlib.sha256()
         for topic in sorted(self.owners):
-            held = [self.names[c] if c >= 0 else "" for c in self.owners[topic].tolist()]
-            text.update(repr((topic, held)).encode())
+            held = [self.names[c] for c in self.owners[topic].codes.tolist()]
+            text.update(repr((topic, *self.owners[topic].numbers, held)).encode())
         return text.hexdigest()[:16]
 
     @cached_property
@@ -116,24 +147,13 @@ class Roster:
         # A topic that some member subscribes to and none holds yet.
         if held is None:
             return np.full(len(partitions), NOBODY, np.int32)
-        return np.where(partitions < len(held), held[np.minimum(partitions, len(held) - 1)], NOBODY).astype(
-            np.int32
-        )
+        return held.of_partitions(partitions)
 
     def eligible(self, member: int, topic: str) -> bool:
         """Whether a member may hold partitions of a topic."""
         m = self.members[member]
         # Unknown subscriptions (a description from outside has none) and patterns bar nothing; what it holds it may hold.
         return topic in m.subscriptions or topic in m.assigned or bool(m.regex) or not m.subscriptions
-
-
-def _placed(known: Codes | None, partitions: Sequence[int], code: int) -> Codes:
-    size = max(max(partitions) + 1, 0 if known is None else len(known))
-    out = np.full(size, NOBODY, np.int32)
-    if known is not None:
-        out[: len(known)] = known
-    out[np.asarray(partitions, np.int64)] = code
-    return out
 
 
 def _names(members: Sequence[MemberView], redaction: Redaction) -> tuple[str, ...]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 from kagent.errors import KafkaError
-from kagent.kafka.admin import Admin
+from kagent.kafka.admin import CHUNK, Admin
 from kagent.worker import rights
 from kagent.worker.coordinator_check import CoordinatorAnswer, ask
 from kagent.worker.engine import GroupEngine, in_thread
@@ -57,12 +59,20 @@ class ClusterSamplers:
 
     async def rebuild_commits(self) -> None:
         """Ask the coordinators for the commits of groups whose rows could not be read."""
+        wanted: dict[str, list[tuple[int, Entry]]] = defaultdict(list)
         for partition, entry in self.engine.ingest.without_commits():
-            sampler = self.by_cluster.get(entry.cluster)
-            if sampler is None:
+            wanted[entry.cluster].append((partition, entry))
+        for cluster in wanted.keys() & self.by_cluster.keys():
+            for at in range(0, len(wanted[cluster]), CHUNK):
+                await self._rebuild(self.by_cluster[cluster], wanted[cluster][at : at + CHUNK])
+
+    async def _rebuild(self, sampler: Sampler, entries: Sequence[tuple[int, Entry]]) -> None:
+        # The row is lost, its events may be gone from the topic: only the coordinator still knows the offsets.
+        found = await in_thread(sampler.admin.committed, [entry.group for _, entry in entries])
+        for partition, entry in entries:
+            # Perhaps another worker's by now: it asks itself.
+            if self.engine.index.partitions.get(partition, {}).get(entry.key) is not entry:
                 continue
-            # The row is lost, its events may be gone from the topic: only the coordinator still knows the offsets.
-            found = await in_thread(sampler.admin.committed, [entry.group])
             self.engine.ingest.rebuild(partition, entry, found.get(entry.group, {}))
             log.info("the commits of %r were asked of its coordinator", entry.key)
 

@@ -44,9 +44,8 @@ def contradiction(answer: CoordinatorAnswer, seen: Observation) -> str | None:
         return "not_stable"
     known = {
         (topic, partition): roster.members[code].member_id
-        for topic, owners in roster.owners.items()
-        for partition, code in enumerate(owners.tolist())
-        if code >= 0
+        for topic, held in roster.owners.items()
+        for partition, code in zip(held.partitions.tolist(), held.codes.tolist(), strict=True)
     }
     return None if known == dict(answer.holders) else "assignment_changed"
 

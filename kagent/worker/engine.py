@@ -24,6 +24,7 @@ from kagent.lag.observation import Observation
 from kagent.policy import Policies
 from kagent.settings import Settings
 from kagent.tables.declaration import Tables
+from kagent.worker.beyond_log_end import BeyondLogEnd
 from kagent.worker.cluster_logs import ClusterLogs
 from kagent.worker.context import WorkerContext
 from kagent.worker.coverage_store import SourceCoverage
@@ -81,7 +82,8 @@ class GroupEngine:
         mutes, publisher = MuteState(), Publisher(context, publish)
         evaluator = GroupEvaluator(context, logs, coverage, mutes, session, states, publisher, ask)
         ingest = Ingest(context, logs, coverage, lambda key: evaluator.set_aside.pop(key, None))
-        ticks = PartitionTick(context, logs, coverage, evaluator, publisher)
+        beyond = BeyondLogEnd(context, coverage)
+        ticks = PartitionTick(context, logs, coverage, evaluator, publisher, beyond)
         return cls(context, session, states, logs, coverage, mutes, publisher, evaluator, ingest, ticks)
 
     def load(self, owned: Iterable[int], committed: Mapping[int, int | None]) -> None:

@@ -37,8 +37,14 @@ Row = tuple[bytes, bytes | None]
 """Key and value; without a value it is a tombstone."""
 
 
+class NotCommitted(Exception):
+    """A transaction failed while this process was ending: what it held comes again at the partition's next owner."""
+
+
 class PartitionProducers:
-    """The transactional producers of the owned partitions."""
+    """The transactional producers of the owned partitions. ``ending``: this process was told to end."""
+
+    ending = False
 
     def __init__(self, cluster: Cluster, app_id: str, session_timeout_s: float) -> None:
         self.cluster, self.app_id = cluster, app_id
@@ -94,6 +100,7 @@ class PartitionProducers:
         """Commit rows (changelog → rows) and messages (topic, key, value) in one transaction; the rows' offsets by changelog.
 
         Returns only after the commit. A transaction that fails ends this process's life: see :func:`leave`.
+        Raises NotCommitted where it is ending anyway.
         """
         producer = self._producers[partition]
         try:
@@ -107,6 +114,8 @@ class PartitionProducers:
                 await asyncio.gather(*sent)
                 await producer.commit_transaction()
         except Exception as error:  # aiokafka's IllegalOperation, after a fence, is no KafkaError
+            if self.ending:  # a new process in its place would not know that it was told to end
+                raise NotCommitted(f"partition {partition}: {error!r}") from error
             leave(partition, error)
         return offsets
 

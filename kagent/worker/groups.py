@@ -18,7 +18,7 @@ from kagent.contract.events import GroupEvent
 from kagent.contract.redaction import CLEAR, Redaction
 from kagent.detect.state import JudgeState
 from kagent.group_key import group_key
-from kagent.groups import KnownRecords, view
+from kagent.groups import KnownRecords, view, well_typed
 from kagent.lag.commits import TopicCommits
 from kagent.lag.membership import Roster
 from kagent.tables import lag, members, verdicts
@@ -42,6 +42,8 @@ class Entry:
     commits: dict[str, TopicCommits] = field(default_factory=dict)
     judged: JudgeState | None = None
     last_event: int = 0
+    newest_source: int = -1
+    """The greatest offset in ``__consumer_offsets`` at which one of its records stood."""
     unjudged_since: int | None = None
     """When the oldest event came that no judgement has seen yet, by this worker's clock in ms."""
     redaction: Redaction = CLEAR
@@ -139,6 +141,7 @@ class Index:
         key = group_key(event.cluster, event.group)
         entry = self._of(self.entries(partition), event.cluster, event.group, event.source)
         entry.source, entry.last_event = event.source, max(entry.last_event, event.time)
+        entry.newest_source = max(entry.newest_source, event.newest_source)
         try:
             state, roster = checked(lambda: _applied(entry, event))
         except Refused as error:
@@ -150,27 +153,29 @@ class Index:
             entry.state, entry._roster = state, roster
             if state is not None:
                 entry.unreadable.discard("members")
-            self.tables.members[key] = members.MembersRow(
-                cluster=event.cluster,
-                group=event.group,
-                partition=partition,
-                source=event.source,
-                state=state.to_json() if state else None,
-            )
+            self._keep_members(partition, entry)
         self._commit(partition, entry, event)
         return entry
 
     def _commit(self, partition: int, entry: Entry, event: GroupEvent) -> None:
         # A row per topic, not per group: only the topics that the event changed are written again.
         for topic, commits in lag.apply(entry.commits, event).items():
-            entry.commits[topic] = commits
-            self.tables.lag[lag.key(entry.key, topic)] = lag.LagRow(
-                cluster=event.cluster,
-                group=event.group,
-                topic=topic,
-                partition=partition,
-                commits=commits,
-            )
+            self._keep_commits(partition, entry, topic, commits)
+
+    def _keep_members(self, partition: int, entry: Entry) -> None:
+        self.tables.members[entry.key] = members.MembersRow(
+            cluster=entry.cluster,
+            group=entry.group,
+            partition=partition,
+            source=entry.source,
+            state=entry.state.to_json() if entry.state else None,
+        )
+
+    def _keep_commits(self, partition: int, entry: Entry, topic: str, commits: TopicCommits) -> None:
+        entry.commits[topic] = commits
+        self.tables.lag[lag.key(entry.key, topic)] = lag.LagRow(
+            cluster=entry.cluster, group=entry.group, topic=topic, partition=partition, commits=commits
+        )
 
     def judged(self, partition: int, entry: Entry, state: JudgeState) -> None:
         """Keep what the judgement remembers, and write its row if it must outlive the process."""
@@ -180,6 +185,24 @@ class Index:
             self.tables.verdicts[entry.key] = verdicts.VerdictRow(
                 cluster=entry.cluster, group=entry.group, partition=partition, state=row
             )
+
+    def forget_beyond(self, partition: int, entry: Entry, end: int) -> None:
+        """Forget what is known of the group by records that stood beyond ``end`` of the source's log, where nothing stands.
+
+        Else every true record would count as older for ever. Its commits are to be asked of its coordinator; members come with the next
+        rebalance, or a replay.
+        """
+        for topic, commits in list(entry.commits.items()):
+            kept = commits.up_to(end)
+            if kept is not commits:
+                entry.unreadable.add("lag")
+                self._keep_commits(partition, entry, topic, kept)
+        state = entry.state.up_to(end) if entry.state else None
+        if state is not entry.state:
+            entry.unreadable.add("members")
+            entry.state, entry._roster = state, None
+            self._keep_members(partition, entry)
+        entry.newest_source = min(entry.newest_source, end)
 
     def forget(self, partition: int, now: int, published: Container[str] = ()) -> list[str]:
         """Remove groups without state for GONE_AFTER_MS and without a ``published`` message; return their keys."""
@@ -204,23 +227,31 @@ def _applied(entry: Entry, event: GroupEvent) -> tuple[KnownRecords | None, Rost
     if state is entry.state:
         return state, entry._roster
     # Built before the state is kept: a record that makes no roster must not get into the row.
-    return state, Roster.of(view(state, {}, entry.group), entry.redaction)
+    return state, _checked_roster(entry, state)
+
+
+def _checked_roster(entry: Entry, state: KnownRecords | None) -> Roster:
+    """The roster, with values of the declared types alone: what reads it, for all groups of a partition, checks none."""
+    return Roster.of(well_typed(view(state, {}, entry.group)), entry.redaction)
 
 
 def _membership(entry: Entry, row: members.MembersRow) -> None:
     # First: where the state cannot be read, the group's progress is still looked up under its own source partition.
     entry.source = row.source
     state = KnownRecords.from_json(row.state) if row.state else None
-    entry._roster = Roster.of(view(state, {}, entry.group), entry.redaction)
+    entry._roster = _checked_roster(entry, state)
     entry.state = state
     times = (slot.time for slot in state.slots.values()) if state else ()
     # Else a group that is only restored, and never commits again, would have no age and stay for ever.
     entry.last_event = max(entry.last_event, max(times, default=0))
+    offsets = (slot.offset for slot in state.slots.values()) if state else ()
+    entry.newest_source = max(entry.newest_source, max(offsets, default=-1))
 
 
 def _commits(entry: Entry, row: lag.LagRow) -> None:
     commits = entry.commits[row.topic] = lag.commits_of(row)
     entry.last_event = max(entry.last_event, commits.last)
+    entry.newest_source = max(entry.newest_source, max(commits.source_offset, default=-1))
 
 
 def _memory(entry: Entry, row: verdicts.VerdictRow) -> None:

@@ -7,7 +7,7 @@ the worker was away, a pipeline that skipped) is a gap: blind until a replay has
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +20,8 @@ FRESH_AT_LEAST_MS = 10_000
 
 # Around a restart, records of two runs of the pipeline can be mixed.
 RUNS_REMEMBERED = 4
+STRAY_AFTER_MS = 60_000
+"""A broker that restarts is back by then, and its partitions with it."""
 UNKNOWN_SOURCE = -1
 """The source partition of a group whose row of members could not be read, until its next event names it."""
 REPLAY = "run `kagent pipeline --replay` to fill it"
@@ -52,6 +54,13 @@ class SourceProgress:
         # One end from before the window is kept: that much must have been read by now.
         while len(self.ends) > 1 and self.ends[1][0] <= self.time - self.window:
             self.ends.pop(0)
+
+    @property
+    def log_end(self) -> int | None:
+        """Where the log of this partition ends at most; None before progress was heard for a freshness window."""
+        # The greatest of the window: one wrong record must not make all others' records impossible.
+        whole = self.ends[0][0] <= self.time - self.window
+        return max(end for _, end in self.ends) if whole else None
 
     @property
     def behind(self) -> int:
@@ -157,6 +166,27 @@ class Coverage:
         """Time of the latest progress of this source partition, in ms."""
         known = self.sources.get((cluster, source))
         return known.time if known else None
+
+    def log_end(self, cluster: str, source: int) -> int | None:
+        """Where this source partition's log ends at most, if that is known well."""
+        known = self.sources.get((cluster, source))
+        return known.log_end if known else None
+
+    def forget_strays(self, used: Container[tuple[str, int]], now: int) -> None:
+        """Forget source partitions of which nothing is heard for STRAY_AFTER_MS, while others are, and that no group is in.
+
+        There is no such partition: somebody's record named it once.
+        """
+        fresh = {cluster for (cluster, _), known in self.sources.items() if not known.stale(now)}
+        for key, known in list(self.sources.items()):
+            if key[0] in fresh and key not in used and now - known.time > max(STRAY_AFTER_MS, known.window):
+                del self.sources[key]
+                for replay in (False, True):
+                    self.runs.pop((*key, replay), None)
+
+    def any_stale(self, now: int) -> bool:
+        """Whether some source partition has not been heard of lately."""
+        return any(known.stale(now) for known in self.sources.values())
 
     def clusters(self) -> set[str]:
         """The clusters whose pipelines have been heard."""

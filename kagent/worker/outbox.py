@@ -13,11 +13,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from kagent.worker.fence import MAX_ROW_BYTES, PartitionProducers, Row
+from kagent.worker.fence import MAX_ROW_BYTES, NotCommitted, PartitionProducers, Row
 
 log = logging.getLogger("kagent.worker")
 MOST_HELD = 5_000
 """Events of a partition that wait for a flush before it is due."""
+
+
+LAST_FLUSH_WITHIN_S = 15.0
+"""With the producers' own seconds it stays below the 30 s after which an orchestrator kills what it told to end."""
 
 
 class ChangelogTable(Protocol):
@@ -106,7 +110,11 @@ class Outbox:
             if self._open and self.producers.owns(partition) and partition in self._pending:
                 # Moved, not copied: what is put while the commit is awaited belongs to the next transaction.
                 taken = self._flushing[partition] = self._pending.pop(partition)
-                await self._commit(partition, taken)
+                try:
+                    await self._commit(partition, taken)
+                except NotCommitted as error:
+                    log.warning("what waited is left to the next owner: %s", error)
+                    self._open = False
                 # Not in a finally: a commit that fails replaces this process (see fence.leave).
                 del self._flushing[partition]
 
@@ -143,13 +151,21 @@ class Outbox:
         return True
 
     async def flush_all(self) -> None:
-        """Commit what waits, partition by partition side by side."""
-        await asyncio.gather(*(self.flush(partition) for partition in sorted(self._pending)))
+        """Commit what waits, partition by partition side by side; return once nothing is under way either."""
+        # Also where nothing waits: a partition must not be given away in the middle of a transaction.
+        await asyncio.gather(*(self.flush(p) for p in sorted({*self._pending, *self._flushing})))
 
     async def revoke(self) -> None:
         """Before partitions go: commit what waits, and write no more."""
         await self.flush_all()
         self._open = False
+        await self._idle()  # a timer's flush may have begun between the two
+
+    async def _idle(self) -> None:
+        """Return once no flush is under way."""
+        for lock in list(self._locks.values()):
+            async with lock:
+                pass
 
     async def take_over(self, partitions: Iterable[int]) -> None:
         """Fence the predecessors off. What was put since the revocation is dropped: its events come again.
@@ -157,16 +173,19 @@ class Outbox:
         Raises aiokafka's KafkaError.
         """
         self._open = False
-        # A commit under way uses the old producers, which take_over closes.
-        for lock in list(self._locks.values()):  # of flushes under way
-            async with lock:
-                pass
+        await self._idle()  # a commit under way uses the old producers, which take_over closes
         await self.producers.take_over(partitions)
         # Faust seeks to the committed offsets after every recovery, also for partitions that stayed ours.
         self._pending.clear()
         self._open = True
 
     async def close(self) -> None:
-        """Commit what waits and close the producers."""
-        await self.revoke()
+        """Commit what waits, if the cluster takes it in time, and close the producers."""
+        self.producers.ending = True
+        try:
+            async with asyncio.timeout(LAST_FLUSH_WITHIN_S):
+                await self.revoke()
+        except TimeoutError:
+            log.warning("what waited could not be committed in time: it is left to the next owner")
+            self._open = False
         await self.producers.stop()

@@ -10,6 +10,7 @@ from kagent.group_key import group_key
 from kagent.incident.correlation import CorrelationState, Population
 from kagent.incident.evaluate import Candidate
 from kagent.incident.lifecycle import expired
+from kagent.worker.beyond_log_end import BeyondLogEnd, in_use
 from kagent.worker.cluster_logs import ClusterLogs
 from kagent.worker.context import WorkerContext
 from kagent.worker.coverage_store import SourceCoverage
@@ -28,9 +29,11 @@ class PartitionTick:
     coverage: SourceCoverage
     evaluator: GroupEvaluator
     publisher: Publisher
+    beyond: BeyondLogEnd
 
     async def run(self, partition: int, at: int) -> list[Summary]:
         """Judge the partition's groups as of ``at`` (ms), publish and write rows; one summary for each cluster."""
+        self._forget_what_cannot_be(partition)
         # Before the first await: whether the data were complete is asked of the same moment as the judgement.
         summaries = {c: self._status(partition, c) for c in self.coverage.clusters(partition)}
         counts: Counts = Counter()
@@ -72,6 +75,13 @@ class PartitionTick:
                 raise
             if found.recent != before:
                 self.coverage.keep(partition)
+
+    def _forget_what_cannot_be(self, partition: int) -> None:
+        """Records of places that the source does not have blind no group for longer than a minute."""
+        self.beyond.forget(partition)
+        coverage, now = self.coverage.of(partition), self.context.now
+        if coverage.any_stale(now):
+            coverage.forget_strays(in_use(self.context.index.entries(partition)), now)
 
     def _population(self, cluster: str) -> Population:
         """How many of this worker's groups read each topic and from each broker."""

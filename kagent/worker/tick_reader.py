@@ -49,7 +49,7 @@ class TickReader:
     async def take(self, message: Any) -> None:
         """A tick: judge the partition. A summary: take note of it."""
         try:
-            tick = admission.tick(message.value)
+            tick = self._admitted(message.value)
         except Refused as error:
             await self.dead_letters.refuse("tick", message, error)
             return
@@ -58,6 +58,17 @@ class TickReader:
         # Ownership is asked again: the tick was sent before a rebalance that it came after.
         elif tick is not None and self._timely(tick.time) and message.partition in self.ownership.owned():
             await self._judge(message.partition, tick.time)
+
+    def _admitted(self, value: bytes | None) -> admission.JudgeTick | admission.SummaryTick | None:
+        tick = admission.tick(value)
+        if isinstance(tick, admission.SummaryTick):
+            settings, summary = self.engine.settings, tick.summary
+            if summary.cluster not in settings.clusters:
+                raise Refused("unknown_cluster", f"the settings have no cluster {summary.cluster!r}")
+            # No worker sends another that would replace it: its groups would be counted for ever.
+            if summary.partition >= settings.topics.partitions:
+                raise Refused("out_of_bounds", f"the events topic has no partition {summary.partition}")
+        return tick
 
     def _timely(self, time_ms: int) -> bool:
         """Whether a tick is of now: not left over from before a standstill, nor from a clock that was ahead."""
@@ -78,3 +89,5 @@ class TickReader:
             value = orjson.dumps({"type": "summary", "summary": summary.to_json()})
             # Not in the transaction: a summary that is lost is made up for at the next tick.
             await self.topic.send(value=value, partition=0)
+        # Last: it asks coordinators, which may be away, about groups whose commits this tick did not believe.
+        await self.ownership.rebuild()

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from kagent.contract import admission
 from kagent.contract.admission import INT64, MAX_AHEAD_MS, Refused, is_topic_name, not_ahead
 from kagent.contract.events import Beat, GroupEvent, TopicOffsets, encode
+from kagent.contract.recommendation import to_bytes
+from tests.worker.test_engine import recommendation
 
 COMMIT: dict[str, Any] = {
     "topic": "orders",
@@ -226,3 +228,13 @@ def test_of_many_events_in_a_message_a_bad_one_costs_itself() -> None:
     assert [event.group for event in found if isinstance(event, GroupEvent)] == ["g0", "g1", "g2"]
     assert isinstance(found[1], Refused)
     assert [type(event) for event in admission.decode_all(b"[nonsense")] == [Refused]
+
+
+@pytest.mark.parametrize("field", ["revision", "opened_at"])
+def test_a_message_whose_numbers_cannot_be_counted_on_from_is_not_read_back(field: str) -> None:
+    message = {**orjson.loads(to_bytes(recommendation("g"))), field: 4242}
+
+    assert admission.published(orjson.dumps(message))
+    with pytest.raises(Refused, match=field) as refused:
+        admission.published(huge(orjson.dumps(message), b"9223372036854775808"))
+    assert refused.value.reason == "out_of_bounds"

@@ -279,11 +279,12 @@ class Kagent:
 
     def produce(self, topic: str, counts: dict[int, int]) -> None:
         """So many records into each partition."""
-        producer = Producer({"bootstrap.servers": self.broker.bootstrap})
+        # Idempotent: a retry of what a dying broker had taken would make the log longer than was asked for.
+        producer = Producer({"bootstrap.servers": self.broker.bootstrap, "enable.idempotence": True})
         for partition, count in counts.items():
             for _ in range(count):
                 producer.produce(topic, b"x", partition=partition)
-        assert producer.flush(30) == 0
+        assert producer.flush(PATIENCE_S) == 0
 
     def commit(self, group: str, offsets: dict[Key, int]) -> None:
         """Commit as a group without members does."""

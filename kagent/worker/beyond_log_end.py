@@ -1,0 +1,63 @@
+"""Groups of which something is known that stands beyond the end of ``__consumer_offsets``, so cannot be.
+
+A record that was forged, or another ``__consumer_offsets`` under the same name: a cluster made anew. What stands later in the source counts, so every
+true record would be older than such a one for ever, and the group seem to stand still.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from kagent.text import shown
+from kagent.worker.context import WorkerContext
+from kagent.worker.coverage_store import SourceCoverage
+from kagent.worker.groups import Entry
+from kagent.worker.ingest_progress import FRESH_AT_LEAST_MS
+
+log = logging.getLogger("kagent.worker")
+
+
+@dataclass(slots=True)
+class BeyondLogEnd:
+    """``since``: group key → when it was first seen to know more than the log has, by this worker's clock in ms."""
+
+    context: WorkerContext
+    coverage: SourceCoverage
+    since: dict[str, int] = field(default_factory=dict)
+
+    def forget(self, partition: int) -> int:
+        """Forget, of this partition's groups, what stands beyond the log's end for a while; how many groups that were."""
+        found = dict(self._beyond(partition))
+        now, entries = self.context.now, self.context.index.entries(partition)
+        for key in self.since.keys() & entries.keys() - found.keys():
+            del self.since[key]
+        # Not at once: an event may be read before the progress that tells how far the log reaches with it.
+        lasting = [key for key in found if now - self.since.setdefault(key, now) > FRESH_AT_LEAST_MS]
+        for key in lasting:
+            del self.since[key]
+            self.context.index.forget_beyond(partition, entries[key], found[key])
+            self.context.refused["event", "beyond_log_end"] += 1
+            log.warning(
+                "what was known of %s stood beyond the end of __consumer_offsets: it is asked anew",
+                shown(key),
+            )
+        return len(lasting)
+
+    def _beyond(self, partition: int) -> Iterator[tuple[str, int]]:
+        """(group, end of its log) of those that are."""
+        coverage, ends = self.coverage.of(partition), dict[tuple[str, int], int | None]()
+        for key, entry in self.context.index.entries(partition).items():
+            place = entry.cluster, entry.source
+            # One question a source, not a group: this runs over all groups at every tick.
+            if place not in ends:
+                ends[place] = coverage.log_end(*place)
+            end = ends[place]
+            if end is not None and entry.newest_source > end:
+                yield key, end
+
+
+def in_use(entries: dict[str, Entry]) -> set[tuple[str, int]]:
+    """The source partitions that these groups are in."""
+    return {(entry.cluster, entry.source) for entry in entries.values()}

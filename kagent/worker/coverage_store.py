@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -23,15 +23,15 @@ class SourceCoverage:
     _recent_at: dict[str, int] = field(default_factory=dict)
     """Cluster → when the row was written that its common incidents came from."""
 
-    def load(self, partitions: Iterable[int]) -> None:
+    def load(self, partitions: Iterable[int], retained: Container[int]) -> None:
         """Take the rows of these partitions.
 
-        What is known of retained partitions stays, and is written again: a row that was not committed is dropped at a rebalance.
+        What is known of ``retained`` ones stays, and is written again: a row that was not committed is dropped at a rebalance.
         """
         # Filled from the rows again: the owner of another partition may have written a newer state.
         self.recent.clear()
         self._recent_at.clear()
-        before, self.partitions = self.partitions, {}
+        before, self.partitions = {p: c for p, c in self.partitions.items() if p in retained}, {}
         for partition in partitions:
             row = self._read(partition)
             self.partitions[partition] = before.get(partition, row)

@@ -90,7 +90,9 @@ class GroupEngine:
         """Own these partitions from now on; ``committed``: where the events topic is resumed in each."""
         partitions = sorted(owned)
         self.index.load(partitions)
-        self.coverage_rows.load(partitions)
+        due = self.ingest.arrival.expected
+        # Of a partition that another worker owned meanwhile, and committed further, its rows know more than this memory.
+        self.coverage_rows.load(partitions, {p for p in due if (committed.get(p) or 0) <= due[p]})
         self.ingest.resume({partition: committed.get(partition) for partition in partitions})
         self.logs.load(partitions)
         known = {key for entries in self.index.partitions.values() for key in entries}

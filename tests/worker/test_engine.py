@@ -218,6 +218,37 @@ def test_what_was_put_and_not_committed_counts_as_not_published() -> None:
     assert worker.published == {}
 
 
+def progress(start: int, offset: int) -> bytes:
+    end = [offset]
+    return encode(Beat("main", NOW, "r", 1.0, False, [3], [start], end, end, end))
+
+
+def test_what_another_worker_heard_of_a_partition_in_between_never_looks_lost() -> None:
+    rows = tables()
+    first, second = desk(rows), desk(rows)
+    first.take(0, 0, progress(0, 10))
+    second.load([0], {0: 1})
+    for offset in range(1, 5):  # of these the first hears nothing: the partition is the second's
+        second.take(0, offset, progress(10 * offset, 10 * offset + 10))
+
+    first.load([0], {0: 5})
+    first.take(0, 5, progress(50, 60))
+
+    assert first.coverage[0].status("main", NOW) == ("watching", None)
+
+
+def test_a_gap_that_was_found_and_not_committed_outlives_a_rebalance() -> None:
+    worker = desk()
+    worker.take(0, 0, progress(0, 10))
+    worker.take(0, 1, progress(20, 30))
+    worker.tables.coverage.clear()  # as the outbox drops what was put after the revocation
+
+    worker.load([0], {0: 1})
+    worker.take(0, 1, progress(20, 30))
+
+    assert worker.coverage[0].status("main", NOW)[0] == "blind"
+
+
 def test_a_state_is_in_no_row_before_its_message_is_published() -> None:
     worker = desk()
     worker.take(0, 0, event("g", [commit(0, 1, 1)]))

@@ -18,8 +18,9 @@ FRESH_TRIGGERS = 3
 FRESH_AT_LEAST_MS = 10_000
 """At a trigger of a second, one garbage collection must not blind a cluster."""
 
-# Around a restart, records of two runs of the pipeline can be mixed.
-RUNS_REMEMBERED = 4
+RUNS_REMEMBERED = 1_000
+"""Around a restart records of two runs are mixed. More: a burst of forged records, each of a run of its own, must not make the true
+run forgotten, as only that one can show that what they claim was never there."""
 STRAY_AFTER_MS = 60_000
 """A broker that restarts is back by then, and its partitions with it."""
 UNKNOWN_SOURCE = -1
@@ -88,7 +89,7 @@ class Coverage:
     whole: set[tuple[str, int]] = field(default_factory=set)
     gaps: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
     sources: dict[tuple[str, int], SourceProgress] = field(default_factory=dict)
-    runs: dict[tuple[str, int, bool], list[Run]] = field(default_factory=dict)
+    runs: dict[tuple[str, int, bool], dict[str, Run]] = field(default_factory=dict)
     """The latest runs, so that a record of another run breaks no run's chain."""
 
     def lose(self) -> None:
@@ -136,14 +137,16 @@ class Coverage:
             self.gaps[key] = (start, end)
 
     def _run(self, key: tuple[str, int], p: Progress) -> Run:
-        runs = self.runs.setdefault((*key, p.replay), [])
-        run = next((run for run in runs if run.run_id == p.run_id), None)
+        runs = self.runs.setdefault((*key, p.replay), {})
+        run = runs.pop(p.run_id, None)
         if run is None or p.start > run.offset:
-            runs[:] = [r for r in runs if r is not run][-RUNS_REMEMBERED + 1 :]
             # What a run's first record covers it may have sent before what was lost here; a replay sends all anew.
             run = Run(p.run_id, p.start if p.replay else p.offset, p.offset)
-            runs.append(run)
         run.offset = max(run.offset, p.offset)
+        # Put last: the first one is the one that was heard longest ago.
+        runs[p.run_id] = run
+        if len(runs) > RUNS_REMEMBERED:
+            del runs[next(iter(runs))]
         return run
 
     def why_blind(self, cluster: str, source: int, now: int) -> str | None:

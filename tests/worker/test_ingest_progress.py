@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kagent.contract.events import Progress
-from kagent.worker.ingest_progress import Coverage
+from kagent.worker.ingest_progress import RUNS_REMEMBERED, Coverage
 
 
 def beat(
@@ -123,5 +123,17 @@ def test_a_year_of_gaps_takes_no_more_memory_than_one() -> None:
         coverage.progress(beat(start=end - 49, offset=end, log_end=end, at=3600 * hour))
 
     assert coverage.gaps == {("main", 7): (99, 24 * 365 * 100 - 50)}
-    assert len(coverage.runs["main", 7, False]) <= 4
+    assert len(coverage.runs["main", 7, False]) <= RUNS_REMEMBERED
     assert len(coverage.sources["main", 7].ends) <= 2
+
+
+def test_a_burst_of_forged_records_of_other_runs_leaves_no_gap_behind() -> None:
+    coverage = Coverage()
+    coverage.progress(beat(0, 100, 100))
+    coverage.progress(beat(100, 110, 110, at=1))
+    for n in range(500):
+        coverage.progress(beat(10**12 + n, 10**12 + n, 10**12 + n, at=1, run=f"forged{n}"))
+
+    coverage.progress(beat(110, 120, 120, at=2))
+
+    assert coverage.gaps == {}

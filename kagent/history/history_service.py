@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -14,6 +13,8 @@ from kagent.history.delta_writer import Ends, Writer, create, known_topics
 from kagent.history.past_range import History
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import spark as spark_options
+from kagent.kafka.descriptions import TopicDescription
+from kagent.kafka.topics import ensure, wanted
 from kagent.pipeline.checkpoint import Checkpoint
 from kagent.pipeline.restarts import awaited, between_batches, ending, kept
 from kagent.pipeline.source import OffsetsSource, mendable
@@ -29,21 +30,27 @@ MAX_MESSAGES = 200_000
 
 
 def check(settings: Settings, name: str) -> None:
-    """Raises KafkaError for what no waiting mends: a refused login, topics that are missing. A cluster that is away is waited for."""
-    home, topics = Admin(settings.home_cluster(name), deadline=10), settings.topics
+    """Raises KafkaError for what no waiting mends: a refused login, topics that it may not create. A cluster that is away is waited for."""
+    home = Admin(settings.home_cluster(name), deadline=10)
     try:
-        found = home.topics([topics.events, topics.recommendations])
+        _topics(home, settings.topics)
     except KafkaError as error:
-        if mendable(error):
-            return
-        raise
-    _refuse_missing(found, topics)
+        if not mendable(error):
+            raise
 
 
-def _refuse_missing(found: Collection[str], topics: Topics) -> None:
-    for name in (topics.events, topics.recommendations):
+def _topics(home: Admin, topics: Topics) -> dict[str, TopicDescription]:
+    """The topics it reads, created where they are missing: on a new cluster it may start before pipeline and worker."""
+    read = (topics.events, topics.recommendations)
+    found = home.topics(read)
+    missing = [topic for topic in wanted(topics) if topic.name in read and topic.name not in found]
+    if missing:
+        ensure(home, topics, needed=missing)
+        found = home.topics(read)
+    for name in read:
         if name not in found:
-            raise KafkaError(f"The topic {name} is missing: run `kagent topics`.")
+            raise KafkaError(f"The topic {name} is missing, or may not be seen: run `kagent topics`.")
+    return found
 
 
 @dataclass(slots=True)
@@ -78,11 +85,10 @@ class Keeper:
         home, topics = Admin(self.settings.home_cluster(self.name), deadline=10), self.settings.topics
         source = OffsetsSource(home, self.stop, patient=not self.available_now)
         # tried(): a broker that is away is waited for, as the events' own stream does, until `stop`.
-        found = source.tried(lambda: home.topics([topics.events, topics.recommendations]))
+        found = source.tried(lambda: _topics(home, topics))
         cluster_id = source.tried(home.cluster_id)
         if found is None or cluster_id is None:
             return
-        _refuse_missing(found, topics)
         # A checkpoint of its own: two queries that share one destroy each other's offsets.
         folder = self.checkpoint or f"{self.settings.pipeline.checkpoint}-history"
         place = Checkpoint(running, f"{folder.rstrip('/')}/{self.name}")

@@ -81,10 +81,23 @@ def actions(advice: Advice) -> list[Action]:
     # list.sort is stable, so the detector's own order holds among equals.
     made.sort(key=lambda a: RANK[a.feasible])
     if not any(a.feasible != "no" for a in made):
-        made.insert(
-            0, _action(ActionType.NONE, "Nothing can be done from outside the group's clients.", "yes")
-        )
+        made.insert(0, _action(ActionType.NONE, _nothing(advice), "yes"))
     return made
+
+
+def _nothing(advice: Advice) -> str:
+    """That nothing can be done; where the reason of the message says that moves would help, why nobody can make them."""
+    made = advice.reassignment
+    wanted = made is not None and gains(made, advice.model) and made.earns_back
+    if advice.finding.verdict is not Verdict.REBALANCE or not wanted:
+        return "Nothing can be done from outside the group's clients."
+    why = _can_follow(advice.model)[1]
+    return f"The partitions cannot be moved as the group runs now: {why}, and no assignor that it can choose helps enough."
+
+
+def gains(made: Reassignment, model: GroupModel) -> bool:
+    """Whether the plan gains what the policy asks of one."""
+    return made.helps and made.gain >= model.policy.min_gain
 
 
 def _action(kind: ActionType, how: str, feasible: Feasible, reason: str | None = None, **more: Any) -> Action:
@@ -133,7 +146,7 @@ def _wait(advice: Advice) -> Iterator[Action]:
 
 def _follow(advice: Advice) -> Iterator[Action]:
     made = advice.reassignment
-    if made is None or not made.helps or made.gain < advice.model.policy.min_gain or not made.earns_back:
+    if made is None or not gains(made, advice.model) or not made.earns_back:
         return
     feasible, reason = _can_follow(advice.model)
     # Streams, Connect, Faust and simple groups can never follow a plan. Classic consumers could, with another assignor: it is
@@ -160,6 +173,11 @@ def _carried_out_by(advice: Advice, feasible: Feasible) -> str:
         return ""
     if advice.kind is K.CLASSIC_JAVA:
         return "This takes kagent's assignor in every consumer (`kagent assignor --consumer`)."
+    if advice.kind is K.CLASSIC:
+        return (
+            "This takes kagent's assignor in every consumer (Java: `kagent assignor --consumer`; aiokafka and kafka-python: "
+            "kagent.follow)."
+        )
     return "This takes an assignor that follows kagent (aiokafka, kafka-python)."
 
 
@@ -185,6 +203,8 @@ def _can_follow(model: GroupModel) -> tuple[Feasible, str | None]:
         )
     if model.kind is K.CLASSIC_JAVA:
         return "no", "its assignor is not kagent's"
+    if model.kind is K.CLASSIC:
+        return "unknown", "its records do not tell which client it runs: only Java, aiokafka and kafka-python can"
     return "no", "clients of this kind have no way to take a given partition"
 
 

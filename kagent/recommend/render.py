@@ -29,7 +29,7 @@ from kagent.detect.detectors import OF, SPREAD, skew
 from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.planner import comparison as planned
-from kagent.recommend.actions import Advice, actions
+from kagent.recommend.actions import Advice, actions, gains
 from kagent.recommend.alternatives import alternatives_of
 from kagent.recommend.member_counts import counts
 from kagent.recommend.reassignment import Reassignment, reassign
@@ -115,6 +115,8 @@ def reason(diagnosis: Diagnosis) -> str:
     count = made.plan.move_count
     if not made.earns_back:
         return f"{sentence}; the pause of a rebalance ({made.cost.pause_s:.0f} s) costs more than moving partitions gains."
+    if not gains(made, diagnosis.model):
+        return f"{sentence}; moving partitions would gain less than {diagnosis.model.policy.min_gain:.0%}."
     may = "may help" if diagnosis.finding.evidence.get("may_not_be_enough") else "would help"
     return f"{sentence}; moving {count} {noun}{'s' if count != 1 else ''} {may}."
 

@@ -161,3 +161,32 @@ def test_a_client_whose_metadata_looks_like_another_librarys_is_not_taken_for_it
     model = group(UNEVEN, HALVES, library="java", client=client).look()
 
     assert str(model.kind) == "classic"
+
+
+ROUND = {"m0": {"t": [0, 2, 4, 6]}, "m1": {"t": [1, 3, 5, 7]}}
+NO_HELP = {"t": [HOT, CALM, HOT, *5 * [CALM]]}
+"""Hot partitions that range and roundrobin, too, give to one member."""
+
+
+@pytest.mark.parametrize("library", ["java", "librdkafka", "python", "faust", None])
+def test_what_would_help_is_never_said_above_that_nothing_can_be_done(
+    group: Make, library: str | None
+) -> None:
+    protocol = {"faust": {"protocol": "faust"}}.get(library or "", {})
+    made = told(group(NO_HELP, ROUND, library=library, **protocol))
+    spoken = compose(made, "1", 0, Status.OPEN)
+
+    assert "would help" in spoken.reason
+    assert "Nothing can be done" not in "".join(action.how for action in spoken.actions)
+    if spoken.actions[0].type == "none":
+        assert "cannot be moved as the group runs now: " in spoken.actions[0].how
+
+
+def test_of_an_unknown_client_it_is_said_which_ones_can_take_a_plan(group: Make) -> None:
+    made = told(group(NO_HELP, ROUND, library=None))
+
+    follow = next(action for action in made.actions if action.type == "follow_plan")
+    assert follow.feasible == "unknown"
+    assert "kagent assignor --consumer" in follow.how
+    assert "kagent.follow" in follow.how
+    assert "Java, aiokafka and kafka-python" in (follow.reason or "")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
 import re
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
@@ -106,6 +108,8 @@ class Alertmanager(HttpDestination):
     @model_validator(mode="after")
     def _url(self) -> Alertmanager:
         checked_url(self.url, self.insecure)
+        if re.search(r"/api(/v\d+)?(/alerts)?/?$", urlsplit(self.url).path):
+            raise ValueError("url must be the address without /api/v2, which is added")
         return self
 
 
@@ -169,10 +173,46 @@ class Apprise(Destination):
     @model_validator(mode="after")
     def _whole(self) -> Apprise:
         _one_of(self.url, self.url_file, "url")
-        # The URL is a secret: the message must not repeat it.
-        if self.url and not re.match(r"[A-Za-z0-9]+://", self.url.get_secret_value()):
-            raise ValueError("url must begin with the service and ://, such as slack:// or mailto://")
+        if self.url:
+            _checked_service(self.url.get_secret_value())
         return self
+
+
+def _checked_service(url: str) -> None:
+    """Raises ValueError for a URL that apprise cannot use. It is a secret: the message repeats no more than the service."""
+    service = re.match(r"([A-Za-z0-9]+)://", url)
+    if service is None:
+        raise ValueError("url must begin with the service and ://, such as slack:// or mailto://")
+    # Here, not above: few have such a destination, every command reads the settings, and this takes a fifth of a second.
+    from apprise import Apprise as Services
+
+    log = logging.getLogger("apprise")
+    before, log.disabled = log.disabled, True  # it would log the URL
+    try:
+        is_whole = Services.instantiate(url) is not None
+    finally:
+        log.disabled = before
+    if is_whole:
+        return
+    known = services()
+    if service[1].lower() in known:
+        raise ValueError(
+            f"the url of {service[1]}:// is not complete: see https://github.com/caronc/apprise/wiki"
+        )
+    near = get_close_matches(service[1].lower(), known, 1, 0.6)
+    hint = f"; did you mean {near[0]}://?" if near else ""
+    raise ValueError(f"apprise knows no service {service[1]}://{hint}")
+
+
+def services() -> set[str]:
+    """What apprise reaches, as its URLs begin."""
+    from apprise import Apprise as Services
+
+    return {name for each in Services().details()["schemas"] for name in _schemes(each)}
+
+
+def _schemes(service: dict[str, Any]) -> tuple[str, ...]:
+    return (*(service["protocols"] or ()), *(service["secure_protocols"] or ()))
 
 
 AnyDestination = Annotated[Alertmanager | PagerDuty | Webhook | Apprise, Field(discriminator="type")]
@@ -202,6 +242,8 @@ def _one_of(value: SecretStr | None, file: Path | None, name: str) -> None:
     # Both is refused too: which of them holds would be a guess.
     if (value is None) == (file is None):
         raise ValueError(f"needs either {name} or {name}_file")
+    if value is not None and not value.get_secret_value():
+        raise ValueError(f"{name} is empty")
 
 
 def secret(value: SecretStr | None, file: Path | None) -> str | None:

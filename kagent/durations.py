@@ -9,6 +9,13 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, WithJsonSchema
 
 UNITS_S = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
+WORDS = {
+    **dict.fromkeys(("ms", "msec", "milli", "millisecond"), "ms"),
+    **dict.fromkeys(("s", "sec", "second"), "s"),
+    **dict.fromkeys(("m", "min", "minute"), "m"),
+    **dict.fromkeys(("h", "hr", "hour"), "h"),
+    **dict.fromkeys(("d", "day"), "d"),
+}
 PATTERN = r"^\s*\d+(\.\d+)?\s*(ms|s|m|min|h|d)?\s*$"
 EXPECTED = "a duration such as 250ms, 90s, 5m, 2h or 1d"
 
@@ -30,7 +37,15 @@ def to_seconds(value: Any) -> float:
 
 
 def _refuse(value: Any) -> float:
-    raise ValueError(f"must be {EXPECTED}, not {value!r}")
+    near = _meant(value) if isinstance(value, str) else None
+    raise ValueError(f"must be {EXPECTED}, not {value!r}{f'; did you mean {near}?' if near else ''}")
+
+
+def _meant(text: str) -> str | None:
+    """The duration with its unit as kagent takes it, where one number and one unit are written in another way."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+?)s?\s*", text.lower())
+    unit = WORDS.get(found[2]) if found else None
+    return f"{found[1]}{unit}" if found and unit else None
 
 
 def to_hours(value: Any) -> float:

@@ -35,7 +35,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 from pydantic_settings import SettingsError as UnreadableVariable
 
-from kagent import own_groups
+from kagent import file_systems, own_groups
 from kagent.destination_settings import AlertSettings, secret
 from kagent.durations import Hours, Seconds, WholeHours
 from kagent.errors import SettingsError
@@ -54,6 +54,10 @@ from kagent.settings_mistakes import (
 )
 
 log = logging.getLogger("kagent.settings")
+MASTER = r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\]|-cluster\[[^\]]+\])?|spark://[^\s/:]+:\d+(,[^\s/:]+:\d+)*|k8s://\S+|yarn"
+"""As Spark 4 takes it: https://spark.apache.org/docs/4.0.0/submitting-applications.html#master-urls"""
+LEAST_DRIVER_MB = 450
+"""Spark refuses to start with less (UnifiedMemoryManager: one and a half of its 300 MB)."""
 PUBLIC_URL = r"^https?://[^/\s?#]+[^\s?#]*$"
 # No slash: keys are <cluster>/<group>, and a group's name may hold slashes.
 CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -73,7 +77,7 @@ def _host(host: str) -> str:
     try:
         ipaddress.ip_address(host.strip("[]"))
     except ValueError:
-        if not re.fullmatch(r"[^\s:/\[\]]*", host):
+        if not re.fullmatch(r"[\w.-]*", host):
             raise ValueError(
                 f"must be a host name or an address, without a scheme or port, not {host!r}"
             ) from None
@@ -110,8 +114,12 @@ class Security(Strict):
             raise ValueError(f"{self.protocol} needs username and password (or password_file)")
         if self.username and not self.protocol.startswith("SASL"):
             raise ValueError(f"username is not used with protocol {self.protocol}; did you mean SASL_SSL?")
+        if (self.password or self.password_file) and not self.protocol.startswith("SASL"):
+            raise ValueError(f"password is not used with protocol {self.protocol}; did you mean SASL_SSL?")
         if self.password and self.password_file:
             raise ValueError("needs either password or password_file, not both")
+        if self.key_password and self.key_file is None:
+            raise ValueError("key_password is of no use without cert_file and key_file")
         if (self.cert_file is None) != (self.key_file is None):
             raise ValueError("cert_file and key_file belong together")
         if not self.protocol.endswith("SSL"):
@@ -151,7 +159,11 @@ class Cluster(Strict):
     def _addresses(cls, bootstrap: str) -> str:
         """Only what no client can use is refused: the port may be left out, as Kafka's clients then take 9092."""
         for address in bootstrap.split(","):
-            found = re.fullmatch(r"\s*(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+)(?::(\d+))?\s*", address)
+            found = re.fullmatch(r"\s*(\[[0-9a-fA-F:.]+\]|[\w.-]+)(?::(\d+))?\s*", address)
+            if "${" in address:
+                raise ValueError(
+                    "variables are not replaced in the file; set KAGENT_CLUSTERS__<NAME>__BOOTSTRAP"
+                )
             if found is None or not 0 < int(found[2] or 9092) < 65536:
                 raise ValueError(
                     f"must be host:port, several with commas; {address.strip()!r} is no host:port"
@@ -248,7 +260,7 @@ class PipelineSettings(Strict):
     @classmethod
     def _master(cls, master: str) -> str:
         # Checked here: Spark names a wrong master only after a JVM has started.
-        if not re.match(r"local(\[|-cluster\[|$)|(spark|k8s|mesos)://|yarn$", master):
+        if not re.fullmatch(MASTER, master):
             raise ValueError(f"must be local[n], spark://host:port, k8s://… or yarn, not {master!r}")
         return master
 
@@ -257,7 +269,20 @@ class PipelineSettings(Strict):
     def _coordinates(cls, connector: str) -> str:
         if not re.fullmatch(r"[^\s:,]+(:[^\s:,]+){2,}", connector):
             raise ValueError(f"must be Maven coordinates, group:artifact:version, not {connector!r}")
+        scala = re.search(r"_(2\.\d+)(:|$)", connector)
+        if scala and scala[1] != "2.13":  # the only one that Spark 4 is built for
+            raise ValueError(
+                f"is built for Scala {scala[1]}, and Spark 4 needs one that ends in _2.13, not {connector!r}"
+            )
         return connector
+
+    @field_validator("options")
+    @classmethod
+    def _names(cls, options: dict[str, str]) -> dict[str, str]:
+        for name in options:
+            if not name.startswith("spark."):  # spark-submit ignores others with a warning
+                raise ValueError(f"Spark's settings begin with spark.: did you mean spark.{name}?")
+        return options
 
     @field_validator("driver_memory", mode="before")
     @classmethod
@@ -267,7 +292,14 @@ class PipelineSettings(Strict):
             memory = str(memory)
         if isinstance(memory, str) and not re.fullmatch(r"\d+[kmgt]b?", memory, re.IGNORECASE):
             raise ValueError(f"must be a number with a unit, such as 512m or 2g, not {memory!r}")
+        if isinstance(memory, str) and _megabytes(memory) < LEAST_DRIVER_MB:
+            raise ValueError(f"must be at least {LEAST_DRIVER_MB}m, or Spark does not start, not {memory!r}")
         return memory
+
+
+def _megabytes(memory: str) -> float:
+    found = re.match(r"(\d+)([kmgt])", memory.lower())
+    return int(found[1]) * 1024 ** ("kmgt".index(found[2]) - 1) if found else 0
 
 
 class HttpSettings(Strict):
@@ -600,6 +632,7 @@ def _contradictions(settings: Settings, given: GivenSettings, taken: Collection[
         near = suggestion(home, names)
         hint = f"; did you mean {near}?" if near else f"; there are: {', '.join(names)}"
         found.append(Mistake(given.place(("home",)), "home", f"no cluster is named {home!r}{hint}"))
+    found += _folders_spark_cannot_open(settings.pipeline, given)
     base = make_policy(settings.policy)
     for at, group in enumerate(settings.groups):
         where = ("groups", at)
@@ -613,6 +646,13 @@ def _contradictions(settings: Settings, given: GivenSettings, taken: Collection[
             if not absent(problem, ("policy",), inherited) and not absent(problem, where, taken):
                 found.append(Mistake(given.place(where), f"groups[{at}]", problem))
     return found
+
+
+def _folders_spark_cannot_open(pipeline: PipelineSettings, given: GivenSettings) -> Iterator[Mistake]:
+    for name, place in (("checkpoint", pipeline.checkpoint), ("history", pipeline.history)):
+        why = file_systems.problem(place or "", pipeline.options)
+        if why is not None:
+            yield Mistake(given.place(("pipeline", name)), f"pipeline.{name}", why)
 
 
 def _names(section: Any) -> list[str]:

@@ -116,7 +116,7 @@ def read(path: Path) -> SettingsFile:
     if values is None:
         return SettingsFile(path)
     if not isinstance(values, dict):
-        raise SettingsError(f"The settings file {path} must hold names and values, such as `clusters:`.")
+        raise SettingsError(f"The settings file {path}:1 must hold names and values, such as `clusters:`.")
     # An anchor that holds its own alias makes a value that contains itself.
     if "*" in text and _loops(values, ()):
         raise SettingsError(f"The settings file {path} refers to itself: take out the name that leads back.")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from kagent.destination_settings import DESTINATIONS
+from kagent.destination_settings import DESTINATIONS, services
 from kagent.settings_file import MISSING, SettingsFile, Twice, Where
 from kagent.text import shown
 
@@ -202,6 +203,9 @@ def _variable(way: tuple[str, ...]) -> str:
 
 def _unknown(name: str, known: Iterable[str], schema: Mapping[str, Any]) -> str:
     names = sorted(known)
+    dotted = tuple(name.split("."))
+    if len(dotted) > 1 and dotted in set(_ways(schema)):
+        return f"there is no setting {shown(name)}; write {': {'.join(dotted)}: …{'}' * (len(dotted) - 1)}"
     near = suggestion(name, names)
     if near:
         return f"there is no setting {shown(name)}; did you mean {near}?"
@@ -231,8 +235,13 @@ def _ways(
 def suggestion(name: str, known: Iterable[str]) -> str | None:
     """The known name that this was likely meant to be."""
     by_folded = {each.lower().replace("-", "_"): each for each in known}
-    near = get_close_matches(name.lower().replace("-", "_"), by_folded, 1, 0.6)
-    return by_folded[near[0]] if near else None
+    folded = name.lower().replace("-", "_")
+    near = get_close_matches(folded, by_folded, 1, 0.6)
+    if near:
+        return by_folded[near[0]]
+    # `java` is a word of one name only, and too short to be near it.
+    holding = [each for each in by_folded if folded in each.split("_")]
+    return by_folded[holding[0]] if len(holding) == 1 else None
 
 
 def _dotted(where: Where) -> str:
@@ -296,15 +305,30 @@ def _problem(
         return _unknown(str(where[-1]), around.get("properties", {}), schema)
     if kind in ("literal_error", "enum"):
         return _one_of(value, re.findall(r"'([^']*)'", context["expected"]))
-    if kind == "string_type" and isinstance(value, int | float) and not isinstance(value, bool):
-        return "must be a text, and YAML reads a number: put it in quotes"
+    read_as = _read_by_yaml(value) if kind == "string_type" else None
+    if read_as:
+        return f"must be a text, and YAML reads {read_as}: put it in quotes"
     if kind == "union_tag_invalid":
-        return _one_of(context["tag"], re.findall(r"'([^']*)'", context["expected_tags"]), "type must be")
+        wrong = _one_of(context["tag"], re.findall(r"'([^']*)'", context["expected_tags"]), "type must be")
+        # `type: slack`: one of the services that are reached through another type.
+        service = str(context["tag"]).lower()
+        if "did you mean" in wrong or service not in services():
+            return wrong
+        return f"{wrong}; did you mean apprise, with url: {service}://…?"
     if kind in PLAIN:
-        told = ", and is empty" if value is None else "" if _is_secret(around, where) else ", not {value}"
+        hidden_value = _is_secret(around, where) or (kind in HOLDERS and isinstance(value, list))
+        told = ", and is empty" if value is None else "" if hidden_value else ", not {value}"
+        told = ", not a list" if hidden_value and isinstance(value, list) else told
         words = PLAIN[kind].replace(", not {value}", told)
         return words.format(value=_input(value), unit=_unit(around, where), **context)
     return str(error["msg"]).removeprefix("Value error, ").strip()
+
+
+def _read_by_yaml(value: Any) -> str | None:
+    """What YAML makes of a word that was likely meant as one."""
+    if isinstance(value, bool):
+        return "true or false"
+    return "a number" if isinstance(value, int | float) else "a date" if isinstance(value, date) else None
 
 
 def _one_of(value: Any, known: list[str], must: str = "must be") -> str:
@@ -333,6 +357,8 @@ def _input(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else shown(repr(value), 60)
 
 
+HOLDERS = ("dict_type", "mapping_type", "model_type", "model_attributes_type")
+"""Errors of what must hold names and values. A list in its place may hold secrets: it is not repeated."""
 PLAIN = {
     "missing": "is missing",
     "union_tag_not_found": f"type is missing: say one of {', '.join(DESTINATIONS)}",
@@ -349,6 +375,8 @@ PLAIN = {
     "bool_parsing": "must be true or false, not {value}",
     "bool_type": "must be true or false, not {value}",
     "string_type": "must be a text, not {value}",
+    "string_too_long": "must have at most {max_length} characters, not {value}",
+    "string_too_short": "must have at least {min_length} characters, not {value}",
     "path_type": "must be a path, not {value}",
     "list_type": "must be a list, not {value}",
     "dict_type": "must hold names and values, not {value}",

@@ -136,7 +136,7 @@ class Applier:
             snapshots.append(snapshot)
             read.set()
 
-        reader = Reader(self.home, self.name, self.group, publish, lambda: None, self.topics)
+        reader = Reader(self.home, self.name, self.group, publish, lambda: None, self.topics, once=True)
         reader.start()
         try:
             if not read.wait(READ_WITHIN_S):

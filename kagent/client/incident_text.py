@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from kagent.contract.recommendation import Action, MemberWork, Recommendation, Resolution, State, Status
+from kagent.contract.words import action_words
 from kagent.text import counted, shown, span
 
 SILENT_MS = 120_000
@@ -13,6 +14,7 @@ SILENT_MS = 120_000
 
 PERHAPS = " (perhaps)"
 """Behind an action of which kagent does not know whether it is feasible."""
+SURE = {"yes": "", "no": " (not feasible)", "unknown": PERHAPS}
 
 
 def number(value: float | None, unit: str = "") -> str:
@@ -32,8 +34,15 @@ def best(rec: Recommendation) -> str:
     return _titled(rec.actions[0])
 
 
+def first_action(rec: Recommendation) -> str:
+    """As :func:`best`, in the words of a table."""
+    if not rec.actions:
+        return "none"
+    return action_words(rec.actions[0]) + SURE[rec.actions[0].feasible]
+
+
 def _titled(action: Action) -> str:
-    return action.type.value + {"yes": "", "no": " (not feasible)", "unknown": PERHAPS}[action.feasible]
+    return action.type.value + SURE[action.feasible]
 
 
 def stale_note(rec: Recommendation) -> str:

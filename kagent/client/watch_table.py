@@ -16,8 +16,8 @@ from kagent.client.incident_text import (
     PERHAPS,
     age,
     backlog,
-    best,
     clock,
+    first_action,
     headline,
     in_first_hour,
     is_old,
@@ -27,6 +27,7 @@ from kagent.client.incident_text import (
     worst_member,
 )
 from kagent.contract.recommendation import Recommendation, Severity, State, Status
+from kagent.contract.words import VERDICTS
 from kagent.group_key import group_key
 from kagent.text import LONGEST, shown, told_apart
 from kagent.text_table import TableColumn, folded, lines, shortened
@@ -37,7 +38,7 @@ COLUMNS = (
     TableColumn("cluster", "CLUSTER", rank=1, least=8),
     TableColumn("group", "GROUP", least=16),
     TableColumn("severity", "SEVERITY", rank=5),
-    TableColumn("verdict", "VERDICT", rank=2),
+    TableColumn("why", "WHY", rank=2),
     TableColumn("behind", "BEHIND", right=True),
     TableColumn("backlog", "BACKLOG", rank=7, right=True),
     TableColumn("who", "WHO", rank=6, least=16),
@@ -45,10 +46,12 @@ COLUMNS = (
     TableColumn("since", "OPEN FOR", rank=4, right=True),
     TableColumn("note", "NOTE", rank=3, least=18, keep="start"),
     TableColumn("owner", "OWNER", rank=8, least=13),
-    TableColumn("skew", "SKEW", rank=9, right=True),
-    TableColumn("how", "HOW", rank=10),
+    TableColumn("verdict", "VERDICT", rank=9),
+    TableColumn("skew", "SKEW", rank=10, right=True),
+    TableColumn("how", "HOW", rank=11),
 )
-"""What a person asks first stays longest: which group, how late, what to do; then what it is, since when, who."""
+"""What a person asks first stays longest: which group, how late, what to do; then why, since when, who. The name of the verdict,
+by which the documentation and programs know it, comes behind them."""
 LATELY = 5
 DETAIL_LINES = 9
 """Most lines of an incident in words: a blank one, its group and owner, three of the reason, three of the first action."""
@@ -190,11 +193,12 @@ class Board:
             "cluster": shown(rec.cluster) if several else "",
             "group": shown(rec.group, 64),
             "severity": rec.severity.value,
+            "why": VERDICTS[rec.verdict].short,
             "verdict": rec.verdict.value,
             "behind": "?" if behind is None else age(int(behind * 1000)),
             "backlog": "?" if waiting is None else f"{waiting:,}",
             "who": shown(names[worst.member], 64) if worst else "",
-            "action": best(rec),
+            "action": first_action(rec),
             "since": age(now - rec.opened_at),
             "note": self.note(rec, now),
             "owner": shown(rec.owner or "", 40),

@@ -56,7 +56,7 @@ def command(
     --json prints one document; --output yaml or csv, --sort and --top are about the keys of hot partitions.
     """
     settings, _, cluster = chosen(ctx)
-    with bar(f"Asking how much of {shown(topic)} there is"):
+    with bar(f"Measuring {shown(topic)}"):
         from kagent.history.hot_keys import sample, stretch
         from kagent.kafka.admin import Admin
         from kagent.pipeline.spark_errors import errors_as_sentences

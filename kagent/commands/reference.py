@@ -31,6 +31,7 @@ from kagent.contract.recommendation import (
     Verdict,
 )
 from kagent.contract.schema import asyncapi, schema
+from kagent.contract.words import ACTIONS, VERDICTS
 from kagent.destination_settings import DESTINATIONS
 from kagent.pipeline.stream_metrics import Metrics as PipelineMetrics
 from kagent.policy import RETIRED, retired
@@ -351,8 +352,46 @@ def _http_type(about: Mapping[str, Any]) -> str:
     return str(about.get("type", "any"))
 
 
+VERDICTS_HEAD = """\
+# Verdicts
+
+<!-- Made from the code by `make docs`; edit kagent/contract/words.py. -->
+
+What an incident says is wrong, and what to do first. `kagent watch` shows the words; the name is in `--json`, on the topic and
+in alerts. How each is found is in [judgement](judgement.md#verdicts). Every incident has its own ranked actions with the exact
+command: `kagent explain GROUP`.
+"""
+
+
+def verdicts_page() -> str:
+    """docs/verdicts.md."""
+    rows = [
+        f"| `{verdict.value}` | {words.short} | {words.meaning} | {words.first} |"
+        for verdict, words in VERDICTS.items()
+    ]
+    actions = [f"| `{kind.value}` | {words} |" for kind, words in ACTIONS.items()]
+    return "\n".join(
+        [
+            VERDICTS_HEAD,
+            "| name | in `watch` | what it means | what to do first |",
+            "|---|---|---|---|",
+            *rows,
+            "",
+            "## Actions",
+            "",
+            "A number stands with them where there is one, as in `run 4 members`.",
+            "",
+            "| name | in `watch` |",
+            "|---|---|",
+            *actions,
+            "",
+        ]
+    )
+
+
 PAGES = {
     "settings.md": settings_page,
+    "verdicts.md": verdicts_page,
     "cli.md": cli_page,
     "json.md": json_page,
     "metrics.md": metrics_page,

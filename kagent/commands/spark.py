@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
+import signal
 import sys
 import tempfile
 import threading
@@ -14,12 +16,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kagent.settings import Settings
+from kagent.text_table import shortened
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOG = "spark.log"
 POLL_S = 0.5
+BESIDE = 50
+"""Columns of what stands beside the work's name: a bar, ``1000 of 2000 tasks``, both times, and the gaps."""
 
 
 @contextlib.contextmanager
@@ -33,11 +38,21 @@ def started(settings: Settings, master: str, what: str, delta: bool = True) -> I
 
             with stderr_to(log):  # the JVM keeps the standard error that it was started with
                 running = session(settings.pipeline, master, delta=delta)
+            _end_at_once()
             with ending(running) as spark, watched(spark, progress, what):
                 yield spark
     except Exception:
         click.echo(f"Spark's own lines are in {log}.", err=True)
         raise
+
+
+def _end_at_once() -> None:
+    """Have Ctrl-C end the command. PySpark's handler asks the JVM to cancel its jobs over the connection on which the main thread
+    waits for an answer, which ends in two stack traces."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        # py4j reports the interruption with a stack trace, to the root logger.
+        logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
 
 
 def log_path(settings: Settings, name: str = LOG) -> Path:
@@ -80,20 +95,27 @@ def bar(first: str) -> Iterator[Any]:
     )
 
     console = Console(stderr=True)
+    what = max(10, console.width - BESIDE)
     columns = (
-        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(),
+        # The name gives way, not the times: rich would leave out the last columns.
+        SpinnerColumn(), TextColumn("{task.fields[what]}", markup=False), BarColumn(bar_width=10),
         TextColumn("{task.completed:.0f} of {task.total:.0f} tasks", style="dim"), TimeElapsedColumn(), TimeRemainingColumn(),
     )  # fmt: skip
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
-        progress.add_task(first, total=1)
+        progress.add_task("", total=1, what=shortened(first, what))
         yield progress
+
+
+def told(progress: Any, what: str) -> None:
+    """Say what is being done now, as wide as the terminal lets it."""
+    progress.update(progress.task_ids[0], what=shortened(what, max(10, progress.console.width - BESIDE)))
 
 
 @contextlib.contextmanager
 def watched(spark: SparkSession, progress: Any, what: str) -> Iterator[None]:
     """Keep the bar at what Spark's stages have done."""
     done = threading.Event()
-    progress.update(progress.task_ids[0], description=what)
+    told(progress, what)
 
     def poll() -> None:
         while not done.wait(POLL_S):
@@ -110,7 +132,7 @@ def watched(spark: SparkSession, progress: Any, what: str) -> Iterator[None]:
         yield
     finally:
         done.set()
-        thread.join(5)
+        thread.join(2 * POLL_S)
 
 
 def tasks(spark: SparkSession) -> tuple[int, int]:

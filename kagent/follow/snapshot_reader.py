@@ -64,8 +64,10 @@ class Reader:
         publish: Callable[[Snapshot], object],
         tick: Callable[[], object],
         topics: Topics | None = None,
+        once: bool = False,
     ) -> None:
-        self.source, self.topics = source, topics or Topics()
+        """``once``: it is stopped after the first snapshot, which is to come soon."""
+        self.source, self.topics, self.once = source, topics or Topics(), once
         self.key = group_key(cluster, group).encode(errors="surrogatepass")
         self.publish, self.tick = publish, tick
         self._thread: threading.Thread | None = None
@@ -118,7 +120,7 @@ class Reader:
         """Read both topics, for ever. Raises what no other attempt of the reader would mend."""
         topics, found = (self.topics.recommendations, self.topics.mutes), Snapshot(0.0)
         async with aclosing(
-            read_forever(self.source, *topics, resume=False, patient=True, confirm=True)
+            read_forever(self.source, *topics, resume=False, patient=True, confirm=True, prompt=self.once)
         ) as records:
             async for record in records:
                 if record is ReadMark.BEGIN:

@@ -128,14 +128,15 @@ async def _followed(reader: AIOKafkaConsumer) -> AsyncGenerator[Any, None]:
     """The records that follow, and UpToDate whenever all were read; KafkaError once a topic is not what was assigned."""
     confirmed = float("-inf")
     while True:
-        for records in (await reader.getmany(timeout_ms=POLL_MS)).values():
-            for record in records:
-                yield record
+        # Before the poll, which waits where nothing comes: who reads once has what there is by now.
         if time.monotonic() - confirmed >= CONFIRM_EVERY_S:
             asked_s = time.time()
             if await asyncio.wait_for(_at_end(reader), ANSWER_WITHIN_S):
                 confirmed = time.monotonic()
                 yield UpToDate(asked_s)
+        for records in (await reader.getmany(timeout_ms=POLL_MS)).values():
+            for record in records:
+                yield record
 
 
 async def _at_end(reader: AIOKafkaConsumer) -> bool:
@@ -181,6 +182,7 @@ async def read_forever(
     resume: bool = True,
     patient: bool = False,
     confirm: bool = False,
+    prompt: bool = False,
 ) -> AsyncGenerator[Any, None]:
     """ReadMark.BEGIN, every record of the topics from their start, ReadMark.CAUGHT_UP, and the records that follow, until it is
     closed.
@@ -193,11 +195,16 @@ async def read_forever(
     :param patient: retry every error of the client, from the first attempt on. Otherwise KafkaError is raised for what goes
         wrong at the start, and for a topic or group to which access is refused.
     :param confirm: after CAUGHT_UP, pass on UpToDate too, every CONFIRM_EVERY_S at which all that there was has been read.
+    :param prompt: for a reader that ends soon: marks come half a second sooner, at the cost of more requests.
     """
     places: dict[TopicPartition, int] = {}
     begun, failures, named = False, 0, " and ".join(topics)
     while True:
-        options = {"group_id": group_id, "enable_auto_commit": group_id is not None}
+        options = {
+            "group_id": group_id,
+            "enable_auto_commit": group_id is not None,
+            **(PROMPT if prompt else {}),
+        }
         try:
             async with consumer(cluster, auto_offset_reset="earliest", **options) as reader:
                 await start(reader, cluster)

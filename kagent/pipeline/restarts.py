@@ -83,13 +83,23 @@ def between_batches(query: StreamingQuery, within_s: float = BATCH_WITHIN_S) -> 
 
 @contextmanager
 def ending(running: SparkSession) -> Iterator[SparkSession]:
-    """The session, stopped at the end, also when its JVM has gone before."""
+    """The session, stopped at the end, also when its JVM has gone before.
+
+    After Ctrl-C it is left: the connection waits for the answer about a job, and a JVM ends when the process that started it does.
+    """
+    try:
+        yield running
+    except BaseException as error:
+        if not isinstance(error, KeyboardInterrupt):
+            _stop(running)
+        raise
+    _stop(running)
+
+
+def _stop(running: SparkSession) -> None:
     from py4j.protocol import Py4JError
 
     try:
-        yield running
-    finally:
-        try:
-            running.stop()
-        except (Py4JError, OSError):
-            log.debug("Spark had gone before it was stopped")
+        running.stop()
+    except (Py4JError, OSError):
+        log.debug("Spark had gone before it was stopped")

@@ -204,7 +204,10 @@ def _can_follow(model: GroupModel) -> tuple[Feasible, str | None]:
     if model.kind is K.CLASSIC_JAVA:
         return "no", "its assignor is not kagent's"
     if model.kind is K.CLASSIC:
-        return "unknown", "its records do not tell which client it runs: only Java, aiokafka and kafka-python can"
+        return (
+            "unknown",
+            "its records do not tell which client it runs: only Java, aiokafka and kafka-python can",
+        )
     return "no", "clients of this kind have no way to take a given partition"
 
 

@@ -46,7 +46,9 @@ def board(rec: Any, monkeypatch: pytest.MonkeyPatch) -> Board:
         "judged": 14,
         "learning": 12,
     }
-    board.take(State.model_validate(state | {"learning_until": NOW, "muted": 1, "ignored": 3, "open": 3}))
+    board.take(
+        State.model_validate(state | {"learning_until": NOW, "muted": 1, "ignored": 3, "open": 3, "blind": 1})
+    )
     follow = {
         "type": "follow_plan",
         "how": "Let the group follow the plan: move orders-2 to consumer-2.",
@@ -94,8 +96,8 @@ def test_every_width_answers_who_is_late_by_how_much_and_what_to_do_first(board:
         line for line in screen(board, width).splitlines() if "GROUP" in line or "payments-" in line
     ]
 
-    assert all(title in header for title in ("GROUP", "BEHIND", "FIRST ACTION"))
-    assert all(words in first for words in ("2 h", "restart_member"))
+    assert all(title in header for title in ("GROUP", "WHY", "BEHIND", "FIRST ACTION"))
+    assert all(words in first for words in ("2 h", "stuck member", "restart a member"))
 
 
 @pytest.mark.parametrize("width", WIDTHS)

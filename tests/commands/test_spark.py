@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pty
+import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from confluent_kafka import Producer
+from confluent_kafka.admin import NewTopic
+from rich.cells import cell_len
+from rich.console import Console
 
 from kagent.cli import root
-from kagent.commands.spark import log_path, stderr_to
-from kagent.settings import Settings
+from kagent.commands.spark import bar, log_path, stderr_to, told
+from kagent.kafka.admin import Admin
+from kagent.settings import Cluster, Settings
 
 
 def test_processes_started_meanwhile_write_to_the_log_and_later_ones_do_not(
@@ -75,6 +83,55 @@ def test_a_report_that_cannot_be_written_is_refused_before_spark_starts(
     assert why in answer.output + str(answer.exception)
 
 
+def test_how_long_it_takes_still_fits_beside_a_long_name_at_80_columns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    out = io.StringIO()
+    monkeypatch.setattr(
+        "rich.console.Console",
+        lambda **_: Console(file=out, force_terminal=True, width=80, color_system=None),
+    )
+    with bar(f"Measuring {60 * 'o'}") as progress:
+        progress.refresh()
+        told(progress, f"Sampling {60 * 'o'}")
+        progress.update(progress.task_ids[0], completed=1234, total=9876)
+        progress.refresh()
+
+    lines = out.getvalue().replace("\x1b[2K", "\n").splitlines()
+    for begins, tasks in (("Measuring", "0 of 1 tasks"), ("Sampling", "1234 of 9876 tasks")):
+        line = next(line for line in lines if begins in line)
+        assert cell_len(re.sub(r"\x1b\[[^a-zA-Z]*[a-zA-Z]", "", line)) <= 80
+        assert tasks in line
+        assert re.search(r"0:00:00 +(-:--:--|0:00:00)", line)
+
+
+@pytest.mark.slow
+@pytest.mark.kafka
+@pytest.mark.spark
+def test_ctrl_c_while_spark_works_ends_the_command_without_a_stack_trace(broker: str, tmp_path: Path) -> None:
+    admin = Admin(Cluster(bootstrap=broker))
+    admin.create([NewTopic("ctrl-c", 1, 1)])["ctrl-c"].result(30)
+    producer = Producer({"bootstrap.servers": broker})
+    for n in range(1000):
+        producer.produce("ctrl-c", b"x", key=str(n % 7))
+    assert producer.flush(30) == 0
+    environment = os.environ | {"TERM": "xterm", "KAGENT_BOOTSTRAP": broker, "KAGENT_DATA": str(tmp_path)}
+    ours, theirs = pty.openpty()
+    try:
+        program = [sys.executable, "-m", "kagent", "keys", "ctrl-c"]
+        running = subprocess.Popen(program, env=environment, stderr=theirs, stdout=subprocess.DEVNULL)
+        os.close(theirs)
+        said = read_until(ours, "Sampling")
+        running.send_signal(signal.SIGINT)
+        said += read_to_the_end(ours)
+        code = running.wait(60)
+    finally:
+        os.close(ours)
+
+    assert "Traceback" not in said
+    assert code == 130
+
+
 FIRST_LINE = """
 import sys
 from kagent.cli import main
@@ -115,14 +172,24 @@ def test_the_first_line_of_progress_comes_before_anything_heavy(
         program = [sys.executable, "-c", FIRST_LINE, *arguments]
         running = subprocess.Popen(program, env=environment, stderr=theirs, stdout=subprocess.DEVNULL)
         os.close(theirs)
-        told = read_to_the_end(ours)
+        said = read_to_the_end(ours)
         assert running.wait(60) != 0
     finally:
         os.close(ours)
 
-    first, _, after = told.partition("loads ")
-    assert "Asking how much of orders" in first if command[0] == "keys" else "Starting Spark" in first
+    first, _, after = said.partition("loads ")
+    assert "Measuring orders" in first if command[0] == "keys" else "Starting Spark" in first
     assert after
+
+
+def read_until(terminal: int, words: str) -> str:
+    found = ""
+    while words not in found:
+        try:
+            found += os.read(terminal, 4096).decode(errors="replace")
+        except OSError:
+            pytest.fail(f"ended before {words}: {found[-500:]}")
+    return found
 
 
 def read_to_the_end(terminal: int) -> str:

@@ -51,7 +51,8 @@ def _end_at_once() -> None:
     waits for an answer, which ends in two stack traces."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        # py4j reports the interruption with a stack trace, to the root logger.
+        # py4j reports the interruption with stack traces, to its own logger and to the root logger.
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)
         logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
 
 

@@ -27,9 +27,9 @@ from kagent.settings import Cluster, Settings
 LOG = "up.log"
 LOUD = ("ERROR", "CRITICAL", "WARNING kagent.", "Traceback", "ended with exit code", "kagent: ")
 """A line of a process that has one of these is printed; all lines are in the log file. A client library warns of every retry."""
-USUAL = ("not found in cluster metadata",)
-"""But not these: at its first start Faust asks for its changelogs before it creates them. A topic that is missed later makes
-kagent blind, which the state line says."""
+USUAL = ("not found in cluster metadata", "Thread keepalive is not responding")
+"""But not these: at its first start Faust asks for its changelogs before it creates them, and on a busy machine its threads wait for
+the processor. A topic that is missed later, or a worker that hangs, makes kagent blind, which the state line says."""
 FIRST_PROGRESS_MS = 180_000
 """How long Spark may take to load before a missing pipeline counts as a fault."""
 

@@ -48,6 +48,7 @@ def test_banners_go_to_the_log_and_problems_to_the_terminal(tmp_path: Path) -> N
             "pipeline | WARN NativeCodeLoader",
             "pipeline | ERROR disk full",
             "worker   | [ERROR] Topic kagent-lag-changelog not found in cluster metadata",
+            "worker   | [ERROR] [^---ConsumerThread]: Thread keepalive is not responding...",
             "pipeline | WARNING: Using incubator modules: jdk.incubator.vector",
             "worker   | [WARNING] Got error produce response, retrying",
             "pipeline | 2026-11-22 INFO kagent.pipeline: Reading",
@@ -61,7 +62,7 @@ def test_banners_go_to_the_log_and_problems_to_the_terminal(tmp_path: Path) -> N
         "pipeline | ERROR disk full",
         "pipeline | 2026-11-22 WARNING kagent.pipeline: The stream stopped",
     ]
-    assert len(path.read_text().splitlines()) == 9
+    assert len(path.read_text().splitlines()) == 10
 
 
 def test_what_is_waited_for_at_the_start_is_no_fault() -> None:

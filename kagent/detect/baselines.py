@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from kagent.detect.standstill import handed_over
+from kagent.detect.standstill import reassigned
 from kagent.detect.state import JudgeState, MemberState
 from kagent.lag.membership import Roster
 from kagent.lag.observation import Observation
@@ -98,7 +98,5 @@ def _reassigned(state: JudgeState, roster: Roster, held: str, now: int) -> dict[
         "assignment": held,
         "assigned_at": changed_at if first else now,
         "members": state.members if first else members,
-        "standing": state.standing
-        if first
-        else {key: handed_over(c, now) for key, c in state.standing.items()},
+        "standing": state.standing if first else {key: reassigned(c) for key, c in state.standing.items()},
     }

@@ -231,7 +231,7 @@ def observe(seen: Observation, state: JudgeState, policy: Policy) -> GroupModel:
     # out of the capacity windows; spells come last, because they need the lateness and T that those windows give.
     before, columns = state, columns_of(seen, state, policy)
     first = min((row.first for row in seen.commits.values()), default=0)
-    state = tracking.advance_standing(columns, state, _as_of(seen), first)
+    state = tracking.advance_standing(columns, state, _as_of(seen), first, policy.settle)
     excluded = excluded_from(columns, state, policy)
     state = tracking.advance_windows(columns, state, excluded, seen.ends, policy)
     cost = record_costs(columns, state, seen.now)

@@ -7,13 +7,15 @@ had already had a turn. All clocks run on commits of the member, or on moves of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kagent.detect.state import Habit, Standing
 from kagent.lag.measure import Flags, Lags, Longs
+from kagent.lag.membership import NOBODY
 
 MOST = 200
 """Partitions whose clocks are kept, those that stand longest first."""
@@ -39,10 +41,51 @@ class ProgressColumns:
 
 
 def advance(
-    group: ProgressColumns, known: Mapping[str, Standing], names: Mapping[int, str]
+    group: ProgressColumns,
+    known: Mapping[str, Standing],
+    names: Mapping[int, str],
+    members: Sequence[str],
+    as_of: int,
 ) -> dict[str, Standing]:
-    """The clocks of all partitions that stand with something unread; ``names``: place → key, of those places."""
-    return {key: _clock(group, at, known.get(key)) for at, key in names.items()}
+    """The clocks of all partitions that stand with something unread; ``names``: place → key, of those places; ``members``: by
+    code; ``as_of``: ms."""
+    clocks = {key: _clock(group, at, known.get(key)) for at, key in names.items()}
+    now_held_by = {key: members[group.owner[at]] for at, key in names.items()}
+    together = _changes_of_hands(group, known, members)
+    return {
+        key: _held_by(clock, now_held_by[key], together[clock.holder, now_held_by[key]] == 1, as_of)
+        for key, clock in clocks.items()
+    }
+
+
+def _changes_of_hands(
+    group: ProgressColumns, known: Mapping[str, Standing], members: Sequence[str]
+) -> Counter[tuple[str, str]]:
+    """How many of the partitions that stood went from one member to another."""
+    places = group.lags.places
+    owners = ((clock.holder, group.owner[places[key]]) for key, clock in known.items() if key in places)
+    return Counter((before, members[owner]) for before, owner in owners if owner >= 0)
+
+
+def _held_by(clock: Standing, holder: str, alone: bool, as_of: int) -> Standing:
+    if clock.holder == holder:
+        return clock
+    # Where several went to the same member, nobody knows at which of them it fails. A row of an older version names no holder.
+    handed_over = as_of if clock.holder and alone else 0
+    return replace(clock, holder=holder, handed_over=handed_over)
+
+
+def between_holders(
+    lags: Lags, owner: np.ndarray[tuple[int, ...], np.dtype[np.int32]], known: Mapping[str, Standing]
+) -> dict[str, Standing]:
+    """The clocks of partitions that nobody holds and that have not moved: a rebalance takes a partition from one member before
+    it gives it to the next (KIP-429, KIP-848), and what the first showed is not over by that."""
+    places = lags.places
+    return {
+        key: clock
+        for key, clock in known.items()
+        if key in places and owner[places[key]] == NOBODY and lags.moved[places[key]] <= clock.since
+    }
 
 
 def standing_rows(group: ProgressColumns) -> Longs:
@@ -123,6 +166,6 @@ def learned(habits: Mapping[str, Habit], kind: str, length_s: float, now: int) -
     return {**habits, kind: Habit(round(length_s, 1), now)}
 
 
-def handed_over(clock: Standing, now: int) -> Standing:
+def reassigned(clock: Standing) -> Standing:
     """The clock of a partition after a change of the assignment: what its siblings did beside another member is over."""
-    return replace(clock, turn=0, passed_over_s=0.0, idle_s=0.0, handed_over=now)
+    return replace(clock, turn=0, passed_over_s=0.0, idle_s=0.0)

@@ -36,7 +36,7 @@ STOPPED = frozenset({"stalled", "stuck_member", "blocked_by_transaction"})
 
 
 def advance_standing(
-    columns: ObservedColumns, state: JudgeState, as_of: int, first_commit: int
+    columns: ObservedColumns, state: JudgeState, as_of: int, first_commit: int, settle_s: float
 ) -> JudgeState:
     """The state with the clocks of partitions, members and the group that stand. ``first_commit``: of the group, ms."""
     group = standstill.ProgressColumns(
@@ -44,7 +44,10 @@ def advance_standing(
     )
     rows = standstill.standing_rows(group).tolist()
     names = dict(zip(rows, names_of(columns.lags, rows), strict=True))
-    clocks = standstill.advance(group, state.standing, names)
+    clocks = standstill.advance(group, state.standing, names, columns.units.names, as_of)
+    # Longer than a reassignment takes to settle it was given back, not handed over: a batch job ended, its members left.
+    if as_of - state.assigned_at <= settle_s * 1000:
+        clocks = standstill.between_holders(columns.lags, columns.units.owner, state.standing) | clocks
     habits = _ended_pauses(state, clocks, as_of)
     new = replace(state, standing=clocks, habits=habits, committers=columns.units.committers)
     return _advance_rest(columns, _advance_silence(columns, new), as_of, first_commit)

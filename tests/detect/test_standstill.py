@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,9 +76,58 @@ def test_a_pause_is_learned_when_it_is_the_longest_and_forgotten_after_a_week() 
     assert standstill.habit({"silent": Habit(90.0, NOW)}, "idle", NOW) == 0
 
 
-def test_another_holder_ends_what_the_siblings_of_the_first_have_shown() -> None:
-    clock = Standing(5, 6, 300.0, 100.0, 9)
+def test_another_assignment_ends_what_the_siblings_have_shown() -> None:
+    clock = Standing(5, 6, 300.0, 100.0, 9, handed_over=3, holder="m0")
 
-    handed = standstill.handed_over(clock, 10)
-    assert (handed.since, handed.turn, handed.passed_over_s, handed.idle_s) == (5, 0, 0.0, 0.0)
-    assert handed.handed_over == 10
+    assert standstill.reassigned(clock) == Standing(5, 0, 0.0, 0.0, 9, handed_over=3, holder="m0")
+
+
+def stood(*turns: tuple[Mapping[str, Sequence[int]], int]) -> list[Mapping[str, Standing]]:
+    """The clocks after each of these assignments, held for so many seconds; partition 1 stands from 100 s on."""
+    out: list[Mapping[str, Standing]] = []
+    state = None
+    world = Timeline([30.0] * 6, HELD, dict.fromkeys(HELD, 200.0), stands=frozenset({1}), stands_from=100)
+    for held, seconds in turns:
+        world.held, world.at = held, dict.fromkeys(held, 0)
+        state = judged(world, seconds, state)[-1].state
+        out.append(dict(state.standing))
+    return out
+
+
+BESIDE = {"m0": (0, 1), "m1": (2, 3, 4, 5)}
+NEXT = {"m0": (0, 2), "m1": (1, 3, 4, 5)}
+NOBODY_S = {"m0": (0, 2), "m1": (3, 4, 5)}
+
+
+def test_only_another_holder_counts_as_another_holder() -> None:
+    before, beside, after = (clocks["t/1"] for clocks in stood((HELD, 200), (BESIDE, 100), (NEXT, 100)))
+
+    assert before.holder == beside.holder != after.holder
+    assert (before.handed_over, beside.handed_over) == (0, 0)
+    assert after.handed_over > 0
+    assert before.since == beside.since == after.since
+
+
+@pytest.mark.parametrize(("seconds", "kept"), [(20, True), (200, False)])
+def test_a_partition_between_two_holders_goes_on_standing_unless_it_was_given_back(
+    seconds: int, kept: bool
+) -> None:
+    """A cooperative rebalance takes it from one member before it gives it to the next: that is no progress."""
+    before, between, after = stood((HELD, 400), (NOBODY_S, seconds), (NEXT, 100))
+
+    assert ("t/1" in between) is kept
+    assert before["t/1"].since == after["t/1"].since
+    assert (after["t/1"].handed_over > 0) is kept
+
+
+def test_of_two_partitions_that_the_same_member_got_neither_is_known_to_be_the_cause() -> None:
+    """A member that hangs leaves all of its partitions standing: who gets them together hangs at one of them."""
+    world = Timeline(
+        [30.0] * 6, HELD, dict.fromkeys(HELD, 200.0), stands=frozenset({0, 1, 2}), stands_from=100
+    )
+    state = judged(world, 300)[-1].state
+    world.held, world.at = {"m0": (2,), "m1": (0, 1, 3, 4, 5)}, dict.fromkeys(HELD, 0)
+    after = judged(world, 100, state)[-1].state.standing
+
+    assert {after["t/0"].holder, after["t/1"].holder} == {"m1/h"}
+    assert (after["t/0"].handed_over, after["t/1"].handed_over) == (0, 0)

@@ -1,7 +1,8 @@
 """unstable: the group rebalances over and over.
 
-Holds at `storm_generations` generations within `storm_window`, if some member left and came back twice, or, where every member
-comes and goes in turn (a deployment, a change of scale), if it lasts beyond `deploy_silence` and two minutes a member. Where a
+Holds at `storm_generations` generations within `storm_window`, if some member left and came back three times, or twice more than
+another, or, where every member comes and goes in turn (a deployment, a change of scale), if it lasts beyond `deploy_silence` and
+two minutes a member. Where a
 partition stands through it while the others move, a record may be the cause, and `stalled` is awaited.
 Severity: page. The coordinator is not asked to call the group stable: that it is not is the finding.
 """
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 
 from kagent.contract.recommendation import ActionType, GroupKind, Verdict
 from kagent.detect.detectors.stalled_partition import stands_through
+from kagent.detect.facts import come_and_go, may_be_deployment
 from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.state import JudgeState
@@ -25,8 +27,6 @@ MEMBERS_MAY_HELP = False
 ONE_MEMBER = False
 ASKS_ASSIGNMENT = False
 ACTIONS = (ActionType.RESTART_MEMBER,)
-ROLL_S = 120.0
-"""How long a rolling restart takes a member, generously."""
 
 
 def find(model: GroupModel) -> Iterator[Finding]:
@@ -38,10 +38,9 @@ def find(model: GroupModel) -> Iterator[Finding]:
     # A consumer that crashes at a record also leaves and joins for ever, and restarting it is no cure.
     if stands_through(model):
         return
-    back = {name: n for name, n in state.comings.items() if n >= 2}
-    patience = max(policy.deploy_silence, ROLL_S * len(state.names)) * 1000
-    if not back and model.now - state.restless_since < patience:
+    if may_be_deployment(model):
         return
+    back = come_and_go(model)
     names = sorted(back, key=lambda n: (-back[n], n))
     codes = tuple(model.names.index(n) for n in names if n in model.names)
     evidence = {"generations": turns, "window_s": policy.storm_window, "come_and_go": names[:20]}

@@ -6,9 +6,9 @@ had already had a turn; waiting one's turn, priorities and sleep cannot produce 
 member waits three times as long, and other partitions of the topic must move. A cadence that is unknown: an hour. In a group without
 members (`assign()`, Flink) three commits of the partition must be missing besides.
 Holds too where several members failed at the record (``failed_again``): the partition has stood for longer than `hold`, its
-former holder's other partitions went on elsewhere, and its new holder stands as well; or it stands through three generations
-while all other partitions of its topic move (a client that crashes at the record and comes back), those beside it apart once
-another member has got it.
+former holder's other partitions went on elsewhere, and its new holder stands as well, for longer than its fetch may take; or it
+stands through three generations, in which some come and go while others stay, while all other partitions of its topic move (a
+client that crashes at the record and comes back), those beside it apart once another member has got it.
 Severity: page from `page_behind` on, else ticket.
 """
 
@@ -19,7 +19,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from kagent.contract.recommendation import ActionType, Verdict
-from kagent.detect.facts import at_stable, cadence_s, holders, named
+from kagent.detect.facts import at_stable, cadence_s, crashes_in_turn, fetch_s, holders, named
 from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.standstill import HABIT_FACTOR, SOLE_FACTOR, habit
@@ -108,6 +108,9 @@ def _others(model: GroupModel, at: int) -> Flags:
 
 
 def _crash_loop(model: GroupModel, at: int, clock: Standing) -> bool:
+    # At each restart a client fetches anew, and a partition may have to wait for its turn again and again.
+    if not crashes_in_turn(model):
+        return False
     others = _others(model, at)
     if clock.handed_over:  # a member that crashes at a record leaves its other partitions unserved too
         others &= model.owner != model.owner[at]
@@ -118,9 +121,13 @@ def _crash_loop(model: GroupModel, at: int, clock: Standing) -> bool:
 
 def _new_holder_stands(model: GroupModel, at: int, clock: Standing) -> bool:
     holder = int(model.owner[at])
-    if not clock.handed_over or holder < 0 or (model.as_of - clock.handed_over) / 1000 < STANDS_S:
+    if not clock.handed_over or holder < 0:
         return False
     mine = model.relevant & (model.owner == holder)
+    # It may have fetched all that waits, and commit nothing until that is done.
+    needed_s = max(STANDS_S, fetch_s(model, np.flatnonzero(mine), holder))
+    if (model.as_of - clock.handed_over) / 1000 < needed_s:
+        return False
     moved_on = _others(model, at) & (model.owner != holder) & (model.lags.moved > clock.handed_over)
     return bool((model.lags.moved[mine] <= model.as_of - STANDS_S * 1000).all() and moved_on.any())
 

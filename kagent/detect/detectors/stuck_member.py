@@ -15,10 +15,18 @@ from collections.abc import Iterator
 import numpy as np
 
 from kagent.contract.recommendation import ActionType, Verdict
-from kagent.detect.facts import at_stable, cadence_s, worst
+from kagent.detect.facts import (
+    FETCH_FACTOR,
+    FETCH_LONGEST_S,
+    GAPS,
+    at_stable,
+    cadence_s,
+    fetch_s,
+    waited,
+    worst,
+)
 from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
-from kagent.detect.lateness import backlog
 from kagent.detect.standstill import HABIT_FACTOR, habit
 from kagent.lag.measure import Longs
 from kagent.text import shown, span
@@ -30,8 +38,6 @@ MEMBERS_MAY_HELP = False
 ONE_MEMBER = True
 ASKS_ASSIGNMENT = True
 ACTIONS = (ActionType.RESTART_MEMBER, ActionType.SKIP_OR_FIX_RECORD)
-GAPS = 3
-FETCH_FACTOR, FETCH_LONGEST_S = 1.5, 3600.0
 UNKNOWN_S = 3600.0
 WENT_ON_FACTOR = 3.0
 """A group that went on without a rest for three times as long as it now rests has no habit of resting."""
@@ -79,24 +85,6 @@ def _cadences_s(model: GroupModel, rows: Longs) -> list[float | None]:
     return [cadence_s(model, topic) for topic in sorted(topics)]
 
 
-def fetch_s(model: GroupModel, rows: Longs, at: int) -> float:
-    """How long a client without a bound on its poll may commit nothing: what it had before it when it fetched last, within a
-    commit gap of its last move, at its speed, half as much again. What came since is not in that fetch, though some clients go on
-    committing where they are."""
-    speed = float(max(model.capacity.rate.mid[at], model.inflow.mid[at]))
-    return min(FETCH_FACTOR * _waited(model, rows) / speed, FETCH_LONGEST_S) if speed > 0 else FETCH_LONGEST_S
-
-
-def _waited(model: GroupModel, rows: Longs) -> float:
-    """Work that waited at most a commit gap after one of these partitions moved last: then the next fetch had begun."""
-    owners = model.owner[rows]
-    gap_ms = round(1000 * float(model.columns.gap[owners[owners >= 0]].max(initial=0.0)))
-    last = np.full(len(model.lags), int(model.lags.moved[rows].max(initial=0)) + gap_ms, np.int64)
-    # The upper bound of the backlog: what may have been in the fetch.
-    _, waits = backlog(model.lags, model.seen.ends, last, model.policy.allowed_lag)
-    return float((waits[rows] * model.cost[rows]).sum())
-
-
 def _at_rest(model: GroupModel) -> bool:
     rest, usual = model.state.at_rest_s, habit(model.state.habits, "rest", model.now)
     if rest <= max(model.policy.hold, GAPS * float(model.columns.gap.max(initial=0.0)), HABIT_FACTOR * usual):
@@ -104,7 +92,7 @@ def _at_rest(model: GroupModel) -> bool:
     rows = np.flatnonzero(model.relevant)
     speed = float(model.capacity.rate.mid.sum())
     # Perhaps one large poll of a client that commits nothing until it is done (franz-go, kafkajs).
-    fetch = speed <= 0 or rest < min(FETCH_FACTOR * _waited(model, rows) / speed, FETCH_LONGEST_S)
+    fetch = speed <= 0 or rest < min(FETCH_FACTOR * waited(model, rows) / speed, FETCH_LONGEST_S)
     # A single commit long ago does not show that the group went on since.
     if fetch or not any(_cadences_s(model, rows)):
         return rest > RESTS_UNKNOWN_S

@@ -11,12 +11,16 @@ import pytest
 from kagent.detect.detectors import stalled_partition
 from kagent.detect.state import Habit
 from kagent.policy import Policy
+from kagent.simulator import run_many
+from kagent.simulator.scenario import parse
 from tests.fixtures.findings import FINE, FOUR, STANDS, leading
 from tests.fixtures.group_builder import NOW
 from tests.fixtures.timeline import Timeline, judged
 
 Make = Callable[..., Any]
 TOPIC = {"t": [STANDS, *7 * [FINE]]}
+CRASHES: dict[str, Any] = {"names": ("m0", "m1", "m2", "m3"), "comings": {"m0": 3}}
+"""One member comes and goes while the others stay."""
 
 
 def test_a_partition_that_is_passed_over_for_longer_than_hold_has_a_bad_record(group: Make) -> None:
@@ -92,9 +96,31 @@ def test_a_record_that_stands_through_three_generations_crashes_its_consumers(gr
 
     def after(count: int) -> str:
         turns = tuple((NOW - 100_000 * n, 9 - n) for n in range(count, 0, -1))
-        return leading(made.looked(standing=clocks, generations=turns)[1])
+        return leading(made.looked(standing=clocks, generations=turns, **CRASHES)[1])
 
     assert [after(2), after(3)] == ["balanced", "stalled"]
+
+
+def test_deployments_are_no_crashes_though_a_partition_waits_through_them(group: Make) -> None:
+    """At each restart a client fetches anew, and the partition may wait for its turn again."""
+    made = group(TOPIC, FOUR)
+    turns = tuple((NOW - 100_000 * n, 9 - n) for n in range(6, 0, -1))
+    once = {"standing": made.look().state.standing, "generations": turns, "names": CRASHES["names"]}
+    in_turn = {**once, "comings": dict.fromkeys(CRASHES["names"], 2)}
+    anew = {**once, "comings": dict.fromkeys([*CRASHES["names"], "old-0", "old-1", "old-2"], 0)}
+
+    assert leading(made.looked(**in_turn, restless_since=NOW - 600_000)[1]) == "balanced"
+    assert leading(made.looked(**anew, restless_since=NOW - 3_600_000)[1]) != "stalled"
+
+
+def test_a_new_holder_may_have_fetched_all_that_waits(group: Make) -> None:
+    """A client without a bound on its poll commits nothing until the whole fetch is done."""
+    silent = {**FINE, "lag": 80_000, "moved": 900}
+    made = group({"t": [{**STANDS, "lag": 4_000_000}, silent, *6 * [FINE]]}, FOUR)
+    clocks = made.look().state.standing
+    moved = {"t/0": replace(clocks["t/0"], handed_over=NOW - 400_000)}
+
+    assert leading(made.looked(standing=moved)[1]) == "balanced"
 
 
 def test_whoever_crashes_at_a_record_may_leave_the_partition_beside_it_unserved(group: Make) -> None:
@@ -102,11 +128,11 @@ def test_whoever_crashes_at_a_record_may_leave_the_partition_beside_it_unserved(
     clocks = made.look().state.standing
     handed = {key: replace(clock, handed_over=NOW - 20_000) for key, clock in clocks.items()}
     turns = tuple((NOW - 100_000 * n, 9 - n) for n in range(3, 0, -1))
-    model, found = made.looked(standing=handed, generations=turns)
+    model, found = made.looked(standing=handed, generations=turns, **CRASHES)
 
     assert leading(found) == "stalled"
     assert "whichever member holds it" in stalled_partition.reason(model, found[0])
-    assert leading(made.looked(standing=clocks, generations=turns)[1]) == "balanced"
+    assert leading(made.looked(standing=clocks, generations=turns, **CRASHES)[1]) == "balanced"
 
 
 def test_a_partition_that_is_never_served_while_the_others_are_is_told_in_minutes() -> None:
@@ -142,3 +168,25 @@ def test_after_half_an_hour_of_sleep_whoever_is_served_last_is_not_blamed() -> N
     found = judged(world, 3 * 3600, tick=30)
 
     assert {str(f.verdict) for one in found for f in one.findings if f.ripe} <= {"balanced"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["java", "librdkafka", "franz-go", "kafkajs"])
+def test_a_partition_that_waits_in_a_deep_backlog_is_not_blamed_because_somebody_deploys(family: str) -> None:
+    world = {
+        "topics": {"t": {"partitions": 6, "inflow": 24, "cost": 0.03}},
+        "members": 3,
+        "clients": {"family": family, "record_bytes": 130},
+        "onset": 900,
+        "hours": 0.75,
+        "events": [
+            {"at": 900, "do": "backlog", "topic": "t", "partition": [0, 1], "records": 12000},
+            {"at": 930, "do": "deploy", "every": 30, "down": 8, "keep": True},
+            {"at": 1300, "do": "deploy", "every": 60, "down": 8},
+        ],
+    }
+    reports = run_many(parse(world, "deployed"), (1, 2))
+
+    assert not {"stalled", "unstable"} & {
+        v for r in reports for opened in r.openings for v in opened.verdicts
+    }

@@ -38,6 +38,7 @@ from kagent.contract.events import GroupEvent
 from kagent.embedded.broker import Broker, free_port
 from kagent.group_key import source_partition
 from kagent.kafka.admin import Admin
+from kagent.offsets import OFFSETS_TOPIC
 from kagent.pipeline.build import Target
 from kagent.pipeline.stream import per_task
 from kagent.settings import Cluster
@@ -45,7 +46,6 @@ from kagent.settings import Cluster
 PARTITIONS = 100
 SOURCES = 8
 ARROW_ROWS = 50_000
-SOURCE = "__consumer_offsets"
 
 RUN = """
 import json, sys, time, tempfile, logging, psutil
@@ -139,7 +139,7 @@ def fill(
         offset = made // (len(groups) * PARTITIONS) + 1
         value = struct.pack(">hqihq", 3, offset, -1, 0, int(time.time() * 1000))
         for name in names:
-            producer.produce(SOURCE, value, key=name, partition=at)
+            producer.produce(OFFSETS_TOPIC, value, key=name, partition=at)
         made += PARTITIONS
         while producer.poll(0) or len(producer) > 150_000:
             producer.poll(0.01)

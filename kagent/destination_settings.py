@@ -87,6 +87,11 @@ class Destination(StrictModel):
     timeout: Seconds = Field(10.0, gt=0, description="One attempt takes at most this long.")
     retry_most: Seconds = Field(60.0, gt=0, description="The longest pause between attempts.")
 
+    @property
+    def repeats_after_s(self) -> float | None:
+        """After how many seconds an open incident is sent again; None where the receiver remembers it."""
+        return None
+
 
 class HttpDestination(Destination):
     """One that is reached by HTTP; its certificate is verified."""
@@ -104,6 +109,11 @@ class Alertmanager(HttpDestination):
     resend: Seconds = Field(60.0, gt=0, description="Time between repetitions while open.")
     labels: dict[str, str] = Field(default_factory=dict, description="Added to every alert.")
     insecure: bool = False
+
+    @property
+    def repeats_after_s(self) -> float:
+        """It ends an alert by itself that is not sent again."""
+        return self.resend
 
     @model_validator(mode="after")
     def _url(self) -> Alertmanager:

@@ -116,7 +116,7 @@ class Delivery:
 
     async def run(self) -> None:
         """Deliver for ever."""
-        resend: float | None = getattr(self.about, "resend", None)
+        resend = self.about.repeats_after_s
         # Due at once: after a restart, alerts may be near the endsAt that the process before gave them.
         due = self.clock()
         while True:

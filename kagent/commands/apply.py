@@ -51,8 +51,8 @@ def command(
     """
     settings, name, cluster = chosen(ctx)
     # Two topics are read to their end before anything can be said of the plan, which takes longer than a second.
-    if not as_json and sys.stderr.isatty():
-        output.say(f"Checking whether {shown(group)} may take its plan.", err=True)
+    if not as_json:
+        output.announce(f"Checking whether {shown(group)} may take its plan.")
     from kagent.apply.apply_plan import Applier
 
     follows = policy_for(settings.policy, settings.groups, group).uniform_follows

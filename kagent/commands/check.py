@@ -83,8 +83,8 @@ def _not_judged(missing: Sequence[str], bootstrap: str) -> str:
 
 def announce(bootstrap: str, seconds: float, quiet: bool) -> None:
     """Before the judgement is loaded, which takes as long as a person waits without a word."""
-    if not quiet and sys.stderr.isatty():
-        output.say(f"Looking at {bootstrap} for {span(seconds)}.", err=True)
+    if not quiet:
+        output.announce(f"Looking at {bootstrap} for {span(seconds)}.")
 
 
 def watch(checkup: Checkup, quiet: bool) -> None:

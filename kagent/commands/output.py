@@ -113,6 +113,12 @@ def say(sentence: str, indent: int = 0, err: bool = False) -> None:
         click.echo("\n".join(broken).replace("\0", " "), err=err)
 
 
+def announce(text: str) -> None:
+    """Say on a terminal what is done before a long wait; nothing where the output is kept."""
+    if sys.stderr.isatty():
+        say(text, err=True)
+
+
 def print_rows(columns: Sequence[TableColumn], rows: Sequence[Mapping[str, str]], wide: bool = False) -> None:
     """A table for people; cells are data and never read as markup."""
     for line in lines(columns, rows, width(wide)):

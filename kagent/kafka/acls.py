@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from shlex import quote
 
+from kagent.offsets import OFFSETS_TOPIC
 from kagent.settings import Topics
-
-SOURCE = "__consumer_offsets"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ def rules(topics: Topics) -> dict[str, list[Rule]]:
 
     app = topics.app
     pipeline = [
-        *_reads(SOURCE),
+        *_reads(OFFSETS_TOPIC),
         # Prefixed: Spark makes a new group id under this prefix for every query.
         Rule("read", "group", f"{app}-pipeline", "prefixed"),
         *_writes(topics.events),
@@ -76,7 +75,7 @@ def needed_on(rule: Rule, topics: Topics, watched: str, home: str) -> tuple[str,
     if rule.name == "*":
         return tuple(dict.fromkeys((watched, home)))
     # Spark's consumer reads the source under a group of its own.
-    return (watched,) if rule.name in (SOURCE, f"{topics.app}-pipeline") else (home,)
+    return (watched,) if rule.name in (OFFSETS_TOPIC, f"{topics.app}-pipeline") else (home,)
 
 
 def _reads(topic: str) -> list[Rule]:

@@ -12,9 +12,9 @@ from confluent_kafka import KafkaError as Code
 from kagent.errors import KafkaError
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import confluent
+from kagent.offsets import OFFSETS_TOPIC
 from kagent.settings import Cluster
 
-SOURCE = "__consumer_offsets"
 BATCH = 500
 FATAL = {Code.TOPIC_AUTHORIZATION_FAILED, Code.UNKNOWN_TOPIC_OR_PART}
 """Not GROUP_AUTHORIZATION_FAILED: librdkafka looks for the group's coordinator, but a reader that assigns itself needs none."""
@@ -23,10 +23,10 @@ EOF: int = Code._PARTITION_EOF
 
 def partitions(admin: Admin) -> int:
     """The number of partitions of the topic. Raises KafkaError where it is not to be seen."""
-    found = admin.topic_names().get(SOURCE)
+    found = admin.topic_names().get(OFFSETS_TOPIC)
     if not found:
         raise KafkaError(
-            f"{admin.cluster.bootstrap} shows no {SOURCE}: no group has committed yet, or a right to read it is missing "
+            f"{admin.cluster.bootstrap} shows no {OFFSETS_TOPIC}: no group has committed yet, or a right to read it is missing "
             "(`kagent acls` prints what is needed)."
         )
     return found
@@ -47,11 +47,11 @@ def reader(cluster: Cluster, count: int, from_beginning: bool, **more: Any) -> I
     consumer = Consumer(confluent(cluster, **config))
     try:
         # Assigned, not subscribed: joining a group needs READ on it, and a second reader would take half of the partitions.
-        consumer.assign([TopicPartition(SOURCE, p, start) for p in range(count)])
+        consumer.assign([TopicPartition(OFFSETS_TOPIC, p, start) for p in range(count)])
         yield consumer
     except KafkaException as error:
         raise KafkaError(
-            f"{SOURCE} of {cluster.bootstrap} cannot be read ({error.args[0].str()})."
+            f"{OFFSETS_TOPIC} of {cluster.bootstrap} cannot be read ({error.args[0].str()})."
         ) from error
     finally:
         consumer.close()

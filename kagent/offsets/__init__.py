@@ -8,4 +8,14 @@
 from kagent.offsets.reader import DecodeError
 from kagent.offsets.record import Record, UnknownRecordType, UnknownValueVersion, decode, decode_value
 
-__all__ = ["DecodeError", "Record", "UnknownRecordType", "UnknownValueVersion", "decode", "decode_value"]
+OFFSETS_TOPIC = "__consumer_offsets"
+
+__all__ = [
+    "OFFSETS_TOPIC",
+    "DecodeError",
+    "Record",
+    "UnknownRecordType",
+    "UnknownValueVersion",
+    "decode",
+    "decode_value",
+]

@@ -24,8 +24,8 @@ from pyspark.sql.streaming import StreamingQueryListener
 
 from kagent.contract.events import Beat
 from kagent.errors import KafkaError
+from kagent.offsets import OFFSETS_TOPIC
 from kagent.pipeline.checkpoint import CoveredOffsets, parsed_offsets
-from kagent.pipeline.stream import SOURCE
 
 log = logging.getLogger("kagent.pipeline")
 
@@ -76,7 +76,9 @@ class ProgressReporter(StreamingQueryListener):
         """A batch is done and its events are in the topic."""
         progress = json.loads(event.progress.json)
         for source in progress["sources"]:
-            start, end = (parsed_offsets(source.get(name), SOURCE) for name in ("startOffset", "endOffset"))
+            start, end = (
+                parsed_offsets(source.get(name), OFFSETS_TOPIC) for name in ("startOffset", "endOffset")
+            )
             self.beat(CoveredOffsets(start, end))
         self.batches += 1
         if self._on_batch:

@@ -24,8 +24,8 @@ from kagent.errors import KafkaError, SettingsError
 from kagent.kafka.admin import Admin
 from kagent.kafka.descriptions import TopicDescription
 from kagent.kafka.reach import Misconfigured
+from kagent.offsets import OFFSETS_TOPIC
 from kagent.pipeline.progress import Ends
-from kagent.pipeline.stream import SOURCE
 from kagent.retry import BACKOFF
 
 log = logging.getLogger("kagent.pipeline")
@@ -50,10 +50,10 @@ class OffsetsSource:
         """
         warned = False
         while not self.stop.is_set():
-            self.topic = self.tried(lambda: self.admin.topics([SOURCE]).get(SOURCE))
+            self.topic = self.tried(lambda: self.admin.topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC))
             if self.topic is not None:
                 return self.topic
-            sentence = f"{SOURCE} does not exist yet (no group has ever committed here) or may not be seen (`kagent acls` prints the rights)"
+            sentence = f"{OFFSETS_TOPIC} does not exist yet (no group has ever committed here) or may not be seen (`kagent acls` prints the rights)"
             if not self.patient:
                 raise KafkaError(f"{sentence}.")
             if not warned:
@@ -76,16 +76,18 @@ class OffsetsSource:
 
     def ends(self) -> Ends:
         """Log end and last stable offset of every partition. Raises KafkaError; notices a topic that is another now."""
-        now = self.admin.topics([SOURCE]).get(SOURCE)
+        now = self.admin.topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)
         if now is None:
-            raise KafkaError(f"{SOURCE} is gone or may no longer be seen.")
+            raise KafkaError(f"{OFFSETS_TOPIC} is gone or may no longer be seen.")
         # Topic ids (KIP-516) tell: a topic of the same name that was created anew has other offsets.
         if self.topic is not None and now.id != self.topic.id:
-            self.lost = f"{SOURCE} was re-created: remove the checkpoint, and the stream starts anew from the beginning."
+            self.lost = f"{OFFSETS_TOPIC} was re-created: remove the checkpoint, and the stream starts anew from the beginning."
         if self.topic is not None and now.partitions > self.topic.partitions:
-            log.warning("%s has %d partitions now, %d before.", SOURCE, now.partitions, self.topic.partitions)
+            log.warning(
+                "%s has %d partitions now, %d before.", OFFSETS_TOPIC, now.partitions, self.topic.partitions
+            )
             self.topic = now
-        partitions = [(SOURCE, p) for p in range(now.partitions)]
+        partitions = [(OFFSETS_TOPIC, p) for p in range(now.partitions)]
         # Asked besides the log end: an open transaction holds this one back, and with it what the stream may read.
         # First, because both grow: asked second it could lie beyond the log end.
         stable = self.admin.log_end(partitions, committed_only=True).found

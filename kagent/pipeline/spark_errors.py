@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kagent.errors import KafkaError, missing_right
-from kagent.pipeline.stream import SOURCE
+from kagent.offsets import OFFSETS_TOPIC
 
 HOPELESS = {
     "SaslAuthenticationException": "The cluster refuses the login: check security in the settings.",
@@ -14,7 +14,7 @@ HOPELESS = {
     "Permission denied": "A folder of the stream may not be written: give this user the right, or choose another folder.",
 }
 PASSING = {
-    "TopicAuthorizationException": f"Spark is refused: {missing_right(f'READ on {SOURCE} or WRITE on the events')}.",
+    "TopicAuthorizationException": f"Spark is refused: {missing_right(f'READ on {OFFSETS_TOPIC} or WRITE on the events')}.",
     "GroupAuthorizationException": f"Spark is refused: {missing_right('READ on its consumer groups')}.",
     "ClusterAuthorizationException": f"Spark is refused: {missing_right('a right on the cluster')}.",
     "No space left on device": "The disk is full: free some space; the stream has kept its place.",

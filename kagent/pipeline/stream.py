@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from kagent.offsets import OFFSETS_TOPIC
 from kagent.pipeline.build import Message, Target, messages
 from kagent.pipeline.compact import Collapser
 from kagent.pipeline.sql_schema import ddl
@@ -19,7 +20,6 @@ from kagent.pipeline.sql_schema import ddl
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SOURCE = "__consumer_offsets"
 SCHEMA = pa.schema(
     [("topic", pa.string()), ("key", pa.binary()), ("value", pa.binary()), ("records", pa.int32())]
 )
@@ -32,7 +32,7 @@ def source_options(security: Mapping[str, str], own: str) -> dict[str, str]:
     """Options of the Kafka source, stream or batch: only what was committed, in large fetches."""
     return {
         **security,
-        "subscribe": SOURCE,
+        "subscribe": OFFSETS_TOPIC,
         "groupIdPrefix": f"{own}-pipeline",
         # Transactions commit offsets to this topic, too (TxnOffsetCommit, KIP-98): read uncommitted, aborted ones look real.
         # https://cwiki.apache.org/confluence/display/KAFKA/KIP-98+-+Exactly+Once+Delivery+and+Transactional+Messaging

@@ -15,6 +15,7 @@ from kagent.errors import KafkaError, SettingsError
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import spark as spark_options
 from kagent.kafka.topics import ensure
+from kagent.offsets import OFFSETS_TOPIC
 from kagent.pipeline.build import Target
 from kagent.pipeline.catchup import CatchUp
 from kagent.pipeline.checkpoint import Checkpoint, CoveredOffsets
@@ -23,7 +24,7 @@ from kagent.pipeline.progress_sender import ProgressSender
 from kagent.pipeline.restarts import awaited, ending, kept
 from kagent.pipeline.source import OffsetsSource
 from kagent.pipeline.spark_session import session
-from kagent.pipeline.stream import SOURCE, read_stream, to_messages
+from kagent.pipeline.stream import read_stream, to_messages
 from kagent.pipeline.stream_metrics import Metrics
 from kagent.settings import Cluster, Settings
 
@@ -97,7 +98,7 @@ class Pipeline:
     def _query(
         self, running: SparkSession, source: OffsetsSource, place: Checkpoint, sender: ProgressSender
     ) -> None:
-        reached = CoveredOffsets() if self.replay else place.reached(SOURCE)
+        reached = CoveredOffsets() if self.replay else place.reached(OFFSETS_TOPIC)
         catching_up = CatchUp()
         reporter = self._reporter(source, sender, catching_up)
         # Before the query starts, or the report of its first batch could be missed.
@@ -106,7 +107,7 @@ class Pipeline:
         try:
             query = self._start(running, place.folder)
             reporter.start(reached)
-            log.info("Reading %s of cluster %s (run %s).", SOURCE, self.name, reporter.run_id)
+            log.info("Reading %s of cluster %s (run %s).", OFFSETS_TOPIC, self.name, reporter.run_id)
             awaited(query, self.stop, source.check)
             if self.once and not self.stop.is_set():
                 self._last_beat(query, reporter)

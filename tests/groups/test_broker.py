@@ -18,13 +18,12 @@ from confluent_kafka.admin import NewTopic
 from kagent.groups import GroupView, KnownRecords, apply, view
 from kagent.kafka.admin import Admin
 from kagent.kafka.descriptions import GroupDescription
-from kagent.offsets import Record, decode
+from kagent.offsets import OFFSETS_TOPIC, Record, decode
 from kagent.offsets.columns import decode_commits, record_types
 from kagent.settings import Cluster
 from tests.fixtures.waiting import until
 
 pytestmark = pytest.mark.kafka
-SOURCE = "__consumer_offsets"
 PARTITIONS = 6
 DEADLINE = 180.0
 T = TypeVar("T")
@@ -88,8 +87,8 @@ def log(broker: str, admin: Admin) -> Log:
     config = {"isolation.level": "read_committed", "enable.partition.eof": True}
     reader = consumer(broker, "reader-of-offsets", "reader", **config)
     try:
-        waited_for = set(range(admin.topic_names()[SOURCE]))
-        reader.assign([TopicPartition(SOURCE, p, 0) for p in waited_for])
+        waited_for = set(range(admin.topic_names()[OFFSETS_TOPIC]))
+        reader.assign([TopicPartition(OFFSETS_TOPIC, p, 0) for p in waited_for])
         found: Log = []
 
         def caught_up() -> bool | None:

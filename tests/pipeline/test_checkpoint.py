@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from kagent.errors import SettingsError
+from kagent.offsets import OFFSETS_TOPIC
 from kagent.pipeline.checkpoint import Checkpoint, CoveredOffsets, parsed_offsets
 
 pytestmark = [pytest.mark.spark]
-SOURCE = "__consumer_offsets"
 
 
 def batch(folder: Path, number: int, offsets: dict[str, int], committed: bool = True) -> None:
     for name in ("offsets", "commits"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    (folder / "offsets" / str(number)).write_text("v1\n{}\n" + json.dumps({SOURCE: offsets}))
+    (folder / "offsets" / str(number)).write_text("v1\n{}\n" + json.dumps({OFFSETS_TOPIC: offsets}))
     if committed:
         (folder / "commits" / str(number)).write_text('v1\n{"nextBatchWatermarkMs":0}')
 
@@ -74,15 +74,17 @@ def test_only_committed_batches_count_as_reached(spark: Any, tmp_path: Path) -> 
     batch(tmp_path, 5, {"0": 20, "1": 5})
     batch(tmp_path, 6, {"0": 30, "1": 9}, committed=False)
 
-    assert Checkpoint(spark, str(tmp_path)).reached(SOURCE) == CoveredOffsets({0: 10, 1: 5}, {0: 20, 1: 5})
+    assert Checkpoint(spark, str(tmp_path)).reached(OFFSETS_TOPIC) == CoveredOffsets(
+        {0: 10, 1: 5}, {0: 20, 1: 5}
+    )
 
 
 def test_the_first_batch_began_at_the_beginning(spark: Any, tmp_path: Path) -> None:
     batch(tmp_path, 0, {"0": 10})
 
-    assert Checkpoint(spark, str(tmp_path)).reached(SOURCE) == CoveredOffsets({}, {0: 10})
+    assert Checkpoint(spark, str(tmp_path)).reached(OFFSETS_TOPIC) == CoveredOffsets({}, {0: 10})
 
 
 def test_without_a_checkpoint_nothing_is_reached(spark: Any, tmp_path: Path) -> None:
-    assert Checkpoint(spark, str(tmp_path / "none")).reached(SOURCE) == CoveredOffsets()
-    assert parsed_offsets(None, SOURCE) == {}
+    assert Checkpoint(spark, str(tmp_path / "none")).reached(OFFSETS_TOPIC) == CoveredOffsets()
+    assert parsed_offsets(None, OFFSETS_TOPIC) == {}

@@ -12,15 +12,15 @@ from tenacity import wait_none
 from kagent.errors import KafkaError
 from kagent.kafka.descriptions import Offsets, TopicDescription
 from kagent.kafka.reach import LoginRefused
+from kagent.offsets import OFFSETS_TOPIC
 from kagent.pipeline.source import OffsetsSource
-from kagent.pipeline.stream import SOURCE
 
 
 class Cluster:
     """A cluster as its admin client would tell of it."""
 
     def __init__(self) -> None:
-        self.there: dict[str, TopicDescription] = {SOURCE: TopicDescription(SOURCE, "id-1", 2)}
+        self.there: dict[str, TopicDescription] = {OFFSETS_TOPIC: TopicDescription(OFFSETS_TOPIC, "id-1", 2)}
         self.says: list[KafkaError] = []
 
     def topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
@@ -44,7 +44,7 @@ def test_a_topic_that_was_recreated_under_the_stream_is_a_reason_to_stop() -> No
     watched.ends()
     watched.check()
 
-    cluster.there[SOURCE] = TopicDescription(SOURCE, "id-2", 2)
+    cluster.there[OFFSETS_TOPIC] = TopicDescription(OFFSETS_TOPIC, "id-2", 2)
     watched.ends()
 
     with pytest.raises(KafkaError, match="re-created: remove the checkpoint"):
@@ -56,11 +56,11 @@ def test_more_partitions_are_said_once_and_their_ends_are_asked(caplog: pytest.L
     watched = source(cluster)
     watched.wait()
 
-    cluster.there[SOURCE] = TopicDescription(SOURCE, "id-1", 3)
+    cluster.there[OFFSETS_TOPIC] = TopicDescription(OFFSETS_TOPIC, "id-1", 3)
     found = [watched.ends(), watched.ends()]
 
     assert found == [dict.fromkeys(range(3), (10, 9))] * 2
-    assert [r.message for r in caplog.records] == [f"{SOURCE} has 3 partitions now, 2 before."]
+    assert [r.message for r in caplog.records] == [f"{OFFSETS_TOPIC} has 3 partitions now, 2 before."]
     watched.check()
 
 
@@ -81,7 +81,7 @@ def test_an_absent_cluster_is_waited_for_and_a_refusal_is_not(monkeypatch: pytes
     cluster = Cluster()
     cluster.says = [KafkaError("The cluster cannot be reached.")] * 2
 
-    assert source(cluster).wait() == cluster.there[SOURCE]
+    assert source(cluster).wait() == cluster.there[OFFSETS_TOPIC]
     cluster.says = [LoginRefused("The cluster refuses the login.")]
     with pytest.raises(KafkaError, match="refuses"):
         source(cluster).wait()

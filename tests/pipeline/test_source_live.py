@@ -16,8 +16,8 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from kagent.errors import KagentError
 from kagent.kafka.admin import Admin
+from kagent.offsets import OFFSETS_TOPIC
 from kagent.pipeline import stream
-from kagent.pipeline.stream import SOURCE
 from kagent.pipeline.stream_service import Pipeline
 from kagent.settings import Cluster, PipelineSettings, Settings
 from tests.fixtures.cast import commit_when_loaded
@@ -70,7 +70,10 @@ def raw_commit(bootstrap: str, group: str, offset: int, partition: int) -> None:
     name = group.encode()
     key = struct.pack(f">hh{len(name)}sh1si", 1, len(name), name, 1, b"t", 0)
     producer.produce(
-        SOURCE, struct.pack(">hqihq", 3, offset, -1, 0, 1_760_000_000_000), key=key, partition=partition
+        OFFSETS_TOPIC,
+        struct.pack(">hqihq", 3, offset, -1, 0, 1_760_000_000_000),
+        key=key,
+        partition=partition,
     )
     assert producer.flush(20) == 0
 
@@ -93,16 +96,16 @@ def test_new_partitions_are_read_and_a_recreated_topic_ends_the_stream(
     with running(spark, broker.bootstrap, tmp_path) as run:
         reader = kafka_reader(broker.bootstrap)
         reader.until(lambda found: found.get("before") == 1, 180)
-        before = Admin(Cluster(bootstrap=broker.bootstrap)).topics([SOURCE])[SOURCE].partitions
+        before = Admin(Cluster(bootstrap=broker.bootstrap)).topics([OFFSETS_TOPIC])[OFFSETS_TOPIC].partitions
 
-        admin.create_partitions([NewPartitions(SOURCE, before + 1)])[SOURCE].result(30)
+        admin.create_partitions([NewPartitions(OFFSETS_TOPIC, before + 1)])[OFFSETS_TOPIC].result(30)
         raw_commit(broker.bootstrap, "in-the-new-one", 7, before)
         reader.until(lambda found: found.get("in-the-new-one") == 7, 180)
         raw_commit(broker.bootstrap, "in-an-old-one", 8, 0)
         reader.until(lambda found: found.get("in-an-old-one") == 8, 180)
-        assert f"{SOURCE} has {before + 1} partitions now, {before} before." in caplog.messages
+        assert f"{OFFSETS_TOPIC} has {before + 1} partitions now, {before} before." in caplog.messages
 
-        admin.delete_topics([SOURCE])[SOURCE].result(30)
+        admin.delete_topics([OFFSETS_TOPIC])[OFFSETS_TOPIC].result(30)
         commit(broker.bootstrap, "after", 2)
         run.join(180)
         assert not run.is_alive()

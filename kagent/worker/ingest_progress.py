@@ -11,6 +11,8 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
+
 from kagent.contract.events import Progress
 
 # Progress comes at every trigger, also when idle: three without one are no coincidence.
@@ -223,9 +225,14 @@ class Coverage:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Coverage:
-        """The coverage that :meth:`to_row` wrote."""
-        return cls(
-            lost=row["lost"],
-            whole={(c, s) for c, s in row["whole"]},
-            gaps={(c, s): (start, end) for c, s, start, end in row["gaps"]},
-        )
+        """The coverage that :meth:`to_row` wrote, also another release. Raises msgspec's ValidationError for what it cannot have written."""
+        read = msgspec.convert(row, _CoverageRow)
+        gaps = {(c, s): (start, end) for c, s, start, end in read.gaps}
+        return cls(lost=read.lost, whole=set(read.whole), gaps=gaps)
+
+
+class _CoverageRow(msgspec.Struct):
+    # With types: a text for ``lost`` would count as true, and blind all groups of the partition until a replay.
+    lost: bool = False
+    whole: list[tuple[str, int]] = []
+    gaps: list[tuple[str, int, int, int]] = []

@@ -60,14 +60,15 @@ class TickReader:
             await self._judge(message.partition, tick.time)
 
     def _admitted(self, value: bytes | None) -> admission.JudgeTick | admission.SummaryTick | None:
-        tick = admission.tick(value)
+        tick, settings = admission.tick(value), self.engine.settings
         if isinstance(tick, admission.SummaryTick):
-            settings, summary = self.engine.settings, tick.summary
-            if summary.cluster not in settings.clusters:
-                raise Refused("unknown_cluster", f"the settings have no cluster {summary.cluster!r}")
             # No worker sends another that would replace it: its groups would be counted for ever.
-            if summary.partition >= settings.topics.partitions:
-                raise Refused("out_of_bounds", f"the events topic has no partition {summary.partition}")
+            if tick.summary.partition >= settings.topics.partitions:
+                raise Refused("out_of_bounds", f"the events topic has no partition {tick.summary.partition}")
+            # A worker whose settings were changed before ours may send it.
+            if tick.summary.cluster not in settings.clusters:
+                self.engine.refused["tick", "unknown_cluster"] += 1
+                return None
         return tick
 
     def _timely(self, time_ms: int) -> bool:
@@ -85,7 +86,9 @@ class TickReader:
         summaries = await self.engine.tick(partition, time_ms)
         if self.outbox.urgent(partition):
             await self.outbox.flush(partition)  # messages of this tick are seen now, with their rows
-        for summary in summaries:
+        clusters = self.engine.settings.clusters
+        # Groups of a cluster that was renamed are kept until their incidents have ended, and no state message tells of them.
+        for summary in (s for s in summaries if s.cluster in clusters):
             value = orjson.dumps({"type": "summary", "summary": summary.to_json()})
             # Not in the transaction: a summary that is lost is made up for at the next tick.
             await self.topic.send(value=value, partition=0)

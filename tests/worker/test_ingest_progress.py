@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
+from kagent.contract.admission import Refused, checked
 from kagent.contract.events import Progress
 from kagent.worker.ingest_progress import RUNS_REMEMBERED, Coverage
 
@@ -137,3 +142,15 @@ def test_a_burst_of_forged_records_of_other_runs_leaves_no_gap_behind() -> None:
     coverage.progress(beat(110, 120, 120, at=2))
 
     assert coverage.gaps == {}
+
+
+@pytest.mark.parametrize(
+    "change", [{"lost": "a b"}, {"lost": 1}, {"whole": [[1, 2]]}, {"gaps": [["main", 7, 1]]}]
+)
+def test_a_row_of_another_shape_is_not_taken_for_a_loss(change: dict[str, Any]) -> None:
+    with pytest.raises(Refused):
+        checked(lambda: Coverage.from_row({**Coverage().to_row(), **change}))
+
+
+def test_a_row_that_lacks_a_column_is_read() -> None:
+    assert Coverage.from_row({"gaps": [["main", 7, 1, 5]], "newer": 1}).gaps == {("main", 7): (1, 5)}

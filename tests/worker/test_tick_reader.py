@@ -37,5 +37,5 @@ async def test_a_summary_of_what_is_not_there_is_not_counted_for_ever(reason: st
     await made.take(message("main", 1))
     await made.take(message(*FORGED[reason]))
 
-    assert refused == [("tick", reason)]
+    assert refused == ([("tick", reason)] if reason == "out_of_bounds" else [])
     assert set(made.engine.summaries) == {("main", 1)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 from typing import Any
 
 import faust
@@ -24,6 +25,9 @@ from kagent.worker.transport import Transport
 log = logging.getLogger("kagent.app")
 SESSION_TIMEOUT_S = 15.0
 """After this time a dead worker's partitions go to another worker, or to the same one restarted."""
+
+END_WITHIN_S = 25.0
+"""After this time a worker that was told to end does so. Nothing is lost by it, and orchestrators kill after 30 s."""
 
 
 class App(faust.App):
@@ -66,8 +70,18 @@ class App(faust.App):
 
     async def on_stop(self) -> None:
         """Commit what waits before the consumer commits offsets for the last time."""
+        # A thread, not a task: it must end the process also where the event loop is what hangs.
+        giving_up = threading.Timer(END_WITHIN_S, self._give_up)
+        giving_up.daemon = True
+        giving_up.start()
         await self.outbox.close()
         await super().on_stop()
+
+    def _give_up(self) -> None:
+        """End now: while no broker answers, Faust goes on trying to commit and to leave its group."""
+        log.warning("the cluster does not answer: this worker ends without taking leave of its group")
+        logging.shutdown()
+        os._exit(1 if self.crashed else 0)
 
     async def on_first_start(self) -> None:
         """Create what is missing; wait for a cluster that cannot be reached, refuse with a sentence otherwise."""

@@ -51,7 +51,7 @@ def rules(topics: Topics) -> dict[str, list[Rule]]:
         *(Rule(op, "topic", name) for name in changelogs for op in ("create", "read", "write")),
         Rule("read", "group", app),
         # Each partition's output has a transactional producer of its own, by which a worker fences one that lost the partition.
-        *(Rule(op, "transactional_id", f"{app}-", "prefixed") for op in ("write", "describe")),
+        Rule("write", "transactional_id", f"{app}-", "prefixed"),
         # ListOffsets on users' topics needs DESCRIBE alone: log ends can be asked where records may not be read.
         Rule("describe", "topic", "*"),
         Rule("describe_configs", "topic", "*"),

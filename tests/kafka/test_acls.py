@@ -47,7 +47,7 @@ def test_only_the_worker_may_use_its_transactional_ids_which_the_prefix_names() 
 
     assert granted == {
         "pipeline": set(),
-        "worker": {"write", "describe"},
+        "worker": {"write"},
         "subscriber": set(),
         "alert": set(),
     }

@@ -149,7 +149,7 @@ class World:
             [self.now] * partitions,
             listed,
         )
-        records = [MembershipRecord(1, self.now, _membership(name, partitions, members))] if members else []
+        records = [MembershipRecord(1, self.now, membership(name, partitions, members))] if members else []
         self._take(encode(GroupEvent("main", name, 0, self.now, [commit], (), records)))
 
     def gone(self, name: str) -> None:
@@ -178,7 +178,8 @@ class World:
         return time.perf_counter() - began
 
 
-def _membership(name: str, partitions: int, members: int) -> dict[str, Any]:
+def membership(name: str, partitions: int, members: int, topic: str = "orders") -> dict[str, Any]:
+    """The record of a classic group that holds all partitions of a topic."""
     listed = [
         {
             "memberId": f"{name}-{m}",
@@ -188,12 +189,12 @@ def _membership(name: str, partitions: int, members: int) -> dict[str, Any]:
             "sessionTimeout": 10_000,
             "subscription_decoded": {
                 "version": 1,
-                "topics": ["orders"],
+                "topics": [topic],
                 "userData": None,
                 "ownedPartitions": [],
             },
             "assignment_decoded": {
-                "assignedPartitions": [{"topic": "orders", "partitions": list(range(m, partitions, members))}]
+                "assignedPartitions": [{"topic": topic, "partitions": list(range(m, partitions, members))}]
             },
         }
         for m in range(members)

@@ -240,6 +240,12 @@ class PipelineSettings(Strict):
     driver_memory: str = Field("1g", description="Memory of Spark's driver, such as 512m or 2g.")
     # Bounds a batch, so that progress comes while the pipeline catches up: without it, a backlog is one long silence.
     max_offsets_per_trigger: int = Field(2_000_000, ge=1, description="Most records read in one trigger.")
+    events_per_message: int = Field(
+        50,
+        ge=1,
+        le=1000,
+        description="Most groups' events in one message to the workers. With 1, workers of a release that reads single events only can read them.",
+    )
     connector: str = Field(
         "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",
         description="Maven coordinates of Spark's Kafka connector.",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -179,29 +180,29 @@ def decode(data: bytes | str | Mapping[str, Any]) -> GroupEvent | Beat | None:
     return None if found is None else Beat(**{name: getattr(found, name) for name in Beat.__slots__})
 
 
-def decode_all(data: bytes) -> Iterator[GroupEvent | Beat | Refused | None]:
-    """The messages in these bytes: one, or an array of them. One that is not let in comes as the reason, and costs the others nothing."""
+def parts(data: bytes) -> list[bytes]:
+    """The messages in these bytes, each still undecoded: one, or those of an array. Raises Refused for an array that is none."""
     # One message or an array of them: the first byte tells, so that nothing is parsed twice.
     if data[:1] != b"[":
-        yield _decoded(data)
-        return
-    try:
-        parts = _sized(_PARTS, data)
-    except Refused as error:
-        yield error
-        return
+        return [data]
+    found = [bytes(part) for part in _sized(_PARTS, data)]
     # As a dead letter, not in silence: no pipeline writes an array without a message.
-    if not parts:
-        yield Refused("wrong_shape", "an array without a message")
-    for part in parts:
-        yield _decoded(bytes(part))
+    if not found:
+        raise Refused("wrong_shape", "an array without a message")
+    return found
 
 
-def _decoded(data: Any) -> GroupEvent | Beat | Refused | None:
+def decode_all(data: bytes) -> Iterator[GroupEvent | Beat]:
+    """The messages in these bytes that this release knows; what is not let in is passed over and costs the others nothing."""
     try:
-        return decode(data)
-    except Refused as error:
-        return error
+        found = parts(data)
+    except Refused:
+        return
+    for part in found:
+        with suppress(Refused):
+            message = decode(part)
+            if message is not None:
+                yield message
 
 
 def tick(data: bytes | None) -> JudgeTick | SummaryTick | None:

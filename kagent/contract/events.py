@@ -1,7 +1,8 @@
 """What the pipeline tells the worker: one event a group and trigger, and progress records.
 
-Both are JSON on ``kagent-group-events``. An event's key is ``<cluster>/<group>``. Progress has the key ``<cluster>``,
-covers all source partitions in one message, and goes to **every** partition of the topic, also when nothing happened.
+Both are JSON on ``kagent-group-events``. An event's key is ``<cluster>/<group>``, and its partition the one that Kafka's producer gives
+this key. A message may hold an array of events of several groups of that partition; its key is ``<cluster>``. Progress has the key
+``<cluster>``, covers all source partitions in one message, and goes to **every** partition of the topic, also when nothing happened.
 
 Order is kept per key of ``__consumer_offsets``: each commit and each membership record carries its source offset, and
 an older one never overwrites a newer one. So replays and duplicates are harmless, and a gap can be filled later.

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from kagent.contract.admission import decode
+from kagent.contract.admission import decode_all
 from kagent.contract.events import GroupEvent
 
 # Rows are handed over in parts: a batch of large events would otherwise stand in memory twice, as dicts and as Arrow.
@@ -59,13 +59,13 @@ def unpacked(events: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Re
 
 
 def event_rows(value: bytes) -> Iterator[Row]:
-    """The rows of one event; progress has none. What is no event (another program wrote it) is passed over."""
-    try:
-        event = decode(value)
-    except ValueError:
-        return
-    if not isinstance(event, GroupEvent):
-        return
+    """The rows of a message's events; progress has none. What is no event (another program wrote it) is passed over."""
+    for event in decode_all(value):
+        if isinstance(event, GroupEvent):
+            yield from _rows_of(event)
+
+
+def _rows_of(event: GroupEvent) -> Iterator[Row]:
     base: Row = {"cluster": event.cluster, "group": event.group, "source": event.source}
     for o in event.offsets:
         about = {**base, "kind": "lag", "topic": o.topic, "topic_id": o.topic_id}

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from kagent.offsets import OFFSETS_TOPIC
-from kagent.pipeline.build import Message, Target, messages
+from kagent.pipeline.build import Target, messages
+from kagent.pipeline.bundle import Bundling, Placed, bundled
 from kagent.pipeline.compact import Collapser
 from kagent.pipeline.sql_schema import ddl
 
@@ -21,9 +22,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SCHEMA = pa.schema(
-    [("topic", pa.string()), ("key", pa.binary()), ("value", pa.binary()), ("records", pa.int32())]
+    [
+        ("topic", pa.string()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("records", pa.int32()),
+        ("partition", pa.int32()),
+    ]
 )
 ROWS_OUT = 1000
+BYTES_OUT = 4 * 1024 * 1024
+"""A batch stands in memory a few times, in Python and in Java: a thousand rows of the largest size would take half a GB each time."""
 NEW_PARTITIONS_MS = 30_000
 """How soon the source notices that the topic has more partitions."""
 
@@ -55,14 +64,16 @@ def read_stream(spark: SparkSession, security: Mapping[str, str], own: str, max_
     return spark.readStream.format("kafka").options(**options).load()
 
 
-def to_messages(records: DataFrame, target: Target, cores: int) -> DataFrame:
-    """Records of the source to rows ``topic, key, value`` for the Kafka sink, counted under the name ``kagent``."""
+def to_messages(
+    records: DataFrame, target: Target, cores: int, bundling: Bundling | None = None
+) -> DataFrame:
+    """Records of the source to rows ``topic, key, value, partition`` for the Kafka sink, counted under the name ``kagent``."""
     from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
     columns = ["key", "value", "partition", "offset", "unix_millis(timestamp) AS time"]
     # A Python task takes 70 to 130 ms whatever it does, and the topic has 50 partitions by default: coalesced to the
     # cores, a trigger takes half as long. repartition would shuffle, and lose the order within a group.
-    made = records.selectExpr(*columns).coalesce(cores).mapInArrow(per_task(target), ddl(SCHEMA))
+    made = records.selectExpr(*columns).coalesce(cores).mapInArrow(per_task(target, bundling), ddl(SCHEMA))
     # Counted within the query: a second action over the rows would run the batch twice.
     return made.observe(
         "kagent",
@@ -72,7 +83,9 @@ def to_messages(records: DataFrame, target: Target, cores: int) -> DataFrame:
     )
 
 
-def per_task(target: Target) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def per_task(
+    target: Target, bundling: Bundling | None = None
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that runs over all batches of one task."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -85,23 +98,26 @@ def per_task(target: Target) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa
 
     def emitted(table: pa.Table | None) -> Iterator[pa.RecordBatch]:
         if table is not None:
-            yield from _batches(messages(table, target, int(time.time() * 1000)))
+            made = messages(table, target, int(time.time() * 1000))
+            yield from _batches(bundled(made, bundling))
 
     return run
 
 
-def _batches(rows: Iterator[Message]) -> Iterator[pa.RecordBatch]:
-    held: list[Message] = []
+def _batches(rows: Iterator[Placed]) -> Iterator[pa.RecordBatch]:
+    held: list[Placed] = []
+    size = 0
     for row in rows:
         held.append(row)
-        if len(held) >= ROWS_OUT:
+        size += len(row[2])
+        if len(held) >= ROWS_OUT or size >= BYTES_OUT:
             yield _batch(held)
-            held = []
+            held, size = [], 0
     if held:
         yield _batch(held)
 
 
-def _batch(rows: list[Message]) -> pa.RecordBatch:
+def _batch(rows: list[Placed]) -> pa.RecordBatch:
     columns = list(zip(*rows, strict=True))
     return pa.RecordBatch.from_arrays(
         [pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA

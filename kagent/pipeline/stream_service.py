@@ -17,6 +17,7 @@ from kagent.kafka.clients import spark as spark_options
 from kagent.kafka.topics import ensure
 from kagent.offsets import OFFSETS_TOPIC
 from kagent.pipeline.build import Target
+from kagent.pipeline.bundle import Bundling
 from kagent.pipeline.catchup import CatchUp
 from kagent.pipeline.checkpoint import Checkpoint, CoveredOffsets
 from kagent.pipeline.progress import ProgressReporter
@@ -135,7 +136,8 @@ class Pipeline:
         records = read_stream(
             running, spark_options(self.cluster), target.own, settings.max_offsets_per_trigger
         )
-        made = to_messages(records, target, running.sparkContext.defaultParallelism)
+        together = Bundling(self.name, topics.events, topics.partitions, settings.events_per_message)
+        made = to_messages(records, target, running.sparkContext.defaultParallelism, together)
         writer = made.writeStream.format("kafka").queryName(f"kagent-{self.name}")
         writer = writer.options(**spark_options(self.settings.home_cluster(self.name)), **SINK)
         writer = writer.option("checkpointLocation", place)

@@ -22,12 +22,15 @@ class DeadLetters:
     def __init__(self, engine: GroupEngine, topic: Any) -> None:
         self.engine, self.topic = engine, topic
 
-    async def refuse(self, what: str, message: Any, error: Exception) -> None:
-        """Count this record (``what``: its kind) and put it among the dead letters, with the reason."""
+    async def refuse(self, what: str, message: Any, error: Exception, value: bytes | None = None) -> None:
+        """Count this record (``what``: its kind) and put it among the dead letters, with the reason.
+
+        :param value: the part of the message that is not let in; by default all of it.
+        """
         reason = error.reason if isinstance(error, Refused) else "not_applied"
         self.engine.counts["dead_letters"] += 1
         self.engine.refused[what, reason] += 1
-        letter = dead_letter(message, error, bool(self.engine.redaction))
+        letter = dead_letter(message, error, bool(self.engine.redaction), value)
         # A refusal is the producer's fault; anything else is a defect here, so its traceback is logged.
         if isinstance(error, Refused):
             log.warning("%s at %s is not let in: %s", what, letter["from"], letter["why"])
@@ -37,9 +40,11 @@ class DeadLetters:
         await self.topic.send(key=message.key, value=orjson.dumps({**letter, "reason": reason}))
 
 
-def dead_letter(message: Any, error: Exception, hidden: bool) -> dict[str, str]:
+def dead_letter(
+    message: Any, error: Exception, hidden: bool, value: bytes | None = None
+) -> dict[str, str]:
     """Where the record lies, why it is not let in, and its first bytes unless names are ``hidden``."""
-    kind = type(error).__name__
+    kind, shown = type(error).__name__, (message.value if value is None else value) or b""
     letter = {
         "from": f"{message.topic}-{message.partition}@{message.offset}",
         # An error's text can quote the record, and so hosts and client ids.
@@ -47,4 +52,4 @@ def dead_letter(message: Any, error: Exception, hidden: bool) -> dict[str, str]:
         "kind": kind,
         "key_hex": (message.key or b"")[:KEPT_BYTES].hex(),
     }
-    return letter if hidden else {**letter, "value_hex": (message.value or b"")[:KEPT_BYTES].hex()}
+    return letter if hidden else {**letter, "value_hex": shown[:KEPT_BYTES].hex()}

@@ -31,7 +31,7 @@ from kagent.worker.coverage_store import SourceCoverage
 from kagent.worker.evaluator import AskCoordinator, GroupEvaluator
 from kagent.worker.groups import Entry, Index, IndexStates
 from kagent.worker.http.live_view import LiveView
-from kagent.worker.ingest import Ingest
+from kagent.worker.ingest import Ingest, NotTaken
 from kagent.worker.ingest_progress import Coverage
 from kagent.worker.latency import Delays
 from kagent.worker.mute_state import MuteState
@@ -105,9 +105,11 @@ class GroupEngine:
         self.live.keep(set(partitions))
         log.info("owning partitions %s with %d groups", partitions, self.group_count)
 
-    def take(self, partition: int, offset: int, value: bytes | None, arrived_ms: int | None = None) -> None:
-        """One message of the events topic: see :meth:`Ingest.take`. Raises Refused."""
-        self.ingest.take(partition, offset, value, arrived_ms)
+    def take(
+        self, partition: int, offset: int, value: bytes | None, arrived_ms: int | None = None
+    ) -> list[NotTaken]:
+        """One message of the events topic: see :meth:`Ingest.take`."""
+        return self.ingest.take(partition, offset, value, arrived_ms)
 
     def adopt(self, partition: int, published: Mapping[str, Any]) -> None:
         """Take what the recommendations topic holds of this partition's groups, where the rows know less."""

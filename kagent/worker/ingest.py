@@ -21,6 +21,14 @@ from kagent.worker.offset_gaps import Arrival
 log = logging.getLogger("kagent.worker")
 
 
+@dataclass(frozen=True, slots=True)
+class NotTaken:
+    """One event that is not let in, as it came, and why: Refused is the producer's fault, anything else a defect here."""
+
+    value: bytes
+    error: Exception
+
+
 @dataclass(slots=True)
 class Ingest:
     """``changed`` is called with the key of a group whose data changed: what set it aside may be over."""
@@ -37,11 +45,13 @@ class Ingest:
         for partition, offset in committed.items():
             self.arrival.resume(partition, offset)
 
-    def take(self, partition: int, offset: int, value: bytes | None, arrived_ms: int | None = None) -> None:
-        """One message of the events topic, which may hold many events.
+    def take(
+        self, partition: int, offset: int, value: bytes | None, arrived_ms: int | None = None
+    ) -> list[NotTaken]:
+        """One message of the events topic, which may hold many events. Raises nothing over what is in it.
 
         :param arrived_ms: when the broker got it, if that is known.
-        :raises Refused: once the rest is applied, for what is not let in, in whole or in part: it belongs in the dead letters.
+        :returns: what is not let in, in whole or in part: it belongs in the dead letters. The rest is applied.
         """
         coverage = self.coverage.taken(partition)
         # Before the message is applied: the progress record in it has to meet the gap.
@@ -53,38 +63,41 @@ class Ingest:
             self.coverage.keep(partition)
         # As of the arrival at the broker: read a day later, a time that was ahead then would look past.
         now = self.context.now if arrived_ms is None else arrived_ms
-        refused = [
-            error
-            for message in admission.decode_all(value or b"")
-            if (error := self._take_one(partition, coverage, message, now)) is not None
-        ]
-        # After the rest is applied: one bad event must not cost the other groups in its message.
-        if refused:
-            raise refused[0]
+        data = value or b""
+        try:
+            parts = admission.parts(data)
+        except Refused as error:
+            self.context.counts["events"] += 1
+            return [NotTaken(data, error)]
+        return [found for part in parts if (found := self._tried(partition, coverage, part, now)) is not None]
+
+    def _tried(self, partition: int, coverage: Coverage, part: bytes, now: int) -> NotTaken | None:
+        """Apply one event; what it raises costs it alone, and none of the other events in its message."""
+        self.context.counts["events"] += 1
+        try:
+            self._take_one(partition, coverage, admission.decode(part), now)
+        except Exception as error:
+            return NotTaken(part, error)
+        return None
 
     def _take_one(
-        self, partition: int, coverage: Coverage, message: GroupEvent | Beat | Refused | None, now: int
-    ) -> Refused | None:
-        """Apply one event or progress record; the reason if it is not let in, in whole or in part."""
-        self.context.counts["events"] += 1
-        if message is None or isinstance(message, Refused):
-            return message
+        self, partition: int, coverage: Coverage, message: GroupEvent | Beat | None, now: int
+    ) -> None:
+        """Apply one event or progress record. Raises Refused if it is not let in, in whole or in part."""
+        if message is None:  # of a newer pipeline
+            return
         # No sampler asks such a cluster for log ends: its groups would stay blind for ever.
         if message.cluster not in self.context.settings.clusters:
-            return Refused("unknown_cluster", f"the settings have no cluster {message.cluster!r}")
+            raise Refused("unknown_cluster", f"the settings have no cluster {message.cluster!r}")
         timely = limited(message, now)
-        try:
-            if isinstance(timely, Beat):
-                self._progress(partition, coverage, timely)
-            elif self._has_room(partition, timely):
-                self._event(partition, timely)
-        except Refused as error:
-            return error
-        if timely is message:
-            return None
-        return Refused(
-            "time_ahead", "a time lies ahead of the broker's clock: it was taken as of its arrival"
-        )
+        if isinstance(timely, Beat):
+            self._progress(partition, coverage, timely)
+        elif self._has_room(partition, timely):
+            self._event(partition, timely)
+        if timely is not message:
+            raise Refused(
+                "time_ahead", "a time lies ahead of the broker's clock: it was taken as of its arrival"
+            )
 
     def _event(self, partition: int, event: GroupEvent) -> None:
         # Before the event is applied: one that is refused may have changed the commits all the same.

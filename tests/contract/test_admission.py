@@ -226,8 +226,7 @@ def test_of_many_events_in_a_message_a_bad_one_costs_itself() -> None:
     found = list(admission.decode_all(b"[" + b",".join([good[0], b'{"type":"group"}', *good[1:]]) + b"]"))
 
     assert [event.group for event in found if isinstance(event, GroupEvent)] == ["g0", "g1", "g2"]
-    assert isinstance(found[1], Refused)
-    assert [type(event) for event in admission.decode_all(b"[nonsense")] == [Refused]
+    assert list(admission.decode_all(b"[nonsense")) == []
 
 
 @pytest.mark.parametrize("field", ["revision", "opened_at"])

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kagent.contract.admission import decode
+from kagent.contract.admission import decode, decode_all
 from kagent.contract.events import GroupEvent
 from kagent.pipeline import compact as compact_rows
 from kagent.pipeline.build import Target, messages
+from kagent.pipeline.bundle import Bundling
 from kagent.pipeline.compact import Collapser
 from kagent.pipeline.stream import SCHEMA, per_task
 
@@ -118,27 +119,28 @@ def test_groups_of_kagent_itself_are_left_out() -> None:
 @given(
     commits=st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 3), st.integers(0, 99)), max_size=60),
     cuts=st.integers(1, 7),
+    together=st.sampled_from([None, 1, 2, 50]),
     compact=st.sampled_from([2, 5, 10**6]),
     most=st.sampled_from([1, 4, 10**6]),
 )
 def test_however_batches_are_cut_the_newest_commit_of_each_key_wins(
-    commits: list[tuple[str, int, int]], cuts: int, compact: int, most: int
+    commits: list[tuple[str, int, int]], cuts: int, together: int | None, compact: int, most: int
 ) -> None:
     rows = [(key(g, "t", p), value(o), 0, n) for n, (g, p, o) in enumerate(commits)]
     batches = [batch(rows[at : at + cuts]) for at in range(0, len(rows), cuts)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compact_rows, "COMPACT_ROWS", compact)
         patch.setattr(compact_rows, "MOST_KEYS", most)
-        out = list(per_task(TARGET)(batches))
+        out = list(per_task(TARGET, together and Bundling("main", "events", 3, together))(batches))
 
     assert all(b.schema == SCHEMA for b in out)
     newest: dict[tuple[str, int], tuple[int, int]] = {}
     for row in (r for b in out for r in b.to_pylist()):
-        event = decode(row["value"])
-        assert isinstance(event, GroupEvent)
-        for o in event.offsets:
-            for p, c, at in zip(o.partition, o.committed, o.source_offset, strict=True):
-                newest[event.group, p] = max(newest.get((event.group, p), (-1, -1)), (at, c))
+        for event in decode_all(row["value"]):
+            assert isinstance(event, GroupEvent)
+            for o in event.offsets:
+                for p, c, at in zip(o.partition, o.committed, o.source_offset, strict=True):
+                    newest[event.group, p] = max(newest.get((event.group, p), (-1, -1)), (at, c))
     expected = {(g, p): (n, o) for n, (g, p, o) in enumerate(commits)}
     assert newest == expected
 

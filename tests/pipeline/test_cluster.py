@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyspark
 import pytest
 
-from kagent.contract.admission import decode
+from kagent.contract.admission import decode_all
 from kagent.contract.events import GroupEvent
 from kagent.embedded.broker import die_with_parent, free_port
 from kagent.pipeline.build import Target
@@ -205,8 +205,7 @@ def by_one_task(records: list[Any]) -> Iterator[bytes]:
 def newest(values: Iterable[bytes], groups: list[str]) -> dict[tuple[str, str, int], tuple[int, int, int]]:
     """(group, topic, partition) → (source offset, committed offset, commit time) of these groups' newest commits."""
     found: dict[tuple[str, str, int], tuple[int, int, int]] = {}
-    for value in values:
-        event = decode(value)
+    for event in (event for value in values for event in decode_all(value)):
         if not isinstance(event, GroupEvent) or event.group not in groups:
             continue  # also the tests' own readers commit
         for o in event.offsets:

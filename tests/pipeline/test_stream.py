@@ -12,10 +12,13 @@ from typing import Any
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 
+from kagent.contract.admission import decode_all
+from kagent.contract.events import GroupEvent
 from kagent.errors import KafkaError
 from kagent.group_key import source_partition
 from kagent.groups import apply, view
 from kagent.offsets import Record
+from kagent.strategies.partitioner import partition_for
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
@@ -74,7 +77,7 @@ def test_events_equal_what_the_admin_api_says(runs: Callable[[], Any], kafka: An
     assert told == said
     assert told["exact"] == {(topic, 0): 7}
     assert "never" not in told
-    assert {key for key, _ in run.events()} >= {f"main/{group}" for group in groups if group != "never"}
+    assert {e.group for _, e in run.events()} >= {group for group in groups if group != "never"}
     described = kafka.asked.describe(["classic", "modern"])
     names = {kafka.asked.topics([topic])[topic].id: topic}
     for name in ("classic", "modern"):
@@ -105,6 +108,30 @@ def test_all_of_a_group_is_in_one_partition_and_its_source_is_told(
     events = [e for _, e in run.events() if e.group.startswith("placed-")]
     assert {e.source for e in events} == {source_partition(e.group, partitions) for e in events}
     assert all(e.source == source_partition(e.group, partitions) for e in events)
+
+
+@pytest.mark.parametrize("most", [1, 5, 50])
+def test_events_of_several_groups_share_a_message_on_the_partition_of_their_own_keys(
+    runs: Callable[[], Any], kafka: Any, most: int
+) -> None:
+    topic, names = kafka.topic("shared"), {f"shared-{most}-{n}" for n in range(24)}
+    for n, name in enumerate(sorted(names)):
+        kafka.commit(name, topic, {0: n})
+    run = runs()
+    run.settings = run.settings.model_copy(
+        update={"pipeline": run.settings.pipeline.model_copy(update={"events_per_message": most})}
+    )
+
+    run.catch_up()
+
+    found = kafka.read(run.settings.topics.events)
+    groups = [
+        (m.partition(), [e.group for e in decode_all(m.value()) if isinstance(e, GroupEvent)]) for m in found
+    ]
+    assert {group for _, held in groups for group in held} >= names
+    assert all(partition_for(f"main/{g}".encode(), 3) == at for at, held in groups for g in held)
+    # One task makes few messages of many groups, and none is larger than was asked for.
+    assert max(len(held) for _, held in groups) in range(min(most, 2), most + 1)
 
 
 def test_what_no_decoder_knows_becomes_a_dead_letter_and_the_rest_goes_on(

@@ -29,7 +29,7 @@ from kagent.settings import Cluster, Settings
 from kagent.tables.members import MembersRow
 from kagent.testing import FakeClock, RecordingPublisher, memory_tables
 from kagent.worker.engine import GroupEngine
-from kagent.worker.groups import Entry
+from kagent.worker.groups import Entry, Index
 
 NOW = 1_700_000_000_000
 
@@ -125,12 +125,36 @@ def test_events_that_never_came_blind_until_a_replay() -> None:
 
 def test_what_is_no_event_is_refused_and_the_next_one_is_taken() -> None:
     worker = desk()
-    with pytest.raises(ValueError, match="JSON"):
-        worker.take(0, 0, b"\x00not json")
+    (refused,) = worker.take(0, 0, b"\x00not json")
 
-    worker.take(0, 1, event("g", [commit(1, 1, 1)]))
+    assert worker.take(0, 1, event("g", [commit(1, 1, 1)])) == []
 
+    assert "JSON" in str(refused.error)
     assert worker.group_count == 1
+
+
+def test_of_an_array_each_event_that_is_not_taken_is_told_and_costs_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    worker, applied = desk(), Index.take
+
+    def failing(index: Index, partition: int, event: GroupEvent) -> Entry:
+        if event.group == "defect":
+            raise ZeroDivisionError
+        return applied(index, partition, event)
+
+    monkeypatch.setattr(Index, "take", failing)
+    bad = [b'{"type":"group"}', event("defect", [commit(1, 1, 1)]), b"17"]
+    good = [event(f"g{n}", [commit(1, 1, 1)]) for n in range(4)]
+
+    told = worker.take(0, 0, b"[" + b",".join(v for pair in zip(good, [*bad, good[3]], strict=True) for v in pair) + b"]")
+
+    assert [(found.value, type(found.error)) for found in told] == [
+        (bad[0], Refused),
+        (bad[1], ZeroDivisionError),
+        (bad[2], Refused),
+    ]
+    assert sorted(worker.index.entries(0)) == [f"main/g{n}" for n in range(4)]
 
 
 def test_a_mute_holds_until_it_is_taken_back() -> None:

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from kagent.contract.admission import decode
+from kagent.contract.admission import decode_all
 from kagent.contract.events import GroupEvent
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
@@ -45,7 +45,7 @@ def expire_events(running: Any) -> None:
     """What retention does to the events topic: wait until all is in it, then cut it off."""
 
     def written() -> bool:
-        events = [decode(value) for _, value in running.read("kagent-group-events") if value]
+        events = [e for _, value in running.read("kagent-group-events") if value for e in decode_all(value)]
         commits = [o for e in events if isinstance(e, GroupEvent) and e.group == "idle" for o in e.offsets]
         return any(30 in list(o.committed) for o in commits)
 

@@ -40,9 +40,7 @@ class DeadLetters:
         await self.topic.send(key=message.key, value=orjson.dumps({**letter, "reason": reason}))
 
 
-def dead_letter(
-    message: Any, error: Exception, hidden: bool, value: bytes | None = None
-) -> dict[str, str]:
+def dead_letter(message: Any, error: Exception, hidden: bool, value: bytes | None = None) -> dict[str, str]:
     """Where the record lies, why it is not let in, and its first bytes unless names are ``hidden``."""
     kind, shown = type(error).__name__, (message.value if value is None else value) or b""
     letter = {

@@ -79,9 +79,7 @@ class EventReader:
         return Admin(self.home, deadline=10).log_start([key]).found.get(key, 0)
 
     async def _apply(self, message: Any) -> None:
-        for found in self.engine.take(
-            message.partition, message.offset, message.value, arrived_ms(message)
-        ):
+        for found in self.engine.take(message.partition, message.offset, message.value, arrived_ms(message)):
             # The event alone, not the message: its first bytes would show another group's event.
             await self.dead_letters.refuse("event", message, found.error, found.value)
 

@@ -147,7 +147,9 @@ def test_of_an_array_each_event_that_is_not_taken_is_told_and_costs_no_other(
     bad = [b'{"type":"group"}', event("defect", [commit(1, 1, 1)]), b"17"]
     good = [event(f"g{n}", [commit(1, 1, 1)]) for n in range(4)]
 
-    told = worker.take(0, 0, b"[" + b",".join(v for pair in zip(good, [*bad, good[3]], strict=True) for v in pair) + b"]")
+    told = worker.take(
+        0, 0, b"[" + b",".join(v for pair in zip(good, [*bad, good[3]], strict=True) for v in pair) + b"]"
+    )
 
     assert [(found.value, type(found.error)) for found in told] == [
         (bad[0], Refused),

@@ -34,24 +34,24 @@ class Bundling:
 
 @dataclass(slots=True)
 class _Bundle:
-    """Events for one partition: of ``bytes`` in all, telling of ``records``."""
+    """Events for one partition: of ``size`` bytes in all, telling of ``records``."""
 
     keys: list[bytes] = field(default_factory=list)
     values: list[bytes] = field(default_factory=list)
-    bytes: int = 0
+    size: int = 0
     records: int = 0
 
     def add(self, message: Message) -> None:
         _, key, value, records = message
         self.keys.append(key)
         self.values.append(value)
-        self.bytes += len(value) + 1  # and a comma
+        self.size += len(value) + 1  # and a comma
         self.records += records
 
     def full(self, value: bytes, most: int) -> bool:
         """Whether this event has to go into the next message."""
         # An event alone may be larger than MAX_BYTES: it goes alone, as it always did.
-        return len(self.values) >= most or (bool(self.values) and self.bytes + len(value) > MAX_BYTES)
+        return len(self.values) >= most or (bool(self.values) and self.size + len(value) > MAX_BYTES)
 
     def message(self, to: Bundling, partition: int) -> Placed:
         if (

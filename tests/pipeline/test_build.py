@@ -131,7 +131,8 @@ def test_however_batches_are_cut_the_newest_commit_of_each_key_wins(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compact_rows, "COMPACT_ROWS", compact)
         patch.setattr(compact_rows, "MOST_KEYS", most)
-        out = list(per_task(TARGET, together and Bundling("main", "events", 3, together))(batches))
+        bundling = None if together is None else Bundling("main", "events", 3, together)
+        out = list(per_task(TARGET, bundling)(batches))
 
     assert all(b.schema == SCHEMA for b in out)
     newest: dict[tuple[str, int], tuple[int, int]] = {}

@@ -21,11 +21,11 @@ log = logging.getLogger("kagent.worker")
 
 @dataclass(slots=True)
 class BeyondLogEnd:
-    """``since``: group key → when it was first seen to know more than the log has, by this worker's clock in ms."""
+    """``since``: group key → when it was seen to know more than the log has (this worker's clock in ms), and up to which offset."""
 
     context: WorkerContext
     coverage: SourceCoverage
-    since: dict[str, int] = field(default_factory=dict)
+    since: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def forget(self, partition: int) -> int:
         """Forget, of this partition's groups, what stands beyond the log's end for a while; how many groups that were."""
@@ -33,8 +33,12 @@ class BeyondLogEnd:
         now, entries = self.context.now, self.context.index.entries(partition)
         for key in self.since.keys() & entries.keys() - found.keys():
             del self.since[key]
-        # Not at once: an event may be read before the progress that tells how far the log reaches with it.
-        lasting = [key for key in found if now - self.since.setdefault(key, now) > FRESH_AT_LEAST_MS]
+        # Not at once: an event may be read before the progress that tells how far the log reaches with it. And of the offset that was seen
+        # then: a busy group is a little ahead of the progress at every tick, with another offset each time.
+        for key, end in found.items():
+            if key not in self.since or self.since[key][1] <= end:
+                self.since[key] = now, entries[key].newest_source
+        lasting = [key for key in found if now - self.since[key][0] > FRESH_AT_LEAST_MS]
         for key in lasting:
             del self.since[key]
             self.context.index.forget_beyond(partition, entries[key], found[key])

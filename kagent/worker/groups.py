@@ -194,9 +194,14 @@ class Index:
         """
         for topic, commits in list(entry.commits.items()):
             kept = commits.up_to(end)
-            if kept is not commits:
-                entry.unreadable.add("lag")
+            if kept is commits:
+                continue
+            entry.unreadable.add("lag")
+            if kept.partition:
                 self._keep_commits(partition, entry, topic, kept)
+            else:  # a row without a partition tells nothing
+                del entry.commits[topic]
+                self.tables.lag.pop(lag.key(entry.key, topic), None)
         state = entry.state.up_to(end) if entry.state else None
         if state is not entry.state:
             entry.unreadable.add("members")

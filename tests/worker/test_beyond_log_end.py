@@ -98,6 +98,21 @@ def test_an_event_that_comes_before_its_progress_is_believed() -> None:
     assert not world.worker.refused
 
 
+def test_a_busy_group_that_is_ahead_of_the_progress_at_every_tick_is_believed() -> None:
+    world = World()
+    world.run(15)
+    clock: Any = world.worker.context.clock
+    for at in range(100, 700, 10):  # ten records a second
+        clock.advance(1)
+        now = world.worker.now
+        commit = TopicOffsets("orders", None, [0], [at], [now], [at])
+        world.take(encode(GroupEvent("main", "g", SOURCE, now, [commit])))
+        asyncio.run(world.worker.tick(0, now))
+        world.take(encode(world.progress(SOURCE, at)))  # after the tick, each time
+
+    assert not world.worker.refused
+
+
 def test_one_record_of_progress_that_is_too_short_costs_nothing() -> None:
     world = World()
     world.run(15)

@@ -56,7 +56,7 @@ class BeyondLogEnd:
             place = entry.cluster, entry.source
             # One question a source, not a group: this runs over all groups at every tick.
             if place not in ends:
-                ends[place] = coverage.log_end(*place)
+                ends[place] = coverage.log_end(*place, self.context.now)
             end = ends[place]
             if end is not None and entry.newest_source > end:
                 yield key, end

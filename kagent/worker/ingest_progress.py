@@ -172,10 +172,11 @@ class Coverage:
         known = self.sources.get((cluster, source))
         return known.time if known else None
 
-    def log_end(self, cluster: str, source: int) -> int | None:
+    def log_end(self, cluster: str, source: int, now: int) -> int | None:
         """Where this source partition's log ends at most, if that is known well."""
         known = self.sources.get((cluster, source))
-        return known.log_end if known else None
+        # A pipeline that died after it wrote events has not told yet how far the log reaches with them.
+        return known.log_end if known and not known.stale(now) else None
 
     def forget_strays(self, used: Container[tuple[str, int]], now: int) -> None:
         """Forget source partitions of which nothing is heard for STRAY_AFTER_MS, while others are, and that no group is in.

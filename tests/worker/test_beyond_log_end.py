@@ -113,6 +113,20 @@ def test_a_busy_group_that_is_ahead_of_the_progress_at_every_tick_is_believed() 
     assert not world.worker.refused
 
 
+def test_a_pipeline_that_dies_before_it_tells_its_progress_costs_nothing() -> None:
+    world = World()
+    world.run(15)
+    clock: Any = world.worker.context.clock
+    now = world.worker.now
+    ahead = TopicOffsets("orders", None, [0], [500], [now], [500])
+    world.take(encode(GroupEvent("main", "g", SOURCE, now, [ahead])))
+    for _ in range(60):
+        clock.advance(1)
+        asyncio.run(world.worker.tick(0, world.worker.now))
+
+    assert not world.worker.refused
+
+
 def test_one_record_of_progress_that_is_too_short_costs_nothing() -> None:
     world = World()
     world.run(15)

@@ -7,7 +7,6 @@ had already had a turn. All clocks run on commits of the member, or on moves of 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -49,29 +48,17 @@ def advance(
 ) -> dict[str, Standing]:
     """The clocks of all partitions that stand with something unread; ``names``: place → key, of those places; ``members``: by
     code; ``as_of``: ms."""
-    clocks = {key: _clock(group, at, known.get(key)) for at, key in names.items()}
-    now_held_by = {key: members[group.owner[at]] for at, key in names.items()}
-    together = _changes_of_hands(group, known, members)
     return {
-        key: _held_by(clock, now_held_by[key], together[clock.holder, now_held_by[key]] == 1, as_of)
-        for key, clock in clocks.items()
+        key: _held_by(_clock(group, at, known.get(key)), members[group.owner[at]], as_of)
+        for at, key in names.items()
     }
 
 
-def _changes_of_hands(
-    group: ProgressColumns, known: Mapping[str, Standing], members: Sequence[str]
-) -> Counter[tuple[str, str]]:
-    """How many of the partitions that stood went from one member to another."""
-    places = group.lags.places
-    owners = ((clock.holder, group.owner[places[key]]) for key, clock in known.items() if key in places)
-    return Counter((before, members[owner]) for before, owner in owners if owner >= 0)
-
-
-def _held_by(clock: Standing, holder: str, alone: bool, as_of: int) -> Standing:
+def _held_by(clock: Standing, holder: str, as_of: int) -> Standing:
     if clock.holder == holder:
         return clock
-    # Where several went to the same member, nobody knows at which of them it fails. A row of an older version names no holder.
-    handed_over = as_of if clock.holder and alone else 0
+    # A row of an older version names no holder: that is no other one.
+    handed_over = as_of if clock.holder else clock.handed_over
     return replace(clock, holder=holder, handed_over=handed_over)
 
 

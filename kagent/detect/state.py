@@ -140,7 +140,7 @@ class Standing:
     """Clocks of one partition that has unread records and stands. ``since``: later of its last move and the arrival of its
     oldest unread record, ms; ``turn``: the first commit after that at which a sibling had moved, 0 before;
     ``passed_over_s``, ``idle_s``: how long its siblings have been served, or have had nothing to do, beside it;
-    ``holder``: the member that holds it or held it last; ``handed_over``: when another got it since, and no other that stood, ms."""
+    ``holder``: the member that holds it or held it last; ``handed_over``: when another got it since, ms."""
 
     since: int
     turn: int = 0

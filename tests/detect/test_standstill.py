@@ -118,16 +118,3 @@ def test_a_partition_between_two_holders_goes_on_standing_unless_it_was_given_ba
     assert ("t/1" in between) is kept
     assert before["t/1"].since == after["t/1"].since
     assert (after["t/1"].handed_over > 0) is kept
-
-
-def test_of_two_partitions_that_the_same_member_got_neither_is_known_to_be_the_cause() -> None:
-    """A member that hangs leaves all of its partitions standing: who gets them together hangs at one of them."""
-    world = Timeline(
-        [30.0] * 6, HELD, dict.fromkeys(HELD, 200.0), stands=frozenset({0, 1, 2}), stands_from=100
-    )
-    state = judged(world, 300)[-1].state
-    world.held, world.at = {"m0": (2,), "m1": (0, 1, 3, 4, 5)}, dict.fromkeys(HELD, 0)
-    after = judged(world, 100, state)[-1].state.standing
-
-    assert {after["t/0"].holder, after["t/1"].holder} == {"m1/h"}
-    assert (after["t/0"].handed_over, after["t/1"].handed_over) == (0, 0)

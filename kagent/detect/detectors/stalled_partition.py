@@ -6,9 +6,10 @@ had already had a turn; waiting one's turn, priorities and sleep cannot produce 
 member waits three times as long, and other partitions of the topic must move. A cadence that is unknown: an hour. In a group without
 members (`assign()`, Flink) three commits of the partition must be missing besides.
 Holds too where several members failed at the record (``failed_again``): the partition has stood for longer than `hold`, its
-former holder's other partitions went on elsewhere, and its new holder stands as well, for longer than its fetch may take; or it
-stands through three generations, in which some come and go while others stay, while all other partitions of its topic move (a
-client that crashes at the record and comes back), those beside it apart once another member has got it.
+former holder's other partitions went on elsewhere, and its new holder stands as well, for longer than its fetch may take, with
+no other partition whose records waited at the change; or it stands through three generations, in which some come and go while
+others stay, while all other partitions of its topic move (a client that crashes at the record and comes back), those beside it
+apart once another member has got it.
 Severity: page from `page_behind` on, else ticket.
 """
 
@@ -128,8 +129,17 @@ def _new_holder_stands(model: GroupModel, at: int, clock: Standing) -> bool:
     needed_s = max(STANDS_S, fetch_s(model, np.flatnonzero(mine), holder))
     if (model.as_of - clock.handed_over) / 1000 < needed_s:
         return False
+    if _also_waited(model, mine, clock.handed_over) != [at]:
+        return False
     moved_on = _others(model, at) & (model.owner != holder) & (model.lags.moved > clock.handed_over)
     return bool((model.lags.moved[mine] <= model.as_of - STANDS_S * 1000).all() and moved_on.any())
+
+
+def _also_waited(model: GroupModel, rows: Flags, handed_over: int) -> list[int]:
+    """Those of these partitions whose next record waited for a minute already when one was handed over: where there are several,
+    nobody knows at which of them the new holder fails."""
+    since = model.columns.waiting_since
+    return np.flatnonzero(rows & (since > 0) & (since < handed_over - STANDS_S * 1000)).tolist()
 
 
 def limit_s(model: GroupModel, at: int) -> float:

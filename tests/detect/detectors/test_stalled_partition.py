@@ -80,14 +80,27 @@ def test_without_members_three_commits_of_the_partition_itself_must_be_missing(g
     assert stalled_partition.limit_s(seldom, 0) == 1800
 
 
+WORKED_OFF = {**FINE, "lag": 30_000, "moved": 550}
+"""Its oldest unread record came 300 s ago, when its member had it already."""
+
+
 def test_a_record_at_which_a_second_member_fails_is_to_blame_whatever_the_siblings_do(group: Make) -> None:
-    silent = {**FINE, "lag": 80_000, "moved": 900}
-    made = group({"t": [STANDS, silent, *6 * [FINE]]}, FOUR)
+    made = group({"t": [STANDS, WORKED_OFF, *6 * [FINE]]}, FOUR)
     clocks = made.look().state.standing
-    moved = {"t/0": replace(clocks["t/0"], handed_over=NOW - 400_000)}
+    moved = {"t/0": replace(clocks["t/0"], handed_over=NOW - 700_000)}
 
     assert leading(made.looked(standing=moved)[1]) == "stalled"
     assert leading(made.looked(standing=clocks)[1]) == "balanced"
+
+
+def test_where_records_of_two_partitions_waited_nobody_knows_at_which_the_next_holder_fails(
+    group: Make,
+) -> None:
+    made = group({"t": [STANDS, {**WORKED_OFF, "lag": 80_000}, *6 * [FINE]]}, FOUR)
+    clocks = made.look().state.standing
+    moved = {"t/0": replace(clocks["t/0"], handed_over=NOW - 700_000)}
+
+    assert leading(made.looked(standing=moved)[1]) == "balanced"
 
 
 def test_a_record_that_stands_through_three_generations_crashes_its_consumers(group: Make) -> None:
@@ -115,8 +128,7 @@ def test_deployments_are_no_crashes_though_a_partition_waits_through_them(group:
 
 def test_a_new_holder_may_have_fetched_all_that_waits(group: Make) -> None:
     """A client without a bound on its poll commits nothing until the whole fetch is done."""
-    silent = {**FINE, "lag": 80_000, "moved": 900}
-    made = group({"t": [{**STANDS, "lag": 4_000_000}, silent, *6 * [FINE]]}, FOUR)
+    made = group({"t": [{**STANDS, "lag": 4_000_000}, WORKED_OFF, *6 * [FINE]]}, FOUR)
     clocks = made.look().state.standing
     moved = {"t/0": replace(clocks["t/0"], handed_over=NOW - 400_000)}
 

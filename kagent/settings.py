@@ -240,11 +240,12 @@ class PipelineSettings(Strict):
     driver_memory: str = Field("1g", description="Memory of Spark's driver, such as 512m or 2g.")
     # Bounds a batch, so that progress comes while the pipeline catches up: without it, a backlog is one long silence.
     max_offsets_per_trigger: int = Field(2_000_000, ge=1, description="Most records read in one trigger.")
+    # One until no worker of a release is left that reads single events only: such a one would stay blind.
     events_per_message: int = Field(
-        50,
+        1,
         ge=1,
         le=1000,
-        description="Most groups' events in one message to the workers. With 1, workers of a release that reads single events only can read them.",
+        description="Most groups' events in one message to the workers; 50 costs them a quarter. Only once all workers read such messages.",
     )
     connector: str = Field(
         "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",

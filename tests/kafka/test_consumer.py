@@ -48,24 +48,35 @@ async def test_a_member_with_something_to_commit_ends_though_the_broker_is_gone(
 
 
 async def test_one_that_waits_to_fetch_again_ends_without_cancelling_its_task(tmp_path: Path) -> None:
-    failed = asyncio.Event()
+    asked, failed = asyncio.Event(), asyncio.Event()
 
-    class Failures(logging.Handler):
+    class Fetches(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
+            if "Adding fetch request" in record.msg:
+                asked.set()
             if "Failed fetch" in record.msg:
                 failed.set()
+
+    # A broker that dies between two fetches is looked for in the metadata, and no fetch fails.
+    waits = {"fetch_max_wait_ms": 30_000}
 
     with Broker(tmp_path) as running:
         admin = AdminClient({"bootstrap.servers": running.bootstrap, "log_level": 0})
         admin.create_topics([NewTopic("orders", 1, 1)])["orders"].result(60)
         before = asyncio.all_tasks()
         client = logging.getLogger("aiokafka.consumer.fetcher")
-        client.addHandler(handler := Failures())
-        async with asyncio.timeout(PATIENCE_S), consumer(Cluster(bootstrap=running.bootstrap)) as reader:
+        client.addHandler(handler := Fetches())
+        client.setLevel(logging.DEBUG)
+        async with (
+            asyncio.timeout(PATIENCE_S),
+            consumer(Cluster(bootstrap=running.bootstrap), **waits) as reader,
+        ):
             await reader.start()
             await assign_all(reader, "orders")
+            await asked.wait()
             running.kill()
             await failed.wait()
         client.removeHandler(handler)
+        client.setLevel(logging.NOTSET)
 
         assert asyncio.all_tasks() == before

@@ -190,7 +190,7 @@ def test_the_java_settings_are_those_that_kafka_documents() -> None:
 
     # Of Kafka Connect and Kafka Streams, whose classes are in none of the broker's jars.
     elsewhere = {"tasks.max", "connector.client.config.override.policy", "num.stream.threads"}
-    classes = {name for name in named if name.startswith("org.")}
+    classes = {name for name in named if name.startswith(("org.", "kagent."))}
     found = {name.removeprefix("consumer.override.") for name in named - elsewhere - classes}
     assert {
         "partition.assignment.strategy",

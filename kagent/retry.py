@@ -6,7 +6,12 @@ does, counts its failures itself and begins again at one after a healthy run: th
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
+
 from tenacity import RetryCallState, Retrying, wait_exponential
+
+from kagent.text import in_words
 
 # A cluster that has come back is found at most this much later.
 LONGEST_S = 30.0
@@ -19,3 +24,13 @@ def pause_s(failures: int) -> float:
     state = RetryCallState(Retrying(wait=BACKOFF), None, (), {})
     state.attempt_number = max(1, failures)
     return BACKOFF(state)
+
+
+def warned(log: logging.Logger, what: str) -> Callable[[RetryCallState], None]:
+    """For tenacity's ``before_sleep``: a line of the log at each failure, that begins with ``what``."""
+
+    def warn(state: RetryCallState) -> None:
+        error = state.outcome.exception() if state.outcome else None
+        log.warning("%s: %s", what, in_words(error))
+
+    return warn

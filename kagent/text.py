@@ -66,3 +66,8 @@ def shown_all(value: Any) -> Any:
     if isinstance(value, dict):
         return {shown(str(name)): shown_all(inner) for name, inner in value.items()}
     return [shown_all(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def in_words(error: BaseException | None) -> str:
+    """An error in words; some have none of their own."""
+    return str(error) or type(error).__name__

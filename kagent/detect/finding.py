@@ -8,6 +8,9 @@ from typing import Any
 
 from kagent.contract.recommendation import Verdict
 
+NO_PROGRESS = frozenset({Verdict.STALLED, Verdict.STUCK_MEMBER})
+"""Verdicts of partitions whose records wait while nothing is known to keep their members from them."""
+
 
 class Urgency(Enum):
     """What a verdict's severity depends on."""

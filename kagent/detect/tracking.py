@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kagent.contract.recommendation import Verdict
 from kagent.detect import capacity as capacities
 from kagent.detect import evidence, pauses, standstill
+from kagent.detect.finding import NO_PROGRESS
 from kagent.detect.inflow import names_of
 from kagent.detect.lateness import GAPS_KEPT
 from kagent.detect.standstill import learned
@@ -32,7 +34,7 @@ SILENT_S, SILENT_GAPS = 30.0, 2
 """A member is checked for silence after this time, or this many of its gaps, without a move."""
 FALLS_SHARE = 0.5
 """A member whose lateness rises by half of the time that passes falls behind."""
-STOPPED = frozenset({"stalled", "stuck_member", "blocked_by_transaction"})
+STOPPED = NO_PROGRESS | {Verdict.BLOCKED_BY_TRANSACTION}
 
 
 def advance_standing(

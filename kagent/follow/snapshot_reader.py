@@ -13,14 +13,14 @@ from contextlib import aclosing, suppress
 from dataclasses import replace
 
 import orjson
-from tenacity import AsyncRetrying, RetryCallState
+from tenacity import AsyncRetrying
 
 from kagent.client.client import parsed
 from kagent.contract.recommendation import Recommendation
 from kagent.follow.decision_types import Snapshot
 from kagent.group_key import group_key
-from kagent.kafka.topic_reader import ReadMark, UpToDate, in_words, read_forever
-from kagent.retry import BACKOFF
+from kagent.kafka.topic_reader import ReadMark, UpToDate, read_forever
+from kagent.retry import BACKOFF, warned
 from kagent.settings import Cluster, Topics
 
 log = logging.getLogger("kagent.follow")
@@ -99,8 +99,9 @@ class Reader:
         begun.set()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._keep_ticking())
+            later = warned(log, f"kagent's topics on {self.source.bootstrap} cannot be read")
             # An assignor has nobody to pass an error to: whatever goes wrong, the snapshot grows old.
-            async for attempt in AsyncRetrying(wait=BACKOFF, before_sleep=self._not_yet):
+            async for attempt in AsyncRetrying(wait=BACKOFF, before_sleep=later):
                 with attempt:
                     await self._read()
 
@@ -111,10 +112,6 @@ class Reader:
                 self.tick()
             except Exception:  # reading goes on: the next rebalance needs what stands on the topics now
                 log.exception("the group cannot be asked to rejoin")
-
-    def _not_yet(self, failed: RetryCallState) -> None:
-        error = failed.outcome.exception() if failed.outcome else None
-        log.warning("kagent's topics on %s cannot be read: %s", self.source.bootstrap, in_words(error))
 
     async def _read(self) -> None:
         """Read both topics, for ever. Raises what no other attempt of the reader would mend."""

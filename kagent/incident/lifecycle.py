@@ -10,7 +10,7 @@ import numpy as np
 from kagent.contract.recommendation import ActionType, Outcome, Recommendation, Resolution, Status, Verdict
 from kagent.detect.detectors import ONE_MEMBER, SPREAD, skew
 from kagent.detect.evidence import LatenessLimits
-from kagent.detect.finding import Finding
+from kagent.detect.finding import NO_PROGRESS, Finding
 from kagent.detect.group_model import GroupModel
 from kagent.detect.state import Incident, JudgeState
 from kagent.lag.membership import Roster
@@ -342,7 +342,7 @@ def _updated(
 
 def _same_standstill(model: GroupModel, incident: Incident, lead: Finding) -> bool:
     """Whether it only looks otherwise because the last stable offset was not asked for this time."""
-    standing = lead.verdict in (Verdict.STALLED, Verdict.STUCK_MEMBER)
+    standing = lead.verdict in NO_PROGRESS
     unasked = bool(lead.rows) and bool((model.lags.stable[list(lead.rows)] < 0).all())
     return incident.verdict == Verdict.BLOCKED_BY_TRANSACTION and standing and unasked
 

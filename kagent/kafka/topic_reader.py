@@ -24,6 +24,7 @@ from kagent.kafka.aiokafka_internals import partitions_of, refreshed_topics
 from kagent.kafka.consumer import consumer, start
 from kagent.retry import pause_s
 from kagent.settings import Cluster
+from kagent.text import in_words
 
 log = logging.getLogger("kagent.kafka")
 VISIBLE_WITHIN_S = 5.0
@@ -52,11 +53,6 @@ class UpToDate:
 
 
 Mark = ReadMark | UpToDate
-
-
-def in_words(error: BaseException | None) -> str:
-    """An error in words; some have none of their own."""
-    return str(error) or type(error).__name__
 
 
 def unreadable(topic: str, cluster: Cluster, error: Exception) -> KafkaError:

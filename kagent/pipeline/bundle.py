@@ -54,9 +54,8 @@ class _Bundle:
         return len(self.values) >= most or (bool(self.values) and self.size + len(value) > MAX_BYTES)
 
     def message(self, to: Bundling, partition: int) -> Placed:
-        if (
-            len(self.values) == 1
-        ):  # as without bundling: a cluster of few groups looks the same to every reader
+        # As without bundling: a cluster of few groups looks the same to every reader.
+        if len(self.values) == 1:
             return to.events, self.keys[0], self.values[0], self.records, partition
         return to.events, to.cluster.encode(), b"[" + b",".join(self.values) + b"]", self.records, partition
 

@@ -1,7 +1,7 @@
 """Groups of which something is known that stands beyond the end of ``__consumer_offsets``, so cannot be.
 
-A record that was forged, or another ``__consumer_offsets`` under the same name: a cluster made anew. What stands later in the source counts, so every
-true record would be older than such a one for ever, and the group seem to stand still.
+A record was forged, or the cluster was made anew and has another ``__consumer_offsets`` under the same name. What stands later in
+the source counts, so every true record would be older than such a one for ever, and the group would seem to stand still.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class BeyondLogEnd:
         now, entries = self.context.now, self.context.index.entries(partition)
         for key in self.since.keys() & entries.keys() - found.keys():
             del self.since[key]
-        # Not at once: an event may be read before the progress that tells how far the log reaches with it. And of the offset that was seen
-        # then: a busy group is a little ahead of the progress at every tick, with another offset each time.
+        # Not at once: an event may be read before the progress that tells how far the log reaches with it. And only what was
+        # seen then: a busy group is a little ahead of the progress at every tick, with another offset each time.
         for key, end in found.items():
             if key not in self.since or self.since[key][1] <= end:
                 self.since[key] = now, entries[key].newest_source

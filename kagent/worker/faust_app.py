@@ -9,11 +9,11 @@ from typing import Any
 
 import faust
 from aiokafka.errors import KafkaError as ClientError
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
+from tenacity import AsyncRetrying, retry_if_exception_type
 
 from kagent.errors import KafkaError
 from kagent.kafka.clients import faust_broker
-from kagent.retry import BACKOFF
+from kagent.retry import BACKOFF, warned
 from kagent.settings import Cluster, Settings
 from kagent.worker import rights
 from kagent.worker.fence import PartitionProducers
@@ -51,8 +51,9 @@ class App(faust.App):
         # Faust's assignor gives the ticks and changelogs of the same number to the same worker.
         mine = {tp.partition for tp in assigned if tp.topic == self.settings_.topics.events}
         # Retried here, within the rebalance: recovery must not begin before the predecessors are fenced.
+        later = warned(log, "the assigned partitions cannot be taken over yet")
         async for attempt in AsyncRetrying(
-            retry=retry_if_exception_type(ClientError), wait=BACKOFF, before_sleep=_not_yet
+            retry=retry_if_exception_type(ClientError), wait=BACKOFF, before_sleep=later
         ):
             with attempt:
                 await self.outbox.take_over(mine)
@@ -99,11 +100,6 @@ class App(faust.App):
         if rights.about_rights(reason):
             rights.begin_anew(reason)
         super()._crash(reason)
-
-
-def _not_yet(state: RetryCallState) -> None:
-    error = state.outcome.exception() if state.outcome else None
-    log.warning("the assigned partitions cannot be taken over yet: %r", error)
 
 
 def faust_app(settings: Settings, home: Cluster) -> App:

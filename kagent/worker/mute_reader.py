@@ -6,12 +6,12 @@ import logging
 from contextlib import aclosing
 from typing import Any
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
+from tenacity import AsyncRetrying, retry_if_exception_type
 
 from kagent.contract.admission import Refused
 from kagent.errors import KafkaError
 from kagent.kafka.topic_reader import ReadMark, read_forever
-from kagent.retry import BACKOFF
+from kagent.retry import BACKOFF, warned
 from kagent.settings import Cluster
 from kagent.worker.dead_letters import DeadLetters
 from kagent.worker.mute_state import MuteState
@@ -31,7 +31,9 @@ class MuteReader:
     async def run(self) -> None:
         """Read until cancelled: a topic that cannot be read yet stops no judgement."""
         async for attempt in AsyncRetrying(
-            retry=retry_if_exception_type(KafkaError), wait=BACKOFF, before_sleep=_not_yet
+            retry=retry_if_exception_type(KafkaError),
+            wait=BACKOFF,
+            before_sleep=warned(log, "mutes cannot be read yet"),
         ):
             with attempt:
                 await self._follow()
@@ -60,7 +62,3 @@ class MuteReader:
             else:
                 self.ownership.engine.refused["mute", error.reason] += 1
         return key
-
-
-def _not_yet(state: RetryCallState) -> None:
-    log.warning("mutes cannot be read yet: %s", state.outcome.exception() if state.outcome else None)

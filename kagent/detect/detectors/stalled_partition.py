@@ -20,9 +20,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from kagent.contract.recommendation import ActionType, Verdict
-from kagent.detect.facts import at_stable, cadence_s, crashes_in_turn, fetch_s, holders, named
+from kagent.detect.facts import at_stable, cadence_s, holders, named
+from kagent.detect.fetches import fetch_s
 from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
+from kagent.detect.restarts import crashes_in_turn
 from kagent.detect.standstill import HABIT_FACTOR, SOLE_FACTOR, habit
 from kagent.detect.state import Standing
 from kagent.lag.measure import Flags
@@ -39,6 +41,8 @@ CRASHES = 3
 """Generations through which a partition stands before a crash loop is blamed on its record."""
 STANDS_S = 60.0
 """The new holder of a partition must stand this long too."""
+WAITED_S = 60.0
+"""A record that waited for less when its partition changed hands says nothing: clients commit every few seconds to a minute."""
 UNKNOWN_CADENCE_S = 3600.0
 OWN_COMMITS = 3
 """Without members each partition may have a reader that commits at times of its own: so many of its commits must be missing."""
@@ -139,7 +143,7 @@ def _also_waited(model: GroupModel, rows: Flags, handed_over: int) -> list[int]:
     """Those of these partitions whose next record waited for a minute already when one was handed over: where there are several,
     nobody knows at which of them the new holder fails."""
     since = model.columns.waiting_since
-    return np.flatnonzero(rows & (since > 0) & (since < handed_over - STANDS_S * 1000)).tolist()
+    return np.flatnonzero(rows & (since > 0) & (since < handed_over - WAITED_S * 1000)).tolist()
 
 
 def limit_s(model: GroupModel, at: int) -> float:

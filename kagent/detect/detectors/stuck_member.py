@@ -15,16 +15,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from kagent.contract.recommendation import ActionType, Verdict
-from kagent.detect.facts import (
-    FETCH_FACTOR,
-    FETCH_LONGEST_S,
-    GAPS,
-    at_stable,
-    cadence_s,
-    fetch_s,
-    waited,
-    worst,
-)
+from kagent.detect.facts import at_stable, cadence_s, worst
+from kagent.detect.fetches import GAPS, fetch_s, whole_fetch_s
 from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.standstill import HABIT_FACTOR, habit
@@ -92,7 +84,7 @@ def _at_rest(model: GroupModel) -> bool:
     rows = np.flatnonzero(model.relevant)
     speed = float(model.capacity.rate.mid.sum())
     # Perhaps one large poll of a client that commits nothing until it is done (franz-go, kafkajs).
-    fetch = speed <= 0 or rest < min(FETCH_FACTOR * waited(model, rows) / speed, FETCH_LONGEST_S)
+    fetch = speed <= 0 or rest < whole_fetch_s(model, rows, speed)
     # A single commit long ago does not show that the group went on since.
     if fetch or not any(_cadences_s(model, rows)):
         return rest > RESTS_UNKNOWN_S

@@ -13,7 +13,7 @@ import numpy as np
 from kagent.contract.recommendation import Verdict
 from kagent.contract.redaction import CLEAR, Redaction
 from kagent.detect.capacity import kept
-from kagent.detect.finding import Finding
+from kagent.detect.finding import NO_PROGRESS, Finding
 from kagent.detect.group_model import GroupModel
 from kagent.detect.state import JudgeState
 from kagent.incident.evaluate import Judgement
@@ -27,8 +27,6 @@ from kagent.lag.observation import Observation
 from kagent.policy import Policy
 from kagent.worker.http.models import UsefulMembers
 from kagent.worker.http.timeline import Milestones
-
-STALLED = frozenset({Verdict.STALLED, Verdict.STUCK_MEMBER})
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +290,7 @@ def _partitions(model: GroupModel, findings: tuple[Finding, ...]) -> PartitionCo
     unread = lags.known & (lags.shown > model.policy.allowed_lag)
     # Committed up to the last stable offset: a read_committed consumer cannot go further (KIP-98).
     waits = unread & (lags.stable != UNKNOWN) & (lags.stable < lags.end) & (lags.committed >= lags.stable)
-    stalled = _marked(model, findings, STALLED)
+    stalled = _marked(model, findings, NO_PROGRESS)
     hot = _hot(model, findings)
     return PartitionColumns(
         topics=list(lags.topics),

@@ -1,0 +1,61 @@
+"""How long a client may commit nothing because it still processes what it fetched."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from kagent.detect.group_model import GroupModel
+from kagent.detect.lateness import backlog
+from kagent.lag.measure import Longs
+
+GAPS = 3
+"""So many times its usual gap between commits a member is silent by no chance."""
+FACTOR, LONGEST_S = 1.5, 3600.0
+"""Fetches of 215 to 490 s were measured; half as much again allows for records that take longer."""
+
+
+def fetch_s(model: GroupModel, rows: Longs, at: int) -> float:
+    """How long a client without a bound on its poll may commit nothing: what it had before it when it fetched last, within a
+    commit gap of its last move, at its speed, half as much again. What came since is not in that fetch, though some clients go on
+    committing where they are. No longer than three gaps of members that commit on the way through a backlog."""
+    speed = float(max(model.capacity.rate.mid[at], model.inflow.mid[at]))
+    return min(whole_fetch_s(model, rows, speed), GAPS * gap_behind_s(model))
+
+
+def whole_fetch_s(model: GroupModel, rows: Longs, speed: float) -> float:
+    """How long what these partitions' last fetch may hold takes at this speed (work per s), at most LONGEST_S."""
+    return min(FACTOR * _waited(model, rows) / speed, LONGEST_S) if speed > 0 else LONGEST_S
+
+
+def gap_behind_s(model: GroupModel) -> float:
+    """The longest of the latest gaps between commits, s, of those members that commit while records wait that are older than
+    three such gaps; inf if there are none. All members run the same client."""
+    found = [gap for at, gap in _longest_gaps_s(model) if _behind_ms(model, at) > GAPS * 1000 * gap]
+    return max(found, default=math.inf)
+
+
+def _longest_gaps_s(model: GroupModel) -> Iterator[tuple[int, float]]:
+    for at in range(len(model.names)):
+        gaps = model.member_state(at).gaps
+        if len(gaps) >= GAPS:
+            yield at, max(gaps) / 1000
+
+
+def _behind_ms(model: GroupModel, at: int) -> int:
+    """How old the oldest unread record of a partition was when the member committed progress there last, at most, ms."""
+    since = model.columns.waiting_since
+    rows = (model.owner == at) & (since > 0)
+    return int((model.lags.moved[rows] - since[rows]).max(initial=0))
+
+
+def _waited(model: GroupModel, rows: Longs) -> float:
+    """Work that waited at most a commit gap after one of these partitions moved last: then the next fetch had begun."""
+    owners = model.owner[rows]
+    gap_ms = round(1000 * float(model.columns.gap[owners[owners >= 0]].max(initial=0.0)))
+    last = np.full(len(model.lags), int(model.lags.moved[rows].max(initial=0)) + gap_ms, np.int64)
+    # The upper bound of the backlog: what may have been in the fetch.
+    _, waits = backlog(model.lags, model.seen.ends, last, model.policy.allowed_lag)
+    return float((waits[rows] * model.cost[rows]).sum())

@@ -317,9 +317,9 @@ def _problem(
         return f"{wrong}; did you mean apprise, with url: {service}://…?"
     if kind in PLAIN:
         hidden_value = _is_secret(around, where) or (kind in HOLDERS and isinstance(value, list))
-        told = ", and is empty" if value is None else "" if hidden_value else ", not {value}"
-        told = ", not a list" if hidden_value and isinstance(value, list) else told
-        words = PLAIN[kind].replace(", not {value}", told)
+        instead = ", and is empty" if value is None else "" if hidden_value else ", not {value}"
+        instead = ", not a list" if hidden_value and isinstance(value, list) else instead
+        words = PLAIN[kind].replace(", not {value}", instead)
         return words.format(value=_input(value), unit=_unit(around, where), **context)
     return str(error["msg"]).removeprefix("Value error, ").strip()
 

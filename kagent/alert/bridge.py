@@ -173,7 +173,7 @@ class Delivery:
 
     def _failed(self, error: BaseException | None) -> None:
         self.counts["failed"] += 1
-        # The text of an error that nobody foresaw may hold a secret: its kind alone is logged.
+        # The text of an unforeseen error may hold a secret: its kind alone is logged.
         why = error if isinstance(error, FORESEEN) else type(error).__name__
         log.warning("%s cannot be reached (%s); trying again", self.name, why)
 

@@ -50,7 +50,7 @@ def command(
     that move are revoked. At most once in 15 minutes and three times a day for each group.
     """
     settings, name, cluster = chosen(ctx)
-    # Two topics are read to their end before anything can be said of the plan, which takes longer than a second.
+    # Two topics are read to their end before the plan can be checked, which takes longer than a second.
     if not as_json:
         output.announce(f"Checking whether {shown(group)} may take its plan.")
     from kagent.apply.apply_plan import Applier

@@ -107,7 +107,7 @@ def bar(first: str) -> Iterator[Any]:
         yield progress
 
 
-def told(progress: Any, what: str) -> None:
+def describe(progress: Any, what: str) -> None:
     """Say what is being done now, as wide as the terminal lets it."""
     progress.update(progress.task_ids[0], what=shortened(what, max(10, progress.console.width - BESIDE)))
 
@@ -116,7 +116,7 @@ def told(progress: Any, what: str) -> None:
 def watched(spark: SparkSession, progress: Any, what: str) -> Iterator[None]:
     """Keep the bar at what Spark's stages have done."""
     done = threading.Event()
-    told(progress, what)
+    describe(progress, what)
 
     def poll() -> None:
         while not done.wait(POLL_S):

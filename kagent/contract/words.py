@@ -46,7 +46,7 @@ VERDICTS: Mapping[Verdict, VerdictWords] = {
     ),
     V.STALLED: VerdictWords(
         "stuck partition",
-        "One partition makes no progress, whoever holds it: most often a record that its consumer cannot handle.",
+        "One partition makes no progress, whichever member holds it: most often a record that its consumer cannot handle.",
         "Look at the record at the offset that the message names; fix the consumer or skip the record.",
     ),
     V.BLOCKED_BY_TRANSACTION: VerdictWords(

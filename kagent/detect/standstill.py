@@ -65,7 +65,7 @@ def _held_by(clock: Standing, holder: str, as_of: int) -> Standing:
 def between_holders(
     lags: Lags, owner: np.ndarray[tuple[int, ...], np.dtype[np.int32]], known: Mapping[str, Standing]
 ) -> dict[str, Standing]:
-    """The clocks of partitions that nobody holds and that have not moved: a rebalance takes a partition from one member before
+    """The clocks of partitions that no member holds and that have not moved: a rebalance takes a partition from one member before
     it gives it to the next (KIP-429, KIP-848), and what the first showed is not over by that."""
     places = lags.places
     return {

@@ -144,7 +144,7 @@ def _exact(view: View, rec: Recommendation, names: Mapping[str, Peer]) -> Plan:
                 _refuse(Reason.NOT_SUBSCRIBED, f"{shown(name)} does not subscribe to {shown(pair[0])}")
             seen.add(pair)
     if missing := min(view.partitions - seen, default=None):
-        _refuse(Reason.MISSING_PARTITION, f"the plan gives {_shown(missing)} to nobody")
+        _refuse(Reason.MISSING_PARTITION, f"the plan gives {_shown(missing)} to no member")
     return plan
 
 

@@ -100,7 +100,7 @@ class Reader:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._keep_ticking())
             later = warned(log, f"kagent's topics on {self.source.bootstrap} cannot be read")
-            # An assignor has nobody to pass an error to: whatever goes wrong, the snapshot grows old.
+            # An assignor has no caller that could handle an error: whatever goes wrong, the snapshot grows old.
             async for attempt in AsyncRetrying(wait=BACKOFF, before_sleep=later):
                 with attempt:
                     await self._read()

@@ -86,7 +86,7 @@ def actions(advice: Advice) -> list[Action]:
 
 
 def _nothing(advice: Advice) -> str:
-    """That nothing can be done; where the reason of the message says that moves would help, why nobody can make them."""
+    """The sentence that nothing can be done; where the message's reason says that moves would help, also why they cannot be made."""
     made = advice.reassignment
     wanted = made is not None and gains(made, advice.model) and made.earns_back
     if advice.finding.verdict is not Verdict.REBALANCE or not wanted:

@@ -27,7 +27,7 @@ SESSION_TIMEOUT_S = 15.0
 """After this time a dead worker's partitions go to another worker, or to the same one restarted."""
 
 END_WITHIN_S = 25.0
-"""After this time a worker that was told to end does so. Nothing is lost by it, and orchestrators kill after 30 s."""
+"""A worker that gets the signal to end does so after this time at the latest. Nothing is lost by it, and orchestrators kill after 30 s."""
 
 
 class App(faust.App):

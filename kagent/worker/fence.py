@@ -42,7 +42,7 @@ class NotCommitted(Exception):
 
 
 class PartitionProducers:
-    """The transactional producers of the owned partitions. ``ending``: this process was told to end."""
+    """The transactional producers of the owned partitions. ``ending``: this process has got the signal to end."""
 
     ending = False
 
@@ -114,7 +114,7 @@ class PartitionProducers:
                 await asyncio.gather(*sent)
                 await producer.commit_transaction()
         except Exception as error:  # aiokafka's IllegalOperation, after a fence, is no KafkaError
-            if self.ending:  # a new process in its place would not know that it was told to end
+            if self.ending:  # a new process in its place would not know of the signal to end
                 raise NotCommitted(f"partition {partition}: {error!r}") from error
             leave(partition, error)
         return offsets

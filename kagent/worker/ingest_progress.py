@@ -175,7 +175,7 @@ class Coverage:
     def log_end(self, cluster: str, source: int, now: int) -> int | None:
         """Where this source partition's log ends at most, if that is known well."""
         known = self.sources.get((cluster, source))
-        # A pipeline that died after it wrote events has not told yet how far the log reaches with them.
+        # A pipeline that died after it wrote events has not reported yet how far the log reaches with them.
         return known.log_end if known and not known.stale(now) else None
 
     def forget_strays(self, used: Container[tuple[str, int]], now: int) -> None:

@@ -21,7 +21,7 @@ MOST_HELD = 5_000
 
 
 LAST_FLUSH_WITHIN_S = 15.0
-"""With the producers' own seconds it stays below the 30 s after which an orchestrator kills what it told to end."""
+"""With the producers' own seconds it stays below the 30 s after which an orchestrator kills a process that it asked to end."""
 
 
 class ChangelogTable(Protocol):

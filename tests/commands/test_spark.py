@@ -19,7 +19,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from kagent.cli import root
-from kagent.commands.spark import bar, log_path, stderr_to, told
+from kagent.commands.spark import bar, describe, log_path, stderr_to
 from kagent.kafka.admin import Admin
 from kagent.settings import Cluster, Settings
 
@@ -93,7 +93,7 @@ def test_how_long_it_takes_still_fits_beside_a_long_name_at_80_columns(
     )
     with bar(f"Measuring {60 * 'o'}") as progress:
         progress.refresh()
-        told(progress, f"Sampling {60 * 'o'}")
+        describe(progress, f"Sampling {60 * 'o'}")
         progress.update(progress.task_ids[0], completed=1234, total=9876)
         progress.refresh()
 

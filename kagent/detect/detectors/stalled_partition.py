@@ -45,7 +45,7 @@ WAITED_S = 60.0
 """A record that waited for less when its partition changed hands says nothing: clients commit every few seconds to a minute."""
 UNKNOWN_CADENCE_S = 3600.0
 OWN_COMMITS = 3
-"""Without members each partition may have a reader that commits at times of its own: so many of its commits must be missing."""
+"""Without members each partition may have a reader that commits at times of its own: this number of its commits must be missing."""
 
 
 def find(model: GroupModel) -> Iterator[Finding]:
@@ -141,7 +141,7 @@ def _new_holder_stands(model: GroupModel, at: int, clock: Standing) -> bool:
 
 def _also_waited(model: GroupModel, rows: Flags, handed_over: int) -> list[int]:
     """Those of these partitions whose next record waited for a minute already when one was handed over: where there are several,
-    nobody knows at which of them the new holder fails."""
+    it is unknown at which of them the new holder fails."""
     since = model.columns.waiting_since
     return np.flatnonzero(rows & (since > 0) & (since < handed_over - WAITED_S * 1000)).tolist()
 

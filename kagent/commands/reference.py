@@ -35,6 +35,7 @@ from kagent.contract.words import ACTIONS, VERDICTS
 from kagent.destination_settings import DESTINATIONS
 from kagent.pipeline.stream_metrics import Metrics as PipelineMetrics
 from kagent.policy import RETIRED, retired
+from kagent.strategies.registry import JAVA, LIBRDKAFKA, PYTHON, SERVER, STRATEGIES, Strategy
 from kagent.worker.http.api import ROUTES, Route
 from kagent.worker.http.metrics import METRICS
 from kagent.worker.http.openapi import document
@@ -389,6 +390,32 @@ def verdicts_page() -> str:
     )
 
 
+STRATEGIES_ABOUT = "<!-- Made from kagent/strategies/registry.py by `make docs`; the rest of this page is written by hand. -->"
+STRATEGIES_END = "<!-- End of the table. -->"
+CLIENTS = {JAVA: "Java", LIBRDKAFKA: "librdkafka", PYTHON: "Python", SERVER: "the broker"}
+
+
+def strategies_page() -> str:
+    """docs/strategies.md: the table is made, the examples stay as they are."""
+    page = (DOCS / "strategies.md").read_text(encoding="utf-8")
+    before, _, rest = page.partition(STRATEGIES_ABOUT)
+    _, _, after = rest.partition(STRATEGIES_END)
+    table = [
+        "| strategy | runs in | sticky | keeps co-partitions | in one sentence |",
+        "|---|---|---|---|---|",
+        *map(_strategy, STRATEGIES.values()),
+    ]
+    return f"{before}{STRATEGIES_ABOUT}\n\n" + "\n".join(table) + f"\n\n{STRATEGIES_END}{after}"
+
+
+def _strategy(strategy: Strategy) -> str:
+    # aiokafka speaks the eager protocol only.
+    clients = CLIENTS | ({PYTHON: "kafka-python"} if strategy.cooperative else {})
+    runs_in = ", ".join(word for client, word in clients.items() if client in strategy.runs_on)
+    keeps = ("yes" if kept else "no" for kept in (strategy.sticky, strategy.copartitions))
+    return _row(f"`{strategy.name}`", runs_in, *keeps, strategy.summary)
+
+
 PAGES = {
     "settings.md": settings_page,
     "verdicts.md": verdicts_page,
@@ -396,6 +423,7 @@ PAGES = {
     "json.md": json_page,
     "metrics.md": metrics_page,
     "http.md": http_page,
+    "strategies.md": strategies_page,
 }
 SCHEMAS = {"recommendations.schema.json": schema, "asyncapi.json": asyncapi}
 

@@ -73,7 +73,7 @@ STRATEGIES: dict[str, Strategy] = {
         ),
         Strategy(
             "sticky",
-            "Even counts, and members keep what they had; everybody stops during a rebalance.",
+            "Even counts, and members keep what they had; all members stop during a rebalance.",
             frozenset({JAVA, PYTHON}),
             sticky=True,
             copartitions=False,
@@ -95,7 +95,7 @@ STRATEGIES: dict[str, Strategy] = {
         ),
         Strategy(
             "constrained-cooperative-sticky",
-            "The rejected KIP's own text; identical subscriptions only.",
+            "The text of a rejected KIP: sticky and cooperative, for identical subscriptions only.",
             frozenset({PYTHON}),
             sticky=True,
             copartitions=False,
@@ -127,7 +127,7 @@ STRATEGIES: dict[str, Strategy] = {
         ),
         Strategy(
             "lag-global",
-            "Lag and count of all topics together, members keep what they had; a knob between the two.",
+            "Lag and count of all topics together, members keep what they had; `balance` weighs the two.",
             frozenset({PYTHON}),
             sticky=True,
             copartitions=False,
@@ -138,7 +138,7 @@ STRATEGIES: dict[str, Strategy] = {
         ),
         Strategy(
             "kip848-uniform",
-            "Even counts decided by the broker, members keep what they hold (group.remote.assignor=uniform).",
+            "The broker gives even counts, members keep what they hold (`group.remote.assignor=uniform`).",
             frozenset({SERVER}),
             sticky=True,
             copartitions=False,
@@ -148,7 +148,7 @@ STRATEGIES: dict[str, Strategy] = {
         ),
         Strategy(
             "kip848-range",
-            "Contiguous blocks per topic, decided by the broker (group.remote.assignor=range).",
+            "The broker gives contiguous blocks per topic (`group.remote.assignor=range`).",
             frozenset({SERVER}),
             sticky=False,
             copartitions=True,

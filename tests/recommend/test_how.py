@@ -57,27 +57,38 @@ SWITCHES = [(kind, new) for kind in SHIPPED for new in shipped(kind)]
 
 
 @cache
-def sentences(kind: GroupKind) -> tuple[tuple[Action, str], ...]:
-    """Every action of every verdict for a group of this kind, and what it says; with all that an action may be made from."""
-    grouped: dict[str, Any] = {"type": "consumer", "protocol": None} if kind is K.CONSUMER else {}
-    halves = {"m0": {"t": [0, 1, 2, 3]}, "m1": {"t": [4, 5, 6, 7]}}
-    made = Group({"t": [HOT, HOT, *6 * [CALM]]}, halves, name="it's my group", **grouped)
-    model, _ = made.looked(Policy(kind=kind), members=made.at_work({"m0": 500, "m1": 500}, ["m0"]))
-    model = replace(model, seen=replace(model.seen, tool_options=TOOLS))
-    planned = reassign(model)
-    late = (0,) if model.names else ()
-    advice = Advice(
-        model, Finding(Verdict.REBALANCE), planned, alternatives_of(model, planned), counts(model)
-    )
-    found = [
-        action
+def advised(kind: GroupKind) -> tuple[tuple[Verdict, Action], ...]:
+    """Every action of every verdict for a group of this kind; with all that an action may be made from."""
+    # Of two hot partitions more members may get both: only where there are four is it sure that more members help.
+    return tuple(
+        (verdict, action)
+        for hot in (2, 4)
+        for advice in [_advice(kind, hot)]
         for verdict in OF
         for known in (EVIDENCE, {k: v for k, v in EVIDENCE.items() if k != "members"})
         for action in actions(
-            replace(advice, finding=Finding(verdict, members=late, rows=(0,), evidence=dict(known)))
+            replace(
+                advice,
+                finding=Finding(verdict, advice.finding.members, rows=(0,), evidence=dict(known)),
+            )
         )
-    ]
-    return tuple((action, f"{action.how} {action.reason or ''}") for action in found)
+    )
+
+
+def _advice(kind: GroupKind, hot: int) -> Advice:
+    grouped: dict[str, Any] = {"type": "consumer", "protocol": None} if kind is K.CONSUMER else {}
+    halves = {"m0": {"t": [0, 1, 2, 3]}, "m1": {"t": [4, 5, 6, 7]}}
+    made = Group({"t": [*hot * [HOT], *(8 - hot) * [CALM]]}, halves, name="it's my group", **grouped)
+    model, _ = made.looked(Policy(kind=kind), members=made.at_work({"m0": 500, "m1": 500}, ["m0"]))
+    model = replace(model, seen=replace(model.seen, tool_options=TOOLS))
+    planned = reassign(model)
+    lead = Finding(Verdict.REBALANCE, members=(0,) if model.names else ())
+    return Advice(model, lead, planned, alternatives_of(model, planned), counts(model))
+
+
+def sentences(kind: GroupKind) -> tuple[tuple[Action, str], ...]:
+    """As :func:`advised`: each action, and what it says."""
+    return tuple((action, f"{action.how} {action.reason or ''}") for _, action in advised(kind))
 
 
 def shape(command: str) -> tuple[str, ...]:
@@ -90,6 +101,24 @@ def test_every_action_is_seen_here() -> None:
     seen = {action.type for kind in GroupKind for action, _ in sentences(kind)}
 
     assert set(ActionType) - seen <= {ActionType.NONE}
+
+
+@pytest.mark.parametrize("verdict", OF)
+def test_each_action_of_a_detector_is_offered_to_groups_of_some_kind(verdict: Verdict) -> None:
+    offered = {action.type for kind in GroupKind for of, action in advised(kind) if of is verdict}
+
+    assert offered - {ActionType.NONE} == set(OF[verdict].ACTIONS) - {ActionType.NONE}
+
+
+@pytest.mark.parametrize("kind", GroupKind)
+@pytest.mark.parametrize("verdict", OF)
+def test_whatever_the_verdict_a_group_of_any_kind_is_told_something_first(
+    verdict: Verdict, kind: GroupKind
+) -> None:
+    told = [action for of, action in advised(kind) if of is verdict]
+
+    assert told[0].feasible != "no"
+    assert all(action.how for action in told)
 
 
 @pytest.mark.parametrize("kind", GroupKind)

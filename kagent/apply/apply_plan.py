@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from kagent.apply.attempts import Attempts
 from kagent.apply.nudge import nudge
-from kagent.apply.preconditions import CannotApply, Plan, checked
+from kagent.apply.preconditions import CannotApply, CheckedPlan, checked
 from kagent.errors import KafkaError
 from kagent.follow.decision_types import Rules, Snapshot
 from kagent.follow.rejoin_budget import Asking, May
@@ -34,7 +34,7 @@ NOT_FOLLOWED = (
 class Applied:
     """What came. ``taken_up_s``: member id → seconds after the epoch moved until it held its part, None if it did not."""
 
-    plan: Plan
+    plan: CheckedPlan
     taken_up_s: Mapping[str, float | None]
     held: Mapping[str, frozenset[Key]] = field(default_factory=dict)
 
@@ -61,7 +61,7 @@ class Applier:
     def rules(self) -> Rules:
         return Rules(self.name, self.group)
 
-    def check(self) -> Plan:
+    def check(self) -> CheckedPlan:
         """The plan that the group may take now. Raises CannotApply or KafkaError."""
         admin = Admin(self.cluster)
         found = admin.described([self.group]).get(self.group)
@@ -71,7 +71,7 @@ class Applier:
         topics = admin.topics(self._topics(found, snapshot))
         return checked(found, snapshot, topics, time.time(), self.rules, self.uniform_follows)
 
-    def apply(self, plan: Plan, attempts: Attempts, deadline_s: float) -> Applied:
+    def apply(self, plan: CheckedPlan, attempts: Attempts, deadline_s: float) -> Applied:
         """Have the group take the plan, which was just checked. Raises CannotApply if it may not, or did not follow."""
         match attempts.claim(self.asking):
             case May.WAIT:
@@ -88,7 +88,7 @@ class Applier:
                 )
         return self._move(plan, deadline_s)
 
-    def _move(self, plan: Plan, deadline_s: float) -> Applied:
+    def _move(self, plan: CheckedPlan, deadline_s: float) -> Applied:
         admin, began = Admin(self.cluster), time.monotonic()
         taken: dict[str, float | None] = dict.fromkeys(plan.wanted)
         nothing = f"{self.topics.prefix}apply-nothing"
@@ -101,7 +101,9 @@ class Applier:
         held = self._until_held(admin, plan, taken, began, deadline_s)
         return Applied(plan, taken, held)
 
-    def _given(self, admin: Admin, plan: Plan, pause: Callable[[float], None], within_s: float) -> bool:
+    def _given(
+        self, admin: Admin, plan: CheckedPlan, pause: Callable[[float], None], within_s: float
+    ) -> bool:
         """Whether the coordinator wants in time what the plan wants; what members hold comes with their heartbeats."""
         began = time.monotonic()
         while time.monotonic() - began < within_s:
@@ -112,7 +114,7 @@ class Applier:
         return False
 
     def _until_held(
-        self, admin: Admin, plan: Plan, taken: dict[str, float | None], began: float, deadline_s: float
+        self, admin: Admin, plan: CheckedPlan, taken: dict[str, float | None], began: float, deadline_s: float
     ) -> dict[str, frozenset[Key]]:
         held: dict[str, frozenset[Key]] = {}
         while None in taken.values() and time.monotonic() - began < deadline_s:

@@ -12,7 +12,7 @@ from kagent.assignor import NAME, follows_plans
 from kagent.contract.recommendation import Recommendation
 from kagent.errors import KagentError
 from kagent.follow.decision_types import Held, Peer, Reason, Rules, Snapshot, View, member_name
-from kagent.follow.followable import Refused, plan_for
+from kagent.follow.followable import NotFollowed, plan_for
 from kagent.kafka.descriptions import Described, MemberDescription, TopicDescription
 from kagent.text import shown
 
@@ -35,7 +35,7 @@ class CannotApply(KagentError):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CheckedPlan:
     """What is to be: member id → partitions. ``names``: member id → the recommendation's name for it."""
 
     recommendation: Recommendation
@@ -50,7 +50,7 @@ def checked(
     now: float,
     rules: Rules,
     uniform_follows: bool = False,
-) -> Plan:
+) -> CheckedPlan:
     """The plan that the group may take now. ``now``: seconds since the epoch. Raises CannotApply."""
     _of_its_kind(found, rules.group, uniform_follows)
     _nobody_at_work(found)
@@ -62,16 +62,16 @@ def checked(
     )
     try:
         _, plan = plan_for(view, snapshot, now, rules)
-    except Refused as refused:
-        taken = refused.reason == Reason.OTHER_HOLDINGS and _holds(view, rec)
+    except NotFollowed as error:
+        taken = error.reason == Reason.OTHER_HOLDINGS and _holds(view, rec)
         raise CannotApply(
-            refused.reason, f"Nothing is applied: {HELD if taken else refused.sentence}."
-        ) from refused
+            error.reason, f"Nothing is applied: {HELD if taken else error.sentence}."
+        ) from error
     assert rec is not None
     _same_topics(rec, topics, plan)
     _settled(found)
     ids = {name: member_id for member_id, name in names.items()}
-    return Plan(rec, {ids[name]: frozenset(held) for name, held in plan.items()}, names)
+    return CheckedPlan(rec, {ids[name]: frozenset(held) for name, held in plan.items()}, names)
 
 
 def _holds(view: View, rec: Recommendation | None) -> bool:

@@ -21,7 +21,7 @@ from kagent.text import shown
 if TYPE_CHECKING:
     from kagent.apply.apply_plan import Applied, Applier
     from kagent.apply.attempts import Attempts
-    from kagent.apply.preconditions import Plan
+    from kagent.apply.preconditions import CheckedPlan
 
 SHOWN_MOVES = 20
 
@@ -106,14 +106,14 @@ def _confirm(group: str, yes: bool) -> None:
     click.confirm(f"Have {shown(group)} take this plan?", abort=True)
 
 
-def _moves(plan: Plan) -> list[dict[str, object]]:
+def _moves(plan: CheckedPlan) -> list[dict[str, object]]:
     return [
         {"topic": m.topic, "partition": m.partition, "from": m.source, "to": m.to}
         for m in plan.recommendation.moves
     ]
 
 
-def _show(plan: Plan) -> None:
+def _show(plan: CheckedPlan) -> None:
     rec = plan.recommendation
     output.say(shown(rec.reason), indent=2)
     for move in rec.moves[:SHOWN_MOVES]:

@@ -19,7 +19,7 @@ Plan = Mapping[str, Held]
 """Member's name → partitions."""
 
 
-class Refused(Exception):
+class NotFollowed(Exception):
     """The recommendation is not followed."""
 
     def __init__(self, reason: Reason, sentence: str) -> None:
@@ -28,7 +28,7 @@ class Refused(Exception):
 
 
 def plan_for(view: View, snapshot: Snapshot | None, now: float, rules: Rules) -> tuple[Followed, Plan]:
-    """The plan to follow, by names. Raises Refused."""
+    """The plan to follow, by names. Raises NotFollowed."""
     rec = _open(snapshot, now, rules)
     _stands(rec, snapshot, now)
     if rules.latched:
@@ -48,7 +48,7 @@ def plan_id(rec: Recommendation) -> str:
 
 
 def _refuse(reason: Reason, sentence: str) -> NoReturn:
-    raise Refused(reason, sentence)
+    raise NotFollowed(reason, sentence)
 
 
 def _open(snapshot: Snapshot | None, now: float, rules: Rules) -> Recommendation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kagent.follow.decision_types import Decision, Followed, Held, Reason, Rules, Snapshot, View
-from kagent.follow.followable import Refused, plan_for
+from kagent.follow.followable import NotFollowed, plan_for
 
 
 def decide(view: View, snapshot: Snapshot | None, now: float, rules: Rules) -> Decision:
@@ -16,11 +16,11 @@ def decide(view: View, snapshot: Snapshot | None, now: float, rules: Rules) -> D
     """
     try:
         followed, plan = plan_for(view, snapshot, now, rules)
-    except Refused as refused:
+    except NotFollowed as error:
         kept = None if rules.off else _kept(view)
         if kept is None:
-            return Decision(refused.reason, f"{refused.sentence}.")
-        sentence = f"the plan that was followed last is kept; {refused.sentence}."
+            return Decision(error.reason, f"{error.sentence}.")
+        sentence = f"the plan that was followed last is kept; {error.sentence}."
         return Decision(Reason.KEPT, sentence, kept[1], kept[0])
     names = view.names or {}
     moved = sum(len(set(held) - set(names[name].held or ())) for name, held in plan.items())

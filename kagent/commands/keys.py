@@ -101,11 +101,14 @@ def as_document(found: Any, counts: tuple[int, ...]) -> dict[str, Any]:
     }
 
 
-def without_hot_keys(load: Any) -> str:
-    """Why no key is listed: the partitions are even, or the records of the full ones have no key that stands out."""
+def without_hot_keys(load: Any, keyless: Any) -> str:
+    """Why no key is listed: the partitions are even, or what fills the fullest one is no key that stands out."""
     if load.max() <= HOT * (load.mean() or 1.0):
         return f"No partition has more than {HOT:g} times the mean."
-    return "The full partitions have no key that stands out: their records have no keys, or very many."
+    bare = float(keyless[load.argmax()] / load.max())
+    if bare >= 0.5:
+        return f"Records without a key are {bare:.0%} of the fullest partition: the producer does not spread them evenly."
+    return "No key stands out in the fullest partition: each of its keys has less than 1% of it."
 
 
 def _records(found: Any) -> list[Record]:
@@ -138,7 +141,7 @@ def _print(found: Any, counts: tuple[int, ...], unit: str, form: Format) -> None
     from kagent.history.hot_keys import FITS, changes
 
     load = found.load
-    click.echo(
+    output.say(
         f"{shown(found.topic)}: {found.records:,} records of the last {found.seconds:,.0f} s in {found.partitions} "
         f"partitions; the fullest has {load.max() / load.mean():.2f} times the mean ({unit})."
     )
@@ -147,19 +150,25 @@ def _print(found: Any, counts: tuple[int, ...], unit: str, form: Format) -> None
         output.print_list(form, COLUMNS, records, _cells)
         click.echo()
     else:
-        click.echo(without_hot_keys(load))
+        output.say(without_hot_keys(load, found.keyless))
     # Predictions move keys by the default partitioner: for another one they would be made up.
     if found.fit < FITS:
-        click.echo(_not_by_key(found.fit))
+        output.say(_unpredictable(found))
         return
+    # Not called skew: that is a group's, as it is judged.
     print_table(
-        ("partitions", "skew", "least possible (one key is never split)"),
+        ("partitions", "max/mean load", "least possible (one key is never split)"),
         [(str(c.partitions), f"{c.skew:.2f}", f"{c.bound:.2f}") for c in changes(found, counts)],
     )
 
 
-def _not_by_key(fit: float) -> str:
+def _unpredictable(found: Any) -> str:
+    why = (
+        "records without a key are not spread evenly"
+        if found.uneven > found.misplaced
+        else "the producer uses another one"
+    )
     return (
-        f"Only {fit:.0%} of the load lies where the Java producer's default partitioner puts it: the producer uses another one, "
+        f"Only {found.fit:.0%} of the load lies where the Java producer's default partitioner puts it: {why}, "
         "so kagent cannot say what more partitions would change."
     )

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 MOST_KEYS = 100_000
 FITS = 0.95
-"""The producer counts as using the default partitioner when so much of the weight lies where it would put it."""
+"""More partitions are predicted when this share of the load lies where the default partitioner would put it."""
+STANDS_OUT = 0.01
+"""A key with less than this share of its partition does not make it hot: it is one of very many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +56,22 @@ class KeySample:
 
     @property
     def fit(self) -> float:
-        """Share of the listed weight that lies where the default partitioner would put it; 1 without keys."""
+        """Share of the listed load that lies where the default partitioner would put it: a key by its hash, and records without
+        a key evenly."""
+        total = float(self.weight.sum() + self.keyless.sum())
+        return 1.0 - (self.misplaced + self.uneven) / total if total else 1.0
+
+    @property
+    def misplaced(self) -> float:
+        """Weight of keys in partitions that their hash does not give."""
         if not len(self.keys):
-            return 1.0
-        as_default = partitions_for(self.keys, self.partitions) == self.where
-        return float(self.weight[as_default].sum() / self.weight.sum())
+            return 0.0
+        return float(self.weight[partitions_for(self.keys, self.partitions) != self.where].sum())
+
+    @property
+    def uneven(self) -> float:
+        """Weight of records without a key beyond an even share of them."""
+        return float(np.maximum(self.keyless - self.keyless.mean(), 0.0).sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +173,8 @@ def _per_partition(partition: pa.ChunkedArray, weight: pa.ChunkedArray, n: int) 
 def hot(
     found: KeySample, above: float = 1.2, top: int = 5
 ) -> list[tuple[int, float, list[tuple[bytes, float]]]]:
-    """Partitions with more than ``above`` times the mean load, heaviest first: (partition, times the mean, its heaviest
-    keys with their share of the partition)."""
+    """Partitions with more than ``above`` times the mean load, heaviest first: (partition, times the mean, those of
+    its heaviest keys that stand out, with their share of the partition)."""
     load = found.load
     mean = float(load.mean()) or 1.0
     hottest = [int(p) for p in np.argsort(-load, kind="stable") if load[p] > above * mean]
@@ -171,7 +184,8 @@ def hot(
 def _heaviest(found: KeySample, partition: int, load: float, top: int) -> list[tuple[bytes, float]]:
     inside = np.flatnonzero(found.where == partition)
     best = inside[np.argsort(-found.weight[inside], kind="stable")][:top]
-    return [(found.keys[at], float(found.weight[at]) / load) for at in best.tolist()]
+    shares = [(found.keys[at], float(found.weight[at]) / load) for at in best.tolist()]
+    return [(key, share) for key, share in shares if share >= STANDS_OUT]
 
 
 def changes(found: KeySample, counts: Sequence[int]) -> list[PartitionCountOutcome]:

@@ -19,6 +19,8 @@ from kagent.cli import root
 from kagent.commands import backtest, calibrate, keys, worker_plan
 from kagent.commands.output import Format, print_rows
 from kagent.history.calibrate import Proposal, Tried
+from kagent.history.hot_keys import KeySample
+from kagent.strategies.partitioner import partitions_for
 
 LISTS = ("lag", "watch", "mutes", "topics", "plan", "assign", "backtest", "calibrate", "keys", "replay")
 LONG = "payments-" + "x" * 51
@@ -111,9 +113,54 @@ def test_the_pasts_tables_fit_and_keep_the_group(monkeypatch: pytest.MonkeyPatch
 
 def test_records_without_keys_are_not_called_even() -> None:
     skewed, even = np.array([100.0, 100.0, 800.0, 66.0]), np.array([10.0, 11.0, 10.0, 9.0])
+    none = np.zeros(4)
 
-    assert "no key that stands out" in keys.without_hot_keys(skewed)
-    assert keys.without_hot_keys(even) == "No partition has more than 1.2 times the mean."
+    assert keys.without_hot_keys(skewed, skewed * [0.1, 0.1, 0.75, 0.1]).startswith(
+        "Records without a key are 75% of the fullest partition:"
+    )
+    assert keys.without_hot_keys(skewed, none).startswith("No key stands out in the fullest partition:")
+    assert keys.without_hot_keys(even, none) == "No partition has more than 1.2 times the mean."
+
+
+def sampled(where: list[int], weight: list[float], keyless: list[float]) -> KeySample:
+    """A topic of four partitions whose keys k0, k1, … were found there."""
+    names = [f"k{n}".encode() for n in range(len(where))]
+    arrays = (np.array(where, dtype=np.int64), np.array(weight), np.zeros(4), np.array(keyless))
+    return KeySample("orders", 4, 3600.0, 1000, names, *arrays)
+
+
+def answer(found: KeySample, capsys: pytest.CaptureFixture[str]) -> str:
+    keys._print(found, (4, 8), "records", Format())
+    return capsys.readouterr().out
+
+
+def test_no_line_about_keys_contradicts_another_where_records_have_no_keys(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    uneven = sampled([], [], [10.0, 10.0, 970.0, 10.0])
+    shown = answer(uneven, capsys)
+
+    assert "the fullest has 3.88 times the mean" in shown
+    assert "Records without a key are 100% of the fullest partition" in shown
+    assert "Only 28% of the load" in shown
+    assert "PARTITIONS" not in shown  # it would say 1.00 for the number of partitions there is
+    assert keys.as_document(uneven, (4, 8))["changes"] is None
+
+    even = answer(sampled([], [], [250.0] * 4), capsys)
+    assert "No partition has more than 1.2 times the mean." in even
+    assert "PARTITIONS  MAX/MEAN LOAD" in even
+
+
+def test_a_key_that_is_one_of_very_many_is_not_called_hot(capsys: pytest.CaptureFixture[str]) -> None:
+    where = [int(p) for p in partitions_for([f"k{n}".encode() for n in range(3000)], 4)]
+    crowd = sampled(where, [6.0 if p == 2 else 1.0 for p in where], [0.0] * 4)
+
+    shown = answer(crowd, capsys)
+    assert "No key stands out in the fullest partition" in shown
+    assert "HOT PARTITION" not in shown
+
+    heavy = sampled(where, [5000.0 if n == 7 else 1.0 for n in range(3000)], [0.0] * 4)
+    assert answer(heavy, capsys).count("k7 ") == 1
 
 
 def test_an_unknown_name_to_sort_by_is_answered_with_those_there_are() -> None:

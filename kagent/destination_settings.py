@@ -104,11 +104,11 @@ class HttpDestination(Destination):
 class Alertmanager(HttpDestination):
     """Prometheus Alertmanager, API v2."""
 
-    type: Literal["alertmanager"]
+    type: Literal["alertmanager"] = Field(description="The kind of destination.")
     url: str = Field(description="Its address, without /api/v2.")
     resend: Seconds = Field(60.0, gt=0, description="Time between repetitions while open.")
     labels: dict[str, str] = Field(default_factory=dict, description="Added to every alert.")
-    insecure: bool = False
+    insecure: bool = Field(False, description="Allow plain http to another machine.")
 
     @property
     def repeats_after_s(self) -> float:
@@ -126,10 +126,10 @@ class Alertmanager(HttpDestination):
 class PagerDuty(HttpDestination):
     """PagerDuty Events v2."""
 
-    type: Literal["pagerduty"]
-    routing_key: SecretStr | None = None
-    routing_key_file: Path | None = None
-    url: str = "https://events.pagerduty.com/v2/enqueue"
+    type: Literal["pagerduty"] = Field(description="The kind of destination.")
+    routing_key: SecretStr | None = Field(None, description="The integration key of the service.")
+    routing_key_file: Path | None = Field(None, description="A file that holds it.")
+    url: str = Field("https://events.pagerduty.com/v2/enqueue", description="Where events are sent.")
 
     @model_validator(mode="after")
     def _whole(self) -> PagerDuty:
@@ -141,14 +141,16 @@ class PagerDuty(HttpDestination):
 class Webhook(HttpDestination):
     """Any HTTP receiver."""
 
-    type: Literal["webhook"]
-    url: SecretStr | None = None
-    url_file: Path | None = None
+    type: Literal["webhook"] = Field(description="The kind of destination.")
+    url: SecretStr | None = Field(
+        None, description="Where the body is posted; a secret, as it may hold a token."
+    )
+    url_file: Path | None = Field(None, description="A file that holds it.")
     template: str | None = Field(None, description="Jinja2; without one, JSON of the most important fields.")
-    content_type: str = "application/json"
+    content_type: str = Field("application/json", description="Of the body.")
     secret: SecretStr | None = Field(None, description="Signs the body (HMAC-SHA256).")
-    secret_file: Path | None = None
-    insecure: bool = False
+    secret_file: Path | None = Field(None, description="A file that holds it.")
+    insecure: bool = Field(False, description="Allow plain http to another machine.")
 
     @model_validator(mode="after")
     def _whole(self) -> Webhook:
@@ -176,9 +178,9 @@ class Webhook(HttpDestination):
 class Apprise(Destination):
     """Slack, Teams, e-mail and what else apprise reaches."""
 
-    type: Literal["apprise"]
-    url: SecretStr | None = None
-    url_file: Path | None = None
+    type: Literal["apprise"] = Field(description="The kind of destination.")
+    url: SecretStr | None = Field(None, description="As apprise has it, such as slack://…; a secret.")
+    url_file: Path | None = Field(None, description="A file that holds it.")
 
     @model_validator(mode="after")
     def _whole(self) -> Apprise:

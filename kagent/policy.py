@@ -80,6 +80,7 @@ class Policy:
     storm_generations: int = 5
     """This many generations within ``storm_window`` are a rebalance storm."""
     storm_window: float = 600.0
+    """See ``storm_generations``."""
     deploy_silence: float = 900.0
     """Members that come and go in turn are a deployment: nothing is reported for this long."""
     idle_after: float = 604_800.0
@@ -103,13 +104,17 @@ class Policy:
     uniform_follows: bool = False
     """The brokers run kagent's assignor as their `uniform` (`kagent assignor --as-uniform`): groups that name it can take plans."""
     co_partitioned: bool | None = None
-    """Partition p of all topics must stay together; None: only where the client makes it so (Kafka Streams, Faust)."""
+    """Partition p of all topics must stay together; not set: only where the client makes it so (Kafka Streams, Faust)."""
     kind: GroupKind | None = None
     """What the group is, where kagent's guess is wrong."""
     ignore: bool = False
+    """Do not judge these groups."""
     owner: str | None = None
+    """Whom the groups belong to: shown in `watch`, messages and alerts."""
     runbook_url: str | None = None
+    """Linked from messages and alerts."""
     labels: Mapping[str, str] = field(default_factory=dict)
+    """Added to messages and alerts, as they are."""
     severity: Mapping[str, str] = field(default_factory=dict)
     """Verdict → page, ticket or info, in place of the built-in one."""
     page_behind: float = 600.0

@@ -96,17 +96,21 @@ class Strict(BaseModel):
 class Security(Strict):
     """How to log in to a cluster; set once, given to Spark, Faust and the admin client alike."""
 
-    protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
-    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "PLAIN"
-    username: str | None = None
-    password: SecretStr | None = None
+    protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
+        "PLAINTEXT", description="As in Kafka's security.protocol."
+    )
+    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
+        "PLAIN", description="As in Kafka's sasl.mechanism; used with SASL only."
+    )
+    username: str | None = Field(None, description="Whom to log in as, with SASL.")
+    password: SecretStr | None = Field(None, description="Of that user.")
     password_file: Path | None = Field(None, description="A file that holds the password.")
     ca_file: Path | None = Field(
         None, description="PEM of the authority that signed the brokers' certificates."
     )
     cert_file: Path | None = Field(None, description="PEM of the client's certificate chain (mutual TLS).")
     key_file: Path | None = Field(None, description="PEM of the client's private key, PKCS#8.")
-    key_password: SecretStr | None = None
+    key_password: SecretStr | None = Field(None, description="Opens key_file, if it is encrypted.")
 
     @model_validator(mode="after")
     def _whole(self) -> Security:
@@ -157,7 +161,8 @@ class Cluster(Strict):
     @field_validator("bootstrap")
     @classmethod
     def _addresses(cls, bootstrap: str) -> str:
-        """Only what no client can use is refused: the port may be left out, as Kafka's clients then take 9092."""
+        """The addresses, each with a port: where it is left out librdkafka takes 9092, but Kafka's Java client refuses it."""
+        addresses = []
         for address in bootstrap.split(","):
             found = re.fullmatch(r"\s*(\[[0-9a-fA-F:.]+\]|[\w.-]+)(?::(\d+))?\s*", address)
             if "${" in address:
@@ -168,7 +173,8 @@ class Cluster(Strict):
                 raise ValueError(
                     f"must be host:port, several with commas; {address.strip()!r} is no host:port"
                 )
-        return bootstrap
+            addresses.append(f"{found[1]}:{found[2] or 9092}")
+        return ",".join(addresses)
 
     def tool_options(self) -> str:
         """How Kafka's own command-line tools reach this cluster, to be pasted behind their name."""
@@ -183,9 +189,11 @@ class Topics(Strict):
     """kagent's own topics on the home cluster."""
 
     # A topic's name has at most 249 characters, changelogs' names included.
-    prefix: str = Field("kagent-", max_length=200)
+    prefix: str = Field("kagent-", max_length=200, description="What their names begin with.")
     # __consumer_offsets has 50 partitions by default: more would not spread its groups further.
-    partitions: int = Field(8, ge=1, le=50)
+    partitions: int = Field(
+        8, ge=1, le=50, description="Of the topic of events: more workers can share more."
+    )
     replication: int = Field(1, ge=1, description="3 in production.")
     retention_hours: WholeHours = Field(24, ge=1, description="How long events are kept.")
 
@@ -297,8 +305,11 @@ class PipelineSettings(Strict):
         # Before the type: 512 is a number to YAML, and what it lacks is the unit.
         if isinstance(memory, int) and not isinstance(memory, bool):
             memory = str(memory)
-        if isinstance(memory, str) and not re.fullmatch(r"\d+[kmgt]b?", memory, re.IGNORECASE):
-            raise ValueError(f"must be a number with a unit, such as 512m or 2g, not {memory!r}")
+        # As -Xmx takes it: the JVM does not start with 2GB.
+        if isinstance(memory, str) and not re.fullmatch(r"\d+[kmgt]", memory, re.IGNORECASE):
+            words = re.fullmatch(r"(\d+)\s*([kmgt])[a-z]*", memory, re.IGNORECASE)
+            near = f"; did you mean {words[1]}{words[2].lower()}?" if words else ""
+            raise ValueError(f"must be a number with a unit, such as 512m or 2g, not {memory!r}{near}")
         if isinstance(memory, str) and _megabytes(memory) < LEAST_DRIVER_MB:
             raise ValueError(f"must be at least {LEAST_DRIVER_MB}m, or Spark does not start, not {memory!r}")
         return memory

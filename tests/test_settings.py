@@ -25,6 +25,14 @@ def test_a_variable_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.Monke
     assert settings.cluster()[1].bootstrap == "b:2"
 
 
+@pytest.mark.parametrize(
+    ("given", "whole"),
+    [("kafka", "kafka:9092"), ("a:1, b", "a:1,b:9092"), ("[::1]", "[::1]:9092"), ("[::1]:7", "[::1]:7")],
+)
+def test_an_address_without_a_port_gets_kafka_s_for_every_client(given: str, whole: str) -> None:
+    assert Cluster(bootstrap=given).bootstrap == whole
+
+
 def test_a_wrong_field_is_named(tmp_path: Path) -> None:
     file = tmp_path / "kagent.yaml"
     file.write_text("clusters: {main: {bootstrap: 'a:1', security: {protocol: SASL_SSL}}}\n")

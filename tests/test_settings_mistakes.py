@@ -46,6 +46,8 @@ MISTAKES = [
     ("worker: {max_groups: 1.5}", "must be a whole number, not 1.5"),
     ("policy: {treshold: 2}", "policy.treshold: there is no setting treshold; did you mean threshold?"),
     ("policy: {threshold: 1}", "policy.threshold: must be above 1"),
+    ("pipeline: {driver_memory: 2GB}", "pipeline.driver_memory: must be a number with a unit, such as 512m or 2g, not '2GB'; did you mean 2g?"),
+    ("pipeline: {driver_memory: 512 MiB}", "did you mean 512m?"),
     ("policy: {lower_threshold: 2}", "must not be above threshold (1.5)"),
     ("policy: {min_gain: 1.5}", "must be below 1"),
     ("policy: {max_moves: 0}", "must be at least 1"),
@@ -424,3 +426,10 @@ def test_the_schema_needs_nothing_but_itself() -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_made_from_the_code_is_current(page: str) -> None:
     assert (DOCS / page).read_text(encoding="utf-8") == PAGES[page](), "run `make docs`"
+
+
+def test_every_setting_is_described() -> None:
+    settings = PAGES["settings.md"]().partition("\n## Old settings")[0]
+    bare = [line for line in settings.splitlines() if line.startswith("| `") and line.endswith("|  |")]
+
+    assert bare == []

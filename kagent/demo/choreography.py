@@ -247,7 +247,8 @@ class Demo:
                 self._patience.saw(self.scene.reached)
                 self._follow(processes)
                 if panel is not None:
-                    panel.update(screen.live(self.scene, max(0.0, self._left)), refresh=True)
+                    left = None if self.keep else max(0.0, self._left)
+                    panel.update(screen.live(self.scene, left, self.console.width), refresh=True)
                 elif time.monotonic() - last_line > PLAIN_EVERY:
                     last_line = time.monotonic()
                     self.console.print(screen.plain(self.scene))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rich.console import Group as Stack
 from rich.console import RenderableType
 from rich.panel import Panel
@@ -11,10 +13,24 @@ from rich.text import Text
 from kagent.client.incident_text import headline, number, state_line, story
 from kagent.contract.recommendation import ActionType, Recommendation, Status
 from kagent.demo.scene import GroupLag, Scene
-from kagent.demo.topology import GROUPS, PIPELINE, POLICY, TWINS, WORKER
+from kagent.demo.topology import GROUPS, PIPELINE, POLICY, TWINS, WORKER, DemoGroup
+from kagent.text_table import TableColumn, lines
 
-BAR = 24
+BAR = 12
 FULL_SECONDS = 60.0
+BARS = {"green": "▏|█", "yellow": "█{2,4}", "red": "█{5,}"}
+"""Colour by length: from 5 s behind, and from 22 s behind."""
+COLUMNS = (
+    TableColumn("group", "GROUP"),
+    TableColumn("member", "MEMBER", rank=1),
+    TableColumn("partitions", "PARTITIONS", rank=4, right=True),
+    TableColumn("lag", "LAG", rank=3, right=True),
+    TableColumn("behind", "BEHIND", right=True),
+    TableColumn("bar", "", rank=5),
+    TableColumn("ratio", "MAX/MEAN LAG", rank=2, right=True),
+    TableColumn("says", "KAGENT SAYS", least=14, keep="start"),
+)
+NO_GROUP = {"group": "", "ratio": "", "says": ""}
 
 
 def settings_said() -> str:
@@ -24,52 +40,43 @@ def settings_said() -> str:
     return f"Waiting times are shortened for the demo: {here}, tick {WORKER['tick']:.0f} s, trigger {PIPELINE['trigger']} s (in production: {usual})."
 
 
-def live(scene: Scene, left: float) -> RenderableType:
-    """Groups, members, their shown lag and its ratio (greatest ÷ mean) now."""
-    table = Table(
-        expand=False,
-        pad_edge=False,
-        title=f"ends if nothing new comes within {left:.0f} s",
-        title_justify="left",
-    )
-    for column in ("group", "member", "partitions", "lag", "behind", "", "max/mean lag", "kagent says"):
-        table.add_column(
-            column, justify="right" if column in ("partitions", "lag", "behind", "max/mean lag") else "left"
-        )
-    for group in GROUPS:
-        lag = scene.lags.get(group.name)
-        if lag is None or not lag.members:
-            table.add_row(group.name, Text(group.role, style="dim"), "", "", "", "", "", "")
-            continue
-        _rows(table, scene, group.name, lag)
-    footer = Text(
-        state_line(scene.state) if scene.state else "waiting for the first state message", style="dim"
-    )
-    return Stack(table, footer)
+def live(scene: Scene, left_s: float | None, width: int) -> RenderableType:
+    """Groups, members, their shown lag and its ratio (greatest ÷ mean) now, in this many cells. ``left_s``: None without an end."""
+    title = "runs until Ctrl-C" if left_s is None else f"ends if nothing new comes within {left_s:.0f} s"
+    rows = [row for group in GROUPS for row in _rows(scene, group)]
+    table = Text("\n").join(Text(line) for line in lines(COLUMNS, rows, width))
+    table.highlight_regex("(?m)^GROUP.*$", "bold")
+    for style, bar in BARS.items():
+        table.highlight_regex(f"(?<!█)(?:{bar})(?!█)", style)
+    state = state_line(scene.state) if scene.state else "waiting for the first state message"
+    return Stack(Text(title, style="italic"), table, Text(state, style="dim"))
 
 
-def _rows(table: Table, scene: Scene, name: str, lag: GroupLag) -> None:
-    verdict = scene.messages.get(name)
+def _rows(scene: Scene, group: DemoGroup) -> Iterator[dict[str, str]]:
+    lag = scene.lags.get(group.name)
+    if lag is None or not lag.members:
+        yield {"group": group.name, "says": group.role}
+        return
+    verdict = scene.messages.get(group.name)
     says = f"{verdict.status.value}: {verdict.verdict.value}" if verdict else "–"
-    for at, member in enumerate(lag.members):
-        first = at == 0
-        table.add_row(
-            name if first else "",
-            member.name,
-            str(member.partitions),
-            f"{member.lag:,}",
-            f"{member.seconds:.0f} s",
-            _bar(member.seconds),
-            number(lag.skew) if first else "",
-            says if first else "",
+    of_group = {"group": group.name, "ratio": number(lag.skew), "says": says}
+    for member in lag.members:
+        yield (
+            NO_GROUP
+            | of_group
+            | {
+                "member": member.name,
+                "partitions": str(member.partitions),
+                "lag": f"{member.lag:,}",
+                "behind": f"{member.seconds:.0f} s",
+                "bar": _bar(member.seconds),
+            }
         )
-    table.add_section()
+        of_group = NO_GROUP
 
 
-def _bar(seconds: float) -> Text:
-    length = min(BAR, round(BAR * seconds / FULL_SECONDS))
-    style = "red" if seconds > 20 else "yellow" if seconds > 5 else "green"
-    return Text("█" * length or "▏", style=style)
+def _bar(seconds: float) -> str:
+    return "█" * min(BAR, round(BAR * seconds / FULL_SECONDS)) or "▏"
 
 
 def plain(scene: Scene) -> str:

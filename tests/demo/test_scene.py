@@ -25,7 +25,7 @@ from kagent.contract.recommendation import (
 )
 from kagent.demo.choreography import PLAIN_WIDTH
 from kagent.demo.scene import GroupLag, MemberLag, Scene
-from kagent.demo.screen import plain, summary
+from kagent.demo.screen import live, plain, summary
 from kagent.demo.topology import GROUPS
 
 PLAN = {
@@ -206,3 +206,26 @@ def test_a_line_without_a_terminal_says_how_far_every_member_is_behind() -> None
     scene = followed()
 
     assert "orders-a 1/2/0/0 s behind, max/mean lag 1.00" in plain(scene)
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_the_live_table_fits_and_keeps_the_group_how_late_and_what_is_said(width: int) -> None:
+    scene = followed()
+    console = Console(file=StringIO(), width=width, force_terminal=True, color_system=None)
+    console.print(live(scene, 90.0, width))
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+
+    assert max(map(len, shown.splitlines())) <= width
+    assert "ends if nothing new comes within 90 s" in shown
+    for name in ("orders-a", "orders-b", "parcels-a", "parcels-b", "hot"):
+        assert sum(line.startswith(f"{name} ") for line in shown.splitlines()) == 1
+    late = next(line for line in shown.splitlines() if line.startswith("orders-b"))
+    assert "40 s" in late
+    assert "resolved: rebalance" in shown
+
+
+def test_a_demo_that_is_kept_names_no_end() -> None:
+    console = Console(file=StringIO(), width=80)
+    console.print(live(Scene(), None, 80))
+
+    assert console.file.getvalue().startswith("runs until Ctrl-C")  # type: ignore[attr-defined]

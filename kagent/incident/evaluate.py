@@ -16,6 +16,7 @@ import numpy as np
 
 from kagent.contract.recommendation import GroupKind, Recommendation, Verdict
 from kagent.detect.baselines import update_membership
+from kagent.detect.clock_set_back import latest_ms, set_back
 from kagent.detect.decision import decide
 from kagent.detect.detectors import OF, rebalance_storm
 from kagent.detect.evidence import idle_s
@@ -34,6 +35,9 @@ from kagent.recommend.render import diagnose, incident_id
 IGNORED_TYPES = frozenset({None, "consumer", "streams", "share"})
 """Protocol types of groups that consume; others (Connect's and Schema Registry's workers) only share a coordinator."""
 ABANDONED_MS = 86_400_000
+REPEATED_MS = 60_000
+"""Ticks come over a topic at least once, so some come again after a restart, but no older than this. A state that is further ahead
+was made by a clock that was."""
 YOUNG_MS = 60_000
 """Unread records this young are no standstill, nor within two of the group's usual gaps between commits."""
 
@@ -77,8 +81,9 @@ class Judgement:
 def judge(seen: Observation, state: JudgeState | None, policy: Policy) -> Judgement:
     """One tick of one group. A tick at or before the last judged one changes nothing."""
     known = state or JudgeState(first_seen=seen.now)
-    # Ticks come over a topic and at least once: after a restart some come again.
-    if state is not None and seen.now <= state.last_tick:
+    if latest_ms(known) - seen.now > REPEATED_MS:
+        known = set_back(known, seen.now, round(policy.cooldown * 1000))
+    elif seen.now <= known.last_tick:
         return Judgement(known)
     if ignored(seen, policy):
         return Judgement(known, suppressed_by="ignored")

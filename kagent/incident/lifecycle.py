@@ -100,8 +100,9 @@ def blinded(seen: Observation, state: JudgeState, policy: Policy) -> IncidentCha
     if incident is None:
         return IncidentChange(state)
     since = incident.blind_since or seen.now
-    # An incident must not stay open for ever: its group may have been deleted while kagent could not see it.
-    if seen.now - since >= policy.expire_after * 1000:
+    # An incident must not stay open for ever: its group may have been deleted while kagent could not see it. But a clock that
+    # was set a day ahead, or a worker that was off for a day, has not looked for a day.
+    if seen.now - max(since, seen.present_since) >= policy.expire_after * 1000:
         state, message = expired(state, seen.now)
         return IncidentChange(state, (message,) if message else ())
     if not incident.stale and seen.now - since >= STALE_S * 1000:

@@ -20,6 +20,8 @@ Longs = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 UNKNOWN = -1
+OUT_OF_ORDER_MS = 60_000
+"""A sample is older than the newest one by no more than its request takes, which is given up long before."""
 # (age from which it holds, spacing kept), in ms: all samples for 3 minutes, then 30 s, 5 min, 30 min, 2 h up to 7 days.
 SPACING = ((180_000, 30_000), (1_800_000, 300_000), (21_600_000, 1_800_000), (172_800_000, 7_200_000))
 YOUNG = SPACING[0][0]
@@ -107,6 +109,8 @@ class EndHistory:
         """
         ends, starts = np.asarray(end, np.int64), np.asarray(start, np.int64)
         self._widen(len(ends))
+        if self.last - seen > OUT_OF_ORDER_MS:
+            self._cut(asked)
         # Samples may arrive out of order: the sampler and a confirmation both ask.
         if self._count and seen <= self.last:
             return
@@ -132,6 +136,12 @@ class EndHistory:
         # An unclean leader election may take back a few records; a new topic begins below the old one's start.
         fell = (ends != UNKNOWN) & (ends < self.end) & (ends < np.maximum(self.start, self.end // 2))
         return bool(self._count and fell.any())
+
+    def _cut(self, time: int) -> None:
+        """Forget what was sampled after this time: the clock was ahead then, and has been set back since."""
+        self._count = int(self._seen[: self._count].searchsorted(time))
+        self._pauses = [pause for pause in self._pauses if pause[1] < time]
+        self._rates = None
 
     def _forget(self, born: int) -> None:
         self.born = born

@@ -40,8 +40,8 @@ class Observation:
     """One group at one moment. Times in ms.
 
     ``now``: the tick's time. ``blind``: why the group may not be judged, or None. ``as_of``: time of the progress that it
-    rests on. ``state``: the coordinator's word for the group's state where it was asked, else the records'. ``patience``: ms
-    without a sample of the log ends that are no gap; None where gaps are not looked for.
+    rests on. ``patience``: ms without a sample of the log ends that are no gap; None where gaps are not looked for.
+    ``present_since``: since when the observer has looked without a break and by one clock.
     """
 
     cluster: str
@@ -55,6 +55,7 @@ class Observation:
     blind: str | None = None
     mute: Mute | None = None
     patience: int | None = None
+    present_since: int = 0
     tool_options: str = UNKNOWN_CLUSTER
     """How Kafka's own tools reach the cluster, for commands in advice."""
 

@@ -62,7 +62,8 @@ class ClusterLogs:
 
     def keep(self, partition: int, at: int) -> None:
         """Write the histories that this partition's groups need, once a minute: a restart may lose that much."""
-        if at - self._kept_at.get(partition, 0) < KEEP_ENDS_EVERY_MS:
+        # Not below zero: a time that is still to come is that of a clock that was ahead.
+        if 0 <= at - self._kept_at.get(partition, 0) < KEEP_ENDS_EVERY_MS:
             return
         self._kept_at[partition] = at
         entries = self.context.index.entries(partition).values()

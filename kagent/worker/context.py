@@ -17,6 +17,8 @@ from kagent.tables.declaration import Tables
 from kagent.worker.groups import Index
 from kagent.worker.http.live_view import LiveView
 from kagent.worker.latency import Delays
+from kagent.worker.presence import Presence
+from kagent.worker.status import SILENT_TICKS
 
 log = logging.getLogger("kagent.worker")
 Built = TypeVar("Built")
@@ -38,12 +40,14 @@ class WorkerContext:
     counts: Counter[str] = field(default_factory=Counter)
     delays: Delays = field(default_factory=Delays)
     live: LiveView = field(default_factory=LiveView)
+    presence: Presence = field(init=False)
 
     def __post_init__(self) -> None:
         s = self.settings
         self.policies = s.policies()
         self.redaction = Redaction.of(s.redact, s.salt())
         self.index = Index(self.tables, self.redaction)
+        self.presence = Presence(longest_ms=round(1000 * SILENT_TICKS * s.worker.tick))
 
     @property
     def now(self) -> int:

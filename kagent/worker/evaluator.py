@@ -80,6 +80,7 @@ class GroupEvaluator:
             blind=blind or unread(entry.commits, ends, self.logs.blind_after_ms, now),
             mute=self.mutes.of(entry.key, entry.cluster, entry.group, at),
             patience=self.logs.patience_ms,
+            present_since=self.context.presence.since_ms,
             tool_options=self._tool_options.get(entry.cluster, UNKNOWN_CLUSTER),
         )
 

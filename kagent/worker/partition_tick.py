@@ -33,6 +33,7 @@ class PartitionTick:
 
     async def run(self, partition: int, at: int) -> list[Summary]:
         """Judge the partition's groups as of ``at`` (ms), publish and write rows; one summary for each cluster."""
+        self.context.presence.tick(self.context.now)
         self._forget_what_cannot_be(partition)
         # Before the first await: whether the data were complete is asked of the same moment as the judgement.
         summaries = {c: self._status(partition, c) for c in self.coverage.clusters(partition)}

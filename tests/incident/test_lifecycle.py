@@ -139,3 +139,15 @@ def test_a_group_that_nobody_sees_for_a_day_expires() -> None:
     later = judge(replace(seen, now=seen.now + 86_402_000), once.state, Policy())
 
     assert [str(m.resolution) for m in later.messages] == ["expired"]
+
+
+def test_a_day_in_which_nobody_looked_expires_nothing() -> None:
+    world, state, _ = opened()
+    seen = world.observe("no progress")
+    once = judge(replace(seen, now=seen.now + 1000), state, Policy())
+    after = seen.now + 86_402_000
+    later = judge(replace(seen, now=after, present_since=after), once.state, Policy())
+    in_the_end = judge(replace(seen, now=after + 86_400_000, present_since=after), later.state, Policy())
+
+    assert later.state.incident is not None
+    assert [str(m.resolution) for m in in_the_end.messages] == ["expired"]

@@ -58,6 +58,26 @@ def test_old_samples_thin_out_and_a_day_costs_a_few_hundred() -> None:
     assert history.rates().tolist() == [10.0, 80.0]
 
 
+def test_samples_of_a_clock_that_was_ahead_are_forgotten_once_it_is_set_back() -> None:
+    history = EndHistory(1)
+    for second in (10, 20, 86_400, 86_410):
+        history.add(second * 1000 - 1, second * 1000, [0], [second])
+
+    history.add(29_999, 30_000, [0], [30])
+
+    assert (history.samples, history.last, history.end.tolist()) == (3, 30_000, [30])
+    low, high = history.bracket(np.array([0]), np.array([25_000]))
+    assert (low.tolist(), high.tolist()) == ([20], [30])
+
+
+def test_a_sample_that_arrives_late_changes_nothing() -> None:
+    history = EndHistory(1)
+    history.add(9_999, 10_000, [0], [10])
+    history.add(4_999, 5_000, [0], [5])
+
+    assert (history.samples, history.last, history.end.tolist()) == (1, 10_000, [10])
+
+
 def test_time_lag_counts_from_the_sample_that_first_lay_beyond() -> None:
     age, beyond = watched(60).age(np.array([0, 0, 1]), np.array([550, 200, -5]), 60_000)
 

@@ -24,7 +24,7 @@ class World:
     def __init__(self) -> None:
         self.sent: list[tuple[str, bytes | None]] = []
         self.worker: GroupEngine = desk(sent=self.sent)
-        self.brokers_ms, self.second = self.worker.now, 0
+        self.brokers_ms, self.second, self.pipeline = self.worker.now, 0, True
         self.run(5)
         self.worker.adopt(0, {"main/g": recommendation("g")})
 
@@ -41,14 +41,21 @@ class World:
         beat = Beat("main", self.brokers_ms, "r", 1.0, False, [3], at, [at[0] + 1], [at[0] + 1], [at[0] + 1])
         commit = TopicOffsets("orders", None, [1], at, [self.brokers_ms], at)
         event = GroupEvent("main", "g", 3, self.brokers_ms, [commit])
-        for offset, message in enumerate((encode(beat), encode(event))):
+        for offset, message in enumerate((encode(beat), encode(event)) if self.pipeline else ()):
             # Refused is what is too far ahead: it is taken as of its arrival, and a dead letter says so.
             with suppress(Refused):
                 self.worker.take(0, 2 * self.second + offset, message)
         log_end(self.worker, 1000 + self.second)
-        self.second += 1
+        self.second += self.pipeline
         (found,) = asyncio.run(self.worker.tick(0, self.worker.now))
         return found
+
+    def sees_what_is(self) -> None:
+        """The group was judged now, with log ends of now."""
+        entry = self.worker.context.index.entries(0)["main/g"]
+        assert entry.judged is not None
+        assert entry.judged.last_tick == self.worker.now
+        assert self.worker.logs.ends["main", "orders"].last == self.worker.now
 
     def jump(self, whose: str, seconds: int) -> None:
         if whose == "worker":
@@ -74,5 +81,22 @@ def test_a_clock_that_jumps_opens_and_ends_nothing_and_heals_when_it_is_set_righ
     world.jump(whose, -seconds)
     healed = world.run(130)
     assert (healed.status, healed.judged, healed.open) == ("watching", 1, 1)
+    world.sees_what_is()
     said = [from_bytes(value) for _, value in world.sent if value]
     assert {message.status for message in said if hasattr(message, "opened_at")} <= {Status.UPDATED}
+
+
+def test_a_clock_that_leaps_by_a_day_while_the_pipeline_is_away_ends_nothing() -> None:
+    world = World()
+    world.run(5)
+    world.pipeline = False
+    assert world.run(100).blind == 1
+
+    world.jump("worker", DAY_S)
+    assert world.run(100).open == 1
+
+    world.pipeline = True
+    world.jump("worker", -DAY_S)
+    healed = world.run(130)
+    assert (healed.status, healed.judged, healed.open) == ("watching", 1, 1)
+    world.sees_what_is()

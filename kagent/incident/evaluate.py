@@ -115,7 +115,7 @@ def ignored(seen: Observation, policy: Policy) -> bool:
 
 def healthy_at_a_glance(seen: Observation, state: JudgeState, policy: Policy) -> bool:
     """Whether a cheap look finds nothing that could be the matter: most groups, most of the time, stop here."""
-    if _abandoned(seen):
+    if abandoned(seen):
         return True
     if has_open_questions(state, seen.now, policy):
         return False
@@ -154,7 +154,7 @@ def has_open_questions(state: JudgeState, now: int, policy: Policy) -> bool:
     )
 
 
-def _abandoned(seen: Observation) -> bool:
+def abandoned(seen: Observation) -> bool:
     """Whether the group has no members and has not committed for a day: a job that ended, not one that is late."""
     members = seen.roster.members if seen.roster is not None else ()
     # Committed offsets outlive their group by offsets.retention.minutes (a week by default), while its topics go on.

@@ -38,6 +38,8 @@ class EndHistory:
     """Log starts, ends and last stable offsets of all partitions of one topic. Mutable; rows by :meth:`to_row`.
 
     ``start`` and ``stable`` are the newest known (int64, one a partition; ``stable`` is UNKNOWN where it was not requested).
+    ``growths`` rises with every sample in which an end rose, ``revisions`` with everything else in which a sample changes what was
+    known before it: log starts, partitions, a topic made anew, a clock set back.
     ``born``: time in ms since which the logs are these logs; commits made before it belong to a deleted topic.
     """
 
@@ -50,6 +52,8 @@ class EndHistory:
         "_seen",
         "_thin_at",
         "born",
+        "growths",
+        "revisions",
         "stable",
         "start",
         "topic_id",
@@ -58,6 +62,7 @@ class EndHistory:
     def __init__(self, partitions: int = 0, topic_id: str | None = None) -> None:
         self.topic_id = topic_id
         self.born = 0
+        self.growths = self.revisions = 0
         self.start: Longs = np.zeros(partitions, np.int64)
         self.stable: Longs = np.full(partitions, UNKNOWN, np.int64)
         self._asked: Longs = np.zeros(GROWTH, np.int64)
@@ -122,13 +127,18 @@ class EndHistory:
         # A leader that did not answer costs precision, not the partition: the end before it is a lower bound.
         ends = np.where(ends == UNKNOWN, known, np.maximum(ends, 0))
         self.topic_id = topic_id or self.topic_id
-        self.start = np.where(starts == UNKNOWN, self.start, starts)
+        starts = np.where(starts == UNKNOWN, self.start, starts)
+        # As bytes: for the few partitions of most topics numpy takes ten times as long to compare them.
+        self.revisions += not self._count or starts.tobytes() != self.start.tobytes()
+        self.start = starts
         if stable is not None:
             self.stable = np.asarray(stable, np.int64).copy()
         else:
             self.stable = np.full(len(ends), UNKNOWN, np.int64)
         # A leader that was elected uncleanly may name an older end, and the binary searches need ends that rise.
-        self._append(asked, seen, np.maximum(ends, known) if self._count else ends)
+        ends = np.maximum(ends, known) if self._count else ends
+        self.growths += ends.tobytes() != known.tobytes()
+        self._append(asked, seen, ends)
 
     def _another(self, ends: Longs, topic_id: str | None) -> bool:
         if topic_id and self.topic_id and topic_id != self.topic_id:
@@ -139,12 +149,14 @@ class EndHistory:
 
     def _cut(self, time: int) -> None:
         """Forget what was sampled after this time: the clock was ahead then, and has been set back since."""
+        self.revisions += 1
         self._count = int(self._seen[: self._count].searchsorted(time))
         self._pauses = [pause for pause in self._pauses if pause[1] < time]
         self._rates = None
 
     def _forget(self, born: int) -> None:
         self.born = born
+        self.revisions += 1
         self._count = 0
         self._pauses = []
         self.start = np.zeros(self.partitions, np.int64)
@@ -153,6 +165,7 @@ class EndHistory:
         more = partitions - self.partitions
         if more <= 0:
             return
+        self.revisions += 1
         # A partition that was not there had its end at 0, so the older samples are true for it as they are.
         self._ends = np.pad(self._ends, ((0, 0), (0, more)))
         self.start = np.pad(self.start, (0, more))
@@ -258,6 +271,16 @@ class EndHistory:
             rates = (self._ends[count - 1] - self._ends[first]) * (1000.0 / span)
         self._rates = (self.last, window, rates)
         return rates
+
+    def least_rates(self, horizon: int, window: int = 300_000) -> Floats:
+        """What :meth:`rates` will not fall below in samples of the next ``horizon`` ms, however little is received."""
+        if not self._count:
+            return np.zeros(self.partitions)
+        # The window moves on by at most the horizon, and begins later by a spacing where samples are thinned out meanwhile.
+        since = self.last + horizon + SPACING[0][1] - window
+        first = int(np.searchsorted(self._seen[: self._count], since, side="left"))
+        certain = self._ends[self._count - 1] - self._ends[min(first, self._count - 1)]
+        return np.asarray(certain * (1000.0 / window))
 
     def age(self, partitions: Longs, offsets: Longs, now: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
         """How long ago the records at these offsets were written, in s, and whether that is only a lower bound (``≥``).

@@ -39,6 +39,7 @@ from kagent.worker.partition_tick import PartitionTick
 from kagent.worker.publisher import Publish, Publisher
 from kagent.worker.restore import adopt
 from kagent.worker.status import Summary, state_message
+from kagent.worker.valid_judgements import ValidJudgements
 
 log = logging.getLogger("kagent.worker")
 
@@ -80,7 +81,8 @@ class GroupEngine:
         session = EvaluationSession(context.policies, states)
         logs, coverage = ClusterLogs(context), SourceCoverage(context, session.recent)
         mutes, publisher = MuteState(), Publisher(context, publish)
-        evaluator = GroupEvaluator(context, logs, coverage, mutes, session, states, publisher, ask)
+        valid = ValidJudgements(context, logs, coverage, mutes)
+        evaluator = GroupEvaluator(context, logs, coverage, mutes, session, states, publisher, ask, valid)
         ingest = Ingest(context, logs, coverage, lambda key: evaluator.set_aside.pop(key, None))
         beyond = BeyondLogEnd(context, coverage)
         ticks = PartitionTick(context, logs, coverage, evaluator, publisher, beyond)

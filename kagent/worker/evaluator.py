@@ -25,10 +25,11 @@ from kagent.worker.coordinator_check import CoordinatorAnswer, contradiction, re
 from kagent.worker.coverage_store import SourceCoverage
 from kagent.worker.group_state import EvaluationState, group_state, learned_by_ms
 from kagent.worker.groups import Entry, IndexStates
-from kagent.worker.http.group_columns import glance
+from kagent.worker.http.group_columns import Glance, glance
 from kagent.worker.mute_state import MuteState
 from kagent.worker.publisher import Publisher
 from kagent.worker.restore import adopt
+from kagent.worker.valid_judgements import ValidJudgements
 
 log = logging.getLogger("kagent.worker")
 
@@ -52,6 +53,7 @@ class GroupEvaluator:
     states: IndexStates
     publisher: Publisher
     ask: AskCoordinator
+    valid: ValidJudgements
     set_aside: dict[str, str] = field(default_factory=dict)
     _tool_options: dict[str, str] = field(init=False)
     """Cluster → how Kafka's own tools reach it, for commands in advice."""
@@ -97,6 +99,12 @@ class GroupEvaluator:
             return None
 
     def _judge(self, partition: int, entry: Entry, at: int, counts: Counts) -> Candidate | None:
+        valid = self.valid.of(partition, entry, at)
+        if valid is not None:
+            self._carry_on(partition, entry, at, valid, counts)
+            return None
+        # Here, not with the next one: what raises in between must not bring the old one back.
+        entry.valid = None
         policy = self.context.policies(entry.group)
         if policy.ignore:
             counts[entry.cluster, "ignored"] += 1
@@ -108,17 +116,35 @@ class GroupEvaluator:
             return None
         seen = self.observe(partition, entry, at)
         judgement = self._judgement(seen, entry)
+        was_busy, entry.busy = entry.busy, entry.unjudged_since is not None
         # The delay of the oldest event that this judgement was the first to see.
         if entry.unjudged_since is not None:
             self.context.delays.add("verdict", self.context.now - entry.unjudged_since)
             entry.unjudged_since = None
         self._publish_and_keep(partition, entry, judgement)
-        quiet, latest = judgement.model is None and seen.blind is None, self.publisher.latest.get(entry.key)
-        self.context.live.judged(
-            partition, entry.key, at, quiet, lambda: glance(seen, judgement, policy), latest
-        )
-        _count_state(entry, seen, judgement, counts)  # last: what raises is counted as set aside
+        quiet = judgement.model is None and seen.blind is None
+        self._show(partition, entry, at, quiet, lambda: glance(seen, judgement, policy))
+        blind = seen.blind is not None or judgement.suppressed_by == "unwatched"
+        # After all that may raise, which is counted as set aside.
+        _count_state(entry, at, counts, blind=blind, muted_until=seen.mute.until if seen.mute else 0)
+        # A group with events before each tick is judged at the next one whatever is valid.
+        if not (was_busy and entry.busy):
+            self.valid.keep(entry, seen, judgement, policy)
         return judgement.candidate
+
+    def _carry_on(self, partition: int, entry: Entry, at: int, judgement: Judgement, counts: Counts) -> None:
+        """Show and count a group as a tick does that judges it and finds the same."""
+
+        def found() -> Glance:
+            return glance(self.observe(partition, entry, at), judgement, self.context.policies(entry.group))
+
+        entry.busy = False
+        self._show(partition, entry, at, True, found)
+        _count_state(entry, at, counts)
+
+    def _show(self, partition: int, entry: Entry, at: int, quiet: bool, found: Callable[[], Glance]) -> None:
+        latest = self.publisher.latest.get(entry.key)
+        self.context.live.judged(partition, entry.key, at, quiet, found, latest)
 
     def _judgement(self, seen: Observation, entry: Entry) -> Judgement:
         """The judgement; if the group's state makes it raise, with the state that the published message implies instead."""
@@ -204,18 +230,15 @@ class GroupEvaluator:
         self.states.write(entry.key)
 
 
-def _count_state(entry: Entry, seen: Observation, judgement: Judgement, counts: Counts) -> None:
+def _count_state(
+    entry: Entry, now_ms: int, counts: Counts, *, blind: bool = False, muted_until: int = 0
+) -> None:
     """Count the group in its one state, for the state message."""
-    cluster, first_seen = entry.cluster, entry.judged.first_seen if entry.judged else seen.now
+    cluster, first_seen = entry.cluster, entry.judged.first_seen if entry.judged else now_ms
     state = group_state(
-        ignored=False,
-        blind=seen.blind is not None or judgement.suppressed_by == "unwatched",
-        muted=seen.muted,
-        first_seen_ms=first_seen,
-        now_ms=seen.now,
+        ignored=False, blind=blind, muted=now_ms < muted_until, first_seen_ms=first_seen, now_ms=now_ms
     )
     counts[cluster, state] += 1
-    muted_until = seen.mute.until if seen.mute else 0
     ends = {EvaluationState.LEARNING: learned_by_ms(first_seen), EvaluationState.MUTED: muted_until}
     if state in ends:
         counts[cluster, f"{state}_until"] = max(ends[state], counts[cluster, f"{state}_until"])

@@ -19,6 +19,8 @@ from kagent.contract.redaction import CLEAR, Redaction
 from kagent.detect.state import JudgeState
 from kagent.group_key import group_key
 from kagent.groups import KnownRecords, view, well_typed
+from kagent.incident.evaluate import Judgement
+from kagent.incident.validity import Validity
 from kagent.lag.commits import TopicCommits
 from kagent.lag.membership import Roster
 from kagent.tables import lag, members, verdicts
@@ -29,6 +31,15 @@ from kagent.worker.ingest_progress import UNKNOWN_SOURCE
 log = logging.getLogger("kagent.worker")
 GONE_AFTER_MS = 25 * 3_600_000
 """A group without state is forgotten when no replayed event can bring it back: a little after retention."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValidJudgement:
+    """The last judgement of a group while ticks need not make it again; ``mutes``: how many changes of mutes there had been."""
+
+    judgement: Judgement
+    validity: Validity
+    mutes: int
 
 
 @dataclass(slots=True)
@@ -47,6 +58,10 @@ class Entry:
     unjudged_since: int | None = None
     """When the oldest event came that no judgement has seen yet, by this worker's clock in ms."""
     redaction: Redaction = CLEAR
+    valid: ValidJudgement | None = None
+    """Why the next ticks may leave it unjudged; None if they may not, as after every event."""
+    busy: bool = False
+    """Whether an event came between the last two ticks."""
     unreadable: set[str] = field(default_factory=set)
     """Tables whose row of this group could not be read and has not been rebuilt yet."""
     _roster: Roster | None = None
@@ -140,6 +155,8 @@ class Index:
         """
         key = group_key(event.cluster, event.group)
         entry = self._of(self.entries(partition), event.cluster, event.group, event.source)
+        # Before anything of it is applied: an event may be refused in part, or change the source alone.
+        entry.valid = None
         entry.source, entry.last_event = event.source, max(entry.last_event, event.time)
         entry.newest_source = max(entry.newest_source, event.newest_source)
         try:
@@ -192,6 +209,7 @@ class Index:
         Else every true record would count as older for ever. Its commits are to be asked of its coordinator; members come with the next
         rebalance, or a replay.
         """
+        entry.valid = None
         for topic, commits in list(entry.commits.items()):
             kept = commits.up_to(end)
             if kept is commits:
@@ -214,8 +232,8 @@ class Index:
         gone = [
             e
             for e in self.entries(partition).values()
-            # Without any event time (0) its age is unknown: it stays.
-            if e.empty and 0 < e.last_event < now - GONE_AFTER_MS and e.key not in published
+            # Without any event time (0) its age is unknown: it stays. What is cheap to ask comes first, as all groups are asked.
+            if 0 < e.last_event < now - GONE_AFTER_MS and e.empty and e.key not in published
         ]
         for entry in gone:
             for topic in entry.commits:

@@ -19,12 +19,15 @@ class MuteState:
     by_key: dict[str, Mute] = field(default_factory=dict)
     patterns: dict[str, MuteRecord] = field(default_factory=dict)
     """Kept apart: a pattern also holds for groups that came after it was set."""
+    changes: int = 0
+    """Rises with every record taken."""
 
     def take(self, key: str, record: bytes | None) -> None:
         """Take one record; a tombstone removes the mute.
 
         Raises Refused for a record that cannot be read: it mutes no group, and the mute before it stays.
         """
+        self.changes += 1
         if record is None:
             self.by_key.pop(key, None)
             self.patterns.pop(key, None)
@@ -36,6 +39,7 @@ class MuteState:
 
     def retain(self, keys: Container[str]) -> None:
         """Drop all mutes except those under these keys."""
+        self.changes += 1
         for known in (self.by_key, self.patterns):
             for key in [key for key in known if key not in keys]:
                 del known[key]

@@ -39,6 +39,7 @@ class PartitionTick:
         summaries = {c: self._status(partition, c) for c in self.coverage.clusters(partition)}
         counts: Counts = Counter()
         candidates: list[tuple[Entry, Candidate]] = []
+        self.evaluator.valid.begin()
         # A copy: while a confirmation awaits, an event may add a group.
         for entry in list(self.context.index.entries(partition).values()):
             candidate = self.evaluator.judge(partition, entry, at, counts)
@@ -117,7 +118,8 @@ class PartitionTick:
     def _close_gone(self, partition: int, at: int) -> None:
         """Close the incident of a group of which nothing is left: every open gets its close."""
         for entry in self.context.index.entries(partition).values():
-            if entry.gone and entry.judged is not None and entry.judged.incident is not None:
+            # What is cheap to ask first: this is asked of every group at every tick.
+            if entry.judged is not None and entry.judged.incident is not None and entry.gone:
                 state, message = expired(entry.judged, at)
                 self.publisher.publish(partition, entry.key, [message] if message is not None else [])
                 self.context.index.judged(partition, entry, state)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import orjson
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -131,3 +132,51 @@ def test_how_late_a_record_was_lies_between_the_samples_and_before_the_first_one
 
     assert late.tolist() == [75.0, 110.0, 0.0]
     assert guessed.tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("horizon", [5_000, 60_000, 120_000])
+@given(
+    grown=st.lists(st.integers(0, 50), min_size=2, max_size=80) | st.just([50] * 80),
+    more=st.lists(st.tuples(st.integers(0, 50), st.integers(1, 12)), max_size=30),
+)
+@settings(max_examples=60, deadline=None)
+def test_no_rate_of_the_next_samples_falls_below_the_least_rate(
+    horizon: int, grown: list[int], more: list[tuple[int, int]]
+) -> None:
+    history, end, now = EndHistory(1), 0, 1_700_000_000_000
+    for records in grown:
+        end, now = end + records, now + 5_000
+        history.add(now, now, [0], [end])
+    least, until = history.least_rates(horizon), now + horizon
+
+    for records, seconds in more:
+        end, now = end + records, now + seconds * 1000
+        if now > until:
+            break
+        history.add(now, now, [0], [end])
+        assert (history.rates() >= least - 1e-9).all()
+
+
+def test_growth_is_counted_apart_from_what_else_a_sample_changes() -> None:
+    history = EndHistory(1, "id")
+    history.add(0, 20, [0], [10])
+    known = (history.growths, history.revisions)
+
+    history.add(5_000, 5_020, [0], [10])
+    assert (history.growths, history.revisions) == known
+    history.add(10_000, 10_020, [UNKNOWN], [UNKNOWN])
+    assert (history.growths, history.revisions) == known
+    history.add(15_000, 15_020, [0], [11])
+    assert (history.growths, history.revisions) == (known[0] + 1, known[1])
+    history.add(20_000, 20_020, [4], [11])
+    assert (history.growths, history.revisions) == (known[0] + 1, known[1] + 1)
+    before = history.revisions
+    history.add(25_000, 25_020, [0, 0], [11, 0])
+    assert history.revisions > before
+    before = history.revisions
+    history.add(30_000, 30_020, [0, 0], [11, 0], topic_id="another")
+    assert history.revisions > before
+    before = history.revisions
+    history.add(90_000, 90_020, [0, 0], [11, 0])
+    history.add(29_000, 29_020, [0, 0], [11, 0])
+    assert history.revisions > before

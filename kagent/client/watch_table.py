@@ -30,7 +30,7 @@ from kagent.contract.recommendation import Recommendation, Severity, State, Stat
 from kagent.contract.words import VERDICTS
 from kagent.group_key import group_key
 from kagent.text import LONGEST, shown, told_apart
-from kagent.text_table import TableColumn, folded, lines, shortened
+from kagent.text_table import TableColumn, fitted, folded, lines, shortened
 
 COLOURS = {Severity.PAGE: "bold red", Severity.TICKET: "yellow", Severity.INFO: "cyan"}
 ORDER = {Severity.PAGE: 0, Severity.TICKET: 1, Severity.INFO: 2}
@@ -40,19 +40,22 @@ COLUMNS = (
     TableColumn("severity", "SEVERITY", rank=5),
     TableColumn("why", "WHY", rank=2),
     TableColumn("behind", "BEHIND", right=True),
-    TableColumn("backlog", "BACKLOG", rank=7, right=True),
+    TableColumn("backlog", "BACKLOG", rank=8, right=True),
     TableColumn("who", "WHO", rank=6, least=16),
     TableColumn("action", "FIRST ACTION"),
     TableColumn("since", "OPEN FOR", rank=4, right=True),
+    TableColumn("judged", "AS OF", rank=7, right=True),
     TableColumn("note", "NOTE", rank=3, least=18, keep="start"),
-    TableColumn("owner", "OWNER", rank=8, least=13),
-    TableColumn("verdict", "VERDICT", rank=9),
-    TableColumn("skew", "SKEW", rank=10, right=True),
-    TableColumn("how", "HOW", rank=11),
+    TableColumn("owner", "OWNER", rank=9, least=13),
+    TableColumn("verdict", "VERDICT", rank=10),
+    TableColumn("skew", "SKEW", rank=11, right=True),
+    TableColumn("how", "HOW", rank=12),
 )
 """What a person asks first stays longest: which group, how late, what to do; then why, since when, who. The name of the verdict,
 by which the documentation and programs know it, comes behind them."""
 LATELY = 5
+OLD_MS = 60_000
+"""From this age on, the time of an incident's numbers is shown: `explain` has those of now."""
 DETAIL_LINES = 9
 """Most lines of an incident in words: a blank one, its group and owner, three of the reason, three of the first action."""
 SURE_WIDTH = 160
@@ -132,7 +135,7 @@ class Board:
         for rec in self.ranked():
             if self.mutes.of(rec.cluster, rec.group, now):
                 continue
-            found = ["", *_detail(rec, width)]
+            found = ["", *_detail(rec, width, now)]
             room -= len(found)
             if room < 0:
                 return
@@ -155,6 +158,9 @@ class Board:
         cells = [dict(self.cells(rec, now)) for rec in chosen]
         if width is not None and width < SURE_WIDTH:
             cells = [{**row, "action": row["action"].removesuffix(PERHAPS)} for row in cells]
+        if not any(column.key == "note" for column, _ in fitted(COLUMNS, cells, width)):
+            # One word has room: a muted incident must not look like any other.
+            cells = [{**row, "note": row["note"].partition(" ")[0].rstrip(":")} for row in cells]
         printed = lines(COLUMNS, cells, width)
         styles = ("bold", *(colour(rec) for rec in chosen))
         found = [Text(line, style, no_wrap=True) for line, style in zip(printed, styles, strict=True)]
@@ -176,6 +182,7 @@ class Board:
             "feasible": rec.actions[0].feasible if rec.actions else None,
             "how": rec.actions[0].how if rec.actions else None,
             "opened_at": rec.opened_at,
+            "as_of": rec.as_of,
             "skew": rec.skew.now,
             "owner": rec.owner,
             "muted_until": mute.until if mute else None,
@@ -200,6 +207,7 @@ class Board:
             "who": shown(names[worst.member], 64) if worst else "",
             "action": first_action(rec),
             "since": age(now - rec.opened_at),
+            "judged": f"{age(now - rec.as_of)} ago",
             "note": self.note(rec, now),
             "owner": shown(rec.owner or "", 40),
             "skew": _skew(rec) if rec.skew.now is not None else "",
@@ -219,14 +227,17 @@ def _state(state: State, now: int, width: int) -> list[Text]:
     return [Text(line, style, no_wrap=True) for line in folded(state_line(state, now), width, 3)]
 
 
-def _detail(rec: Recommendation, width: int) -> list[str]:
-    group, owner = shown(rec.group), f"owner: {shown(rec.owner, 40)}" if rec.owner else ""
-    beside = f"{group} ({owner})" if owner else group
+def _detail(rec: Recommendation, width: int, now: int) -> list[str]:
+    group = shown(rec.group)
+    about = [f"owner: {shown(rec.owner, 40)}"] if rec.owner else []
+    # A message is published again only when something changed: its numbers are of that moment.
+    about += [f"numbers from {age(now - rec.as_of)} ago"] if now - rec.as_of >= OLD_MS else []
+    beside = f"{group} ({', '.join(about)})" if about else group
     fits = cell_len(beside) <= width
     found = folded(shown(rec.reason, LONGEST), width - 2, 3)
     if rec.actions:
         found += folded(f"Do first: {shown(rec.actions[0].how, LONGEST)}", width - 2, 3)
-    below = found if fits else [owner, *found]
+    below = found if fits else [", ".join(about), *found]
     return [beside if fits else shortened(group, width), *(f"  {line}" for line in below if line)]
 
 

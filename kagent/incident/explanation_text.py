@@ -71,7 +71,7 @@ def _past_lines(story: dict[str, Any]) -> list[str]:
         out.append(f"Last incident {last['id']}: {last['verdict']}, opened {ago(last['opened_at'])}, {how}.")
     if story["track"]:
         counts = ", ".join(f"{what} {count}" for what, count in sorted(story["track"].items()))
-        out.append(f"So far: {counts}.")
+        out.append(f"Incidents so far: {counts}.")
     return out
 
 
@@ -117,7 +117,7 @@ def _advice_lines(message: Recommendation) -> list[str]:
     if message.skew.after is not None and message.moves:
         bound = (
             f"; no assignment has less than {message.skew.lower_bound:.2f}"
-            if message.skew.lower_bound
+            if message.skew.lower_bound and message.skew.lower_bound > 1.0  # no skew is below 1
             else ""
         )
         out.append(

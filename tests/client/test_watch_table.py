@@ -46,8 +46,33 @@ def test_a_row_says_all_that_a_person_wants_first(rec: Any) -> None:
     row = next(line for line in screen(board).splitlines() if "orders" in line)
 
     assert [cell.strip() for cell in row.split("  ") if cell.strip()] == [
-        "orders", "ticket", "uneven work", "?", "?", "follow the plan", "5 min", "rebalance", "2.50 → 1.10", "Let the group follow the plan."
+        "orders", "ticket", "uneven work", "?", "?", "follow the plan", "5 min", "0 s ago", "rebalance", "2.50 → 1.10", "Let the group follow the plan."
     ]  # fmt: skip
+
+
+def test_numbers_of_an_earlier_moment_are_called_so(rec: Any) -> None:
+    board = Board()
+    board.take(state())
+    board.take(rec("old", at=-14 * 60, owner="team-a"))
+    board.take(rec("young"))
+
+    shown_lines = screen(board, width=80).splitlines()
+    assert "old (owner: team-a, numbers from 14 min ago)" in shown_lines
+    assert "young" in shown_lines
+    assert "14 min ago" in next(line for line in screen(board, width=200).splitlines() if "old" in line)
+
+
+def test_a_muted_incident_is_marked_at_80_columns_beside_the_longest_action(rec: Any) -> None:
+    board = Board()
+    board.take(state())
+    longest = {"type": "add_partitions_or_rekey", "how": "Add partitions.", "feasible": "yes"}
+    board.take(rec("x" * 60, actions=[longest]))
+    board.take(rec("muted-one", actions=[longest]))
+    board.mutes.take("main/muted-one", MuteRecord(until=now() + MINUTE, by="ada").to_bytes())
+
+    row = next(line for line in screen(board, width=80).splitlines() if line.startswith("muted-one"))
+    assert row.endswith(" muted")
+    assert "uneven work" in row
 
 
 def test_the_urgent_come_first_and_what_ended_goes_below(rec: Any) -> None:

@@ -56,14 +56,16 @@ def board(rec: Any, monkeypatch: pytest.MonkeyPatch) -> Board:
     }
     restart = {"type": "restart_member", "how": f"Restart the consumer {LONG}-3.", "feasible": "unknown"}
     board.take(
-        rec(LONG, opened_at=NOW - 125 * MINUTE, severity="page", verdict="stuck_member", actions=[restart],
+        rec(LONG, opened_at=NOW - 125 * MINUTE, as_of=NOW - 4 * MINUTE, severity="page", verdict="stuck_member", actions=[restart],
             members=[member(f"{LONG}-3/{HOST}", 7500.0, 1_250_000), member("b", 0.0, 10)], owner="team-payments")
     )  # fmt: skip
     board.take(
-        rec("orders", opened_at=NOW - 5 * MINUTE, actions=[follow], skew={"now": 3.87, "after": 1.33},
+        rec("orders", opened_at=NOW - 5 * MINUTE, as_of=NOW - 5 * MINUTE, actions=[follow], skew={"now": 3.87, "after": 1.33},
             members=[member("orders-1/10.0.0.7", 900.0, 36_000), member("orders-2/10.0.0.8", 12.0, 480)])
     )  # fmt: skip
-    board.take(rec("reports", opened_at=NOW - 30_000, stale=True, members=[], skew={"now": None}))
+    board.take(
+        rec("reports", opened_at=NOW - 30_000, as_of=NOW - 30_000, stale=True, members=[], skew={"now": None})
+    )
     board.mutes.take("main/orders", MuteRecord(until=NOW + MINUTE, by="ada").to_bytes())
     return board
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import signal
 import sys
 import tempfile
 import threading
@@ -38,7 +37,7 @@ def started(settings: Settings, master: str, what: str, delta: bool = True) -> I
 
             with stderr_to(log):  # the JVM keeps the standard error that it was started with
                 running = session(settings.pipeline, master, delta=delta)
-            _end_at_once()
+            _quiet_at_the_end()
             with ending(running) as spark, watched(spark, progress, what):
                 yield spark
     except Exception:
@@ -46,14 +45,10 @@ def started(settings: Settings, master: str, what: str, delta: bool = True) -> I
         raise
 
 
-def _end_at_once() -> None:
-    """Have Ctrl-C end the command. PySpark's handler asks the JVM to cancel its jobs over the connection on which the main thread
-    waits for an answer, which ends in two stack traces."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        # py4j reports the interruption with stack traces, to its own logger and to the root logger.
-        logging.getLogger("py4j").setLevel(logging.CRITICAL)
-        logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
+def _quiet_at_the_end() -> None:
+    """Have py4j say nothing of an interruption by Ctrl-C: it reports it with stack traces, to its own logger and to the root logger."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
 
 
 def log_path(settings: Settings, name: str = LOG) -> Path:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
+import threading
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,12 +57,24 @@ def session(settings: PipelineSettings, master: str | None = None, delta: bool =
     }
     for name, value in config.items():
         builder = builder.config(name, value)
-    with without_own_variables():
+    with without_own_variables(), own_sigint():
         spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     if not local:
         spark.sparkContext.addPyFile(str(package(Path(tempfile.mkdtemp(prefix="kagent-package-")))))
     return spark
+
+
+@contextmanager
+def own_sigint() -> Iterator[None]:
+    """Keep the process's own handler of Ctrl-C. PySpark's asks the JVM to cancel its jobs over the connection on which the main
+    thread waits for an answer, which breaks the connection and ends in stack traces (SparkContext.__init__)."""
+    own = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, own)
 
 
 @contextmanager

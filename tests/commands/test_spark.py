@@ -132,6 +132,44 @@ def test_ctrl_c_while_spark_works_ends_the_command_without_a_stack_trace(broker:
     assert code == 130
 
 
+@pytest.mark.slow
+@pytest.mark.kafka
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("command", "started"),
+    [(("history", "write", "--path", "history"), "Writing the history"), (("pipeline",), "Reading __consumer_offsets")],
+    ids=["history", "pipeline"],
+)  # fmt: skip
+def test_ctrl_c_ends_a_stream_in_order(
+    command: tuple[str, ...], started: str, broker: str, tmp_path: Path
+) -> None:
+    environment = os.environ | {"TERM": "xterm", "KAGENT_BOOTSTRAP": broker, "KAGENT_DATA": str(tmp_path)}
+    assert CliRunner().invoke(root, ["-b", broker, "topics"]).exit_code == 0
+    ours, theirs = pty.openpty()
+    try:
+        program = [sys.executable, "-m", "kagent", *command, "--master", "local[1]"]
+        # A process group of its own, all of which gets the signal, as from a terminal.
+        running = subprocess.Popen(
+            program,
+            env=environment,
+            cwd=tmp_path,
+            stderr=theirs,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        said = read_until(ours, started)
+        os.killpg(running.pid, signal.SIGINT)
+        said += read_to_the_end(ours)
+        code = running.wait(60)
+    finally:
+        os.close(ours)
+
+    assert "Traceback" not in said
+    assert "ERROR" not in said
+    assert code == 0
+
+
 FIRST_LINE = """
 import sys
 from kagent.cli import main

@@ -285,7 +285,8 @@ class Demo:
             )
 
     def _end(self) -> int:
-        self.console.print(screen.summary(self.scene))
+        width = self.console.width if self.console.is_terminal else None
+        self.console.print(screen.summary(self.scene, width), soft_wrap=True)
         failures = self.scene.failures()
         for failure in failures:
             self.console.print(f"[red]The demo failed:[/red] {failure} (logs: {self.folder}).")

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from rich.console import Group as Stack
 from rich.console import RenderableType
 from rich.panel import Panel
-from rich.table import Table
 from rich.text import Text
 
-from kagent.client.incident_text import headline, number, state_line, story
+from kagent.client.incident_text import age, headline, number, state_line, story
 from kagent.contract.recommendation import ActionType, Recommendation, Status
 from kagent.demo.scene import GroupLag, Scene
 from kagent.demo.topology import GROUPS, PIPELINE, POLICY, TWINS, WORKER, DemoGroup
@@ -30,6 +29,15 @@ COLUMNS = (
     TableColumn("ratio", "MAX/MEAN LAG", rank=2, right=True),
     TableColumn("says", "KAGENT SAYS", least=14, keep="start"),
 )
+SUMMARY = (
+    TableColumn("group", "GROUP"),
+    TableColumn("verdict", "VERDICT", rank=2),
+    TableColumn("action", "ACTION", rank=3, least=11, keep="start"),
+    TableColumn("taken", "TAKEN"),
+    TableColumn("predicted", "PREDICTED", rank=1, right=True),
+    TableColumn("measured", "MEASURED", right=True),
+    TableColumn("twin", "TWIN BEHIND", right=True),
+)
 NO_GROUP = {"group": "", "ratio": "", "says": ""}
 
 
@@ -42,7 +50,11 @@ def settings_said() -> str:
 
 def live(scene: Scene, left_s: float | None, width: int) -> RenderableType:
     """Groups, members, their shown lag and its ratio (greatest ÷ mean) now, in this many cells. ``left_s``: None without an end."""
-    title = "runs until Ctrl-C" if left_s is None else f"ends if nothing new comes within {left_s:.0f} s"
+    title = (
+        "runs until Ctrl-C"
+        if left_s is None
+        else f"ends if nothing new comes within {age(int(left_s * 1000))}"
+    )
     rows = [row for group in GROUPS for row in _rows(scene, group)]
     table = Text("\n").join(Text(line) for line in lines(COLUMNS, rows, width))
     table.highlight_regex("(?m)^GROUP.*$", "bold")
@@ -103,37 +115,28 @@ def advice(rec: Recommendation) -> Panel:
     )
 
 
-def summary(scene: Scene) -> Table:
-    """Group, verdict, action, drain predicted and measured, the twin's."""
-    table = Table(title="What came of it", title_justify="left")
-    for column in (
-        "group",
-        "verdict",
-        "action",
-        "drain\npredicted",
-        "drain\nmeasured",
-        "the twin, meanwhile",
-    ):
-        table.add_column(column, vertical="bottom")
-    for group in GROUPS:
-        first = scene.opened.get(group.name)
-        rec = scene.messages.get(group.name)
-        verdict = first.verdict.value if first and rec else "balanced, never opened"
-        if rec is not None and group.name == "hot":
-            verdict = rec.verdict.value
-        action = first.actions[0].type.value if first and first.actions else "–"
-        followed = scene.followed.get(group.name)
-        twin = first is not None and group.name in TWINS
-        done = " (followed)" if followed else " (not followed)" if twin else ""
-        table.add_row(
-            group.name,
-            verdict,
-            f"{action}{done}",
-            _seconds(predicted(scene, group.name)) if followed else "–",
-            _seconds(followed.drained_after) if followed else "–",
-            _twin(followed.twin_at_drain) if followed else "–",
-        )
-    return table
+def summary(scene: Scene, width: int | None) -> Text:
+    """Group, verdict, action, drain predicted and measured, the twin's. In this many cells; None: as wide as it is."""
+    table = "\n".join(lines(SUMMARY, [_outcome(scene, group.name) for group in GROUPS], width))
+    return Text(
+        f"What came of it: the time to catch up, and how late the twin was then\n{table}"
+    )
+
+
+def _outcome(scene: Scene, name: str) -> dict[str, str]:
+    first, rec, followed = scene.opened.get(name), scene.messages.get(name), scene.followed.get(name)
+    verdict = first.verdict.value if first and rec else "never opened"
+    if rec is not None and name == "hot":
+        verdict = rec.verdict.value
+    return {
+        "group": name,
+        "verdict": verdict,
+        "action": first.actions[0].type.value if first and first.actions else "–",
+        "taken": "yes" if followed else "no" if first is not None and name in TWINS else "–",
+        "predicted": _seconds(predicted(scene, name)) if followed else "–",
+        "measured": _seconds(followed.drained_after) if followed else "–",
+        "twin": _twin(followed.twin_at_drain) if followed else "–",
+    }
 
 
 def predicted(scene: Scene, group: str) -> float | None:
@@ -151,4 +154,4 @@ def _seconds(value: float | None) -> str:
 
 
 def _twin(twin: GroupLag | None) -> str:
-    return "–" if twin is None else f"not drained: {twin.greatest:.0f} s behind"
+    return "–" if twin is None else f"{twin.greatest:.0f} s"

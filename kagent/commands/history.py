@@ -9,9 +9,10 @@ import click
 
 from kagent.commands.common import chosen, effective
 from kagent.commands.past import refuse_no_history
-from kagent.commands.spark import log_path, started, stderr_to
+from kagent.commands.spark import log_path, output_to, started
 from kagent.errors import KagentError
 from kagent.history.past_range import place_of
+from kagent.text import counted
 
 log = logging.getLogger("kagent.history")
 
@@ -61,7 +62,7 @@ def write(
     # A file of its own: `report` and the like begin theirs anew while this runs.
     spark_log = log_path(settings, "spark-history.log")
     try:
-        keeper.run(stderr_to(spark_log))
+        keeper.run(output_to(spark_log))
     except SparkDied as died:
         if not keeper.stop.is_set():
             log.error("%s; the stream has kept its place. Spark's own lines are in %s.", died, spark_log)
@@ -99,7 +100,7 @@ def maintain(ctx: click.Context, path: str | None, master: str, keep_days: int) 
                 f"The history at {history.place} could not be maintained ({reason})."
             ) from error
     for table, files in found.items():
-        click.echo(f"{table}: {files} files")
+        click.echo(f"{table}: {counted(files, 'file')}")
 
 
 @command.command("schema")

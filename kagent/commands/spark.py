@@ -19,6 +19,8 @@ from kagent.text_table import shortened
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from rich.console import Console
+    from rich.progress import Progress
 
 LOG = "spark.log"
 POLL_S = 0.5
@@ -35,7 +37,7 @@ def started(settings: Settings, master: str, what: str, delta: bool = True) -> I
             from kagent.pipeline.restarts import ending
             from kagent.pipeline.spark_session import session
 
-            with stderr_to(log):  # the JVM keeps the standard error that it was started with
+            with output_to(log):  # the JVM keeps the streams that it was started with
                 running = session(settings.pipeline, master, delta=delta)
             _quiet_at_the_end()
             with ending(running) as spark, watched(spark, progress, what):
@@ -63,17 +65,23 @@ def log_path(settings: Settings, name: str = LOG) -> Path:
 
 
 @contextlib.contextmanager
-def stderr_to(log: Path) -> Iterator[None]:
-    """Processes started in the block write their standard error to this file. On file descriptors, as the JVM inherits them."""
+def output_to(log: Path) -> Iterator[None]:
+    """Processes started in the block write standard output and error to this file. On file descriptors, as the JVM inherits them.
+
+    Standard output too: Delta's VACUUM prints a line there, between the command's own.
+    """
+    sys.stdout.flush()
     sys.stderr.flush()
-    kept = os.dup(2)
+    kept = os.dup(1), os.dup(2)
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
+        os.dup2(file, 1)
         os.dup2(file, 2)
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        for number, before in enumerate(kept, 1):
+            os.dup2(before, number)
+            os.close(before)
         os.close(file)
 
 
@@ -81,6 +89,16 @@ def stderr_to(log: Path) -> Iterator[None]:
 def bar(first: str) -> Iterator[Any]:
     """A rich progress bar on standard error, with one task; invisible where no terminal is."""
     from rich.console import Console
+
+    # A descriptor of its own: while Spark starts, standard error leads to the log, and the bar would stand still.
+    with (
+        open(os.dup(2), "w", encoding="utf-8", errors="replace") as terminal,
+        _progress(Console(file=terminal), first) as progress,
+    ):
+        yield progress
+
+
+def _progress(console: Console, first: str) -> Progress:
     from rich.progress import (
         BarColumn,
         Progress,
@@ -90,16 +108,15 @@ def bar(first: str) -> Iterator[Any]:
         TimeRemainingColumn,
     )
 
-    console = Console(stderr=True)
     what = max(10, console.width - BESIDE)
     columns = (
         # The name gives way, not the times: rich would leave out the last columns.
         SpinnerColumn(), TextColumn("{task.fields[what]}", markup=False), BarColumn(bar_width=10),
         TextColumn("{task.completed:.0f} of {task.total:.0f} tasks", style="dim"), TimeElapsedColumn(), TimeRemainingColumn(),
     )  # fmt: skip
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
-        progress.add_task("", total=1, what=shortened(first, what))
-        yield progress
+    progress = Progress(*columns, console=console, disable=not console.is_terminal, transient=True)
+    progress.add_task("", total=1, what=shortened(first, what))
+    return progress
 
 
 def describe(progress: Any, what: str) -> None:

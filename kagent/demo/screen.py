@@ -118,9 +118,7 @@ def advice(rec: Recommendation) -> Panel:
 def summary(scene: Scene, width: int | None) -> Text:
     """Group, verdict, action, drain predicted and measured, the twin's. In this many cells; None: as wide as it is."""
     table = "\n".join(lines(SUMMARY, [_outcome(scene, group.name) for group in GROUPS], width))
-    return Text(
-        f"What came of it: the time to catch up, and how late the twin was then\n{table}"
-    )
+    return Text(f"What came of it: the time to catch up, and how late the twin was then\n{table}")
 
 
 def _outcome(scene: Scene, name: str) -> dict[str, str]:

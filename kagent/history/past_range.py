@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 from kagent.errors import SettingsError
@@ -33,4 +34,5 @@ def place_of(settings: Settings, path: str | None) -> History:
     found = path or settings.pipeline.history
     if not found:
         raise SettingsError("No history is kept: set pipeline.history to a folder or URL, or pass --path.")
-    return History(found)
+    # Spark takes the name of a table's folder for a name in its catalog unless it is absolute.
+    return History(found if ":" in found.partition("/")[0] else os.path.abspath(found))

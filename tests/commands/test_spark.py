@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -19,7 +20,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from kagent.cli import root
-from kagent.commands.spark import bar, describe, log_path, stderr_to
+from kagent.commands.spark import bar, describe, log_path, output_to
 from kagent.kafka.admin import Admin
 from kagent.settings import Cluster, Settings
 
@@ -28,14 +29,14 @@ def test_processes_started_meanwhile_write_to_the_log_and_later_ones_do_not(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     log = tmp_path / "spark.log"
-    speak = [sys.executable, "-c", "import sys; sys.stderr.write('noise')"]
+    speak = [sys.executable, "-c", "import sys; sys.stderr.write('noise'); print('more', flush=True)"]
 
-    with stderr_to(log):
+    with output_to(log):
         subprocess.run(speak, check=True)
-    assert (log.read_text(), capfd.readouterr().err) == ("noise", "")
+    assert (log.read_text(), *capfd.readouterr()) == ("noisemore\n", "", "")
 
     subprocess.run(speak, check=True)
-    assert capfd.readouterr().err == "noise"
+    assert tuple(capfd.readouterr()) == ("more\n", "noise")
 
 
 def test_the_log_lies_in_the_data_folder_or_where_it_can_be_written(tmp_path: Path) -> None:
@@ -141,9 +142,12 @@ def test_ctrl_c_while_spark_works_ends_the_command_without_a_stack_trace(broker:
     ids=["history", "pipeline"],
 )  # fmt: skip
 def test_ctrl_c_ends_a_stream_in_order(
-    command: tuple[str, ...], started: str, broker: str, tmp_path: Path
+    command: tuple[str, ...], started: str, broker: str, cast: Any, tmp_path: Path
 ) -> None:
     environment = os.environ | {"TERM": "xterm", "KAGENT_BOOTSTRAP": broker, "KAGENT_DATA": str(tmp_path)}
+    if "orders" not in cast.admin.topic_names():
+        cast.topic("orders", 1, 1)
+    cast.commit("billing", "orders", 0)  # the pipeline waits until a first group has committed
     assert CliRunner().invoke(root, ["-b", broker, "topics"]).exit_code == 0
     ours, theirs = pty.openpty()
     try:

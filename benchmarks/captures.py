@@ -92,7 +92,13 @@ def forbidden(truth: Mapping[str, Any], messages: Sequence[Recommendation]) -> t
             found += sorted(said)
         elif (name == SKIP and skipped) or WORDS.get(name) in said:
             found.append(name)
-    return tuple(found)
+    return (*found, *_blamed(truth, messages))
+
+
+def _blamed(truth: Mapping[str, Any], messages: Sequence[Recommendation]) -> list[str]:
+    """Partitions whose records were to be skipped though no poison is in them: a good record would be lost."""
+    skips = {a.params["partition"] for m in messages for a in m.actions if "offset" in a.params}
+    return [f"skip in {p}" for p in sorted(skips - {truth.get("poison_partition")})]
 
 
 @dataclass(slots=True)

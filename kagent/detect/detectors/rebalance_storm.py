@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kagent.contract.recommendation import ActionType, GroupKind, Verdict
+from kagent.detect.deployments import come_and_go, may_be_deployment
 from kagent.detect.detectors.stalled_partition import stands_through
 from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
-from kagent.detect.restarts import come_and_go, may_be_deployment
 from kagent.detect.state import JudgeState
 from kagent.policy import Policy
 from kagent.text import shown, span

@@ -20,11 +20,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from kagent.contract.recommendation import ActionType, Verdict
+from kagent.detect.deployments import crashes_in_turn
 from kagent.detect.facts import at_stable, cadence_s, holders, named
 from kagent.detect.fetches import fetch_s
 from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
-from kagent.detect.restarts import crashes_in_turn
 from kagent.detect.standstill import HABIT_FACTOR, SOLE_FACTOR, habit
 from kagent.detect.state import Standing
 from kagent.lag.measure import Flags

@@ -8,6 +8,7 @@ initialising one of kagent's own that nothing else uses; the broker forgets it a
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -37,6 +38,23 @@ class Lack:
         name = self.rule.name if self.rule.name != EVERY else f"{self.example or 'all'}"
         many = f" (give it on all {kind}s)" if self.rule.name == EVERY else ""
         return f"{self.user} lacks {operation} on the {kind} {name}{many}; `kagent acls` prints the command"
+
+
+class Announcer:
+    """Logs what is lacking when that changes."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log = log
+        self._said: list[str] = []
+
+    def say(self, sentences: list[str]) -> None:
+        """Log those that are new, and once that there are none any more."""
+        for sentence in sentences:
+            if sentence not in self._said:
+                self._log.error("%s", sentence)
+        if self._said and not sentences:
+            self._log.info("No right is lacking any more.")
+        self._said = sentences
 
 
 def lacking(
@@ -92,7 +110,8 @@ def _groups(admin: Admin, rules: list[Rule], examples: Collection[str]) -> Itera
     for rule in rules:
         if rule.resource != "group":
             continue
-        if rule.operation == "read" and rule.pattern == "literal" and not admin.may_read(rule.name):
+        # A prefix is a name that begins with it.
+        if rule.operation == "read" and not admin.may_read(rule.name):
             yield rule, None
         if rule.operation == "describe" and rule.name == EVERY:
             unseen = sorted(set(examples) - set(admin.described(examples))) if examples else []

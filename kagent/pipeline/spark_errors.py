@@ -13,9 +13,14 @@ HOPELESS = {
     "SslAuthenticationException": "The TLS handshake with the cluster failed: check security in the settings.",
     "Permission denied": "A folder of the stream may not be written: give this user the right, or choose another folder.",
 }
+NO_TOPIC = f"Spark is refused: {missing_right(f'READ on {OFFSETS_TOPIC} or WRITE on the events')}."
+NO_GROUP = f"Spark is refused: {missing_right('READ on its consumer groups')}."
 PASSING = {
-    "TopicAuthorizationException": f"Spark is refused: {missing_right(f'READ on {OFFSETS_TOPIC} or WRITE on the events')}.",
-    "GroupAuthorizationException": f"Spark is refused: {missing_right('READ on its consumer groups')}.",
+    "TopicAuthorizationException": NO_TOPIC,
+    "GroupAuthorizationException": NO_GROUP,
+    # Where Spark passes on the words of Kafka's exceptions without their names.
+    "Not authorized to access topics": NO_TOPIC,
+    "Not authorized to access group": NO_GROUP,
     "ClusterAuthorizationException": f"Spark is refused: {missing_right('a right on the cluster')}.",
     "No space left on device": "The disk is full: free some space; the stream has kept its place.",
     "Disk quota exceeded": "The disk quota is used up: free some space; the stream has kept its place.",

@@ -23,6 +23,7 @@ from kagent.pipeline.checkpoint import Checkpoint, CoveredOffsets
 from kagent.pipeline.progress import ProgressReporter
 from kagent.pipeline.progress_sender import ProgressSender
 from kagent.pipeline.restarts import awaited, ending, kept
+from kagent.pipeline.rights_watch import RightsWatch
 from kagent.pipeline.source import OffsetsSource
 from kagent.pipeline.spark_session import session
 from kagent.pipeline.stream import read_stream, to_messages
@@ -90,9 +91,11 @@ class Pipeline:
             place = Checkpoint(running, f"{folder.rstrip('/')}/{self.name}")
             assert source.topic is not None
             place.claim(source.identified(self.cluster.cluster_id, self.name), source.topic.id)
-            with ProgressSender(
-                self.settings.home_cluster(self.name), self.name, self.settings.topics
-            ) as sender:
+            home = self.settings.home_cluster(self.name)
+            with (
+                RightsWatch(self.settings, self.name, self.cluster),
+                ProgressSender(home, self.name, self.settings.topics) as sender,
+            ):
                 restarted = self.metrics.restarts.inc if self.metrics else None
                 kept(lambda: self._query(running, source, place, sender), self.stop, self.once, restarted)
 

@@ -30,7 +30,7 @@ from kagent.kafka.acls import Rule, rules
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import confluent
 from kagent.kafka.reach import Misconfigured
-from kagent.kafka.rights import EVERY, Lack, lacking
+from kagent.kafka.rights import EVERY, Announcer, Lack, lacking
 from kagent.kafka.topics import ensure
 from kagent.retry import pause_s
 from kagent.settings import Cluster, Settings, Topics
@@ -71,7 +71,7 @@ class Rights:
         self.topics, self.home = settings.topics, Admin(home, deadline=10)
         self.lacks: dict[str, list[Lack]] = {}
         self.own: list[Lack] = []
-        self._said: list[str] = []
+        self._announcer = Announcer(log)
 
     def look(self, name: str, admin: Admin, topics: Collection[str], groups: Collection[str]) -> None:
         """Ask for the rights on this cluster's topics and groups. Raises KafkaError."""
@@ -94,13 +94,7 @@ class Rights:
 
     def say(self) -> None:
         """Log what changed."""
-        now = self.sentences
-        for sentence in now:
-            if sentence not in self._said:
-                log.error("%s", sentence)
-        if self._said and not now:
-            log.info("No right is lacking any more.")
-        self._said = now
+        self._announcer.say(self.sentences)
 
     def state(self, cluster: str, state: State) -> State:
         """The state message with what is lacking: blind without a right on users' topics or groups."""

@@ -29,8 +29,9 @@ from kagent.kafka.admin import Admin
 from kagent.kafka.clients import confluent
 from kagent.kafka.rights import lacking
 from kagent.kafka.topics import ensure, positions, wanted
+from kagent.pipeline.rights_watch import RightsWatch
 from kagent.pipeline.source import OffsetsSource
-from kagent.settings import Cluster, Topics
+from kagent.settings import Cluster, Settings, Topics
 from tests.fixtures.waiting import until
 
 if TYPE_CHECKING:
@@ -274,3 +275,22 @@ def test_each_right_that_is_taken_away_is_found_and_named(estate: Guarded) -> No
         assert [lack.rule for lack in found] == [rule], rule
         assert f"worker lacks {rule.operation.upper()} on the" in str(found[0])
         assert until(lambda: not lacking(admin, rights, [SECRET], ["users"]))
+
+
+def test_the_pipeline_says_which_right_is_taken_away_and_that_it_is_back(
+    estate: Guarded, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster = estate.cluster("pipeline")
+    settings = Settings(clusters={"main": cluster}, topics=TOPICS)
+    watch = RightsWatch(settings, "main", cluster)
+    caplog.set_level("INFO", "kagent.pipeline")
+    watch.look()
+    assert caplog.messages == []
+
+    for rule in rules(TOPICS)["pipeline"]:
+        sentence = f"lacks {rule.operation.upper()} on the {rule.resource} {rule.name};"
+        estate.forbid("pipeline", rule)
+        until(lambda: (watch.look(), any(sentence in said for said in caplog.messages))[1], sentence)  # noqa: B023
+        estate.allow("pipeline", [rule])
+        until(lambda: (watch.look(), caplog.messages[-1:] == ["No right is lacking any more."])[1], sentence)
+        caplog.clear()

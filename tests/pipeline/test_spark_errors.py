@@ -22,6 +22,8 @@ from kagent.pipeline.spark_errors import errors_as_sentences, sentence
             "the user lacks READ on",
             False,
         ),
+        ("[STREAM_FAILED] Not authorized to access topics: [x]", "the user lacks READ on", False),
+        ("[STREAM_FAILED] Not authorized to access group: x", "the user lacks READ on its", False),
         ("java.io.IOException: No space left on device", "The disk is full", False),
         ("SaslAuthenticationException: bad", "refuses the login", True),
         ("\n\n  something else\nmore", "something else", False),

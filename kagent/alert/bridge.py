@@ -24,6 +24,8 @@ from kagent.client.incident_text import is_old
 from kagent.contract.recommendation import Recommendation, Resolution, State, Status, is_newer
 from kagent.destination_settings import AnyDestination, Wants
 from kagent.errors import KafkaError, SettingsError
+from kagent.kafka.acls import rules
+from kagent.kafka.rights_watch import RightsWatch
 from kagent.kafka.topic_reader import ReadMark, read_forever
 from kagent.settings import Cluster, Settings
 from kagent.text import shown
@@ -212,21 +214,25 @@ class Bridge:
         except ClientError as error:
             raise KafkaError(f"{self.home.bootstrap} cannot be reached: {error}.") from error
         try:
-            async with asyncio.TaskGroup() as tasks:
-                for name, about in self.settings.alert.destinations.items():
-                    since, delivered = of_destination(records, name)
-                    page = self.settings.worker.http.public_url
-                    delivery = Delivery(name, about, self.delivery_log, delivered, self.clock, page)
-                    delivery.silent = self._silent
-                    self.deliveries.append(delivery)
-                    delivery.since = since if since is not None else int(self.clock() * 1000)
-                    # Remembered, so that a destination that is added later gets no old incidents, and a restarted one misses none.
-                    if since is None:
-                        await self.delivery_log.started(name, delivery.since)
-                    tasks.create_task(delivery.run())
-                await self._read()
+            with RightsWatch([(self.home, rules(self.settings.topics)["alert"])], log):
+                await self._deliver_all(records)
         finally:
             await self.delivery_log.stop()
+
+    async def _deliver_all(self, records: dict[str, bytes]) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for name, about in self.settings.alert.destinations.items():
+                since, delivered = of_destination(records, name)
+                page = self.settings.worker.http.public_url
+                delivery = Delivery(name, about, self.delivery_log, delivered, self.clock, page)
+                delivery.silent = self._silent
+                self.deliveries.append(delivery)
+                delivery.since = since if since is not None else int(self.clock() * 1000)
+                # Remembered, so that a destination that is added later gets no old incidents, and a restarted one misses none.
+                if since is None:
+                    await self.delivery_log.started(name, delivery.since)
+                tasks.create_task(delivery.run())
+            await self._read()
 
     def _silent(self, cluster: str) -> bool:
         state = self.states.get(cluster)

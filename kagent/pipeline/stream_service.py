@@ -14,6 +14,7 @@ from kagent.contract.events import Beat
 from kagent.errors import KafkaError, SettingsError
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import spark as spark_options
+from kagent.kafka.rights_watch import RightsWatch, of_pipeline
 from kagent.kafka.topics import ensure
 from kagent.offsets import OFFSETS_TOPIC
 from kagent.pipeline.build import Target
@@ -23,7 +24,6 @@ from kagent.pipeline.checkpoint import Checkpoint, CoveredOffsets
 from kagent.pipeline.progress import ProgressReporter
 from kagent.pipeline.progress_sender import ProgressSender
 from kagent.pipeline.restarts import awaited, ending, kept
-from kagent.pipeline.rights_watch import RightsWatch
 from kagent.pipeline.source import OffsetsSource
 from kagent.pipeline.spark_session import session
 from kagent.pipeline.stream import read_stream, to_messages
@@ -93,7 +93,7 @@ class Pipeline:
             place.claim(source.identified(self.cluster.cluster_id, self.name), source.topic.id)
             home = self.settings.home_cluster(self.name)
             with (
-                RightsWatch(self.settings, self.name, self.cluster),
+                RightsWatch(of_pipeline(self.settings, self.name, self.cluster), log),
                 ProgressSender(home, self.name, self.settings.topics) as sender,
             ):
                 restarted = self.metrics.restarts.inc if self.metrics else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import subprocess
 import sys
 import threading
@@ -28,8 +29,8 @@ from kagent.kafka.acls import Rule, rules
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import confluent
 from kagent.kafka.rights import lacking
+from kagent.kafka.rights_watch import RightsWatch, of_pipeline
 from kagent.kafka.topics import ensure, positions, wanted
-from kagent.pipeline.rights_watch import RightsWatch
 from kagent.pipeline.source import OffsetsSource
 from kagent.settings import Cluster, Settings, Topics
 from tests.fixtures.waiting import until
@@ -277,20 +278,28 @@ def test_each_right_that_is_taken_away_is_found_and_named(estate: Guarded) -> No
         assert until(lambda: not lacking(admin, rights, [SECRET], ["users"]))
 
 
-def test_the_pipeline_says_which_right_is_taken_away_and_that_it_is_back(
-    estate: Guarded, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("role", ["pipeline", "alert"])
+def test_a_right_that_is_taken_away_is_said_and_that_it_is_back(
+    estate: Guarded, role: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    cluster = estate.cluster("pipeline")
+    cluster = estate.cluster(role)
     settings = Settings(clusters={"main": cluster}, topics=TOPICS)
-    watch = RightsWatch(settings, "main", cluster)
+    needed = {
+        "pipeline": of_pipeline(settings, "main", cluster),
+        "alert": [(cluster, rules(TOPICS)["alert"])],
+    }
+    watch = RightsWatch(needed[role], logging.getLogger("kagent.pipeline"))
     caplog.set_level("INFO", "kagent.pipeline")
-    watch.look()
-    assert caplog.messages == []
 
-    for rule in rules(TOPICS)["pipeline"]:
+    def said() -> str:
+        watch.look()
+        return "".join(caplog.messages)
+
+    assert said() == ""
+    for rule in rules(TOPICS)[role]:
         sentence = f"lacks {rule.operation.upper()} on the {rule.resource} {rule.name};"
-        estate.forbid("pipeline", rule)
-        until(lambda: (watch.look(), any(sentence in said for said in caplog.messages))[1], sentence)  # noqa: B023
-        estate.allow("pipeline", [rule])
-        until(lambda: (watch.look(), caplog.messages[-1:] == ["No right is lacking any more."])[1], sentence)
+        estate.forbid(role, rule)
+        until(lambda: sentence in said(), sentence)  # noqa: B023
+        estate.allow(role, [rule])
+        until(lambda: said().endswith("No right is lacking any more."), sentence)
         caplog.clear()

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka import KafkaError as Code
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -22,6 +25,7 @@ from kagent.alert.delivery_log import DeliveryLog
 from kagent.capture.folder import read_folder
 from kagent.capture.folder_writer import FolderWriter
 from kagent.capture.recorder import CapturedGroups, Recorder
+from kagent.cli import root
 from kagent.client.client import current
 from kagent.embedded.broker import free_port
 from kagent.errors import KafkaError
@@ -33,6 +37,7 @@ from kagent.kafka.rights_watch import RightsWatch, of_pipeline
 from kagent.kafka.topics import ensure, positions, wanted
 from kagent.pipeline.source import OffsetsSource
 from kagent.settings import Cluster, Settings, Topics
+from tests.conftest import guarded_broker
 from tests.fixtures.waiting import until
 
 if TYPE_CHECKING:
@@ -49,17 +54,22 @@ CHANGELOG = "kagent-coverage-changelog"
 def estate(guarded: Guarded) -> Guarded:
     """kagent's topics, a user's topic and a group with a commit; the four principals with the printed rights."""
     ensure(Admin(Cluster(bootstrap=guarded.root)), TOPICS, needed=[*wanted(TOPICS), positions(TOPICS)])
-    client = AdminClient({"bootstrap.servers": guarded.root, "log_level": 0})
-    client.create_topics([NewTopic(SECRET, 1, 1)])[SECRET].result(15)
-    producer = Producer({"bootstrap.servers": guarded.root, "log_level": 0})
-    producer.produce(SECRET, b"x")
-    assert producer.flush(15) == 0
-    consumer = Consumer({"bootstrap.servers": guarded.root, "group.id": "users", "log_level": 0})
-    _commit(consumer, TopicPartition(SECRET, 0, 1))
-    consumer.close()
+    users_group(guarded)
     for role, rights in rules(TOPICS).items():
         guarded.allow(role, rights)
     return guarded
+
+
+def users_group(place: Guarded) -> None:
+    """A user's topic with one record, and a group that has read it."""
+    client = AdminClient({"bootstrap.servers": place.root, "log_level": 0})
+    client.create_topics([NewTopic(SECRET, 1, 1)])[SECRET].result(15)
+    producer = Producer({"bootstrap.servers": place.root, "log_level": 0})
+    producer.produce(SECRET, b"x")
+    assert producer.flush(15) == 0
+    consumer = Consumer({"bootstrap.servers": place.root, "group.id": "users", "log_level": 0})
+    _commit(consumer, TopicPartition(SECRET, 0, 1))
+    consumer.close()
 
 
 @retry(
@@ -113,6 +123,55 @@ def test_the_pipeline_reads_the_offsets_and_writes_events_and_no_more(estate: Gu
     refused = Code.TOPIC_AUTHORIZATION_FAILED
     assert reads(pipeline, SECRET, "kagent-pipeline-1") == refused
     assert writes(pipeline, TOPICS.recommendations) == refused
+
+
+def printed_rights(file: Path, cluster: str) -> Iterator[tuple[str, str, Rule]]:
+    """Cluster, user and right of each line of ``kagent acls --json``."""
+    arguments = ["--config", str(file), "--cluster", cluster, "acls", "--json", "--principals", "{role}"]
+    answer = CliRunner().invoke(root, arguments)
+    assert answer.exit_code == 0, answer.output
+    for line in answer.stdout.splitlines():
+        row = json.loads(line)
+        yield (
+            row["cluster"],
+            row["principal"],
+            Rule(row["operation"], row["resource"], row["name"], row["pattern"]),
+        )
+
+
+def test_with_a_home_on_another_cluster_the_rights_printed_for_each_suffice(
+    own_guarded: Guarded, tmp_path: Path
+) -> None:
+    shop = guarded_broker(tmp_path / "shop")
+    try:
+        places = {"hub": own_guarded, "shop": shop}
+        file = tmp_path / "kagent.yaml"
+        addresses = {name: {"bootstrap": place.root} for name, place in places.items()}
+        file.write_text(
+            yaml.safe_dump({"home": "hub", "clusters": addresses, "topics": {"partitions": 1}}), "utf-8"
+        )
+        ensure(Admin(Cluster(bootstrap=own_guarded.root)), TOPICS, needed=wanted(TOPICS))
+        users_group(shop)
+        given: dict[tuple[str, str], list[Rule]] = {}
+        for cluster, role, rule in printed_rights(file, "shop"):
+            given.setdefault((cluster, role), []).append(rule)
+        for (cluster, role), rights in given.items():
+            places[cluster].allow(role, rights)
+        for (cluster, role), rights in given.items():
+            if (cluster, role) != ("hub", "alert"):  # its topic is made by the bridge's own command
+                admin = Admin(places[cluster].cluster(role))
+                assert lacking(admin, rights, [SECRET] if cluster == "shop" else []) == []
+
+        assert reads(shop.cluster("pipeline"), "__consumer_offsets", "kagent-pipeline-1") is None
+        assert writes(own_guarded.cluster("pipeline"), TOPICS.events) is None
+        assert reads(own_guarded.cluster("worker"), TOPICS.events, TOPICS.app) is None
+        worker = Admin(shop.cluster("worker"))
+        assert worker.log_end([(SECRET, 0)]).found == {(SECRET, 0): 1}
+        assert set(worker.described(["users"])) == {"users"}
+        assert ("shop", "subscriber") not in given
+        assert reads(shop.cluster("worker"), SECRET, TOPICS.app) == Code.TOPIC_AUTHORIZATION_FAILED
+    finally:
+        shop.broker.stop()
 
 
 def test_a_pipeline_that_may_not_see_the_offsets_says_so_at_once(estate: Guarded) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import time
 from typing import Any
 
@@ -101,6 +102,23 @@ def test_severity_has_a_colour_on_a_terminal_and_none_elsewhere(rec: Any) -> Non
 
     assert "\x1b[1;31m" in screen(board, colours=True)
     assert "\x1b" not in screen(board)
+
+
+def test_no_color_leaves_the_table_and_takes_the_colours(rec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    board = Board()
+    board.take(state())
+    board.take(rec("orders", severity="page"))
+    shown_as = {}
+    monkeypatch.setenv("TERM", "xterm-256color")
+    for no_color in ("", "1"):
+        monkeypatch.setenv("NO_COLOR", no_color)
+        out = io.StringIO()
+        Console(file=out, force_terminal=True, width=140).print(board.screen(now(), 140, 40))
+        shown_as[no_color] = out.getvalue()
+
+    assert re.search(r"\x1b\[[0-9;]*3[0-7]m", shown_as[""])
+    assert not re.search(r"\x1b\[[0-9;]*3[0-7]m", shown_as["1"])
+    assert "uneven work" in shown_as["1"]
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from hypothesis import example, given
+from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families as parsed
 from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
 from kagent.pipeline.stream_metrics import Metrics as PipelineMetrics
 from kagent.worker.http.metrics import (
@@ -109,6 +112,16 @@ def test_the_page_is_written_as_prometheus_client_writes_it() -> None:
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Read())
     assert sorted(generate_latest(registry).decode().splitlines()) == sorted(page.splitlines())
+
+
+@given(st.floats() | st.integers(0, 2**62))
+@example(999_999.5)
+@example(1_000_000)
+def test_numbers_are_written_as_prometheus_client_writes_them(value: float) -> None:
+    page = exposition(WorkerView(tick_age=value)).decode()
+
+    (line,) = (x for x in page.splitlines() if x.startswith("kagent_last_tick_age_seconds "))
+    assert line.partition(" ")[2] == floatToGoString(value)  # type: ignore[no-untyped-call]
 
 
 def test_series_are_bounded_and_what_is_left_out_is_counted() -> None:

@@ -52,8 +52,11 @@ class Proposal:
             return "no pair fits: each would have flapped, opened for lateness that ended by itself, or opened too often"
         chosen = (self.chosen.threshold, self.chosen.min_behind)
         rejected = [t for t in self.tried if (t.threshold, t.min_behind) < chosen]
+        if not self.chosen.openings and not rejected:
+            return "even the most sensitive pair that was tried would have opened nothing"
         if not rejected:
-            return f"the most sensitive pair that was tried; it would have opened {_times(self.chosen.openings)}, each time for a reason"
+            would = f"it would have opened {_times(self.chosen.openings)}, never for lateness that ended by itself"
+            return f"the most sensitive pair that was tried; {would}"
         worst = rejected[-1]
         return (
             f"this pair would have opened {_times(self.chosen.openings)}; threshold {worst.threshold:g} with {worst.min_behind:g} s "

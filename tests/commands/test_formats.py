@@ -182,3 +182,14 @@ def test_a_plan_of_the_worker_has_the_moves_and_the_skew_of_the_story(rec: Any) 
     assert [(m["from"], m["partition"]) for m in found["moves"]] == [("m1", 0), ("m1", 1)]
     assert found["greatest"]["now"] == 40.0
     assert worker_plan.held_after(found) == {"m1": 2, "m2": 3}
+
+
+def test_why_a_pair_is_proposed_is_said_without_a_riddle() -> None:
+    none, some = Tried(1.25, 30.0, 0, 0, 0), Tried(1.25, 30.0, 3, 0, 0)
+
+    assert (
+        Proposal("main", "a", none, (none,)).sentence().endswith("that was tried would have opened nothing")
+    )
+    assert (
+        "3 times, never for lateness that ended by itself" in Proposal("main", "a", some, (some,)).sentence()
+    )

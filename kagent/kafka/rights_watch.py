@@ -15,6 +15,7 @@ from kagent.settings import Cluster, Settings
 
 # Kafka has no notice of a changed ACL: what is lacking has to be asked again.
 LOOK_EVERY_S = 10.0
+END_WITHIN_S = 2.0
 
 
 class RightsWatch:
@@ -24,15 +25,18 @@ class RightsWatch:
     def __init__(self, wanted: Iterable[tuple[Cluster, Collection[Rule]]], log: logging.Logger) -> None:
         self._wanted = [(Admin(cluster, deadline=10), needed) for cluster, needed in wanted]
         self._log, self._announcer, self._over = log, Announcer(log), threading.Event()
+        self._thread = threading.Thread(target=self._keep_looking, daemon=True, name="kagent-rights")
 
     def __enter__(self) -> RightsWatch:
-        threading.Thread(target=self._keep_looking, daemon=True, name="kagent-rights").start()
+        self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._over.set()
+        # A cluster that is away takes as long as its deadline; that must not hold up the end.
+        self._thread.join(END_WITHIN_S)
 
     def _keep_looking(self) -> None:
         while not self._over.is_set():

@@ -31,6 +31,8 @@ class Incident:
     digest: str
     sent_at: int
     skew: float = 1.0
+    behind: float = 0.0
+    """Seconds, as published; 0 where an older version published it."""
     predicted_drain: float | None = None
     predicted_skew: float | None = None
     plan: tuple[tuple[str, int, str], ...] = ()

@@ -7,10 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from kagent.contract.recommendation import ActionType, Outcome, Recommendation, Resolution, Status, Verdict
-from kagent.detect.detectors import ONE_MEMBER, SPREAD, skew
+from kagent.contract.recommendation import (
+    ActionType,
+    Outcome,
+    Recommendation,
+    Resolution,
+    Severity,
+    Status,
+    Verdict,
+)
+from kagent.detect.detectors import OF, ONE_MEMBER, SPREAD, skew
 from kagent.detect.evidence import LatenessLimits
-from kagent.detect.finding import NO_PROGRESS, Finding
+from kagent.detect.finding import NO_PROGRESS, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.state import Incident, JudgeState
 from kagent.lag.membership import Roster
@@ -22,6 +30,8 @@ FOLLOWED = 0.8
 """Share of the planned moves that must be in effect for the plan to count as followed."""
 CHANGED = 0.25
 """A skew that changed by this share is worth an update."""
+GROWN = 2.0
+"""So is a lateness that has doubled: a dozen updates from a minute to days, and a reader is never wrong by more than half."""
 CALM_S = 120.0
 """Nothing must have been the matter for this long before an incident is resolved."""
 OTHER_S = 120.0
@@ -64,6 +74,7 @@ def _stated(diagnosis: Diagnosis, message: Recommendation) -> dict[str, Any]:
         "digest": model.roster.assignment if model.roster else "",
         "sent_at": model.now,
         "skew": model.skew,
+        "behind": diagnosis.finding.behind,
         # By names that outlive a restart: carrying a plan out often restarts members, which get new ids.
         "plan": tuple((m.topic, m.partition, m.to) for m in made.plan.moves[:200]) if made else (),
         "started_with": model.roster.ids if model.roster else (),
@@ -311,11 +322,25 @@ def _goes_on(
         return _kept(model, incident, messages)
     settled = incident.changed_at is None or model.now - incident.changed_at >= model.policy.settle * 1000
     due = model.now - incident.sent_at >= model.policy.update_every * 1000
-    moved = abs(model.skew - incident.skew) > CHANGED * incident.skew
     # A plan for members that are gone is replaced, but only once the new assignment has settled.
-    if not (other or (incident.superseded and settled) or (due and moved)):
+    news = other or (incident.superseded and settled)
+    # Of a group that is seen now and then figures are no news: publishing them would take `stale` back, and it would be on and off.
+    figures = (due and _moved(model, incident, lead)) or _escalates(model.policy, incident, lead)
+    if not news and (incident.stale or not figures):
         return _kept(model, incident, messages)
     return _updated(model, incident, lead, messages)
+
+
+def _moved(model: GroupModel, incident: Incident, lead: Finding) -> bool:
+    """Whether the figures that were published mislead by now."""
+    later = lead.behind >= GROWN * incident.behind > 0
+    return later or abs(model.skew - incident.skew) > CHANGED * incident.skew
+
+
+def _escalates(policy: Policy, incident: Incident, lead: Finding) -> bool:
+    """Whether a standstill that was published as a ticket is a page by now."""
+    ticket = incident.message.get("severity") == Severity.TICKET and lead.verdict not in policy.severity
+    return ticket and OF[lead.verdict].URGENCY is Urgency.STANDSTILL and lead.behind >= policy.page_behind
 
 
 def _catches_up(model: GroupModel, incident: Incident) -> bool:

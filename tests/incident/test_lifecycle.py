@@ -151,3 +151,36 @@ def test_a_day_in_which_nobody_looked_expires_nothing() -> None:
 
     assert later.state.incident is not None
     assert [str(m.resolution) for m in in_the_end.messages] == ["expired"]
+
+
+def test_a_standstill_becomes_a_page_once_it_is_late_enough_for_one() -> None:
+    world = Timeline([20.0] * 6, HELD, dict.fromkeys(HELD, 220.0), order="even", stands=frozenset({1}))
+    policy = Policy()
+    found = judged(world, 420)[-1]
+    assert found.candidate is not None
+    first = confirm(found.candidate, world.observe(), found.state, policy)
+    later = [m for one in judged(world, 900, first.state) for m in one.messages]
+
+    assert [(str(m.verdict), str(m.severity)) for m in first.messages] == [("stalled", "ticket")]
+    assert [(m.id, str(m.severity)) for m in later if m.severity == "page"][:1] == [
+        (first.messages[0].id, "page")
+    ]
+    assert [str(m.severity) for m in later] == ["page"] * len(later)
+    assert later[0].as_of - first.messages[0].as_of < 1000 * (policy.page_behind + 60)
+
+
+def test_of_a_member_that_falls_behind_further_the_figures_stay_true_by_half() -> None:
+    world, state, first = opened()
+    said, seen = [first], []
+    for one in judged(world, 3600, state):
+        said += one.messages
+        if one.model is not None:
+            seen.append((float(one.model.lateness.max()), worst_s(said[-1])))
+
+    assert all(now < 2.2 * told + 60 for now, told in seen)
+    assert 2 <= len(said) <= 6
+    assert {m.id for m in said} == {first.id}
+
+
+def worst_s(message: Recommendation) -> float:
+    return max(member.seconds_behind or 0.0 for member in message.members)

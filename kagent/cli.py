@@ -209,7 +209,10 @@ def main(args: list[str] | None = None) -> Any:
     except KagentError as error:
         if "--verbose" in argv:
             raise
-        click.echo(f"kagent: {error}", err=True)
+        from kagent.commands.output import say  # loads rich, which `--help` does without
+
+        for line in f"kagent: {error}".splitlines():
+            say(line, err=True)
         sys.exit(2)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output went away (`| head`)

@@ -57,10 +57,11 @@ def command(ctx: click.Context, groups: tuple[str, ...], everything: bool, form:
     from kagent.kafka.group_lag import shown_lag
 
     admin = Admin(cluster)
-    ignored = [] if groups or everything else _ignored(admin, settings.policies())
-    # A group that is named is shown, whatever the settings ignore.
-    names = groups or [name for name in sorted(_with_lag(admin)) if name not in ignored]
-    found = shown_lag(admin, names)
+    with output.waiting_for(cluster.bootstrap):
+        ignored = [] if groups or everything else _ignored(admin, settings.policies())
+        # A group that is named is shown, whatever the settings ignore.
+        names = groups or [name for name in sorted(_with_lag(admin)) if name not in ignored]
+        found = shown_lag(admin, names)
     _refuse_unknown(found, groups)
     if not found:
         click.echo(_none(cluster.bootstrap, len(ignored)), err=True)

@@ -36,7 +36,9 @@ def command(ctx: click.Context, form: Format) -> None:
     from kagent.client.mutes_topic import current_mutes
 
     settings, name, _ = chosen(ctx)
-    found = asyncio.run(current_mutes(settings.home_cluster(name), settings.topics.mutes))
+    home = settings.home_cluster(name)
+    with output.waiting_for(home.bootstrap):
+        found = asyncio.run(current_mutes(home, settings.topics.mutes))
     now_ms = int(time.time() * 1000)
     records = form.chosen(list(mute_rows(found, now_ms)))
     if not form.is_table:

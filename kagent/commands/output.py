@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import functools
 import io
@@ -9,7 +10,8 @@ import json
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +25,8 @@ from kagent.text_table import TableColumn, lines
 
 COMMAND = re.compile(r"`[^`]*`|kafka-[a-z-]+\.sh .*?(?= ; |$)")
 """What a person pastes: in backticks, or a tool of Kafka's up to the end of the sentence."""
+AT_ONCE_S = 0.7
+"""With what a command needs to begin, a person sees something within a second."""
 Record = Mapping[str, Any]
 """What a row is made from: the stable names of JSON, YAML and CSV."""
 
@@ -117,6 +121,18 @@ def announce(text: str) -> None:
     """Say on a terminal what is done before a long wait; nothing where the output is kept."""
     if sys.stderr.isatty():
         say(text, err=True)
+
+
+@contextlib.contextmanager
+def waiting_for(bootstrap: str) -> Iterator[None]:
+    """Say on a terminal what is waited for, once that takes longer than a person takes for at once."""
+    timer = threading.Timer(AT_ONCE_S, announce, [f"Waiting for an answer of {bootstrap}."])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def print_rows(columns: Sequence[TableColumn], rows: Sequence[Mapping[str, str]], wide: bool = False) -> None:

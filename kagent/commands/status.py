@@ -31,7 +31,9 @@ def command(ctx: click.Context, as_json: bool) -> None:
     settings, name, _ = chosen(ctx)
     from kagent.client.client import current
 
-    found = asyncio.run(current(settings.home_cluster(name), settings.topics.recommendations))
+    home = settings.home_cluster(name)
+    with output.waiting_for(home.bootstrap):
+        found = asyncio.run(current(home, settings.topics.recommendations))
     state = found.get(name)
     standing = [
         message

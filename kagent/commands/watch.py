@@ -47,7 +47,8 @@ def command(ctx: click.Context, once: bool, form: Format) -> None:
     table = (console.is_terminal or form.wide) and form.is_table
     try:
         if once or form.output in ("yaml", "csv"):
-            asyncio.run(_once(settings, name, console if table else None, show, form))
+            with output.waiting_for(settings.home_cluster(name).bootstrap):
+                asyncio.run(_once(settings, name, console if table else None, show, form))
         else:
             asyncio.run(_board(settings, name, console) if table else _follow(settings, name, show))
     except KeyboardInterrupt:

@@ -29,6 +29,8 @@ PRIOR_SD, PRIOR_WEIGHT = 0.2, 2
 """Two windows must not be certain."""
 Z = 1.64
 """95 %, one-sided."""
+FULLEST = 0.85
+"""Of its speed a member should get at most this share: with all of it a backlog never drains, and the inflow is never even."""
 COST_WEIGHT = 0.5
 """Weight of the prior that all topics cost the same, in windows."""
 

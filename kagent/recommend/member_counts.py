@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kagent.detect.capacity import FULLEST
 from kagent.detect.group_model import GroupModel
 
 MOST_COUNTS = 400
@@ -25,21 +26,25 @@ class Count:
 @dataclass(frozen=True, slots=True)
 class Counts:
     """For member counts that divide the partitions, rising: (members, greatest share of the inflow), sorted; partitions dealt out
-    in turn, as every shipped strategy does in some order. ``bound``: the share under the worst dealing, by count."""
+    in turn, as every shipped strategy does in some order. ``bound``: the share under the worst dealing, by count; ``most``: the share
+    that a member can process with room to spare, infinite where no member's speed is known."""
 
     have: int
     share_now: float
     shares: tuple[tuple[int, float], ...]
     bound: dict[int, float]
+    most: float = float("inf")
 
     def enough(self, needed: int) -> Count | None:
-        """The least count of at least ``needed`` members."""
-        return self._first([n for n, _ in self.shares if n >= needed and n > self.have])
+        """The least count of at least ``needed`` members with which none gets too much, or else the least of them."""
+        more = [(n, share) for n, share in self.shares if n >= needed and n > self.have]
+        return self._first([n for n, share in more if share <= self.most] or [n for n, _ in more])
 
     def relieving(self, gain: float) -> Count | None:
-        """The least count, up to twice the present one, that relieves the most loaded member by ``gain`` for every way to assign them."""
+        """The least count, up to twice the present one, that relieves the most loaded member by ``gain`` and leaves it no more than it
+        can do, for every way to assign them."""
         # Against the worst dealing: which member gets which partition is up to the assignor, and must not decide whether it helps.
-        limit = (1 - gain) * self.share_now
+        limit = min((1 - gain) * self.share_now, self.most)
         return self._first(
             [n for n, _ in self.shares if self.have < n <= 2 * self.have and self.bound[n] <= limit]
         )
@@ -66,4 +71,10 @@ def counts(model: GroupModel) -> Counts:
     )
     # -(-a // b) is the ceiling of a ÷ b in integers. The worst dealing gives one member all of the busiest partitions.
     bound = {n: float(ordered[: -(-partitions // n)].sum()) / total for n in fitting}
-    return Counts(have, now, shares, bound)
+    return Counts(have, now, shares, bound, _most(model) / total)
+
+
+def _most(model: GroupModel) -> float:
+    """What a usual member can process with room to spare, work/s; infinite where none was ever busy."""
+    speeds = model.capacity.rate.mid[model.capacity.measured]
+    return FULLEST * float(np.median(speeds)) if len(speeds) else float("inf")

@@ -20,6 +20,7 @@ from math import ceil
 import numpy as np
 
 from kagent.contract.recommendation import Verdict
+from kagent.detect.capacity import FULLEST
 from kagent.detect.detectors import OF
 from kagent.detect.evidence import LatenessLimits
 from kagent.detect.finding import Finding
@@ -32,9 +33,9 @@ from kagent.lag.measure import Flags, Floats
 
 LOOK_EVERY_MS = 300_000
 """A group that is well is looked at so often, for fewer members."""
-FULLEST, SPARE = 0.85, 0.6
-"""Of a member's speed: above the first share more members are due, and fewer only if each then stays below the second. A load that
-swings by less than 1.4 between them changes nothing."""
+SPARE = 0.6
+"""Of a member's speed: above FULLEST more members are due, and fewer only if each then stays below this share. A load that swings by
+less than 1.4 between them changes nothing."""
 # The HPA's stabilization window: https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/
 FEWER_AFTER_MS = 1_800_000
 """For so long fewer must do, as an HPA waits before it removes a member (5 min by default), and longer: a member that is missed

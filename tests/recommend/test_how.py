@@ -79,7 +79,9 @@ def _advice(kind: GroupKind, hot: int) -> Advice:
     grouped: dict[str, Any] = {"type": "consumer", "protocol": None} if kind is K.CONSUMER else {}
     halves = {"m0": {"t": [0, 1, 2, 3]}, "m1": {"t": [4, 5, 6, 7]}}
     made = Group({"t": [*hot * [HOT], *(8 - hot) * [CALM]]}, halves, name="it's my group", **grouped)
-    model, _ = made.looked(Policy(kind=kind), members=made.at_work({"m0": 500, "m1": 500}, ["m0"]))
+    model, _ = made.looked(
+        Policy(kind=kind), members=made.at_work({"m0": 250 * hot, "m1": 250 * hot}, ["m0"])
+    )
     model = replace(model, seen=replace(model.seen, tool_options=TOOLS))
     planned = reassign(model)
     lead = Finding(Verdict.REBALANCE, members=(0,) if model.names else ())

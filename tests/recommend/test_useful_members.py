@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kagent.contract.recommendation import Verdict
+from kagent.detect.capacity import FULLEST
 from kagent.detect.detectors import ORDER
 from kagent.detect.finding import Finding
 from kagent.detect.state import JudgeState, Useful
 from kagent.recommend import useful_members
-from kagent.recommend.useful_members import FULLEST, GroupLoad, advance, due
+from kagent.recommend.useful_members import GroupLoad, advance, due
 from kagent.simulator.run import run
 from kagent.simulator.scenario import parse
 from tests.fixtures.findings import CALM, FINE, FOUR

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from kagent.contract.recommendation import ActionType, Verdict
+from kagent.detect.capacity import FULLEST
 from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import LateMember
@@ -41,7 +42,7 @@ def holds(member: LateMember) -> dict[str, Any] | None:
     have = len(model.names)
     partitions = int(np.count_nonzero(model.counted))
     # At least one more than now, since no assignment of the present ones catches up.
-    needed = max(have + 1, ceil(arrives / usual)) if usual > 0 else have + 1
+    needed = max(have + 1, ceil(arrives / (FULLEST * usual))) if usual > 0 else have + 1
     return {
         "needed": min(needed, max(partitions, have)),
         "members": have,

@@ -185,7 +185,7 @@ def made(loads: list[Load], minutes: float, bootstrap: str = "unused:1", **more:
     settings = Settings(
         clusters={"main": Cluster(bootstrap=bootstrap)},
         topics=Topics(partitions=1),
-        policy=POLICY,
+        policy=more.pop("policy", POLICY),
         groups=[{"match": "orders*", "owner": "team-shop"}],
         **more,
     )

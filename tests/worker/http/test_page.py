@@ -27,7 +27,7 @@ from kagent.cli import root
 from kagent.history import report
 from kagent.history.past_range import Range
 from tests.worker.conftest import Kagent
-from tests.worker.http.scene import Load, Scene, made
+from tests.worker.http.scene import POLICY, Load, Scene, made
 
 pytestmark = [pytest.mark.slow]
 
@@ -206,11 +206,10 @@ async def test_a_stalled_partition_is_marked_where_it_is(serve: Any, look: Any, 
     await expect(member).to_contain_text("payments-topic-4 makes no progress")
 
 
-async def test_the_work_after_the_moves_is_of_the_work_that_there_is_now(
-    serve: Any, look: Any, seen: Scene
-) -> None:
+async def test_the_work_after_the_moves_is_of_the_work_that_there_is_now(serve: Any, look: Any) -> None:
     """Minutes after the recommendation: what it foretold then, beside the work of now, would promise far too much."""
-    server = await serve(seen)
+    rarely = {**POLICY, "update_every": 86_400}
+    server = await serve(await watched(loads()[:1], worker={"tick": 60}, policy=rarely))
     page = await look(server.make_url("/ui/group?cluster=main&group=orders"))
     answer = await page.request.get(str(server.make_url("/api/v1/group?cluster=main&group=orders")))
     told = await answer.json()
@@ -231,7 +230,7 @@ SETTING = "partition.assignment.strategy=org.apache.kafka.clients.consumer."
 async def test_what_is_copied_is_exact_whatever_the_clients_call_themselves(serve: Any, look: Any) -> None:
     rates = [270.0 if p < 6 else 40.0 for p in range(24)]
     hostile = "x` `kagent mute all` kafka-evil.sh --a=b"
-    groups = [Load("checkout", 6, rates, capacity=700), Load(hostile, 4, rates, capacity=900)]
+    groups = [Load("checkout", 6, rates, capacity=700), Load(hostile, 4, rates, capacity=1000)]
     server = await serve(await watched(groups, 8))
     page = await look(
         server.make_url("/ui/group?cluster=main&group=checkout"),
@@ -242,14 +241,14 @@ async def test_what_is_copied_is_exact_whatever_the_clients_call_themselves(serv
     assert await copied(page) == [
         f"{SETTING}RoundRobinAssignor,org.apache.kafka.clients.consumer.RangeAssignor",
         f"{SETTING}RoundRobinAssignor",
-        "Run 8 members instead of 6.",
+        "Run 12 members instead of 6.",
         "kagent assignor --consumer",
         "kagent explain checkout",
     ]
     await page.goto(str(server.make_url("/ui/group").with_query(cluster="main", group=hostile)))
     await expect(page.get_by_role("button", name="Copy the command")).to_have_count(1)
     assert await copied(page) == [
-        "Run 6 members instead of 4.",
+        "Run 8 members instead of 4.",
         "kagent assignor --consumer",
         f"kagent explain '{hostile}'",
     ]

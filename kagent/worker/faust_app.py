@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import threading
@@ -20,6 +21,7 @@ from kagent.worker.fence import PartitionProducers
 from kagent.worker.http import pages, security
 from kagent.worker.http.cluster_view import reached_at
 from kagent.worker.outbox import Outbox
+from kagent.worker.recovery_watch import watched
 from kagent.worker.transport import Transport
 
 log = logging.getLogger("kagent.app")
@@ -36,6 +38,7 @@ class App(faust.App):
     settings_: Settings
     home_: Cluster
     outbox: Outbox
+    _watching: asyncio.Task[None] | None = None
 
     def _new_transport(self) -> Transport:
         return Transport(self.conf.broker_consumer, self)
@@ -57,6 +60,9 @@ class App(faust.App):
         ):
             with attempt:
                 await self.outbox.take_over(mine)
+        if self._watching is None:
+            tables: Any = self.tables
+            self._watching = asyncio.create_task(watched(tables.recovery, rights.begin_anew))
         await super()._on_partitions_assigned(assigned, generation_id)
 
     def _stop_fetching(self, assigned: set[Any]) -> None:
@@ -75,6 +81,8 @@ class App(faust.App):
         giving_up = threading.Timer(END_WITHIN_S, self._give_up)
         giving_up.daemon = True
         giving_up.start()
+        if self._watching is not None:
+            self._watching.cancel()
         await self.outbox.close()
         await super().on_stop()
 

@@ -15,8 +15,8 @@ import click
 import faust
 
 from kagent.errors import KagentError
+from kagent.kafka.rights import LOOK_EVERY_S
 from kagent.settings import load
-from kagent.worker import rights
 from kagent.worker.http import endpoints, pages
 from kagent.worker.process import Worker
 
@@ -76,7 +76,7 @@ def _wire_timers(worker: Worker, app: faust.App) -> None:
     async def sample() -> None:
         await worker.clusters.sample()
 
-    @app.timer(interval=rights.LOOK_EVERY_S, name="rights")
+    @app.timer(interval=LOOK_EVERY_S, name="rights")
     async def check_rights() -> None:
         await worker.clusters.check_rights(worker.rights)
 

@@ -43,6 +43,12 @@ class Capacity:
     rate: Interval
     measured: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 
+    @property
+    def usual(self) -> float:
+        """Of a usual member, work/s: the median of those that were ever busy; 0 where none was."""
+        speeds = self.rate.mid[self.measured]
+        return float(np.median(speeds)) if len(speeds) else 0.0
+
 
 def window_length_s(gap_s: float, hold_s: float) -> float:
     """How long a window lasts at least, by the member's median gap between commits and the policy's ``hold``."""

@@ -20,6 +20,8 @@ from kagent.kafka.acls import Rule
 from kagent.kafka.admin import Admin
 
 EVERY = "*"
+# Kafka has no notice of a changed ACL: what is lacking has to be asked again.
+LOOK_EVERY_S = 10.0
 UNKNOWN = None
 IMPLIED_BY = {"describe": {"read", "write", "delete", "alter"}, "describe_configs": {"alter_configs"}}
 """``AclAuthorizer``: an operation is also allowed by these."""

@@ -10,11 +10,9 @@ from types import TracebackType
 from kagent.errors import KafkaError
 from kagent.kafka.acls import Rule, needed_on, rules
 from kagent.kafka.admin import Admin
-from kagent.kafka.rights import Announcer, lacking
+from kagent.kafka.rights import LOOK_EVERY_S, Announcer, lacking
 from kagent.settings import Cluster, Settings
 
-# Kafka has no notice of a changed ACL: what is lacking has to be asked again.
-LOOK_EVERY_S = 10.0
 END_WITHIN_S = 2.0
 
 
@@ -47,7 +45,7 @@ class RightsWatch:
         """Ask once, and log what changed."""
         try:
             found = [lack for admin, wanted in self._wanted for lack in lacking(admin, wanted)]
-        except KafkaError as error:  # that a cluster is away is told by what needs it
+        except KafkaError as error:  # what needs the cluster reports that it is away
             self._log.debug("rights are not known: %s", error)
             return
         self._announcer.say([f"{lack}." for lack in found])

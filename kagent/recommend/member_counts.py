@@ -76,5 +76,4 @@ def counts(model: GroupModel) -> Counts:
 
 def _most(model: GroupModel) -> float:
     """What a usual member can process with room to spare, work/s; infinite where none was ever busy."""
-    speeds = model.capacity.rate.mid[model.capacity.measured]
-    return FULLEST * float(np.median(speeds)) if len(speeds) else float("inf")
+    return FULLEST * model.capacity.usual if model.capacity.measured.any() else float("inf")

@@ -155,8 +155,7 @@ def advance(model: GroupModel, findings: Sequence[Finding]) -> JudgeState:
 
 def _capacity(model: GroupModel) -> float | None:
     """Of a usual member, work/s: measured now, else what was measured last."""
-    measured = model.capacity.rate.mid[model.capacity.measured]
-    found = float(np.median(measured)) if len(measured) else 0.0
+    found = model.capacity.usual
     # After the members were on time for hours no busy window is left: the number must not vanish from the autoscaler.
     if found <= 0 and model.state.useful is not None:
         found = model.state.useful.capacity

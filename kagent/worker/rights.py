@@ -38,8 +38,6 @@ from kagent.worker.http import security
 from kagent.worker.status import state_message
 
 log = logging.getLogger("kagent.rights")
-# Kafka has no notice of a changed ACL: what is lacking has to be asked again.
-LOOK_EVERY_S = 10.0
 # Often enough for someone who just opened the log, seldom enough not to fill it.
 SAY_AGAIN_S = 60.0
 # Bounds the state message: a user without any right lacks each of them, a sentence each.

@@ -37,8 +37,7 @@ def holds(member: LateMember) -> dict[str, Any] | None:
     if any(np.isfinite(case.best) for case in member.by_topic.values()):
         return None
     model = member.model
-    measured = model.capacity.rate.mid[model.capacity.measured]
-    arrives, usual = float(model.inflow.mid.sum()), float(np.median(measured))
+    arrives, usual = float(model.inflow.mid.sum()), model.capacity.usual
     have = len(model.names)
     partitions = int(np.count_nonzero(model.counted))
     # At least one more than now, since no assignment of the present ones catches up.

@@ -1,6 +1,7 @@
 """A worker whose tables' recovery stands still begins anew, instead of being blind until somebody restarts it.
 
-Seen under load at two rebalances within seconds: Faust's recovery waited for rows that its consumer never fetched.
+A recovery that misses one record of a changelog waits for it for ever, and Faust has had several ways to miss one
+(https://github.com/faust-streaming/faust/issues/651; see ``ConsumerThread._fetch_records`` for another).
 """
 
 from __future__ import annotations

@@ -24,6 +24,23 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         created._isolation_level = "read_committed"
         return created
 
+    async def _fetch_records(
+        self, consumer: AIOKafkaConsumer, active_partitions: set[TP], *args: Any, **options: Any
+    ) -> dict[TopicPartition, list[Any]]:
+        """The records that Faust takes; the others are put back, to be fetched when it does.
+
+        Faust drops what comes of partitions that are paused, or of any while the flow is stopped. A fetch that is under way at a
+        rebalance ends after recovery has looked for its place in the changelogs: recovery would wait for ever for what it took.
+        """
+        found = await super()._fetch_records(consumer, active_partitions, *args, **options)
+        # Nothing is awaited from here on, so that no seek comes between. Faust changes the set of active partitions in place.
+        taken = {
+            tp: batch for tp, batch in found.items() if self.consumer.flow_active and tp in active_partitions
+        }
+        for tp in found.keys() - taken.keys() & consumer.assignment():
+            consumer.seek(tp, found[tp][0].offset)
+        return taken
+
 
 class Consumer(driver.Consumer):
     """Recovery of a transactional changelog ends at its last visible record.

@@ -148,6 +148,23 @@ class Security(Strict):
             ) from error
 
 
+def with_ports(bootstrap: str) -> str:
+    """The addresses, each with a port: where it is left out librdkafka takes 9092, but Kafka's Java client refuses it.
+
+    Raises ValueError for what is no address.
+    """
+    addresses = []
+    for address in map(str.strip, bootstrap.split(",")):
+        found = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+)(?::(\d+))?", address)
+        if found is None or not 0 < int(found[2] or 9092) < 65536:
+            # Without brackets it cannot be told where an IPv6 address ends and its port begins (RFC 3986).
+            is_ipv6 = re.fullmatch(r"[0-9a-fA-F:.]*:[0-9a-fA-F:.]*:[0-9a-fA-F:.]*", address)
+            hint = "; an IPv6 address stands in brackets, as in [::1]:9092" if is_ipv6 else ""
+            raise ValueError(f"must be host:port, several with commas; {address!r} is no host:port{hint}")
+        addresses.append(f"{found[1]}:{found[2] or 9092}")
+    return ",".join(addresses)
+
+
 class Cluster(Strict):
     """One Kafka cluster."""
 
@@ -160,21 +177,10 @@ class Cluster(Strict):
 
     @field_validator("bootstrap")
     @classmethod
-    def _addresses(cls, bootstrap: str) -> str:
-        """The addresses, each with a port: where it is left out librdkafka takes 9092, but Kafka's Java client refuses it."""
-        addresses = []
-        for address in bootstrap.split(","):
-            found = re.fullmatch(r"\s*(\[[0-9a-fA-F:.]+\]|[\w.-]+)(?::(\d+))?\s*", address)
-            if "${" in address:
-                raise ValueError(
-                    "variables are not replaced in the file; set KAGENT_CLUSTERS__<NAME>__BOOTSTRAP"
-                )
-            if found is None or not 0 < int(found[2] or 9092) < 65536:
-                raise ValueError(
-                    f"must be host:port, several with commas; {address.strip()!r} is no host:port"
-                )
-            addresses.append(f"{found[1]}:{found[2] or 9092}")
-        return ",".join(addresses)
+    def _with_ports(cls, bootstrap: str) -> str:
+        if "${" in bootstrap:
+            raise ValueError("variables are not replaced in the file; set KAGENT_CLUSTERS__<NAME>__BOOTSTRAP")
+        return with_ports(bootstrap)
 
     def tool_options(self) -> str:
         """How Kafka's own command-line tools reach this cluster, to be pasted behind their name."""
@@ -570,38 +576,57 @@ def with_folders(values: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The settings in effect, what they were made from, and notes about what has no effect any more."""
+    """The settings in effect, what they were made from, notes about what has no effect any more, and the cluster whose
+    address came from ``-b`` or ``KAGENT_BOOTSTRAP``."""
 
     settings: Settings
     given: GivenSettings
     notes: tuple[str, ...] = ()
+    addressed: str | None = None
 
 
-def load(config: str | Path | None = None, bootstrap: str | None = None) -> Settings:
+def load(
+    config: str | Path | None = None, bootstrap: str | None = None, cluster: str | None = None
+) -> Settings:
     """The settings in effect: file (``config``, else ``KAGENT_CONFIG``), then variables, then ``bootstrap``.
 
-    ``bootstrap`` (else ``KAGENT_BOOTSTRAP``) is the address of the first cluster, or of a cluster ``main`` without any.
+    ``bootstrap`` (else ``KAGENT_BOOTSTRAP``) is the address of the cluster that ``cluster`` (else ``KAGENT_CLUSTER``) names,
+    of the first one without a name, or of a cluster ``main`` where there is none.
     Raises SettingsError with every mistake, its file and line or its variable.
     """
-    loaded = loaded_from(config, bootstrap)
+    loaded = loaded_from(config, bootstrap, cluster)
     for note in loaded.notes:
         log.warning("%s", note)
     return loaded.settings
 
 
-def loaded_from(config: str | Path | None = None, bootstrap: str | None = None) -> Loaded:
+def loaded_from(
+    config: str | Path | None = None, bootstrap: str | None = None, cluster: str | None = None
+) -> Loaded:
     """As :func:`load`, with where every value comes from."""
     path = config or os.environ.get("KAGENT_CONFIG")
     bootstrap = bootstrap or os.environ.get("KAGENT_BOOTSTRAP")
     given = GivenSettings.of(read(Path(path)) if path else SettingsFile(), os.environ)
     settings = _checked(given)
     # After validation, over the file and the variables: what stands on the command line wins.
+    addressed = None
     if bootstrap:
-        name = next(iter(settings.clusters), "main")
-        known = settings.clusters.get(name)
-        cluster = known.model_copy(update={"bootstrap": bootstrap}) if known else Cluster(bootstrap=bootstrap)
-        settings = settings.model_copy(update={"clusters": {name: cluster}})
-    return Loaded(settings, given, tuple(_notes(given)))
+        named = cluster or os.environ.get("KAGENT_CLUSTER")
+        addressed = named if named in settings.clusters else next(iter(settings.clusters), "main")
+        settings = _at_address(settings, addressed, bootstrap)
+    return Loaded(settings, given, tuple(_notes(given)), addressed)
+
+
+def _at_address(settings: Settings, name: str, bootstrap: str) -> Settings:
+    """With this address for the cluster of this name; of the others only the one that holds kagent's topics is left."""
+    known = settings.clusters
+    try:
+        address = with_ports(bootstrap)
+    except ValueError as error:
+        raise SettingsError(f"-b or KAGENT_BOOTSTRAP: {error}.") from error
+    given = known[name].model_copy(update={"bootstrap": address}) if known else Cluster(bootstrap=address)
+    home = {n: other for n, other in known.items() if n == settings.home}
+    return settings.model_copy(update={"clusters": {**home, name: given}})
 
 
 def _checked(given: GivenSettings) -> Settings:

@@ -18,7 +18,9 @@ from kagent.text import shown
 
 PREFIX = "KAGENT_"
 DELIMITER = "__"
-OTHER_VARIABLES = ("KAGENT_BOOTSTRAP", "KAGENT_CACHE", "KAGENT_CLUSTER", "KAGENT_CONFIG", "KAGENT_FOLLOW")
+OTHER_VARIABLES = (
+    "KAGENT_BOOTSTRAP", "KAGENT_CACHE", "KAGENT_CLUSTER", "KAGENT_CONFIG", "KAGENT_FOLLOW", "KAGENT_MAVEN",
+)  # fmt: skip
 """Variables that are no settings."""
 SERVICE_LINK = re.compile(
     r"KAGENT_(?:.*_)?(?:SERVICE_HOST|SERVICE_PORT(?:_.*)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_.*)?)?)"

@@ -33,6 +33,65 @@ def test_an_address_without_a_port_gets_kafka_s_for_every_client(given: str, who
     assert Cluster(bootstrap=given).bootstrap == whole
 
 
+TWO = "clusters: {main: {bootstrap: 'a:1', security: {protocol: SSL}}, other: {bootstrap: 'b:2'}}\n"
+
+
+@pytest.mark.parametrize("by_variable", [False, True])
+def test_a_given_address_is_that_of_the_named_cluster(
+    by_variable: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "kagent.yaml"
+    file.write_text(TWO)
+    if by_variable:
+        monkeypatch.setenv("KAGENT_BOOTSTRAP", "c")
+        monkeypatch.setenv("KAGENT_CLUSTER", "other")
+    settings = load(file) if by_variable else load(file, "c", "other")
+
+    assert settings.cluster("other")[1].bootstrap == "c:9092"
+    assert list(settings.clusters) == ["other"]
+
+
+def test_a_given_address_leaves_the_login_and_the_cluster_of_kagent_s_topics(tmp_path: Path) -> None:
+    file = tmp_path / "kagent.yaml"
+    file.write_text(f"{TWO}home: other\n")
+
+    settings = load(file, "c")
+
+    assert settings.clusters["main"].bootstrap == "c:9092"
+    assert settings.clusters["main"].security.protocol == "SSL"
+    assert settings.home_cluster("main").bootstrap == "b:2"
+
+
+@pytest.mark.parametrize("has_file", [False, True])
+@pytest.mark.parametrize("given", ["::1", "http://a:1", "a:99999"])
+def test_a_given_address_that_is_none_is_one_sentence(given: str, has_file: bool, tmp_path: Path) -> None:
+    file = tmp_path / "kagent.yaml"
+    file.write_text(TWO)
+
+    answer = CliRunner().invoke(
+        root, ["-b", given, *(["--config", str(file)] if has_file else []), "settings"]
+    )
+
+    assert isinstance(answer.exception, SettingsError)
+    assert str(answer.exception).startswith("-b or KAGENT_BOOTSTRAP: must be host:port")
+
+
+@pytest.mark.parametrize("given", ["::1", "::1:9092", "2001:db8::7", "a:1,::1"])
+def test_an_ipv6_address_without_brackets_gets_an_example(given: str) -> None:
+    with pytest.raises(ValueError, match=r"an IPv6 address stands in brackets, as in \[::1\]:9092"):
+        Cluster(bootstrap=given)
+
+
+def test_the_source_of_an_address_is_what_set_it(tmp_path: Path) -> None:
+    file = tmp_path / "kagent.yaml"
+    file.write_text(f"{TWO}home: other\n")
+
+    printed = CliRunner().invoke(root, ["settings", "--config", str(file), "-b", "c:3"]).output
+
+    assert "bootstrap: c:3  # --bootstrap-server" in printed
+    assert f"bootstrap: b:2  # {file}:1" in printed
+
+
 def test_a_wrong_field_is_named(tmp_path: Path) -> None:
     file = tmp_path / "kagent.yaml"
     file.write_text("clusters: {main: {bootstrap: 'a:1', security: {protocol: SASL_SSL}}}\n")

@@ -9,6 +9,7 @@ from typing import IO, Any
 import click
 
 from kagent import settings as _settings
+from kagent.commands import output
 from kagent.errors import InputError
 from kagent.settings import Cluster, Settings
 from kagent.text import shown
@@ -23,7 +24,7 @@ def asked(ctx: click.Context, option: str) -> str | None:
 
 def effective(ctx: click.Context) -> Settings:
     """The settings, with the global options ``--config`` and ``--bootstrap-server`` applied."""
-    return _settings.load(asked(ctx, "config"), asked(ctx, "bootstrap"))
+    return _settings.load(asked(ctx, "config"), asked(ctx, "bootstrap"), asked(ctx, "cluster"))
 
 
 def chosen(ctx: click.Context) -> tuple[Settings, str, Cluster]:
@@ -38,7 +39,9 @@ def live(ctx: click.Context, group: str) -> tuple[str, Any]:
     from kagent.kafka.admin import Admin
     from kagent.kafka.live_scenario import scenario_line
 
-    line = scenario_line(Admin(chosen(ctx)[2]), group)
+    cluster = chosen(ctx)[2]
+    with output.waiting_for(cluster.bootstrap):
+        line = scenario_line(Admin(cluster), group)
     for sentence in line["assumed"]:
         click.echo(f"assumed: {sentence}", err=True)
     return f"group {shown(group)}", line

@@ -59,7 +59,8 @@ with its line and exits 2 if there is one. For completion and checks in an edito
 (`kagent settings --schema`) and begin the settings file with `# yaml-language-server: $schema=kagent.schema.json`.
 
 These variables are no settings: `KAGENT_CONFIG` (the file), `KAGENT_CLUSTER` (as `--cluster`), `KAGENT_BOOTSTRAP` (as
-`--bootstrap-server`), `KAGENT_CACHE` (where the Java archives are kept), `KAGENT_FOLLOW` (see [follow](follow.md)).
+`--bootstrap-server`), `KAGENT_CACHE` (where the Java archives are kept), `KAGENT_MAVEN` (the address of a mirror of
+Maven Central that they are fetched from), `KAGENT_FOLLOW` (see [follow](follow.md)).
 """
 
 POLICY_ABOUT = (

@@ -25,7 +25,7 @@ def command(ctx: click.Context, check: bool, schema: bool, as_json: bool) -> Non
     if schema:
         click.echo(json.dumps(json_schema(), indent=2))
         return
-    loaded = loaded_from(asked(ctx, "config"), asked(ctx, "bootstrap"))
+    loaded = loaded_from(asked(ctx, "config"), asked(ctx, "bootstrap"), asked(ctx, "cluster"))
     for note in loaded.notes:
         click.echo(f"note: {note}", err=True)
     if check:
@@ -33,7 +33,9 @@ def command(ctx: click.Context, check: bool, schema: bool, as_json: bool) -> Non
     elif as_json:
         click.echo(json.dumps(effective_values(loaded.settings)))
     else:
-        for line in lines(effective_values(loaded.settings), loaded.given, asked(ctx, "bootstrap")):
+        address = ("clusters", loaded.addressed, "bootstrap") if loaded.addressed else None
+        by = "--bootstrap-server" if asked(ctx, "bootstrap") else "KAGENT_BOOTSTRAP"
+        for line in lines(effective_values(loaded.settings), loaded.given, {address: by} if address else {}):
             click.echo(line)
 
 
@@ -64,21 +66,21 @@ def _right(loaded: Loaded) -> str:
 
 
 def lines(
-    values: Mapping[str, Any], given: GivenSettings, bootstrap: str | None = None, way: Where = ()
+    values: Mapping[str, Any], given: GivenSettings, over: Mapping[Where, str], way: Where = ()
 ) -> Iterator[str]:
-    """The values as YAML, each with its source as a comment."""
+    """The values as YAML, each with its source as a comment. ``over``: the source of what stands over file and variables."""
     indent = "  " * len(way)
     for name, value in values.items():
         where = (*way, name)
         if isinstance(value, Mapping) and value:
             yield f"{indent}{_scalar(name)}:"
-            yield from lines(value, given, bootstrap, where)
+            yield from lines(value, given, over, where)
         elif isinstance(value, list) and value and isinstance(value[0], Mapping):
             yield f"{indent}{_scalar(name)}:"
             for at, item in enumerate(value):
-                yield f"{indent}- {_scalar(item)}  # {_source(given, (*where, at))}"
+                yield f"{indent}- {_scalar(item)}  # {given.named((*where, at)) or 'default'}"
         else:
-            yield f"{indent}{_scalar(name)}: {_scalar(value)}  # {_source(given, where, bootstrap)}"
+            yield f"{indent}{_scalar(name)}: {_scalar(value)}  # {over.get(where) or given.named(where) or 'default'}"
 
 
 def _scalar(value: Any) -> str:
@@ -87,12 +89,3 @@ def _scalar(value: Any) -> str:
     )
     # safe_dump ends a lone scalar with the document end marker `...`.
     return text.removesuffix("\n").removesuffix("...").rstrip()
-
-
-def _source(given: GivenSettings, where: Where, bootstrap: str | None = None) -> str:
-    if where[0] == "clusters" and where[-1] == "bootstrap" and bootstrap:
-        return "--bootstrap-server"
-    named = given.named(where)
-    if named:
-        return named
-    return "KAGENT_BOOTSTRAP" if where[0] == "clusters" and where[-1] == "bootstrap" else "default"

@@ -1,4 +1,4 @@
-"""Java archives from Maven Central through jgo, in one cache, without network once they are there.
+"""Java archives from Maven Central or a mirror of it through jgo, in one cache, without network once they are there.
 
 A failed build leaves a half-filled folder that jgo's next call would take for whole; its lock file tells them apart.
 """
@@ -33,6 +33,15 @@ def cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kagent"
 
 
+def repositories() -> dict[str, str] | None:
+    """The mirror that ``KAGENT_MAVEN`` names, in place of Maven Central; None for Central itself.
+
+    A proxy needs no setting of ours: the client that fetches takes ``HTTPS_PROXY`` and ``NO_PROXY``.
+    """
+    mirror = os.environ.get("KAGENT_MAVEN")
+    return {"mirror": mirror.rstrip("/")} if mirror else None
+
+
 def resolve(*coordinates: str) -> list[Path]:
     """The jars of these artifacts with all they need. Raises SetupError with what to do."""
     endpoint = "+".join(coordinates)
@@ -44,13 +53,18 @@ def resolve(*coordinates: str) -> list[Path]:
     except OSError as error:
         if error.errno is None or _is_network(error):
             raise SetupError(
-                f"{endpoint} could not be fetched: no connection to Maven Central ({error})."
+                f"{endpoint} could not be fetched: no connection to {_source()} ({error}). "
+                "Behind a proxy set HTTPS_PROXY, for a mirror KAGENT_MAVEN."
             ) from error
         raise SetupError(
             f"The cache folder {folder} cannot be used ({error.strerror}); set KAGENT_CACHE."
         ) from error
     except RuntimeError as error:
         raise SetupError(f"{endpoint} could not be resolved: {error}.") from error
+
+
+def _source() -> str:
+    return "the mirror" if repositories() else "Maven Central"
 
 
 def _is_network(error: OSError) -> bool:
@@ -73,7 +87,9 @@ def _build(endpoint: str, folder: Path) -> list[Path]:
     from jgo.maven import MavenContext
 
     builder = EnvironmentBuilder(
-        context=MavenContext(repo_cache=folder / "m2"), cache_dir=folder, link_strategy=LinkStrategy.HARD
+        context=MavenContext(repo_cache=folder / "m2", remote_repos=repositories()),
+        cache_dir=folder,
+        link_strategy=LinkStrategy.HARD,
     )
     env = builder.from_endpoint(endpoint)
     # jgo writes the lock file last: without it the folder is of a build that failed.

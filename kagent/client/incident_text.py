@@ -149,14 +149,18 @@ def clock(ms: int) -> str:
 
 
 def worst_member(rec: Recommendation) -> MemberWork | None:
-    """The member that is furthest behind, else the one with the most work; None if no member has any."""
-    late = [m for m in rec.members if (m.seconds_behind or 0) > 0 or (m.work_now or 0) > 0]
-    return max(late, key=lambda m: (m.seconds_behind or 0, m.work_now or 0), default=None)
+    """The member that is furthest behind, else the one with the most work or records before it; None if no member has any."""
+    # What stands is nobody's work: of a member that has only a stuck partition, the lag alone tells.
+    late = [m for m in rec.members if any((m.seconds_behind, m.work_now, m.lag))]
+    return max(late, key=lambda m: (m.seconds_behind or 0, m.work_now or 0, m.lag or 0), default=None)
 
 
 def seconds_behind(rec: Recommendation) -> float | None:
-    """How far behind the group's worst member is; None where it is not known."""
+    """How far behind the group's worst member is, or the partition that stands; None where it is not known."""
     found = [m.seconds_behind for m in rec.members if m.seconds_behind is not None]
+    # A partition that stands is left out of its member's time, which would be 0 s of one that does well besides.
+    stands_s = rec.evidence.get("stands_s")
+    found += [float(stands_s)] if isinstance(stands_s, int | float) else []
     return max(found, default=None)
 
 

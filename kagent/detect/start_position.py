@@ -53,6 +53,13 @@ def _filled(low: Longs, rows: Flags, shown: Longs) -> Longs:
     return np.where(rows & (shown >= 0), shown, low)
 
 
+def has_commit(seen: Observation, topic: str, partition: int) -> bool:
+    """Whether the group has committed the partition; else its position is one from above, and no record can be named."""
+    row = seen.commits.get(topic)
+    known = dict(zip(row.partition, row.committed, strict=True)) if row else {}
+    return known.get(partition, GONE) != GONE
+
+
 def begins_at_start(commits: Mapping[str, TopicCommits], ends: Mapping[str, EndHistory]) -> bool:
     """Whether a topic's first commits, seen where its log ends were sampled before, lie nearer to the log start than to the end."""
     return any(

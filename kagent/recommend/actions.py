@@ -21,6 +21,7 @@ from kagent.contract.recommendation import Action, ActionType, GroupKind, Verdic
 from kagent.detect.detectors import OF
 from kagent.detect.finding import Finding
 from kagent.detect.group_model import GroupModel
+from kagent.detect.start_position import has_commit
 from kagent.planner.comparison import Alternative
 from kagent.recommend.member_counts import Counts
 from kagent.recommend.reassignment import Reassignment
@@ -360,10 +361,25 @@ def _steady(advice: Advice) -> Action:
     return _action(ActionType.RESTART_MEMBER, how, "yes")
 
 
+def _first_record(advice: Advice, topic: str, partition: int) -> Iterator[Action]:
+    # Without a commit the consumer's position is not known: to set one might skip all that it has not read.
+    if advice.finding.verdict is Verdict.STALLED:
+        how = (
+            f"Look in the log of the consumer of {advice.partition} for the record at which it fails, and make it handle that; "
+            "nothing of the partition has been committed, so kagent cannot name the record."
+        )
+        yield _action(
+            ActionType.SKIP_OR_FIX_RECORD, how, "yes", params={"topic": topic, "partition": partition}
+        )
+
+
 def _record(advice: Advice) -> Iterator[Action]:
     if advice.place is None:
         return
     (topic, partition), group = advice.place, quote(shown(advice.model.seen.group))
+    if not has_commit(advice.model.seen, topic, partition):
+        yield from _first_record(advice, topic, partition)
+        return
     # A committed offset is that of the next record to read (KafkaConsumer.commitSync), so this is the record itself.
     offset = int(advice.model.lags.committed[advice.finding.rows[0]])
     if advice.finding.verdict is not Verdict.STALLED:

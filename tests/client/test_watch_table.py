@@ -51,6 +51,28 @@ def test_a_row_says_all_that_a_person_wants_first(rec: Any) -> None:
     ]  # fmt: skip
 
 
+def test_a_stuck_partition_of_a_member_that_does_well_is_late_and_has_a_holder(rec: Any) -> None:
+    member = {
+        "member": "m",
+        "member_id": "m",
+        "client_id": "m",
+        "host": "h",
+        "partitions": 2,
+        "seconds_behind": 0.0,
+        "work_now": 0.0,
+    }
+    members = [member | {"lag": 0}, member | {"member": "holder", "lag": 1220}]
+    board = Board()
+    board.take(
+        rec("orders", verdict="stalled", members=members, evidence={"stands_s": 320}, actions=[ACTION])
+    )
+
+    row = next(line for line in screen(board).splitlines() if "orders" in line)
+
+    assert "5 min" in row
+    assert "holder" in row
+
+
 def test_numbers_of_an_earlier_moment_are_called_so(rec: Any) -> None:
     board = Board()
     board.take(state())

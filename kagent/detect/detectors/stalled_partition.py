@@ -26,6 +26,7 @@ from kagent.detect.fetches import fetch_s
 from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.standstill import HABIT_FACTOR, SOLE_FACTOR, habit
+from kagent.detect.start_position import has_commit
 from kagent.detect.state import Standing
 from kagent.lag.measure import Flags
 from kagent.text import shown, span
@@ -174,7 +175,10 @@ def reason(model: GroupModel, finding: Finding) -> str:
         if e["other_members_failed"]
         else "while its member went on with newer records of other partitions"
     )
+    stuck = (
+        f"stuck at offset {e['offset']}" if has_commit(model.seen, topic, partition) else "without a commit"
+    )
     return (
-        f"{shown(topic)}-{partition} has been stuck at offset {e['offset']} for {span(e['stands_s'])} {beside}: most likely a record that "
+        f"{shown(topic)}-{partition} has been {stuck} for {span(e['stands_s'])} {beside}: most likely a record that "
         "cannot be processed."
     )

@@ -8,9 +8,14 @@ from typing import Any
 
 import pytest
 
+from kagent.contract.recommendation import ActionType
 from kagent.detect.detectors import stalled_partition
 from kagent.detect.state import Habit
 from kagent.policy import Policy
+from kagent.recommend.actions import Advice, actions
+from kagent.recommend.alternatives import alternatives_of
+from kagent.recommend.member_counts import counts
+from kagent.recommend.reassignment import reassign
 from kagent.simulator import run_many
 from kagent.simulator.scenario import parse
 from tests.fixtures.findings import FINE, FOUR, STANDS, leading
@@ -31,6 +36,21 @@ def test_a_partition_that_is_passed_over_for_longer_than_hold_has_a_bad_record(g
     assert found[0].evidence["partitions"] == [["t", 0]]
     assert found[0].evidence["offset"] == int(model.lags.committed[0])
     assert "most likely a record that cannot be processed" in stalled_partition.reason(model, found[0])
+
+
+def test_of_a_partition_without_a_commit_no_record_is_named(group: Make) -> None:
+    made = group(TOPIC, FOUR)
+    model, found = made.looked(standing=made.stood())
+    commits = {"t": replace(model.seen.commits["t"], committed=[-1, *model.seen.commits["t"].committed[1:]])}
+    without = replace(model, seen=replace(model.seen, commits=commits))
+
+    assert "t-0 has been without a commit for" in stalled_partition.reason(without, found[0])
+    told = Advice(
+        without, found[0], planned := reassign(without), alternatives_of(without, planned), counts(without)
+    )
+    first = actions(told)[0]
+    assert first.type is ActionType.SKIP_OR_FIX_RECORD
+    assert "offset" not in f"{first.how} {first.params}"
 
 
 def test_that_the_siblings_moved_once_is_no_evidence(group: Make) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kagent.commands.common import chosen, effective, verbose
+from kagent.commands.output import announce
 from kagent.contract.recommendation import (
     Basis,
     GroupKind,
@@ -40,12 +41,13 @@ def command(ctx: click.Context) -> None:
     """
     if ctx.invoked_subcommand is not None:
         return
-    settings, name, _ = chosen(ctx)
+    settings, name, cluster = chosen(ctx)
     # Only kagent's own loggers at this level: httpx logs each URL, and a webhook's URL is often its secret.
     level = logging.DEBUG if verbose(ctx) else logging.INFO
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("kagent").setLevel(level)
     logging.getLogger("aiokafka").setLevel(logging.WARNING)  # a service says that its broker is away
+    logging.getLogger("kagent.alert").info("Starting for cluster %s at %s.", name, cluster.bootstrap)
     from kagent.alert.bridge import Bridge
 
     asyncio.run(_run(Bridge(settings, settings.home_cluster(name))))
@@ -63,6 +65,7 @@ def send_test(ctx: click.Context, name: str) -> None:
         known = f"did you mean {near}?" if near else f"there are: {', '.join(destinations) or 'none'}."
         raise InputError(f"The settings have no alert destination {shown(name)}; {known}")
     about = destinations[name]
+    announce(f"Sending a test incident and its end to {name} ({about.type}).")
     asyncio.run(_send_test(name, about, settings.worker.http.public_url))
     click.echo(f"{name} ({about.type}) took a test incident and its end.")
 

@@ -9,7 +9,7 @@ import click
 
 from kagent.commands.common import chosen
 from kagent.commands.input_lines import lines
-from kagent.commands.output import json_line
+from kagent.commands.output import announce, json_line
 from kagent.offsets import DecodeError
 from kagent.offsets.decode_lines import READERS, answer, record
 from kagent.settings import Cluster
@@ -44,6 +44,7 @@ def command(
     """
     if follow:
         _, _, cluster = chosen(ctx)
+        announce(f"Reading __consumer_offsets of {cluster.bootstrap} until Ctrl-C.")
         found = _live(cluster, from_beginning)
     else:
         found = (_answer(number, line, kind) for number, line in lines(file))

@@ -9,7 +9,7 @@ import click
 
 from kagent.commands.common import chosen, effective
 from kagent.commands.past import refuse_no_history
-from kagent.commands.spark import log_path, output_to, started
+from kagent.commands.spark import log_path, output_to, started, stop_on_signal
 from kagent.errors import KagentError
 from kagent.history.past_range import place_of
 from kagent.text import counted
@@ -50,6 +50,8 @@ def write(
 ) -> None:
     """Write the history until stopped."""
     settings, name, cluster = chosen(ctx)
+    # Spark takes seconds to load, and longer to start.
+    log.info("Starting for cluster %s at %s.", name, cluster.bootstrap)
     from kagent.history.history_service import Keeper
     from kagent.pipeline.restarts import SparkDied
 
@@ -58,7 +60,7 @@ def write(
     )
     for sign in (signal.SIGTERM, signal.SIGINT):
         # The batch under way is finished: ended within it, Spark would do it again at the next start.
-        signal.signal(sign, lambda *_: keeper.stop.set())
+        signal.signal(sign, stop_on_signal(keeper.stop))
     # A file of its own: `report` and the like begin theirs anew while this runs.
     spark_log = log_path(settings, "spark-history.log")
     try:

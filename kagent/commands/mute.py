@@ -39,6 +39,7 @@ def command(ctx: click.Context, group: str, seconds: float, why: str, off: bool,
     if not group:
         raise InputError("Name the group that is to be muted.")
     home, topic = settings.home_cluster(name), settings.topics.mutes
+    ctx.with_resource(output.waiting_for(home.bootstrap))
     if off:
         lifted = asyncio.run(_lifted(home, topic, name, group))
         if not lifted:

@@ -11,6 +11,7 @@ import re
 import sys
 import textwrap
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,13 +21,14 @@ import orjson
 from rich.console import Console
 from rich.text import Text
 
+from kagent.commands import BEGAN_S
 from kagent.errors import InputError
 from kagent.text_table import TableColumn, lines
 
 COMMAND = re.compile(r"`[^`]*`|kafka-[a-z-]+\.sh .*?(?= ; |$)")
 """What a person pastes: in backticks, or a tool of Kafka's up to the end of the sentence."""
 AT_ONCE_S = 0.7
-"""With what a command needs to begin, a person sees something within a second."""
+"""With what Python itself needs to begin, a person sees something within a second."""
 Record = Mapping[str, Any]
 """What a row is made from: the stable names of JSON, YAML and CSV."""
 
@@ -123,10 +125,16 @@ def announce(text: str) -> None:
         say(text, err=True)
 
 
+def waiting_for(bootstrap: str) -> contextlib.AbstractContextManager[None]:
+    """Say on a terminal that this cluster is waited for, if it is slow."""
+    return unless_at_once(f"Waiting for an answer of {bootstrap}.")
+
+
 @contextlib.contextmanager
-def waiting_for(bootstrap: str) -> Iterator[None]:
-    """Say on a terminal what is waited for, once that takes longer than a person takes for at once."""
-    timer = threading.Timer(AT_ONCE_S, announce, [f"Waiting for an answer of {bootstrap}."])
+def unless_at_once(text: str) -> Iterator[None]:
+    """Say on a terminal what is done, once the command takes longer than a person takes for at once."""
+    left_s = max(0.0, AT_ONCE_S - (time.monotonic() - BEGAN_S))
+    timer = threading.Timer(left_s, announce, [text])
     timer.daemon = True
     timer.start()
     try:
@@ -158,6 +166,8 @@ def print_records(records: Iterable[Record], output: str) -> None:
 
 
 def _csv(records: Sequence[Record]) -> str:
+    if not records:
+        return ""  # a header of no names would be read as a row without values
     # Records may have different fields; the header has all of them, in the order of their first.
     names = list(dict.fromkeys(name for record in records for name in record))
     out = io.StringIO()

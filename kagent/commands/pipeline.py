@@ -8,6 +8,7 @@ import signal
 import click
 
 from kagent.commands.common import chosen, verbose
+from kagent.commands.spark import stop_on_signal
 from kagent.errors import SettingsError
 
 CRASHED = 1
@@ -43,6 +44,8 @@ def command(
     logging.getLogger("kagent").setLevel(level)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     settings, name, cluster = chosen(ctx)
+    # Spark takes seconds to load, and longer to start.
+    logging.getLogger("kagent.pipeline").info("Starting for cluster %s at %s.", name, cluster.bootstrap)
     from kagent.pipeline.restarts import SparkDied
     from kagent.pipeline.stream_metrics import Metrics
     from kagent.pipeline.stream_service import Pipeline, check
@@ -55,7 +58,7 @@ def command(
     )
     for sign in (signal.SIGTERM, signal.SIGINT):
         # The batch under way is finished: else its offsets are not in the checkpoint, and it comes twice.
-        signal.signal(sign, lambda *_: pipeline.stop.set())
+        signal.signal(sign, stop_on_signal(pipeline.stop))
     port = metrics_port or settings.pipeline.metrics_port
     if port:
         metrics.serve(metrics_host or settings.pipeline.metrics_host, port)

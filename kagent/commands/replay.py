@@ -76,6 +76,8 @@ def command(
     settings = effective(ctx)
     policies = _policies(settings, changes)
     cluster = cluster_name(settings, (ctx.find_root().obj or {}).get("cluster"))
+    # Hours of records take seconds.
+    ctx.with_resource(output.unless_at_once(f"Replaying {folder}."))
     record = recording(read_folder(folder), cluster, settings.pipeline.trigger)
     if record.unreadable:
         click.echo(f"{record.unreadable} records could not be decoded and were skipped.", err=True)

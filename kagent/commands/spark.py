@@ -8,8 +8,9 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 LOG = "spark.log"
 POLL_S = 0.5
+STOPPING = b"Stopping once the batch under way is finished.\n"
 BESIDE = 50
 """Columns of what stands beside the work's name: a bar, ``1000 of 2000 tasks``, both times, and the gaps."""
 
@@ -45,6 +47,18 @@ def started(settings: Settings, master: str, what: str, delta: bool = True) -> I
     except Exception:
         click.echo(f"Spark's own lines are in {log}.", err=True)
         raise
+
+
+def stop_on_signal(stop: threading.Event) -> Callable[[int, FrameType | None], None]:
+    """A signal handler that sets ``stop``, and says on a terminal what it waits for: Spark's batch takes up to a minute."""
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if not stop.is_set() and os.isatty(2):
+            # Not by a stream: its lock may be held by what the signal interrupted.
+            os.write(2, STOPPING)
+        stop.set()
+
+    return handle
 
 
 def _quiet_at_the_end() -> None:

@@ -14,7 +14,7 @@ from typing import IO
 
 import click
 
-from kagent.client.incident_text import state_line
+from kagent.client.incident_text import in_first_hour, state_line
 from kagent.commands import output
 from kagent.commands.common import asked, child_environment, chosen, verbose
 from kagent.commands.explain import worker_url
@@ -165,4 +165,5 @@ def state(message: State, began_ms: int) -> str:
     """The state in words; while Spark loads, what is waited for in place of what is missing. ``began_ms``: since the epoch."""
     if (message.oldest_progress or 0) < began_ms and message.time < began_ms + FIRST_PROGRESS_MS:
         return "the worker is ready and waits for the pipeline: Spark takes a minute or two to load"
-    return state_line(message)
+    later = f" {in_first_hour(message.learning, message.learning_until)}" if message.learning else ""
+    return f"{state_line(message)}.{later}"

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from kagent.commands.common import child_environment, chosen
+from kagent.commands.output import announce
 from kagent.errors import SetupError
 
 
@@ -21,12 +22,14 @@ from kagent.errors import SetupError
 @click.pass_context
 def command(ctx: click.Context, loglevel: str, web_port: int | None) -> None:
     """Run the Faust worker until stopped."""
-    settings, _, _ = chosen(ctx)
+    settings, name, cluster = chosen(ctx)
     asked = settings.worker.web_port if web_port is None else web_port
     port = _free(settings.worker.web_host, asked)
     if port != asked:
         click.echo(f"The worker's web port is {port}.")
     _folder(settings.worker.data)
+    # Faust itself takes seconds to its first line.
+    announce(f"The worker of cluster {name} at {cluster.bootstrap} starts.")
     faust = [sys.executable, "-m", "faust", "--datadir", settings.worker.data, "-A", "kagent.app", "worker"]
     environment = child_environment(ctx) | {"KAGENT_WORKER__WEB_PORT": str(port)}
     # exec: signals of a supervisor or container reach Faust itself, and its exit code is ours.
@@ -45,14 +48,22 @@ def _folder(data: str) -> None:
 
 def _free(host: str, port: int) -> int:
     """The port, for 0 one that is free: Faust takes no 0, and would report a port in use only as a traceback, and late."""
-    with socket.socket() as probe:
-        # As aiohttp binds: without it, connections in TIME_WAIT of the worker before would refuse a restart.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
+    try:
+        # The name tells whether it is IPv4 or IPv6; an empty one is every address of IPv4.
+        family, kind, number, _, address = socket.getaddrinfo(
+            host or "0.0.0.0", port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, number) as probe:
+            # As aiohttp binds: without it, connections in TIME_WAIT of the worker before would refuse a restart.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
             free: int = probe.getsockname()[1]
             return free
-        except OSError as error:
-            raise SetupError(
-                f"The web port {port} cannot be used ({error.strerror}): stop what listens there, or set worker.web_port."
-            ) from error
+    except socket.gaierror as error:
+        raise SetupError(
+            f"worker.web_host {host} is no address of this machine ({error.strerror})."
+        ) from error
+    except OSError as error:
+        raise SetupError(
+            f"The web port {port} cannot be used ({error.strerror}): stop what listens there, or set worker.web_port."
+        ) from error

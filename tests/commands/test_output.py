@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 
 import pytest
 
@@ -30,3 +31,20 @@ def test_of_what_is_answered_at_once_nothing_is_said(
         pass
 
     assert capsys.readouterr() == ("", "")
+
+
+def test_what_was_loaded_before_counts_as_waiting(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr(output, "AT_ONCE_S", 3600.0)
+    monkeypatch.setattr(output, "BEGAN_S", time.monotonic() - 7200)
+
+    with output.unless_at_once("Replaying a capture."):
+        until(lambda: "Replaying a capture." in capsys.readouterr().err)
+
+
+def test_no_row_is_no_line_of_csv(capsys: pytest.CaptureFixture[str]) -> None:
+    output.print_records([], "csv")
+
+    assert capsys.readouterr().out == ""

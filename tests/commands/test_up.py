@@ -81,6 +81,23 @@ def test_what_is_waited_for_at_the_start_is_no_fault() -> None:
     assert "main is blind: no progress has come" in state(late, 1_000_000)
 
 
+def test_new_groups_are_not_called_healthy() -> None:
+    learning = State.model_validate(
+        {
+            "cluster": "main",
+            "version": "1",
+            "status": "watching",
+            "judged": 3,
+            "learning": 3,
+            "time": 1_000_000,
+        }
+        | {"oldest_progress": 1_000_000, "learning_until": 4_600_000}
+    )
+
+    assert "0 groups judged, 3 learning until " in state(learning, 900_000)
+    assert "reports incidents only on more evidence" in state(learning, 900_000)
+
+
 def test_a_data_folder_that_cannot_be_used_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from click.testing import CliRunner
 
 from kagent.cli import root
 from kagent.embedded.broker import free_port
+from kagent.errors import SetupError
 
 
 class Replaced(Exception):
@@ -45,3 +47,29 @@ def test_the_port_that_was_asked_for_is_taken(tmp_path: Path, monkeypatch: pytes
 
     assert ran[0][ran[0].index("--web-port") + 1] == port
     assert answer.output == ""
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="this system has no IPv6")
+def test_the_worker_may_listen_on_ipv6(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = list[list[str]]()
+    monkeypatch.setattr(os, "execve", lambda path, arguments, environment: ran.append(arguments))
+    given = {"KAGENT_BOOTSTRAP": "[::1]:1", "KAGENT_DATA": str(tmp_path), "KAGENT_WORKER__WEB_HOST": "::1"}
+
+    answer = CliRunner(env=given).invoke(root, ["worker", "--web-port", "0"])
+
+    assert ran, answer.output
+    assert int(ran[0][ran[0].index("--web-port") + 1]) > 0
+
+
+def test_a_web_host_that_is_no_address_is_named(tmp_path: Path) -> None:
+    given = {
+        "KAGENT_BOOTSTRAP": "127.0.0.1:1",
+        "KAGENT_DATA": str(tmp_path),
+        "KAGENT_WORKER__WEB_HOST": "no.such.host.invalid",
+    }
+    answer = CliRunner(env=given).invoke(root, ["worker"])
+
+    assert isinstance(answer.exception, SetupError)
+    assert str(answer.exception).startswith(
+        "worker.web_host no.such.host.invalid is no address of this machine"
+    )

@@ -57,8 +57,8 @@ class Policy:
     min_behind: float = 60.0
     """How far behind a member must be to count as late: how long ago its log ends were where its commits are now."""
     hold: float = 300.0
-    """What catches up by itself within this time is not reported, and a standstill is reported after it. A fifth of it, in which
-    a member is late and getting later, is the least evidence."""
+    """What catches up by itself within this time is not reported, and a standstill is reported after it (of a member that is
+    silent, after 0.85 of it). A fifth of it, in which a member is late and getting later, is the least evidence."""
     evidence: float = 1.0
     """How sure kagent must be: 2 asks for twice the evidence, 0.5 for half."""
     cooldown: float = 1800.0

@@ -1,8 +1,8 @@
 """stuck_member: a member is in the group and commits nothing of what waits for it, while others go on.
 
-Holds where none of a member's unread partitions has moved for longer than `hold`, three of its commit gaps, 1.5 times the
-longest such silence that ended by itself, and 1.5 times what its backlog takes at its speed, at most an hour of that: a client
-without a bound on its poll commits nothing until a whole fetch is done (215–490 s were measured). Time in which no other member
+Holds where none of a member's unread partitions has moved for longer than 0.85 of `hold`, three of its commit gaps, 1.5 times
+the longest such silence that ended by itself, and 1.5 times what its backlog takes at its speed, at most an hour of that: a
+client without a bound on its poll commits nothing until a whole fetch is done (215–490 s were measured). Time in which no other member
 moves does not count. A whole group at rest is stuck where it went on for three times as long before, without a rest of its own
 habit. A group of one member, or of unknown cadence: an hour.
 Severity: page from `page_behind` on, else ticket.
@@ -30,6 +30,10 @@ MEMBERS_MAY_HELP = False
 ONE_MEMBER = True
 ASKS_ASSIGNMENT = True
 ACTIONS = (ActionType.RESTART_MEMBER, ActionType.SKIP_OR_FIX_RECORD)
+HOLD_SHARE = 0.85
+"""By default clients leave the group after 300 s in one poll (``max.poll.interval.ms`` of Java, librdkafka, aiokafka and
+kafka-python, KIP-62), as long as ``hold``: the silence would begin anew at the next holder, which hangs at the same record, and never
+last long enough. The rest is for a commit gap, a tick and the question to the coordinator."""
 UNKNOWN_S = 3600.0
 WENT_ON_FACTOR = 3.0
 """A group that went on without a rest for three times as long as it now rests has no habit of resting."""
@@ -55,14 +59,15 @@ def _silent(model: GroupModel, at: int) -> bool:
     rows = model.relevant & (model.owner == at) & (model.columns.waiting_since > 0)
     length = model.member_state(at).silent_s
     # `hold` first: it is cheap, and limit_s interpolates log ends for the backlog.
-    return length > model.policy.hold and length > limit_s(model, at) and not (rows & at_stable(model)).any()
+    hold = HOLD_SHARE * model.policy.hold
+    return length > hold and length > limit_s(model, at) and not (rows & at_stable(model)).any()
 
 
 def limit_s(model: GroupModel, at: int) -> float:
     """For how long this member may be silent, s."""
     rows = np.flatnonzero(model.relevant & (model.owner == at))
     limit = max(
-        model.policy.hold,
+        HOLD_SHARE * model.policy.hold,
         GAPS * float(model.columns.gap[at]),
         HABIT_FACTOR * habit(model.state.habits, "silent", model.now),
         fetch_s(model, rows, at),

@@ -22,14 +22,14 @@ def silent(made: Any, seconds: float, **more: Any) -> dict[str, MemberState]:
     return {made.roster().names[0]: MemberState(silent_s=seconds, silent_seen=NOW - 2500, **more)}
 
 
-def test_a_member_that_is_silent_for_longer_than_hold_while_others_go_on_is_stuck(group: Make) -> None:
+def test_a_member_that_is_silent_for_almost_as_long_as_hold_while_others_go_on_is_stuck(group: Make) -> None:
     made = group(TOPIC, FOUR)
-    model, found = made.looked(members=silent(made, 400.0))
+    model, found = made.looked(members=silent(made, 260.0))
 
     assert leading(found) == "stuck_member"
     assert found[0].members == (0,)
     assert "made no progress" in stuck_member.reason(model, found[0])
-    assert leading(made.looked(members=silent(made, 200.0))[1]) == "balanced"
+    assert leading(made.looked(members=silent(made, 250.0))[1]) == "balanced"
 
 
 def test_a_longer_silence_that_ended_by_itself_lifts_the_threshold(group: Make) -> None:
@@ -98,14 +98,15 @@ def test_while_the_whole_group_sleeps_nobody_is_silent_and_the_first_to_wake_mak
     assert {str(f.verdict) for one in found for f in one.findings if f.ripe} <= {"balanced"}
 
 
-def test_a_member_that_hangs_is_told_in_minutes() -> None:
+def test_a_member_that_hangs_is_told_before_its_client_leaves_the_group() -> None:
+    """After 300 s in one poll: then the next holder hangs at the same record, and its silence begins anew."""
     held = {"m0": (0, 1), "m1": (2, 3), "m2": (4, 5)}
     speed: dict[str, Any] = {"m0": lambda second: 0.0 if second > 600 else 200.0, "m1": 200.0, "m2": 200.0}
     found = judged(Timeline([40.0] * 6, held, speed), 1500)
     first = next(at for at, one in enumerate(found) if one.candidate)
 
     assert {one.verdict for one in found if one.candidate} == {"stuck_member"}
-    assert 600 + 300 <= first * 10 <= 600 + 420
+    assert 600 + 255 <= first * 10 < 600 + 300
 
 
 def test_how_long_it_may_be_silent_hangs_on_how_seldom_it_commits(group: Make) -> None:
@@ -114,4 +115,4 @@ def test_how_long_it_may_be_silent_hangs_on_how_seldom_it_commits(group: Make) -
     model = made.look(members=seldom)
 
     assert stuck_member.limit_s(model, 0) == 900
-    assert stuck_member.limit_s(replace(model, state=replace(model.state, habits={})), 1) == 300
+    assert stuck_member.limit_s(replace(model, state=replace(model.state, habits={})), 1) == 0.85 * 300

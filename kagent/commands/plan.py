@@ -227,7 +227,11 @@ def _tell_judged(found: dict[str, Any], form: Format) -> None:
 
 def _print_judged(found: dict[str, Any], form: Format) -> None:
     names = _names([m["member"] for m in found["members"]], form)
-    output.print_table(MEMBER_TITLES, _judged_members(found, names), shown(str(found["id"])), form.wide)
+    if found["members"]:
+        output.print_table(MEMBER_TITLES, _judged_members(found, names), shown(str(found["id"])), form.wide)
+    else:
+        # A healthy group is planned for no member: a table of its header alone would look broken.
+        output.say(shown(str(found["id"])))
     output.say(_judged_sentence(found))
     _print_moves(found["moves"], names, form)
     reached = _reached(found)

@@ -51,11 +51,13 @@ def started(settings: Settings, master: str, what: str, delta: bool = True) -> I
 
 def stop_on_signal(stop: threading.Event) -> Callable[[int, FrameType | None], None]:
     """A signal handler that sets ``stop``, and says on a terminal what it waits for: Spark's batch takes up to a minute."""
+    # A descriptor of its own: while Spark starts, standard error leads to the log.
+    terminal = os.dup(2)
 
     def handle(number: int, frame: FrameType | None) -> None:
-        if not stop.is_set() and os.isatty(2):
+        if not stop.is_set() and os.isatty(terminal):
             # Not by a stream: its lock may be held by what the signal interrupted.
-            os.write(2, STOPPING)
+            os.write(terminal, STOPPING)
         stop.set()
 
     return handle

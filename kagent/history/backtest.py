@@ -18,6 +18,7 @@ from kagent.history.unpack import SCHEMA, event_rows
 from kagent.pipeline.build import Target, messages
 from kagent.pipeline.sql_schema import columns, ddl
 from kagent.policy import Policies, Policy
+from kagent.text import shown
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -235,7 +236,8 @@ def backtest(
     with readable():
         found = judged.toArrow().to_pylist()
     if not found:
-        raise InputError("There is nothing to replay: no group has a commit in this range.")
+        who = "no group" if only is None else f"no group that matches {shown(only)}"
+        raise InputError(f"There is nothing to replay: {who} has a commit in this range.")
     return sorted(found, key=lambda r: (-r["openings"], -r["skew_hours"], r["group"], r["policy"]))
 
 

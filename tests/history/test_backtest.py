@@ -172,6 +172,7 @@ def test_what_cannot_be_replayed_is_one_sentence(spark: Any, tmp_path: Path, pas
     assert "broken.parquet is no parquet" in said("--dump", str(tmp_path / "broken.parquet"))
     assert "there is no history to read" in said("--path", str(tmp_path / "none"))
     assert "nothing to replay" in said("--dump", dump, "--from", "1970-01-01", "--to", "1970-01-01T00:01")
+    assert "no group that matches nobody has a commit" in said("nobody", "--dump", dump, *span(quiet))
     assert "The range is empty" in said("--dump", dump, "--from", "now", "--to", "1d")
 
 

@@ -120,7 +120,8 @@ COLUMNS: Mapping[str, type] = {
 @dataclass(frozen=True, slots=True)
 class ShownLag:
     """What is shown of a topic's partitions, one entry each: ``committed`` may be GONE, ``shown`` UNKNOWN; ``age_s``: how long ago the
-    oldest unread record was written, at least; ``owner``: code in the roster or NOBODY."""
+    oldest unread record was written, at least; ``owner``: code in the roster or NOBODY. ``timeless``: it stays so until a commit comes, the
+    roster changes or a sample of the log says something new."""
 
     topic: str
     partition: Longs
@@ -128,6 +129,7 @@ class ShownLag:
     committed: Longs
     shown: Longs
     age_s: Floats
+    timeless: bool
 
 
 def shown_lags(seen: Observation, policy: Policy) -> Iterator[ShownLag]:
@@ -139,7 +141,9 @@ def shown_lags(seen: Observation, policy: Policy) -> Iterator[ShownLag]:
             base = np.maximum(part.committed, part.start)[late]
             age_s[late] = seen.ends[name].age(part.partition[late], base, seen.now)[0]
         owner = _owners(seen.roster, name, part.partition)
-        yield ShownLag(name, part.partition, owner, part.committed, part.shown, age_s)
+        # Unread records age; and a commit beyond the log end becomes void, see void().
+        timeless = not len(late) and not (part.committed > part.end).any()
+        yield ShownLag(name, part.partition, owner, part.committed, part.shown, age_s, timeless)
 
 
 def _sampled(seen: Observation) -> list[str]:
@@ -211,11 +215,15 @@ def _rows(
     commits: TopicCommits, ends: EndHistory, roster: Roster | None, name: str
 ) -> tuple[Longs, Longs, Longs, Longs]:
     """The partitions with a commit and those that somebody holds or should hold; only those whose log is known."""
+    subscribed = roster is not None and name in roster.subscribed
     listed = np.asarray(commits.partition, np.int64)
     columns = [np.asarray(c, np.int64) for c in (listed, commits.committed, commits.time, commits.moved)]
+    # The usual case: a commit of every partition of a subscribed topic, in their order.
+    if len(listed) == ends.partitions and len(listed) and listed[-1] == len(listed) - 1 and subscribed:
+        return columns[0], columns[1], columns[2], columns[3]
     here = listed < ends.partitions
     columns = [column[here] for column in columns]
-    if roster is None or name not in roster.subscribed:
+    if not subscribed:
         has = columns[1] != GONE
         return columns[0][has], columns[1][has], columns[2][has], columns[3][has]
     # All partitions of a subscribed topic: one without a commit may be the one that waits.

@@ -62,6 +62,8 @@ class Entry:
     """Why the next ticks may leave it unjudged; None if they may not, as after every event."""
     busy: bool = False
     """Whether an event came between the last two ticks."""
+    shown: object = None
+    """What the last page showed of its partitions, see ``kagent/worker/http/shown_partitions.py``."""
     unreadable: set[str] = field(default_factory=set)
     """Tables whose row of this group could not be read and has not been rebuilt yet."""
     _roster: Roster | None = None

@@ -23,6 +23,7 @@ from kagent.testing import RecordingPublisher, memory_tables
 from kagent.worker.coordinator_check import CoordinatorAnswer
 from kagent.worker.engine import GroupEngine
 from kagent.worker.groups import Entry
+from kagent.worker.http.server import view
 from kagent.worker.valid_judgements import ValidJudgements
 
 START = 1_700_000_000_000
@@ -146,6 +147,7 @@ class Pair:
         self.random, self.topics, self.groups = random, topics, groups
         self.now, self.offset, self.source, self.second = START, 0, 10, 0
         self.ahead_ms, self.end = 0, END
+        self.shown_again = 0
         self.engines = [self._engine(kind) for kind in (NeverValid, CheckedJudgements)]
         self.beat()
         for group in groups:
@@ -220,6 +222,17 @@ class Pair:
         judged, left = [await engine.tick(0, self.now) for engine, _ in self.engines]
         assert left == judged
         self.compare()
+        await self.compare_pages()
+
+    async def compare_pages(self) -> None:
+        """What is shown of partitions that were kept since the page before, and of the same group without anything kept."""
+        engine, _ = self.engines[1]
+        before = {key: entry.shown for key, entry in engine.index.entries(0).items()}
+        found = (await view(engine, True)).groups
+        for key, entry in engine.index.entries(0).items():
+            self.shown_again += entry.shown is not None and entry.shown is before.get(key)
+            entry.shown = None
+        assert found == (await view(engine, True)).groups
 
     def compare(self) -> None:
         (all_judged, published), (left, also) = self.engines
@@ -369,6 +382,7 @@ async def test_groups_in_which_nothing_happens_are_not_judged_again() -> None:
     await still.run(12)
 
     assert still.unjudged - before == 12 * len(still.groups)
+    assert still.shown_again >= 12 * len(still.groups)
     # Records come that nobody reads: each tick compares what is found.
     for topic in still.topics:
         topic.rate = 20

@@ -7,7 +7,7 @@ Lag has the names that existing rules and dashboards query: kafka_exporter's and
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -29,6 +29,7 @@ Kind = Literal["gauge", "counter", "histogram"]
 OWN = ("cluster", "group")
 # kafka_exporter's labels and names: https://github.com/danielqsj/kafka_exporter
 KEX = ("cluster", "consumergroup", "topic")
+KEX_PARTITION = (*KEX, "partition")
 # kafka-lag-exporter's: https://github.com/seglo/kafka-lag-exporter
 KLE = ("cluster_name", "group")
 KLE_PARTITION = (*KLE, "topic", "partition", "member_host", "consumer_id", "client_id")
@@ -47,8 +48,8 @@ class About:
 METRICS: Mapping[str, About] = {
     about.name: about
     for about in (
-        About("kafka_consumergroup_lag", "gauge", (*KEX, "partition"), "Shown lag: log end − committed, in records."),
-        About("kafka_consumergroup_current_offset", "gauge", (*KEX, "partition"), "The committed offset."),
+        About("kafka_consumergroup_lag", "gauge", KEX_PARTITION, "Shown lag: log end − committed, in records."),
+        About("kafka_consumergroup_current_offset", "gauge", KEX_PARTITION, "The committed offset."),
         About("kafka_consumergroup_lag_sum", "gauge", KEX, "Shown lag of the group on the topic."),
         About("kafka_consumergroup_members", "gauge", KEX[:2], "Members of the group."),
         About("kafka_consumergroup_group_lag", "gauge", KLE_PARTITION, "Shown lag, with who holds the partition."),
@@ -189,11 +190,10 @@ class _Escaped(dict[str, str]):
 
 
 @cache
-def _series(name: str) -> Callable[..., str]:
-    """Writes a series of this metric, given its label values in the order of the table: labels stand by name."""
-    labels = METRICS[name].labels
+def _template(labels: tuple[str, ...]) -> Callable[..., str]:
+    """Writes labels given their values in this order: they stand by name."""
     places = ",".join(f'{label}="{{{labels.index(label)}}}"' for label in sorted(labels))
-    return (f"{name}{{{{{places}}}}}" if places else name).format
+    return (f"{{{{{places}}}}}" if places else "").format
 
 
 def _number(value: float) -> str:
@@ -211,13 +211,20 @@ class Lines:
     """
 
     def __init__(self) -> None:
-        self.made: dict[str, list[str]] = {}
+        self.made: defaultdict[str, list[str]] = defaultdict(list)
         self._escaped = _Escaped()
 
     def add(self, name: str, values: Sequence[str], value: float) -> None:
         """One sample; its label values in the order of the table. Each series is given once."""
-        series = _series(name)(*map(self._escaped.__getitem__, values))
-        self.made.setdefault(name, []).append(f"{series} {_number(value)}\n")
+        self.put(name, self.labels(METRICS[name].labels, values), value)
+
+    def labels(self, labels: tuple[str, ...], values: Sequence[str]) -> str:
+        """Labels as they are written: once for all series that share them, as it costs more than the rest of a line."""
+        return _template(labels)(*map(self._escaped.__getitem__, values))
+
+    def put(self, name: str, labels: str, value: float) -> None:
+        """One sample, its labels as :meth:`labels` wrote them."""
+        self.made[name].append(f"{name}{labels} {_number(value)}\n")
 
     def __iter__(self) -> Iterator[str]:
         for name, lines in self.made.items():
@@ -296,42 +303,43 @@ def _sums(lines: Lines, group: GroupSample, cluster: str, name: str) -> None:
         lines.add("kafka_consumergroup_lag_sum", [cluster, name, topic], lag)
         lines.add("kafka_consumergroup_group_topic_sum_lag", [cluster, name, topic], lag)
     lines.add("kafka_consumergroup_members", [cluster, name], len(group.members))
-    lines.add("kafka_consumergroup_group_sum_lag", [cluster, name], sum(topics.values()))
-    lines.add(
-        "kafka_consumergroup_group_max_lag", [cluster, name], max((p.lag or 0 for p in known), default=0)
-    )
-    seconds = max((p.seconds for p in known), default=0.0)
-    lines.add("kafka_consumergroup_group_max_lag_seconds", [cluster, name], seconds)
-    lines.add("kagent_group_blind", [cluster, name], float(group.blind))
+    kle, own = lines.labels(KLE, [cluster, name]), lines.labels(OWN, [cluster, name])
+    lines.put("kafka_consumergroup_group_sum_lag", kle, sum(topics.values()))
+    lines.put("kafka_consumergroup_group_max_lag", kle, max([p.lag or 0 for p in known], default=0))
+    seconds = max([p.seconds for p in known], default=0.0)
+    lines.put("kafka_consumergroup_group_max_lag_seconds", kle, seconds)
+    lines.put("kagent_group_blind", own, float(group.blind))
     lines.add("kagent_group_verdict", [cluster, name, group.verdict], 1)
     if group.muted_until_ms is not None:
-        lines.add("kagent_group_muted_until_seconds", [cluster, name], group.muted_until_ms / 1000)
+        lines.put("kagent_group_muted_until_seconds", own, group.muted_until_ms / 1000)
     if group.set_aside is not None:
-        lines.add("kagent_group_set_aside", [cluster, name], 1)
+        lines.put("kagent_group_set_aside", own, 1)
     if group.skew is not None:
-        lines.add("kagent_group_skew", [cluster, name], group.skew)
+        lines.put("kagent_group_skew", own, group.skew)
     if group.incident is not None:
         lines.add("kagent_open_incident", [cluster, name, *group.incident], 1)
     if group.useful is not None:
-        lines.add("kagent_group_useful_members", [cluster, name], group.useful.useful)
+        lines.put("kagent_group_useful_members", own, group.useful.useful)
         if group.useful.why_not_more:
             lines.add("kagent_group_scaling_limit", [cluster, name, group.useful.why_not_more], 1)
     if group.gap is not None:
-        lines.add("kagent_planner_gap", [cluster, name], group.gap)
+        lines.put("kagent_planner_gap", own, group.gap)
 
 
 def _parts(lines: Lines, group: GroupSample, cluster: str, name: str) -> None:
     labels = [_labels(member) for member in group.members]
     for p in group.partitions:
-        where = [cluster, name, p.topic, str(p.partition)]
+        number = str(p.partition)
+        kex = lines.labels(KEX_PARTITION, [cluster, name, p.topic, number])
         if p.committed >= 0:
-            lines.add("kafka_consumergroup_current_offset", where, p.committed)
+            lines.put("kafka_consumergroup_current_offset", kex, p.committed)
         if p.lag is None:
             continue
         held = labels[p.member][1:] if p.member is not None else ["", "", ""]
-        lines.add("kafka_consumergroup_lag", where, p.lag)
-        lines.add("kafka_consumergroup_group_lag", [*where, *held], p.lag)
-        lines.add("kafka_consumergroup_group_lag_seconds", [*where, *held], p.seconds)
+        kle = lines.labels(KLE_PARTITION, [cluster, name, p.topic, number, *held])
+        lines.put("kafka_consumergroup_lag", kex, p.lag)
+        lines.put("kafka_consumergroup_group_lag", kle, p.lag)
+        lines.put("kafka_consumergroup_group_lag_seconds", kle, p.seconds)
     used: set[str] = set()
     for at, member in enumerate(group.members):
         # Two members can have the same client id and host: numbered, neither series is lost.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -17,11 +17,7 @@ from kagent.detect.state import JudgeState
 from kagent.group_key import group_key
 from kagent.incident.evaluate import Judgement
 from kagent.incident.explanation import explain, look_at
-from kagent.lag.log_ends import UNKNOWN
-from kagent.lag.measure import shown_lags
-from kagent.lag.membership import NOBODY
 from kagent.lag.observation import Observation
-from kagent.policy import Policy
 from kagent.tables.declaration import ROWS
 from kagent.text import LONGEST, shown, shown_all
 from kagent.worker.engine import GroupEngine
@@ -32,10 +28,10 @@ from kagent.worker.http.metrics import (
     STATES,
     GroupSample,
     MemberSample,
-    PartitionSample,
     SeriesLimits,
     WorkerView,
 )
+from kagent.worker.http.shown_partitions import shown_partitions
 
 
 async def view(desk: GroupEngine, ready: bool, only: str | None = None) -> WorkerView:
@@ -115,7 +111,7 @@ def _sample(desk: GroupEngine, partition: int, entry: Entry, now: int, ignored: 
 
 def _group(desk: GroupEngine, partition: int, entry: Entry, now: int, ignored: bool) -> GroupSample:
     seen, judged = desk.observe(partition, entry, now), desk.looks.get(entry.key)
-    partitions = list(_partitions(seen, desk.policies(entry.group)))
+    partitions = shown_partitions(entry, seen, desk.policies(entry.group))
     late = any(p.lag for p in partitions)
     message = desk.published.get(entry.key)
     standing = message if is_open(message) else None
@@ -137,20 +133,6 @@ def _group(desk: GroupEngine, partition: int, entry: Entry, now: int, ignored: b
         useful=useful_members(entry.judged, len(members)) if entry.judged else None,
         gap=skew.after - skew.lower_bound if skew and skew.after is not None and skew.lower_bound is not None else None,
     )  # fmt: skip
-
-
-def _partitions(seen: Observation, policy: Policy) -> Iterator[PartitionSample]:
-    for lag in shown_lags(seen, policy):
-        # Python's own numbers, a column at a time: taking them out of an array one by one costs several times as much.
-        columns = (lag.partition, lag.committed, lag.shown, lag.age_s, lag.owner)
-        for partition, committed, lag_records, age_s, owner in zip(
-            *(c.tolist() for c in columns), strict=True
-        ):
-            waits, member = (
-                None if lag_records == UNKNOWN else lag_records,
-                None if owner == NOBODY else owner,
-            )
-            yield PartitionSample(lag.topic, partition, committed, waits, age_s, member)
 
 
 def _members(desk: GroupEngine, seen: Observation, model: GroupModel | None) -> list[MemberSample]:

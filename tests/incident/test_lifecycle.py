@@ -169,6 +169,7 @@ def test_a_standstill_becomes_a_page_once_it_is_late_enough_for_one() -> None:
     assert later[0].as_of - first.messages[0].as_of < 1000 * (policy.page_behind + 60)
 
 
+@pytest.mark.slow
 def test_of_a_member_that_falls_behind_further_the_figures_stay_true_by_half() -> None:
     world, state, first = opened()
     said, seen = [first], []

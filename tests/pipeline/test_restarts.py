@@ -123,5 +123,6 @@ def test_mistakes_are_one_sentence(service: Callable[[str], Service], tmp_path: 
 
     said = run.log.read_text().strip().splitlines()
     assert code == 2
-    assert len(said) == 1
-    assert "127.0.0.1:1 cannot be reached" in said[0]
+    assert len(said) == 2
+    assert "Starting for cluster main" in said[0]
+    assert "127.0.0.1:1 cannot be reached" in said[1]

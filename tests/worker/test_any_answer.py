@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +17,8 @@ from kagent.worker.engine import GroupEngine
 from kagent.worker.http import server
 from kagent.worker.log_end_sampler import LogEndSample
 from tests.worker.test_engine import NOW, commit, desk, event, log_end, recommendation
+
+pytestmark = pytest.mark.slow
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 columns = st.lists(INT64 | st.sampled_from([UNKNOWN, 0, 2**63 - 1]), max_size=5)

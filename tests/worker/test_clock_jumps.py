@@ -15,6 +15,8 @@ from kagent.worker.engine import GroupEngine
 from kagent.worker.status import Summary
 from tests.worker.test_engine import desk, log_end, recommendation
 
+pytestmark = pytest.mark.slow
+
 MINUTES_10_S, DAY_S = 600, 86_400
 
 

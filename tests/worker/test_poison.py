@@ -31,7 +31,8 @@ class Pipeline:
     """In the pipeline's place: progress for all sources and a commit of the sound group, every half second."""
 
     def __init__(self, running: Any) -> None:
-        self.producer = Producer({"bootstrap.servers": running.broker.bootstrap})
+        # Spark's producer is idempotent by default (KIP-679): what it sends again after an outage keeps its order.
+        self.producer = Producer({"bootstrap.servers": running.broker.bootstrap, "enable.idempotence": True})
         self.offset = 0
         self.stopped = threading.Event()
         self.thread = threading.Thread(target=self._run)

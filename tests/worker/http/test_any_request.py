@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from kagent.settings import Settings, Topics
 from tests.worker.http.test_server import CLUSTERS, NOW, made
 
+pytestmark = pytest.mark.slow
+
 ADDRESSES = (
     "/", "/ui", "/ui/", "/ui/app.js", "/healthz", "/readyz", "/metrics", "/api/groups", "/api/groups/plain", "/api/own",
     "/api/own/v1/status", "/api/v1/status", "/api/v1/groups", "/api/v1/group", "/api/v1/group/series",

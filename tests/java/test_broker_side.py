@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,27 +22,10 @@ from kagent.follow.rejoin_budget import Asking, May
 from kagent.group_key import group_key
 from kagent.policy import Policies
 from kagent.settings import GroupSettings, Settings, Topics
+from tests.fixtures.beside import beside
 
 pytestmark = pytest.mark.kafka
 PARTITIONS = 6
-
-
-@contextmanager
-def polling(stage: Any) -> Iterator[None]:
-    """The members poll while the block runs."""
-    done = threading.Event()
-
-    def poll() -> None:
-        while not done.is_set():
-            stage.poll()
-
-    thread = threading.Thread(target=poll)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join(10)
 
 
 def skewed(stage: Any) -> tuple[Any, Any]:
@@ -64,7 +44,7 @@ def apply(stage: Any, *options: str) -> Any:
 def test_a_group_takes_its_plan_to_the_letter_keeps_it_and_is_not_moved_twice(stage: Any) -> None:
     before, after = skewed(stage)
     stage.advise(before, after)
-    with polling(stage):
+    with beside(stage.poll):
         done = apply(stage, "--yes", "--json")
         assert done.exit_code == 0, done.output
         report = json.loads(done.output)
@@ -82,13 +62,13 @@ def test_the_worker_has_a_group_whose_policy_says_auto_take_its_plan_once(stage:
         settings, Policies({}, [GroupSettings.model_validate({"match": stage.name, "apply": "auto"})])
     )
     (due,) = auto.due([stage.advise(before, after)])
-    with polling(stage):
+    with beside(stage.poll):
         assert auto.apply(due) == "applied"
     held = stage.settled(3, PARTITIONS)
     assert held == after
     first, second, third = sorted(held)
     other = {first: held[second], second: held[first], third: held[third]}
-    with polling(stage):
+    with beside(stage.poll):
         again = AutoApply(settings, auto.policies)  # another process: what was done stands on a topic
         assert again.apply(stage.advise(held, other)) == "wait"
     assert stage.settled(3, PARTITIONS) == after
@@ -105,7 +85,7 @@ def test_a_group_that_names_uniform_takes_its_plan_where_that_is_kagents(stage: 
     assert "--as-uniform" in str(apply(stage, "--yes").exception)
     settings = tmp_path / "kagent.yaml"
     settings.write_text("policy: {uniform_follows: true}")
-    with polling(stage):
+    with beside(stage.poll):
         done = apply(stage, "--yes", "--config", str(settings))
     assert done.exit_code == 0, done.output
     assert stage.settled(2, PARTITIONS) == after
@@ -192,7 +172,7 @@ def killed_on_the_way(stage: Any, before: Any, after: Any) -> Any:
 
 def test_a_group_is_left_well_by_an_apply_that_was_killed_and_the_next_one_says_so(stage: Any) -> None:
     before, after = skewed(stage)
-    with polling(stage):
+    with beside(stage.poll):
         plan = killed_on_the_way(stage, before, after)
         with pytest.raises(CannotApply) as at_work:
             Applier(stage.cluster, stage.cluster, "main", stage.name, Topics()).check()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
+
+from tests.fixtures.beside import beside
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 GROUPS = [f"group-{number}" for number in range(100)]
@@ -18,30 +18,21 @@ IN_A_ROW = 20
 """State messages, one a second: longer than progress may be old."""
 
 
-@contextmanager
-def committing(bootstrap: str) -> Iterator[None]:
-    """Each group commits once a second."""
-    client, stop = AdminClient({"bootstrap.servers": bootstrap}), threading.Event()
+class Commits:
+    """All groups commit, once a step."""
 
-    def run() -> None:
-        offset = 0
-        while not stop.wait(1):
-            offset += 1
-            place = [TopicPartition("orders", 0, offset)]
-            asked = [
-                client.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, place)])[group]
-                for group in GROUPS
-            ]
-            for answer in asked:
-                answer.exception(60)  # a coordinator that is not there yet: the next second
+    def __init__(self, bootstrap: str) -> None:
+        self.client, self.offset = AdminClient({"bootstrap.servers": bootstrap}), 0
 
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
+    def step(self) -> None:
+        self.offset += 1
+        place = [TopicPartition("orders", 0, self.offset)]
+        asked = [
+            self.client.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, place)])[group]
+            for group in GROUPS
+        ]
+        for answer in asked:
+            answer.exception(60)  # a coordinator that is not there yet: the next step
 
 
 def test_groups_on_all_partitions_of_the_source_are_seen_in_time(kagent: Callable[..., Any]) -> None:
@@ -59,7 +50,7 @@ def test_groups_on_all_partitions_of_the_source_are_seen_in_time(kagent: Callabl
             watched.clear()
         return len(watched) >= IN_A_ROW
 
-    with committing(running.broker.bootstrap):
+    with beside(Commits(running.broker.bootstrap).step, every_s=1.0):
         running.start_pipeline()
         running.start_worker()
         running.eventually("all groups are judged while they commit", goes_on)

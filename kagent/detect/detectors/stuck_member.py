@@ -2,9 +2,9 @@
 
 Holds where none of a member's unread partitions has moved for longer than 0.85 of `hold`, three of its commit gaps, 1.5 times
 the longest such silence that ended by itself, and 1.5 times what its backlog takes at its speed, at most an hour of that: a
-client without a bound on its poll commits nothing until a whole fetch is done (215–490 s were measured). Time in which no other member
-moves does not count. A whole group at rest is stuck where it went on for three times as long before, without a rest of its own
-habit. A group of one member, or of unknown cadence: an hour.
+client without a bound on its poll commits nothing until a whole fetch is done (215–490 s were measured). Time in which no
+other member moves does not count. A whole group at rest is stuck where it went on for three times as long before, without a
+rest of its own habit. A group of one member, or of unknown cadence: an hour.
 Severity: page from `page_behind` on, else ticket.
 """
 
@@ -59,15 +59,18 @@ def _silent(model: GroupModel, at: int) -> bool:
     rows = model.relevant & (model.owner == at) & (model.columns.waiting_since > 0)
     length = model.member_state(at).silent_s
     # `hold` first: it is cheap, and limit_s interpolates log ends for the backlog.
-    hold = HOLD_SHARE * model.policy.hold
-    return length > hold and length > limit_s(model, at) and not (rows & at_stable(model)).any()
+    return length > _hold_s(model) and length > limit_s(model, at) and not (rows & at_stable(model)).any()
+
+
+def _hold_s(model: GroupModel) -> float:
+    return HOLD_SHARE * model.policy.hold
 
 
 def limit_s(model: GroupModel, at: int) -> float:
     """For how long this member may be silent, s."""
     rows = np.flatnonzero(model.relevant & (model.owner == at))
     limit = max(
-        HOLD_SHARE * model.policy.hold,
+        _hold_s(model),
         GAPS * float(model.columns.gap[at]),
         HABIT_FACTOR * habit(model.state.habits, "silent", model.now),
         fetch_s(model, rows, at),

@@ -16,7 +16,9 @@ WORDS = {
     **dict.fromkeys(("h", "hr", "hour"), "h"),
     **dict.fromkeys(("d", "day"), "d"),
 }
+WEEKS = ("w", "wk", "week")
 PATTERN = r"^\s*\d+(\.\d+)?\s*(ms|s|m|min|h|d)?\s*$"
+PART = r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*"
 EXPECTED = "a duration such as 250ms, 90s, 5m, 2h or 1d"
 
 
@@ -38,14 +40,23 @@ def to_seconds(value: Any) -> float:
 
 def _refuse(value: Any) -> float:
     near = _meant(value) if isinstance(value, str) else None
-    raise ValueError(f"must be {EXPECTED}, not {value!r}{f'; did you mean {near}?' if near else ''}")
+    shown = str(value).lower() if isinstance(value, bool) else repr(value)
+    raise ValueError(f"must be {EXPECTED}, not {shown}{f'; did you mean {near}?' if near else ''}")
 
 
 def _meant(text: str) -> str | None:
-    """The duration with its unit as kagent takes it, where one number and one unit are written in another way."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+?)s?\s*", text.lower())
-    unit = WORDS.get(found[2]) if found else None
-    return f"{found[1]}{unit}" if found and unit else None
+    """The duration as kagent takes it, where numbers and units are written in another way: ``1m30s``, ``2 weeks``."""
+    parts = [(number, _unit(word)) for number, word in re.findall(PART, text.lower())]
+    if not re.fullmatch(f"(?:{PART})+", text.lower()) or any(unit is None for _, unit in parts):
+        return None
+    if len(parts) == 1 and parts[0][1] != "w":
+        return "".join(map(str, parts[0]))
+    return to_text(sum(float(number) * (UNITS_S | {"w": 604_800.0})[str(unit)] for number, unit in parts))
+
+
+def _unit(word: str) -> str | None:
+    singular = word.removesuffix("s")
+    return "w" if singular in WEEKS else WORDS.get(word) or WORDS.get(singular)
 
 
 def to_hours(value: Any) -> float:

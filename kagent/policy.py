@@ -194,12 +194,24 @@ def _declared() -> dict[str, Any]:
     return found
 
 
+def refuse_truth(value: Any, annotation: Any) -> Any:
+    """The value of a setting. Raises ValueError for true or false where a number belongs: pydantic takes them for 1 and 0."""
+    if isinstance(value, bool) and annotation in (int, int | None, float, float | None):
+        raise ValueError(f"must be a number, not {str(value).lower()}")
+    return value
+
+
 class _PolicyBase(BaseModel):
     """Reads text from variables and numbers from YAML alike; a name that does not exist is an error."""
 
     model_config = ConfigDict(
         defer_build=True, extra="forbid", frozen=True, coerce_numbers_to_str=True, allow_inf_nan=False
     )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _number(cls, value: Any, info: ValidationInfo) -> Any:
+        return refuse_truth(value, cls.model_fields[str(info.field_name)].annotation)
 
     @model_validator(mode="before")
     @classmethod

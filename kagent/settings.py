@@ -14,7 +14,7 @@ import logging
 import os
 import re
 import ssl
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -39,7 +39,7 @@ from kagent import file_systems, own_groups
 from kagent.destination_settings import AlertSettings, secret
 from kagent.durations import Hours, Seconds, WholeHours
 from kagent.errors import SettingsError
-from kagent.policy import GroupPattern, Policies, PolicySettings, make_policy, retired
+from kagent.policy import GroupPattern, Policies, PolicySettings, make_policy, matches, refuse_truth, retired
 from kagent.settings_file import SettingsFile, Where, read
 from kagent.settings_mistakes import (
     GivenSettings,
@@ -91,6 +91,11 @@ class Strict(BaseModel):
     """A part of the settings: a name that does not exist is an error, not ignored."""
 
     model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _number(cls, value: Any, info: ValidationInfo) -> Any:
+        return refuse_truth(value, cls.model_fields[str(info.field_name)].annotation)
 
 
 class Security(Strict):
@@ -676,6 +681,12 @@ def _contradictions(settings: Settings, given: GivenSettings, taken: Collection[
         hint = f"; did you mean {near}?" if near else f"; there are: {', '.join(names)}"
         found.append(Mistake(given.place(("home",)), "home", f"no cluster is named {home!r}{hint}"))
     found += _folders_spark_cannot_open(settings.pipeline, given)
+    found += _filters_that_match_no_cluster(settings, names, given)
+    if settings.redact_salt and settings.redact_salt_file:
+        name = "redact_salt_file"
+        found.append(
+            Mistake(given.place((name,)), name, "needs either redact_salt or redact_salt_file, not both")
+        )
     base = make_policy(settings.policy)
     for at, group in enumerate(settings.groups):
         where = ("groups", at)
@@ -696,6 +707,20 @@ def _folders_spark_cannot_open(pipeline: PipelineSettings, given: GivenSettings)
         why = file_systems.problem(place or "", pipeline.options)
         if why is not None:
             yield Mistake(given.place(("pipeline", name)), f"pipeline.{name}", why)
+
+
+def _filters_that_match_no_cluster(
+    settings: Settings, names: Sequence[str], given: GivenSettings
+) -> Iterator[Mistake]:
+    """Of a destination that takes incidents of certain clusters only: with a typo it would never hear of one."""
+    for name, destination in settings.alert.destinations.items():
+        for at, pattern in enumerate(destination.only.clusters):
+            if names and not any(matches(pattern, cluster) for cluster in names):
+                where = ("alert", "destinations", name, "only", "clusters", at)
+                near = suggestion(pattern, names)
+                hint = f"did you mean {near}?" if near else f"there are: {', '.join(names)}"
+                setting = f"alert.destinations.{name}.only.clusters[{at}]"
+                yield Mistake(given.place(where), setting, f"no cluster is named {pattern!r}; {hint}")
 
 
 def _names(section: Any) -> list[str]:

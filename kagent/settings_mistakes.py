@@ -83,7 +83,9 @@ def way(variable: str) -> Where:
 
 
 def _is_setting(variable: str) -> bool:
-    known = variable in OTHER_VARIABLES or SERVICE_LINK.fullmatch(variable)
+    # `KAGENT_WORKER__WEB_PORT` looks like a Service's, but for the two underscores.
+    is_link = DELIMITER not in variable and SERVICE_LINK.fullmatch(variable)
+    known = variable in OTHER_VARIABLES or is_link
     return variable.upper().startswith(PREFIX) and not known
 
 
@@ -192,6 +194,10 @@ def _unknown_variable(variable: str, schema: Mapping[str, Any]) -> str:
     near = get_close_matches(variable.upper().replace(DELIMITER, "_"), whole, 1, 0.9)
     if near:
         return f"there is no such variable; did you mean {whole[near[0]]}?"
+    # `KAGENT_THRESHOLD`: the section is missing.
+    ending = [way for way in _ways(schema) if "" not in way and _variable(way[-1:]) == variable.upper()]
+    if ending:
+        return f"there is no such variable; did you mean {_variable(min(ending, key=len))}?"
     head, rest = (*variable.split(DELIMITER, 1), "")[:2]
     tops = (PREFIX + name.upper() for name in schema["properties"])
     top = suggestion(head, (*tops, *OTHER_VARIABLES))
@@ -322,8 +328,27 @@ def _problem(
         instead = ", and is empty" if value is None else "" if hidden_value else ", not {value}"
         instead = ", not a list" if hidden_value and isinstance(value, list) else instead
         words = PLAIN[kind].replace(", not {value}", instead)
-        return words.format(value=_input(value), unit=_unit(around, where), **context)
+        words = words.format(value=_input(value), unit=_unit(around, where), **context)
+        return words if hidden_value else f"{words}{_instead(kind, value, around, where, schema)}"
     return str(error["msg"]).removeprefix("Value error, ").strip()
+
+
+def _instead(
+    kind: str, value: Any, around: Mapping[str, Any], where: Where, schema: Mapping[str, Any]
+) -> str:
+    """How to write it, where the value has the wrong form; empty where that is not known."""
+    if kind == "list_type" and isinstance(value, Mapping):
+        return "; begin each entry with a dash"
+    if kind == "list_type" and isinstance(value, str):
+        return f"; write [{_input(value)}]"
+    if kind not in HOLDERS or not isinstance(value, str):
+        return ""
+    own = around.get("properties", {}).get(where[-1]) if where else None
+    entry = _resolved(around.get("additionalProperties") or {}, schema.get("$defs", {}))
+    if own is None and where[-1] in entry.get("properties", {}):
+        return f"; a name is missing above it, such as main: {{{where[-1]}: …}}"
+    required: list[str] = entry.get("required", []) if own is None else []
+    return f"; write {required[0]}: {_input(value)}" if len(required) == 1 else ""
 
 
 def _read_by_yaml(value: Any) -> str | None:

@@ -177,6 +177,24 @@ MISTAKES = [
     ("alert: {destinations: {s: {type: webhook, url: 'https://x.example', timeout: 0}}}", "timeout: must be above 0 s, not 0"),
     ("alert: {destinations: {s: {type: webhook, url: 'https://x.example', only: {scopes: [topics]}}}}", "did you mean topic?"),
     ("alert: {destinations: {s: {type: apprise, url: 'hooks.slack.com/T1'}}}", "must begin with the service and ://"),
+    ("clusters: {bootstrap: 'a:1'}", "a name is missing above it, such as main: {bootstrap: …}"),
+    ("clusters: {main: 'a:1'}", "must hold names and values, not 'a:1'; write bootstrap: 'a:1'"),
+    ("groups: {match: 'a*', threshold: 2}", "must be a list, not {'match': 'a*', 'threshold': 2}; begin each entry with a dash"),
+    ("redact: host", "redact: must be a list, not 'host'; write ['host']"),
+    ("topics: {partitions: true}", "topics.partitions: must be a number, not true"),
+    ("policy: {threshold: true}", "policy.threshold: must be a number, not true"),
+    ("worker: {tick: no}", "worker.tick: must be a number, not false"),
+    ("policy: {min_behind: 1m30s}", "not '1m30s'; did you mean 90s?"),
+    ("policy: {cooldown: 1 hour 30 minutes}", "did you mean 90m?"),
+    ("worker: {keep_resolved_hours: 2 weeks}", "did you mean 14d?"),
+    ("redact_salt: a\nredact_salt_file: b", "needs either redact_salt or redact_salt_file, not both"),
+    ("{clusters: {main: {bootstrap: 'a:1'}}, alert: {destinations: {x: {type: webhook, url: 'https://x', only: {clusters: [mian]}}}}}", "only.clusters[0]: no cluster is named 'mian'; did you mean main?"),
+    ("policy: {groups: [{match: a}]}", "there is no setting groups; it belongs in groups"),
+    ("clusters: {main: {bootstrap: 'a:1', protocol: SSL}}", "it belongs in clusters.<name>.security.protocol"),
+    ("clusters: {main: {bootstrap: 'a:1', security: {sasl: {mechanism: PLAIN}}}}", "there is no setting sasl; there are: ca_file"),
+    ("worker: {web_port: 70000}", "worker.web_port: must be at most 65535, not 70000"),
+    ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SASL_SSL, mechanism: OAUTHBEARER, username: u, password: p}}}", "must be PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"),
+    ("groups: [{match: a, owner: x, owner: y}]", "groups[0].owner: is given twice"),
 ]  # fmt: skip
 
 
@@ -327,6 +345,12 @@ def test_a_secret_of_a_wrong_type_is_not_repeated(written: Any) -> None:
         ("KAGENT_WORKER_TICK", "2", "did you mean KAGENT_WORKER__TICK?"),
         ("KAGENT_POLICY_TRESHOLD", "2", "did you mean KAGENT_POLICY__THRESHOLD?"),
         ("KAGENT_WORKR__TICK", "2", "did you mean KAGENT_WORKER__TICK?"),
+        ("KAGENT_THRESHOLD", "2", "did you mean KAGENT_POLICY__THRESHOLD?"),
+        (
+            "KAGENT_WORKER__WEB_PORT",
+            "70000",
+            "KAGENT_WORKER__WEB_PORT: worker.web_port: must be at most 65535",
+        ),
         ("KAGENT_GROUPS", "orders", "KAGENT_GROUPS: must hold JSON"),
     ],
 )
@@ -395,6 +419,24 @@ def test_check_says_in_one_line_that_all_is_right(written: Any) -> None:
     file = written("policy: {threshold: 2}\n")
 
     assert settings("--check", file=file).output == f"The settings are right ({file}).\n"
+
+
+def test_a_file_that_this_machine_does_not_have_is_noted_and_no_mistake(written: Any, tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("")
+    security = f"{{protocol: SSL, ca_file: {tmp_path}/ca.prem}}"
+    answer = settings(
+        "--check", file=written(f"clusters:\n  main: {{bootstrap: 'a:1', security: {security}}}\n")
+    )
+
+    assert answer.exit_code == 0
+    assert "kagent.yaml:2: clusters.main.security.ca_file: this machine has no file" in answer.stderr
+    assert f"did you mean {tmp_path}/ca.pem?" in answer.stderr
+
+
+def test_a_number_in_quotes_is_that_number(written: Any) -> None:
+    found = load(written("policy: {threshold: '2'}\ntopics: {partitions: '4'}\n"))
+
+    assert (found.policies()("a").threshold, found.topics.partitions) == (2.0, 4)
 
 
 @pytest.mark.slow

@@ -111,22 +111,28 @@ def state_line(state: State, now: int | None = None) -> str:
             f"{name}: no worker has reported for {age(now - state.time)}; open incidents may be out of date"
         )
     words = {"watching": "is watched", "catching_up": "is catching up", "blind": "is blind"}
-    reason = f": {state.reason}" if state.reason else ""
-    return f"{name} {words[state.status]}{reason} ({counted_groups(state)}; {state.open} open)"
+    reason = f"{state.reason}; " if state.reason else ""
+    return f"{name} {words[state.status]}: {reason}{counted_groups(state)}; {counted(state.open, 'incident')} open"
 
 
 def counted_groups(state: State) -> str:
-    """How many groups are judged, learning, blind, muted and ignored, each group once; what there is none of is left out, but blind."""
-    # `judged` of the state message holds learning and muted groups too: each is listed once.
-    judged = max(0, state.judged - state.learning - state.muted)
-    parts = [f"{judged} group{'' if judged == 1 else 's'} judged"]
-    if state.learning:
-        parts.append(f"{state.learning} learning{_until(state.learning_until)}")
+    """How many groups are judged, of these learning and muted, and how many are blind and ignored; what there is none of is left
+    out, but blind."""
+    # Learning and muted groups are judged too: listed beside the judged ones, they read as if they could have no incident.
+    marks = ((state.learning, "learning", state.learning_until), (state.muted, "muted", state.muted_until))
+    found = [(n, f"{word}{_until(until)}") for n, word, until in marks if n]
+    of_them = [
+        f"{n if at else _share(n, state.judged)} {words}".lstrip() for at, (n, words) in enumerate(found)
+    ]
+    parts = [counted(state.judged, "group") + " judged" + (f" ({', '.join(of_them)})" if of_them else "")]
     why = f" ({shown(state.blind_reason, 120)})" if state.blind and state.blind_reason else ""
     parts.append(f"{state.blind} blind{why}")
-    parts += [f"{state.muted} muted{_until(state.muted_until)}"] if state.muted else []
     parts += [f"{state.ignored} ignored"] if state.ignored else []
     return ", ".join(parts)
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part} of them" if part < whole else "all" if whole > 1 else ""
 
 
 def in_first_hour(groups: int, until: int | None) -> str:

@@ -12,7 +12,7 @@ from types import FrameType
 import click
 
 from kagent.commands import completion
-from kagent.commands.check import announce
+from kagent.commands.check import announce_rounds
 from kagent.commands.common import chosen
 from kagent.commands.spans import SPAN
 from kagent.errors import InputError
@@ -48,7 +48,7 @@ def command(
     if not (groups or also):
         raise InputError("Name the groups that are to be captured: names, globs or /regexes/.")
     settings, _, cluster = chosen(ctx)
-    announce(cluster.bootstrap, seconds, quiet=False)
+    announce_rounds(cluster.bootstrap, seconds, quiet=False)
     from kagent.capture.folder_writer import FolderWriter
     from kagent.capture.pseudonyms import Pseudonyms
     from kagent.capture.recorder import CapturedGroups, Recorder

@@ -38,7 +38,7 @@ def command(
     1: something was found; 2: kagent could not judge: it saw no such group.
     """
     settings, name, cluster = chosen(ctx)
-    announce(cluster.bootstrap, seconds, quiet=as_json)
+    announce_rounds(cluster.bootstrap, seconds, quiet=as_json)
     from kagent.check.judge_cluster import UNSEEN, Checkup, chooser, findings_of, judged_groups
     from kagent.kafka.admin import Admin
 
@@ -81,7 +81,7 @@ def _not_judged(missing: Sequence[str], bootstrap: str) -> str:
     return f"Not judged: {names}{more}. {why[0].upper()}{why[1:]}."
 
 
-def announce(bootstrap: str, seconds: float, quiet: bool) -> None:
+def announce_rounds(bootstrap: str, seconds: float, quiet: bool) -> None:
     """Before the judgement is loaded, which takes as long as a person waits without a word."""
     if not quiet:
         output.announce(f"Looking at {bootstrap} for {span(seconds)}.")

@@ -14,7 +14,7 @@ import click
 import orjson
 
 from kagent.commands import completion, output
-from kagent.commands.check import announce, watch
+from kagent.commands.check import announce_rounds, watch
 from kagent.commands.common import chosen
 from kagent.commands.spans import SPAN
 from kagent.errors import InputError, KafkaError
@@ -89,7 +89,7 @@ def _at(story: dict[str, Any] | None) -> str:
 def _look(
     settings: Settings, name: str, cluster: Cluster, group: str, seconds: float, quiet: bool
 ) -> dict[str, Any]:
-    announce(cluster.bootstrap, seconds, quiet)
+    announce_rounds(cluster.bootstrap, seconds, quiet)
     from kagent.check.judge_cluster import Checkup
     from kagent.incident.explanation import explain
     from kagent.kafka.admin import Admin

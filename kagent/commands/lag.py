@@ -18,12 +18,12 @@ from kagent.contract.recommendation import State
 from kagent.errors import InputError, KafkaError
 from kagent.policy import Policies
 from kagent.settings import Settings
-from kagent.text import shown
+from kagent.text import counted, shown
 from kagent.text_table import TableColumn
 
 if TYPE_CHECKING:
     from kagent.kafka.admin import Admin
-    from kagent.kafka.group_lag import ShownGroup
+    from kagent.kafka.group_lag import Row, ShownGroup
 
 COLUMNS = (
     TableColumn("group", "GROUP", least=16),
@@ -161,11 +161,35 @@ def _cells(row: Mapping[str, Any]) -> dict[str, str]:
 
 def _sentence(group: ShownGroup) -> str:
     name, count = shown(group.group.group), len(group.group.members)
-    total = sum(row.lag or 0 for row in group.rows)
     ratio = "" if group.skew is None else f", max/mean lag {group.skew:.2f}"
     if group.group.type == "share":
         return f"{name}: a share group, which has no lag"
     problems = sorted({row.problem for row in group.rows if row.problem})
     unknown = f"; log offsets unknown: {shown('; '.join(problems))}" if problems else ""
     members = f"{count} member{'' if count == 1 else 's'}"
-    return f"{name}: {group.group.state}, {members}, lag {total}{ratio}{unknown}"
+    return f"{name}: {group.group.state}, {members}, {_sum(group.rows)}{ratio}{unknown}"
+
+
+def _sum(rows: Sequence[Row]) -> str:
+    """The lag that is known, and of which partitions it is not: of one without a commit, all that its log holds may wait."""
+    known, unknown = (
+        [row.lag for row in rows if row.lag is not None],
+        [row for row in rows if row.lag is None],
+    )
+    if not unknown:
+        return f"lag {sum(known)}"
+    beside = f"{sum(known)} in {counted(len(known), 'partition')}" if known else "unknown"
+    return f"lag {beside} ({', '.join(_without_lag(unknown))})"
+
+
+def _without_lag(rows: Sequence[Row]) -> Iterator[str]:
+    """How many partitions have no lag, by reason."""
+    if uncommitted := [row for row in rows if row.committed is None]:
+        held = [row.log_end - (row.log_start or 0) for row in uncommitted if row.log_end is not None]
+        yield f"{len(uncommitted)} without a commit" + (
+            f", holding {counted(sum(held), 'record')}" if held else ""
+        )
+    if void := sum(row.void for row in rows):
+        yield f"{void} whose commit is void"
+    if rest := len(rows) - len(uncommitted) - void:
+        yield f"{rest} whose log end is unknown"

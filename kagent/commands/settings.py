@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import click
 import yaml
+from pydantic import BaseModel
 
 from kagent.commands.common import asked
 from kagent.settings import Loaded, Settings, loaded_from
 from kagent.settings_file import Where
-from kagent.settings_mistakes import GivenSettings
+from kagent.settings_mistakes import GivenSettings, suggestion
 
 
 @click.command()
@@ -26,7 +28,7 @@ def command(ctx: click.Context, check: bool, schema: bool, as_json: bool) -> Non
         click.echo(json.dumps(json_schema(), indent=2))
         return
     loaded = loaded_from(asked(ctx, "config"), asked(ctx, "bootstrap"), asked(ctx, "cluster"))
-    for note in loaded.notes:
+    for note in (*loaded.notes, *missing_files(loaded)):
         click.echo(f"note: {note}", err=True)
     if check:
         click.echo(_right(loaded))
@@ -56,6 +58,31 @@ def effective_values(settings: Settings) -> dict[str, Any]:
     # With defaults, each entry would seem to override the whole policy.
     values["groups"] = [group.model_dump(mode="json", exclude_unset=True) for group in settings.groups]
     return values
+
+
+def missing_files(loaded: Loaded) -> Iterator[str]:
+    """A sentence for each file that the settings name and this machine does not have: no mistake, as secrets are often elsewhere."""
+    for where, path in _paths(loaded.settings, ()):
+        if not path.expanduser().exists():
+            near = suggestion(path.name, _beside(path))
+            hint = f"; did you mean {path.parent / near}?" if near else "."
+            place = loaded.given.place(where)
+            yield f"{f'{place}: ' if place else ''}{'.'.join(map(str, where))}: this machine has no file {path}{hint}"
+
+
+def _paths(value: Any, where: Where) -> Iterator[tuple[Where, Path]]:
+    if isinstance(value, Path):
+        yield where, value
+    elif isinstance(value, BaseModel | Mapping):
+        for name, inner in value.items() if isinstance(value, Mapping) else value:
+            yield from _paths(inner, (*where, name))
+
+
+def _beside(path: Path) -> list[str]:
+    try:
+        return sorted(each.name for each in path.parent.iterdir())
+    except OSError:
+        return []
 
 
 def _right(loaded: Loaded) -> str:

@@ -14,12 +14,14 @@ from typing import IO
 
 import click
 
-from kagent.client.incident_text import in_first_hour, state_line
+from kagent.client.incident_text import clock, in_first_hour, state_line
 from kagent.commands import output
 from kagent.commands.common import asked, child_environment, chosen, verbose
 from kagent.commands.explain import worker_url
 from kagent.contract.recommendation import State
+from kagent.detect.evidence import NEW_MS, first_verdict_s
 from kagent.errors import KagentError
+from kagent.policy import Policy, make_policy
 from kagent.process_tree import Program, supervise
 from kagent.settings import Cluster, Settings
 
@@ -145,7 +147,7 @@ async def _print_stop(stop: asyncio.Event) -> None:
 async def _print_states(settings: Settings, name: str) -> None:
     from kagent.client.client import recommendations
 
-    last = ""
+    last, policy = "", make_policy(settings.policy)
     home, began_ms = settings.home_cluster(name), int(time.time() * 1000)
     while True:
         with contextlib.suppress(KagentError):  # the topics are not there yet, or the cluster is away
@@ -153,7 +155,7 @@ async def _print_states(settings: Settings, name: str) -> None:
                 if not isinstance(message, State) or message.cluster != name:
                     continue
                 # A state comes every 30 s: only what changed is news, and not how late a stream is by now.
-                words = state(message, began_ms)
+                words = state(message, began_ms, policy)
                 now = re.sub(r"\d+", "", words.partition("(")[0]) + str(message.open)
                 if now != last and message.time >= began_ms:
                     last = now
@@ -161,9 +163,17 @@ async def _print_states(settings: Settings, name: str) -> None:
         await asyncio.sleep(1)
 
 
-def state(message: State, began_ms: int) -> str:
+def state(message: State, began_ms: int, policy: Policy) -> str:
     """The state in words; while Spark loads, what is waited for in place of what is missing. ``began_ms``: since the epoch."""
     if (message.oldest_progress or 0) < began_ms and message.time < began_ms + FIRST_PROGRESS_MS:
         return "the worker is ready and waits for the pipeline: Spark takes a minute or two to load"
     later = f" {in_first_hour(message.learning, message.learning_until)}" if message.learning else ""
-    return f"{state_line(message)}.{later}"
+    return f"{state_line(message)}.{_first_verdicts(message, policy)}{later}"
+
+
+def _first_verdicts(message: State, policy: Policy) -> str:
+    """When a badly spread group is reported at the latest, while that is still to come."""
+    if not message.learning or message.learning_until is None:
+        return ""
+    by_ms = message.learning_until - NEW_MS + int(first_verdict_s(policy) * 1000)
+    return f" First verdicts are expected by {clock(by_ms)}." if by_ms > message.time else ""

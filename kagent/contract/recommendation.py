@@ -266,9 +266,12 @@ class State(Contract):
     judged: int = 0
     blind: int = 0
     ignored: int = 0
-    learning: int = Field(0, description="Groups too new to kagent to be judged; they are part of `judged`.")
+    learning: int = Field(
+        0,
+        description="Groups in their first hour, in which more evidence is needed; they are part of `judged`.",
+    )
     learning_until: int | None = Field(
-        None, description="When the last of them is judged at the latest, ms since the epoch."
+        None, description="When the first hour of the last of them ends, ms since the epoch."
     )
     muted: int = Field(0, description="Groups that somebody silenced; they are part of `judged`.")
     muted_until: int | None = Field(

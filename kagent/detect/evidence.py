@@ -72,6 +72,17 @@ class LatenessLimits:
         return cls(behind, behind / 2, behind * 2 / 3, hold, 0.6 * hold, hold / 5, 0.6 * hold)
 
 
+FIRST_VERDICT_SLACK = 1.25
+"""Commits, samples and ticks between the evidence and the message: with the usual policy, ten minutes in all."""
+
+
+def first_verdict_s(policy: Policy) -> float:
+    """Within how many seconds a group that is badly spread when it is first seen is reported."""
+    limits = LatenessLimits.of(policy)
+    need = max(NEW_GROWING * limits.growing_need, NEW_DRAINING * limits.draining_need)
+    return FIRST_VERDICT_SLACK * (policy.settle + policy.min_behind + policy.evidence * need)
+
+
 @dataclass(frozen=True, slots=True)
 class Look:
     """One look at a member with a newer commit: its time (ms), lateness (s), whether it counts as late, T at the optimist's

@@ -159,6 +159,10 @@ def _follow(advice: Advice) -> Iterator[Action]:
     yield _action(ActionType.FOLLOW_PLAN, how, feasible, reason, gain=_gain(advice), disruption=disruption)
 
 
+APPLIES = {K.CLASSIC_JAVA: "kagent.apply=follow", K.CLASSIC_PYTHON: "apply=True (kagent.follow)"}
+"""What makes an assignor of kagent follow: without it, it only counts or logs what it would do."""
+
+
 def _carried_out_by(advice: Advice, feasible: Feasible) -> str:
     """What carries the plan out, or would."""
     if advice.kind is K.CONSUMER:
@@ -171,7 +175,7 @@ def _carried_out_by(advice: Advice, feasible: Feasible) -> str:
             else f"{run} It takes kagent's assignor on the brokers (`kagent assignor`)."
         )
     if feasible == "yes":
-        return ""
+        return f"Its assignor does so by itself where its consumers have {APPLIES.get(advice.kind, ' or '.join(APPLIES.values()))}."
     if advice.kind is K.CLASSIC_JAVA:
         return "This takes kagent's assignor in every consumer (`kagent assignor --consumer`)."
     if advice.kind is K.CLASSIC:

@@ -56,4 +56,4 @@ def test_learning_is_not_taken_for_health() -> None:
     told = facts("main", state(learning=7, learning_until=None), [], NOW)
 
     assert "7 groups are new" in told["lines"]["kagent"]
-    assert told["lines"]["groups"] == "0 groups judged, 7 learning, 0 blind"
+    assert told["lines"]["groups"] == "7 groups judged (all learning), 0 blind"

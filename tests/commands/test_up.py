@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from kagent.client.incident_text import clock
 from kagent.commands.up import introduction, log_file, programs, state, writer
 from kagent.contract.recommendation import State
 from kagent.errors import KagentError
+from kagent.policy import Policy
 from kagent.settings import load
 
 
@@ -75,10 +77,14 @@ def test_what_is_waited_for_at_the_start_is_no_fault() -> None:
     }
     early, late = (State.model_validate(about | {"time": 1_000_000 + at}) for at in (60_000, 600_000))
 
-    assert "waits for the pipeline" in state(early, 1_000_000)
-    assert "waits for the pipeline" in state(early.model_copy(update={"oldest_progress": 999_000}), 1_000_000)
-    assert "main is blind" in state(early.model_copy(update={"oldest_progress": 1_001_000}), 1_000_000)
-    assert "main is blind: no progress has come" in state(late, 1_000_000)
+    assert "waits for the pipeline" in state(early, 1_000_000, Policy())
+    assert "waits for the pipeline" in state(
+        early.model_copy(update={"oldest_progress": 999_000}), 1_000_000, Policy()
+    )
+    assert "main is blind" in state(
+        early.model_copy(update={"oldest_progress": 1_001_000}), 1_000_000, Policy()
+    )
+    assert "main is blind: no progress has come" in state(late, 1_000_000, Policy())
 
 
 def test_new_groups_are_not_called_healthy() -> None:
@@ -94,8 +100,17 @@ def test_new_groups_are_not_called_healthy() -> None:
         | {"oldest_progress": 1_000_000, "learning_until": 4_600_000}
     )
 
-    assert "0 groups judged, 3 learning until " in state(learning, 900_000)
-    assert "reports incidents only on more evidence" in state(learning, 900_000)
+    assert "3 groups judged (all learning until " in state(learning, 900_000, Policy())
+    assert "reports incidents only on more evidence" in state(learning, 900_000, Policy())
+
+
+def test_the_first_verdicts_are_announced_until_their_time_is_over() -> None:
+    about = {"cluster": "main", "version": "1", "status": "watching", "judged": 3, "learning": 3}
+    times = {"oldest_progress": 1_000_000, "learning_until": 4_600_000}
+    early, late = (State.model_validate(about | times | {"time": time}) for time in (1_000_000, 1_700_000))
+
+    assert f"First verdicts are expected by {clock(1_600_000)}." in state(early, 900_000, Policy())
+    assert "First verdicts" not in state(late, 900_000, Policy())
 
 
 def test_a_data_folder_that_cannot_be_used_is_one_sentence(tmp_path: Path) -> None:

@@ -80,7 +80,9 @@ def test_no_commit_is_a_dash_and_skew_is_said(cast: Cast) -> None:
     assert lines[0].split()[:6] == ["GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG"]
     assert lines[1].split()[:6] == ["lag-dash-group", "lag-dash", "0", "-", "5", "-"]
     assert lines[2].split()[:6] == ["lag-dash-group", "lag-dash", "1", "2", "6", "4"]
-    assert lines[3] == "lag-dash-group: stable, 1 member, lag 4, max/mean lag 1.00"
+    assert lines[3] == (
+        "lag-dash-group: stable, 1 member, lag 4 in 1 partition (1 without a commit, holding 5 records), max/mean lag 1.00"
+    )
 
 
 def test_what_was_deleted_before_it_was_read_is_lost_and_no_lag(cast: Cast) -> None:

@@ -21,6 +21,14 @@ class Urgency(Enum):
     CAN_WAIT = "nothing gets worse by waiting: info"
 
 
+class Asks(Enum):
+    """What the coordinator must confirm of a group with members before a verdict is published."""
+
+    NOTHING = "nothing: that the group is not stable is the finding"
+    STABLE = "that the group is stable, whoever holds what by now"
+    ASSIGNMENT = "that it is stable, and its members hold what they held when the finding was made"
+
+
 @dataclass(frozen=True)
 class Finding:
     """``members``: codes of those concerned, the worst first; ``rows``: places of the partitions concerned, the worst first;

@@ -12,21 +12,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from kagent.contract.recommendation import GroupKind, Recommendation, Verdict
+from kagent.detect import signs
 from kagent.detect.baselines import update_membership
 from kagent.detect.clock_set_back import latest_ms, set_back
 from kagent.detect.decision import decide
-from kagent.detect.detectors import OF, rebalance_storm
-from kagent.detect.evidence import idle_s
+from kagent.detect.detectors import SIGNS
 from kagent.detect.finding import Finding
 from kagent.detect.group_model import GroupModel, observe
 from kagent.detect.state import JudgeState
 from kagent.incident import lifecycle
+from kagent.incident.confirmation import GroupNow, refusal
 from kagent.incident.suppression import suppression_reason
-from kagent.lag.commits import GONE, TopicCommits
-from kagent.lag.log_ends import UNKNOWN, EndHistory
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
 from kagent.recommend import useful_members
@@ -38,8 +35,6 @@ ABANDONED_MS = 86_400_000
 REPEATED_MS = 60_000
 """Ticks come over a topic at least once, so some come again after a restart, but no older than this. A state that is further ahead
 was made by a clock that was."""
-YOUNG_MS = 60_000
-"""Unread records this young are no standstill, nor within two of the group's usual gaps between commits."""
 
 
 @dataclass(frozen=True)
@@ -117,41 +112,17 @@ def healthy_at_a_glance(seen: Observation, state: JudgeState, policy: Policy) ->
     """Whether a cheap look finds nothing that could be the matter: most groups, most of the time, stop here."""
     if abandoned(seen):
         return True
-    if has_open_questions(state, seen.now, policy):
-        return False
-    # Idle members do not show in any lag.
-    steady = seen.now - state.generation_at > policy.idle_after * 1000
-    if steady and seen.roster is not None and any(not m.assigned for m in seen.roster.members):
-        return False
-    now = seen.as_of or seen.now
-    return all(
-        _topic_healthy(commits, seen.ends[topic], policy, now - young_ms(commits.cadence or 0))
-        for topic, commits in seen.commits.items()
-        if topic in seen.ends and commits.partition
-    ) and not (seen.roster is not None and seen.roster.members and _grows_uncommitted(seen))
+    return not has_open_questions(seen, state, policy) and signs.unread(seen, state, policy) > seen.now
 
 
-def _grows_uncommitted(seen: Observation) -> bool:
-    """Whether partitions that were never committed, of topics that the group commits, have received records."""
-    return any(
-        len(commits.partition) < seen.ends[topic].partitions and seen.ends[topic].grown(commits.partition)
-        for topic, commits in seen.commits.items()
-        if topic in seen.ends and commits.partition
-    )
+def has_open_questions(seen: Observation, state: JudgeState, policy: Policy) -> bool:
+    """Whether something asks for a close look at the group whatever its lag."""
+    return bool(next_question_at(seen, state, policy) <= seen.now or useful_members.due(state, seen.now))
 
 
-def young_ms(cadence_ms: float) -> int:
-    """For how long unread records may wait without a second look, ms."""
-    return max(YOUNG_MS, int(2 * cadence_ms))
-
-
-def has_open_questions(state: JudgeState, now: int, policy: Policy) -> bool:
-    """Whether something is remembered of the group that asks for a close look, whatever its lag."""
-    restless = rebalance_storm.generations_within(state, now, policy) >= policy.storm_generations
-    clocks = state.standing or state.at_rest_s or any(m.running or m.mark for m in state.members.values())
-    return bool(
-        restless or state.empty_since or clocks or state.trail or state.lost or useful_members.due(state, now)
-    )
+def next_question_at(seen: Observation, state: JudgeState, policy: Policy) -> int:
+    """From when on (ms) the group asks for a close look whatever its lag, if it has no event until then."""
+    return min(sign(seen, state, policy) for sign in SIGNS if sign is not signs.unread)
 
 
 def abandoned(seen: Observation) -> bool:
@@ -159,37 +130,6 @@ def abandoned(seen: Observation) -> bool:
     members = seen.roster.members if seen.roster is not None else ()
     # Committed offsets outlive their group by offsets.retention.minutes (a week by default), while its topics go on.
     return not members and all(seen.now - row.last > ABANDONED_MS for row in seen.commits.values())
-
-
-def _topic_healthy(commits: TopicCommits, ends: EndHistory, policy: Policy, floor: int) -> bool:
-    """No commit left more than a little unread when it was made, none is overtaken by retention, no unread record is old."""
-    listed, allowed = commits.partition, policy.allowed_lag
-    if not ends.samples:
-        return True
-    # Committed beyond the partitions that were sampled: the topic has grown, which this look cannot judge.
-    if listed[-1] >= ends.partitions:
-        return False
-    committed = np.array(commits.committed, np.int64)
-    whole = len(listed) == ends.partitions  # partitions are listed in order, so these are all of them
-    partition = slice(None) if whole else np.array(listed, np.int64)
-    # The newest log ends are an upper bound: where even they leave nothing unread, no time need be looked up.
-    unread = (ends.end[partition] - committed) > allowed
-    if not unread.any():
-        return True
-    if min(commits.committed) == GONE:
-        unread &= committed != GONE
-    # min() of the list first: it is cheaper than an array for the many groups that commit everything at once.
-    if min(commits.moved) < floor and (unread & (np.array(commits.moved, np.int64) < floor)).any():
-        return False
-    if (unread & (ends.start[partition] > committed)).any():
-        return False
-    spare = np.maximum(idle_s(policy) * ends.rates()[partition], allowed)
-    # Again the cheap bound first: the log ends at the newest commit stand for those at each partition's own.
-    late = unread & (ends.at(max(commits.time))[partition] - committed > spare)
-    if not late.any():
-        return True
-    before, _ = ends.bracket(np.array(listed, np.int64), np.array(commits.time, np.int64))
-    return not bool((late & (before != UNKNOWN) & (before - committed > spare)).any())
 
 
 def _judged(looked: tuple[GroupModel, tuple[Finding, ...]]) -> Judgement:
@@ -243,7 +183,7 @@ def _candidate(model: GroupModel, lead: Finding) -> Candidate:
         topics=tuple(dict.fromkeys(model.lags.name(at)[0] for at in lead.rows)),
         brokers=_leaders(model, lead),
         broker_count=len(leaders),
-        first_sight=lead.since - model.state.first_seen < YOUNG_MS,
+        first_sight=lead.since - model.state.first_seen < signs.YOUNG_MS,
     )
 
 
@@ -279,19 +219,15 @@ def confirm(candidate: Candidate, fresh: Observation, state: JudgeState, policy:
 
 
 def _refused(candidate: Candidate, model: GroupModel) -> str | None:
-    """What the coordinator must confirm: a stable group, and for some verdicts the assignment that they rest on."""
+    """Why the group as it is seen afresh refutes the candidate whatever the detectors find."""
     roster = model.roster
     if model.seen.blind is not None:
         return "blind"
-    if candidate.verdict == Verdict.UNSTABLE or not model.by_member or roster is None:
-        return None  # that it is not stable is the finding; and who has no members has no state to ask for
-    # PreparingRebalance and CompletingRebalance of classic groups are never written to __consumer_offsets, so the records may
-    # still show an assignment that no member holds: only DescribeGroups tells.
-    if roster.state != "Stable":
-        return "not_stable"
-    if OF[Verdict(candidate.verdict)].ASKS_ASSIGNMENT and roster.assignment != candidate.assignment:
-        return "assignment_changed"
-    return None
+    # Without members the detectors decide: the fresh look at the group is what they are asked about.
+    if not model.by_member or roster is None:
+        return None
+    now = GroupNow(roster.state, bool(roster.owners), roster.assignment == candidate.assignment)
+    return refusal(Verdict(candidate.verdict), True, now)
 
 
 def rejected(state: JudgeState, reason: str) -> Judgement:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from kagent.detect.detectors import SPREAD
 from kagent.detect.finding import Finding
 from kagent.detect.group_model import GroupModel
+from kagent.incident.confirmation import STABLE
 
-READY = frozenset({"Stable", "Empty"})
+READY = frozenset({STABLE, "Empty"})
 REASONS = {
     "ignored": "the settings leave this group out (`ignore`, or one of the built-in patterns)",
     "blind": "kagent cannot see the group now, so nothing opens and nothing resolves",

@@ -2,7 +2,7 @@
 groups, not how many there are.
 
 ``healthy_at_a_glance`` looks at commits, log ends and the time. Of a group that has had no event since, only the last two can change
-what it finds, and for both a bound can be given beforehand:
+what it finds. Each detector's signs say when time does (``kagent.detect.signs``); of log ends a bound can be given beforehand:
 
 * no log of its topics has grown: what was read up to then is still read;
 * or they have grown, but no unread record is old enough to matter, and the inflow that its lateness is held against cannot fall
@@ -20,8 +20,9 @@ import numpy as np
 
 from kagent.detect.baselines import HOUR_MS
 from kagent.detect.evidence import idle_s
+from kagent.detect.signs import NEVER, young_ms
 from kagent.detect.state import JudgeState
-from kagent.incident.evaluate import Judgement, abandoned, young_ms
+from kagent.incident.evaluate import Judgement, abandoned, next_question_at
 from kagent.lag.commits import GONE, TopicCommits
 from kagent.lag.log_ends import EndHistory
 from kagent.lag.observation import Observation
@@ -30,7 +31,6 @@ from kagent.recommend import useful_members
 
 GROWING_MS = 120_000
 """How long it stays valid at most while logs grow. The longer, the lower the rate that is certain; most groups commit within it."""
-NEVER = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +77,10 @@ def validity_of(seen: Observation, judgement: Judgement, policy: Policy) -> Vali
         return None
     if abandoned(seen):
         return Validity(seen.now, NEVER, ())
-    # Generations are counted within a window that moves on, and may seem more as it does.
-    if state.generations and state.generations[-1][0] >= seen.now - policy.storm_window * 1000:
-        return None
+    until = min(next_question_at(seen, state, policy), _ripens_at(state, seen))
     roster = seen.roster
-    # Names may be found at any time, and idle members matter once the assignment is steady.
-    if roster is not None and (roster.unresolved or any(not m.assigned for m in roster.members)):
+    # At the next tick, or sooner; and names may be found at any time.
+    if until <= seen.now + 1 or (roster is not None and roster.unresolved):
         return None
     members = roster is not None and bool(roster.members)
     topics = []
@@ -92,7 +90,7 @@ def validity_of(seen: Observation, judgement: Judgement, policy: Policy) -> Vali
         if topic is None:
             return None
         topics.append(topic)
-    return Validity(seen.now, _ripens_at(state, members), tuple(topics))
+    return Validity(seen.now, until, tuple(topics))
 
 
 def _found_healthy(seen: Observation, judgement: Judgement) -> bool:
@@ -104,8 +102,9 @@ def _found_healthy(seen: Observation, judgement: Judgement) -> bool:
     return state.incident is None and not seen.muted and state.last_tick < seen.now
 
 
-def _ripens_at(state: JudgeState, members: bool) -> int:
+def _ripens_at(state: JudgeState, seen: Observation) -> int:
     """When time alone gives a healthy group something to learn, ms."""
+    members = seen.roster is not None and bool(seen.roster.members)
     looks = NEVER if state.useful is None else state.useful.looked_at + useful_members.LOOK_EVERY_MS
     # See update_membership: once an hour it notes that there are members.
     return min(looks, state.members_at + HOUR_MS + 1 if members else NEVER)
@@ -149,7 +148,7 @@ def _growing_until(
     # A later sample could still lie before the newest commit, and raise what is known of the log end then.
     if history.last < newest:
         return 0
-    # Growth of a partition that was never committed may matter at once, see _grows_uncommitted.
+    # Growth of a partition that was never committed may matter at once, see `unread` of kagent.detect.signs.
     if members and len(partitions) < history.partitions:
         return 0
     # A commit before the log start has lost records as soon as any record after it is unread.

@@ -1,6 +1,6 @@
 """The simulator's only door to the judgement: an evaluation session, and the cheap look at which most groups stop.
 
-Whoever changes what the judgement passes over without a close look changes :func:`loud` and :meth:`Mind.wants_a_look` too.
+Whoever changes ``unread`` of ``kagent.detect.signs`` changes :func:`loud` too.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import numpy as np
 
 from kagent.contract.recommendation import Recommendation
 from kagent.detect.evidence import idle_s
+from kagent.detect.signs import young_ms
 from kagent.group_key import group_key
-from kagent.incident.evaluate import has_open_questions, young_ms
+from kagent.incident.evaluate import has_open_questions
 from kagent.incident.session import Ask, EvaluationSession
 from kagent.lag.commits import GONE
 from kagent.lag.log_ends import UNKNOWN, EndHistory
@@ -46,9 +47,7 @@ class Mind:
     def wants_a_look(self, seen: Observation, policy: Policy) -> bool:
         """Whether the group is to be looked at whatever its lag."""
         state = self.session.states.get(group_key(seen.cluster, seen.group))
-        idle = seen.roster is not None and any(not m.assigned for m in seen.roster.members)
-        remembers = state is None or state.incident is not None
-        return remembers or idle or (state is not None and has_open_questions(state, seen.now, policy))
+        return state is None or state.incident is not None or has_open_questions(seen, state, policy)
 
 
 def loud(table: CommitTable, ends: Mapping[str, EndHistory], as_of: int, policy: Policy) -> Flags:

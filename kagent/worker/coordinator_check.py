@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from kagent.contract.recommendation import Verdict
+from kagent.incident.confirmation import GroupNow, refusal
 from kagent.kafka.admin import Admin
 from kagent.kafka.descriptions import Key
 from kagent.lag.commits import GONE, TopicCommits
+from kagent.lag.membership import Roster
 from kagent.lag.observation import Observation
 
 
@@ -33,21 +36,21 @@ def ask(admin: Admin, group: str) -> CoordinatorAnswer | None:
     )
 
 
-def contradiction(answer: CoordinatorAnswer, seen: Observation) -> str | None:
-    """Why the coordinator's answer contradicts the records, or None if it agrees."""
+def contradiction(verdict: Verdict, answer: CoordinatorAnswer, seen: Observation) -> str | None:
+    """Why the coordinator's answer refutes a finding that rests on the records, a counted reason; None if it does not."""
     roster = seen.roster
-    # A finding about a group without members: only partitions that are held now contradict it.
-    if roster is None or not roster.members:
-        return "group_changed" if answer.holders else None
-    # While it rebalances, the assignment that the finding rests on is about to change.
-    if answer.state != "stable":
-        return "not_stable"
-    known = {
+    same = roster is not None and _holders(roster) == dict(answer.holders)
+    now = GroupNow(answer.state, bool(answer.holders), same)
+    return refusal(verdict, roster is not None and bool(roster.members), now)
+
+
+def _holders(roster: Roster) -> dict[Key, str]:
+    """Who holds what by the records, by member id."""
+    return {
         (topic, partition): roster.members[code].member_id
         for topic, held in roster.owners.items()
         for partition, code in zip(held.partitions.tolist(), held.codes.tolist(), strict=True)
     }
-    return None if known == dict(answer.holders) else "assignment_changed"
 
 
 def refreshed(seen: Observation, answer: CoordinatorAnswer) -> Observation:

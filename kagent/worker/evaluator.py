@@ -15,7 +15,7 @@ from aiokafka.errors import KafkaError as ClientError
 from kagent.contract.recommendation import Verdict
 from kagent.errors import KafkaError
 from kagent.incident.evaluate import Candidate, Judgement
-from kagent.incident.session import EvaluationSession
+from kagent.incident.session import Answer, EvaluationSession
 from kagent.lag.log_end_coverage import unread
 from kagent.lag.observation import UNKNOWN_CLUSTER, Observation
 from kagent.text import shown
@@ -212,11 +212,8 @@ class GroupEvaluator:
             log.warning("a finding about %r is held back: %s", entry.key, error)
             answer = None
         seen = self.observe(partition, entry, at)
-        # A rebalance storm is the one finding that an unstable group confirms.
-        storm = candidate.verdict == Verdict.UNSTABLE
         # The answer is compared with the records as they are after the await: an event may have come meanwhile.
-        reason = "unconfirmed" if answer is None else None if storm else contradiction(answer, seen)
-        fresh = reason or "unconfirmed" if answer is None or reason else refreshed(seen, answer)
+        fresh = _afresh(candidate, answer, seen)
         self._publish_and_keep(partition, entry, self.session.confirm(candidate, fresh))
 
     def _publish_and_keep(self, partition: int, entry: Entry, judgement: Judgement) -> None:
@@ -228,6 +225,13 @@ class GroupEvaluator:
             self.states.drop(entry.key)
             raise
         self.states.write(entry.key)
+
+
+def _afresh(candidate: Candidate, answer: CoordinatorAnswer | None, seen: Observation) -> Answer:
+    """The group with the offsets of now, or why the candidate is dropped."""
+    if answer is None:
+        return "unconfirmed"
+    return contradiction(Verdict(candidate.verdict), answer, seen) or refreshed(seen, answer)
 
 
 def _count_state(

@@ -105,6 +105,21 @@ def test_while_topics_grow_it_ends_before_their_least_rate_is_unknown() -> None:
     assert not holds_now(busy, validity)
 
 
+def test_a_member_without_a_partition_ends_it_once_it_is_idle_for_long() -> None:
+    members = [member_view("m", assigned={"t": (0, 1)}), member_view("n")]
+    still, idle_ms = world(rate=0), round(Policy().idle_after * 1000)
+    roster = Roster.of(group_view("g", members=members))
+    known = judge(replace(still.seen, roster=roster, now=NOW - 1), still.state, Policy()).state
+
+    def until(rebalanced_at: int) -> int:
+        still.state = replace(known, generations=(), generation_at=rebalanced_at)
+        validity = still.judged(roster=roster)
+        return validity.until if validity is not None else 0
+
+    assert until(NOW - idle_ms + 60_000) == NOW + 60_000
+    assert until(NOW - idle_ms) == 0
+
+
 def test_it_does_not_hold_at_an_earlier_tick() -> None:
     validity = world().judged()
 
@@ -148,15 +163,6 @@ CHANGES: dict[str, Callable[[World], World]] = {
     ),
     "judged at this tick before": lambda w: replace(w, state=replace(w.state, last_tick=NOW)),
     "rebalanced a while ago": lambda w: replace(w, state=replace(w.state, generations=((NOW - 1, 1),))),
-    "with a member without partitions": lambda w: replace(
-        w,
-        seen=replace(
-            w.seen,
-            roster=Roster.of(
-                group_view("g", members=[member_view("m", assigned={"t": (0, 1)}), member_view("n")])
-            ),
-        ),
-    ),
     "on a topic that was never sampled": lambda w: replace(w, seen=replace(w.seen, ends={})),
     "behind": lambda w: replace(w, seen=replace(w.seen, commits={"t": commits([10, 10])})),
     "with clocks that run": lambda w: replace(w, state=replace(w.state, at_rest_s=1.0)),

@@ -16,7 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kagent.contract.events import Beat, GroupEvent, MembershipRecord, TopicOffsets, TopicTombstones, encode
-from kagent.incident.evaluate import Judgement, judge
+from kagent.detect.baselines import update_membership
+from kagent.detect.state import JudgeState
+from kagent.incident.evaluate import Judgement, abandoned, healthy_at_a_glance, judge, model_of
 from kagent.offsets import Record
 from kagent.settings import Cluster, Settings
 from kagent.testing import RecordingPublisher, memory_tables
@@ -45,6 +47,24 @@ class NeverValid(ValidJudgements):
     """Judges every group at every tick."""
 
     def of(self, partition: int, entry: Entry, at: int) -> Judgement | None:
+        return None
+
+
+@dataclass(slots=True)
+class CheckedGlances(ValidJudgements):
+    """Judges every group at every tick, and holds what a cheap look passes over against all that the detectors find."""
+
+    passed_over: int = 0
+    observe: Callable[[int, Entry, int], Any] | None = None
+
+    def of(self, partition: int, entry: Entry, at: int) -> Judgement | None:
+        assert self.observe is not None
+        seen, policy = self.observe(partition, entry, at), self.context.policies(entry.group)
+        state = update_membership(entry.judged or JudgeState(first_seen=at), seen, policy)
+        if seen.blind is None and not seen.unwatched and healthy_at_a_glance(seen, state, policy):
+            self.passed_over += 1
+            _, findings = model_of(seen, state, policy)
+            assert abandoned(seen) or not [finding for finding in findings if finding.ripe]
         return None
 
 
@@ -143,12 +163,18 @@ class Group:
 class Pair:
     """Two workers that are told the same: the first judges every group at every tick."""
 
-    def __init__(self, random: Random, topics: list[Topic], groups: list[Group]) -> None:
+    def __init__(
+        self,
+        random: Random,
+        topics: list[Topic],
+        groups: list[Group],
+        first: type[ValidJudgements] = NeverValid,
+    ) -> None:
         self.random, self.topics, self.groups = random, topics, groups
         self.now, self.offset, self.source, self.second = START, 0, 10, 0
         self.ahead_ms, self.end = 0, END
         self.shown_again = 0
-        self.engines = [self._engine(kind) for kind in (NeverValid, CheckedJudgements)]
+        self.engines = [self._engine(kind) for kind in (first, CheckedJudgements)]
         self.beat()
         for group in groups:
             self.rebalance(group)
@@ -167,7 +193,7 @@ class Pair:
         engine.load([0], {0: 0})
         evaluator, valid = engine.evaluator, engine.evaluator.valid
         evaluator.valid = kind(valid.context, valid.logs, valid.coverage, valid.mutes)
-        if isinstance(evaluator.valid, CheckedJudgements):
+        if isinstance(evaluator.valid, CheckedJudgements | CheckedGlances):
             evaluator.valid.observe = evaluator.observe
         return engine, sent
 
@@ -274,11 +300,11 @@ async def agreed(entry: Entry) -> CoordinatorAnswer:
 class RandomHistory:
     """A pair of workers, and what happens to their groups."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, first: type[ValidJudgements] = NeverValid) -> None:
         self.random = random
         self.surprises = random.choice([0.0, 0.01, 0.03, 0.1])
         topics = [Topic(f"topic-{n}", rate) for n, rate in enumerate((0, 1, 20, 300))]
-        self.pair = Pair(random, topics, [self._group(n, topics) for n in range(7)])
+        self.pair = Pair(random, topics, [self._group(n, topics) for n in range(7)], first)
 
     def _group(self, number: int, topics: list[Topic]) -> Group:
         choose = self.random.choice
@@ -365,6 +391,23 @@ def test_ticks_that_leave_groups_unjudged_find_what_ticks_that_judge_all_do(
     @given(st.integers(0, 2**32))
     def holds(seed: int) -> None:
         asyncio.run(run(RandomHistory(Random(seed))))
+
+    holds()
+
+
+@pytest.mark.parametrize(("examples", "steps"), [(3, 60), pytest.param(60, 200, marks=pytest.mark.slow)])
+def test_what_a_detector_finds_is_never_healthy_at_a_glance(examples: int, steps: int) -> None:
+    async def run(history: RandomHistory) -> None:
+        for _ in range(steps):
+            await history.step()
+        glances = history.pair.engines[0][0].evaluator.valid
+        assert isinstance(glances, CheckedGlances)
+        assert glances.passed_over or steps < 100
+
+    @settings(max_examples=examples, deadline=None)
+    @given(st.integers(0, 2**32))
+    def holds(seed: int) -> None:
+        asyncio.run(run(RandomHistory(Random(seed), CheckedGlances)))
 
     holds()
 

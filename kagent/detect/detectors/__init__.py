@@ -2,8 +2,8 @@
 
 A detector is a module with ``VERDICT``, ``SPREAD`` (whether it is about how work is spread: then a change among such verdicts is
 the same incident), ``URGENCY``, ``MEMBERS_MAY_HELP`` (where not, an autoscaler's number stands while it leads), ``ONE_MEMBER`` (whether it is about one member, so that
-another in its place is what was advised), ``ASKS_ASSIGNMENT`` (whether the coordinator must show the assignment that it rests on),
-``ACTIONS`` (in their order), ``reason(model, finding)``, and ``find(model)``; those of spread have ``holds(member)`` instead, and
+another in its place is what was advised), ``ASKS`` (what the coordinator must confirm),
+``SIGNS`` (where none of them shows, and no other detector's, it is not asked: see ``kagent.detect.signs``), ``ACTIONS`` (in their order), ``reason(model, finding)``, and ``find(model)``; those of spread have ``holds(member)`` instead, and
 are asked in the order of ``LINES`` for each late member.
 """
 
@@ -25,6 +25,7 @@ from kagent.detect.detectors import (
     stuck_member,
     under_provisioned,
 )
+from kagent.detect.signs import Sign
 
 ORDER: tuple[ModuleType, ...] = (
     data_loss,
@@ -43,4 +44,6 @@ ORDER: tuple[ModuleType, ...] = (
 STANDING = tuple(d for d in ORDER if not d.SPREAD)
 SPREAD = frozenset(d.VERDICT for d in ORDER if d.SPREAD)
 ONE_MEMBER = frozenset(d.VERDICT for d in ORDER if d.ONE_MEMBER)
+SIGNS: tuple[Sign, ...] = tuple(dict.fromkeys(sign for detector in ORDER for sign in detector.SIGNS))
+"""Each once, however many detectors wait for it."""
 OF: dict[Verdict, ModuleType] = {d.VERDICT: d for d in ORDER}

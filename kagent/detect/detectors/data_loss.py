@@ -15,10 +15,13 @@ import numpy as np
 
 from kagent.contract.recommendation import ActionType, Verdict
 from kagent.detect.facts import holders, named, worst
-from kagent.detect.finding import Finding, Urgency
+from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.inflow import names_of
+from kagent.detect.signs import BEHIND, NEVER
 from kagent.detect.state import JudgeState
+from kagent.lag.observation import Observation
+from kagent.policy import Policy
 from kagent.text import counted
 
 VERDICT = Verdict.LOST_DATA
@@ -26,12 +29,20 @@ SPREAD = False
 URGENCY = Urgency.LOSS
 MEMBERS_MAY_HELP = True
 ONE_MEMBER = False
-ASKS_ASSIGNMENT = False
+ASKS = Asks.STABLE
 ACTIONS = (ActionType.RESET_OR_ACCEPT_LOSS,)
 REPORTED_MS = 3_600_000
 MOST = 100
 READ_FACTOR = 2.0
 """A leap of more than twice what the member can have read since its last commit is a reset."""
+
+
+def remembered(seen: Observation, state: JudgeState, policy: Policy) -> int:
+    """A sign: a loss is still reported, or a partition was near its log start when it was last looked at closely."""
+    return seen.now if state.lost or state.trail else NEVER
+
+
+SIGNS = (*BEHIND, remembered)
 
 
 def find(model: GroupModel) -> Iterator[Finding]:

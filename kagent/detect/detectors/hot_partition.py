@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from kagent.contract.recommendation import ActionType, Verdict
-from kagent.detect.finding import Finding, Urgency
+from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.forecast import Placement, best_drain_s
 from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import LateMember
+from kagent.detect.signs import BEHIND
 from kagent.text import shown, span
 
 VERDICT = Verdict.HOT_PARTITION
@@ -24,7 +25,8 @@ SPREAD = True
 URGENCY = Urgency.HELP
 MEMBERS_MAY_HELP = True
 ONE_MEMBER = False
-ASKS_ASSIGNMENT = True
+ASKS = Asks.ASSIGNMENT
+SIGNS = BEHIND
 ACTIONS = (ActionType.ADD_PARTITIONS_OR_REKEY, ActionType.FOLLOW_PLAN)
 NEARLY = 0.95
 """Beyond this share of a member's capacity a queue takes hours to drain."""

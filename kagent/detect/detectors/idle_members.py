@@ -4,27 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from kagent.contract.recommendation import ActionType, Verdict
-from kagent.detect.finding import Finding, Urgency
+from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
+from kagent.detect.signs import NEVER
+from kagent.detect.state import JudgeState
+from kagent.groups import MemberView
+from kagent.lag.observation import Observation
+from kagent.policy import Policy
 
 VERDICT = Verdict.IDLE_MEMBERS
 SPREAD = False
 URGENCY = Urgency.CAN_WAIT
 MEMBERS_MAY_HELP = True
 ONE_MEMBER = False
-ASKS_ASSIGNMENT = True
+ASKS = Asks.ASSIGNMENT
 ACTIONS = (ActionType.SET_MEMBER_COUNT,)
+
+
+def without_partition(seen: Observation, state: JudgeState, policy: Policy) -> int:
+    """A sign: a member holds nothing, long after the last rebalance."""
+    due = _due_at(state, policy)
+    # Until then it is not asked who holds what: that is dearer than the rest of the look.
+    if seen.now < due or (seen.roster is not None and any(map(_holds_nothing, seen.roster.members))):
+        return due
+    return NEVER
+
+
+def _holds_nothing(member: MemberView) -> bool:
+    # By partitions: an assignment may name a topic with none of its partitions.
+    return not any(map(len, member.assigned.values()))
+
+
+SIGNS = (without_partition,)
+
+
+def _due_at(state: JudgeState, policy: Policy) -> int:
+    return state.generation_at + round(policy.idle_after * 1000)
 
 
 def find(model: GroupModel) -> Iterator[Finding]:
     """The members without a partition."""
-    if not model.by_member or model.now - model.state.generation_at < model.policy.idle_after * 1000:
+    roster = model.roster
+    if roster is None or not model.by_member or model.now < _due_at(model.state, model.policy):
         return
-    held = np.bincount(model.lags.owner[model.lags.owner >= 0], minlength=len(model.names))
-    idle = np.flatnonzero(held == 0).tolist()
+    idle = [at for at, member in enumerate(roster.members) if _holds_nothing(member)]
     if idle:
         names = [model.names[at] for at in idle]
         yield Finding(VERDICT, tuple(idle), evidence={"members": names[:50]}, since=model.state.generation_at)

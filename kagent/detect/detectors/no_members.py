@@ -14,10 +14,14 @@ import numpy as np
 
 from kagent.contract.recommendation import ActionType, Verdict
 from kagent.detect.facts import named, worst
-from kagent.detect.finding import Finding, Urgency
+from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
+from kagent.detect.signs import BEHIND, NEVER
+from kagent.detect.state import JudgeState
 from kagent.lag.measure import Flags
 from kagent.lag.membership import NOBODY, Roster
+from kagent.lag.observation import Observation
+from kagent.policy import Policy
 from kagent.text import shown, span
 
 VERDICT = Verdict.NO_MEMBERS
@@ -25,9 +29,17 @@ SPREAD = False
 URGENCY = Urgency.CAN_WAIT
 MEMBERS_MAY_HELP = False
 ONE_MEMBER = False
-ASKS_ASSIGNMENT = False
+ASKS = Asks.STABLE
 ACTIONS = (ActionType.SET_MEMBER_COUNT, ActionType.RESTART_MEMBER)
 DAY_MS = 86_400_000
+
+
+def deserted(seen: Observation, state: JudgeState, policy: Policy) -> int:
+    """A sign: the group had members, and has none."""
+    return seen.now if state.empty_since else NEVER
+
+
+SIGNS = (*BEHIND, deserted)
 
 
 def find(model: GroupModel) -> Iterator[Finding]:

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 from kagent.contract.recommendation import ActionType, Verdict
 from kagent.detect.facts import at_stable, holders, named, worst
-from kagent.detect.finding import Finding, Urgency
+from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
+from kagent.detect.signs import BEHIND
 from kagent.text import shown, span
 
 VERDICT = Verdict.BLOCKED_BY_TRANSACTION
@@ -19,7 +20,8 @@ SPREAD = False
 URGENCY = Urgency.HELP
 MEMBERS_MAY_HELP = False
 ONE_MEMBER = False
-ASKS_ASSIGNMENT = False
+ASKS = Asks.STABLE
+SIGNS = BEHIND
 ACTIONS = (ActionType.ABORT_TRANSACTION,)
 
 

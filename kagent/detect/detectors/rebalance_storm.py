@@ -14,9 +14,11 @@ from collections.abc import Iterator
 from kagent.contract.recommendation import ActionType, GroupKind, Verdict
 from kagent.detect.deployments import come_and_go, may_be_deployment
 from kagent.detect.detectors.stalled_partition import stands_through
-from kagent.detect.finding import Finding, Urgency
+from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
+from kagent.detect.signs import NEVER
 from kagent.detect.state import JudgeState
+from kagent.lag.observation import Observation
 from kagent.policy import Policy
 from kagent.text import shown, span
 
@@ -25,8 +27,22 @@ SPREAD = False
 URGENCY = Urgency.STANDSTILL
 MEMBERS_MAY_HELP = False
 ONE_MEMBER = False
-ASKS_ASSIGNMENT = False
+ASKS = Asks.NOTHING
 ACTIONS = (ActionType.RESTART_MEMBER,)
+
+
+def restless(seen: Observation, state: JudgeState, policy: Policy) -> int:
+    """A sign: as many generations within the window as make a storm."""
+    if not state.generations:
+        return NEVER
+    if generations_within(state, seen.now, policy) >= policy.storm_generations:
+        return seen.now
+    within = state.generations[-1][0] >= seen.now - policy.storm_window * 1000
+    # Their number may seem greater as the window moves on: look again at each tick.
+    return seen.now + 1 if within else NEVER
+
+
+SIGNS = (restless,)
 
 
 def find(model: GroupModel) -> Iterator[Finding]:

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from kagent.contract.recommendation import ActionType, Verdict
-from kagent.detect.finding import Finding, Urgency
+from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import AS_MUCH, LateMember
+from kagent.detect.signs import BEHIND
 from kagent.policy import Policy
 from kagent.text import shown, span
 
@@ -27,7 +28,8 @@ SPREAD = True
 URGENCY = Urgency.HELP
 MEMBERS_MAY_HELP = True
 ONE_MEMBER = False
-ASKS_ASSIGNMENT = True
+ASKS = Asks.ASSIGNMENT
+SIGNS = BEHIND
 ACTIONS = (
     ActionType.WAIT,
     ActionType.FOLLOW_PLAN,

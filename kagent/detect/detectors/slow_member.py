@@ -12,9 +12,10 @@ from __future__ import annotations
 from typing import Any
 
 from kagent.contract.recommendation import ActionType, Verdict
-from kagent.detect.finding import Finding, Urgency
+from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import LateMember
+from kagent.detect.signs import BEHIND
 from kagent.text import shown, span
 
 VERDICT = Verdict.SLOW_MEMBER
@@ -22,7 +23,8 @@ SPREAD = True
 URGENCY = Urgency.HELP
 MEMBERS_MAY_HELP = False
 ONE_MEMBER = True
-ASKS_ASSIGNMENT = True
+ASKS = Asks.ASSIGNMENT
+SIGNS = BEHIND
 ACTIONS = (ActionType.RESTART_MEMBER, ActionType.FOLLOW_PLAN)
 SLOWER = 0.9
 """Ten per cent is what twelve capacity windows resolve."""

@@ -23,8 +23,9 @@ from kagent.contract.recommendation import ActionType, Verdict
 from kagent.detect.deployments import crashes_in_turn
 from kagent.detect.facts import at_stable, cadence_s, holders, named
 from kagent.detect.fetches import fetch_s
-from kagent.detect.finding import Finding, Urgency
+from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
+from kagent.detect.signs import BEHIND
 from kagent.detect.standstill import HABIT_FACTOR, SOLE_FACTOR, habit
 from kagent.detect.start_position import has_commit
 from kagent.detect.state import Standing
@@ -36,7 +37,8 @@ SPREAD = False
 URGENCY = Urgency.STANDSTILL
 MEMBERS_MAY_HELP = False
 ONE_MEMBER = False
-ASKS_ASSIGNMENT = False
+ASKS = Asks.STABLE
+SIGNS = BEHIND
 ACTIONS = (ActionType.SKIP_OR_FIX_RECORD, ActionType.RESTART_MEMBER)
 CRASHES = 3
 """Generations through which a partition stands before a crash loop is blamed on its record."""

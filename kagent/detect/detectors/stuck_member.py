@@ -17,8 +17,9 @@ import numpy as np
 from kagent.contract.recommendation import ActionType, Verdict
 from kagent.detect.facts import at_stable, cadence_s, worst
 from kagent.detect.fetches import GAPS, fetch_s, whole_fetch_s
-from kagent.detect.finding import Finding, Urgency
+from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
+from kagent.detect.signs import BEHIND
 from kagent.detect.standstill import HABIT_FACTOR, habit
 from kagent.lag.measure import Longs
 from kagent.text import shown, span
@@ -28,7 +29,8 @@ SPREAD = False
 URGENCY = Urgency.STANDSTILL
 MEMBERS_MAY_HELP = False
 ONE_MEMBER = True
-ASKS_ASSIGNMENT = True
+ASKS = Asks.ASSIGNMENT
+SIGNS = BEHIND
 ACTIONS = (ActionType.RESTART_MEMBER, ActionType.SKIP_OR_FIX_RECORD)
 HOLD_SHARE = 0.85
 """By default clients leave the group after 300 s in one poll (``max.poll.interval.ms`` of Java, librdkafka, aiokafka and

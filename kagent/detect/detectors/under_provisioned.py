@@ -15,9 +15,10 @@ import numpy as np
 
 from kagent.contract.recommendation import ActionType, Verdict
 from kagent.detect.capacity import FULLEST
-from kagent.detect.finding import Finding, Urgency
+from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import LateMember
+from kagent.detect.signs import BEHIND
 from kagent.text import shown, span
 
 VERDICT = Verdict.UNDER_PROVISIONED
@@ -25,7 +26,8 @@ SPREAD = True
 URGENCY = Urgency.HELP
 MEMBERS_MAY_HELP = True
 ONE_MEMBER = False
-ASKS_ASSIGNMENT = True
+ASKS = Asks.ASSIGNMENT
+SIGNS = BEHIND
 ACTIONS = (ActionType.SET_MEMBER_COUNT, ActionType.RAISE_PARALLELISM, ActionType.ADD_PARTITIONS_OR_REKEY)
 
 

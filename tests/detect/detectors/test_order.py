@@ -9,7 +9,7 @@ import pytest
 
 from kagent.contract.recommendation import ActionType, Verdict
 from kagent.detect import detectors
-from kagent.detect.finding import Urgency
+from kagent.detect.finding import Asks, Urgency
 
 PAGE = Path(__file__).parents[3] / "docs" / "judgement.md"
 TYPES = {
@@ -18,8 +18,9 @@ TYPES = {
     "URGENCY": Urgency,
     "MEMBERS_MAY_HELP": bool,
     "ONE_MEMBER": bool,
-    "ASKS_ASSIGNMENT": bool,
+    "ASKS": Asks,
     "ACTIONS": tuple,
+    "SIGNS": tuple,
 }
 
 
@@ -40,6 +41,9 @@ def test_each_says_all_that_others_ask_of_it(detector: ModuleType) -> None:
     )
     assert detector.ACTIONS
     assert all(isinstance(action, ActionType) for action in detector.ACTIONS)
+    # Without a sign it would be asked only about groups that other detectors' signs lead to.
+    assert detector.SIGNS
+    assert set(detector.SIGNS) <= set(detectors.SIGNS)
     assert callable(detector.reason)
     assert callable(detector.holds if detector.SPREAD and hasattr(detector, "holds") else detector.find)
     assert f"`{detector.VERDICT}`" in PAGE.read_text(encoding="utf-8"), (

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import kagent
 from kagent.embedded.jars import delta_jars, spark_jars
 from kagent.embedded.java import java
+from kagent.pipeline.no_pandas import hidden
 from kagent.settings import PipelineSettings
 
 if TYPE_CHECKING:
@@ -45,11 +46,12 @@ def session(settings: PipelineSettings, master: str | None = None, delta: bool =
         # 200 by default, for large clusters; a shuffle here moves little, and each partition is a task.
         "spark.sql.shuffle.partitions": "2",
         **BATCHES,
+        **KEPT,
         # The newer offset lookup hides internal topics: the stream would read nothing, silently.
         # https://spark.apache.org/docs/latest/structured-streaming-kafka-integration.html#offset-fetching
         "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
         "spark.sql.streaming.noDataProgressEventInterval": "1000",  # Spark reports progress when idle, too
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()}",
+        "spark.driver.extraJavaOptions": java_options(where),
         "spark.sql.streaming.metricsEnabled": "true",
         **(LOCAL if local else {}),
         **(DELTA if delta else {}),
@@ -57,12 +59,19 @@ def session(settings: PipelineSettings, master: str | None = None, delta: bool =
     }
     for name, value in config.items():
         builder = builder.config(name, value)
-    with without_own_variables(), own_sigint():
+    # PySpark imports its own test tools here, and these pandas (NumpyScalarConverter in pyspark/sql/types.py).
+    with without_own_variables(), own_sigint(), hidden():
         spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     if not local:
         spark.sparkContext.addPyFile(str(package(Path(tempfile.mkdtemp(prefix="kagent-package-")))))
     return spark
+
+
+def java_options(master: str) -> str:
+    """What the JVM of a driver with this master is started with."""
+    logging = f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"
+    return f"{logging} {ONE_CORE}" if master in ("local", "local[1]") else logging
 
 
 @contextmanager
@@ -108,6 +117,17 @@ BATCHES = {
     # value switches it off; so few rows then bound a batch, to 2 GB of records as large as a broker takes by default (1 MB).
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",
+}
+# Java chooses collector, compiler threads and pools for the cores that it is told of: for one core its serial collector. That collector
+# is not named here, as Java refuses to start if a user's options name another. A heap would begin with a 64th of the machine's memory and
+# keep what a catch-up once needed: this one begins small, grows up to pipeline.driver_memory, and is given back.
+ONE_CORE = "-XX:ActiveProcessorCount=1 -Xms64m -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40"
+KEPT = {
+    # What Spark's pages show of jobs that have ended: these pages are off, and a trigger a second soon fills the usual thousands.
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "100",
+    "spark.sql.ui.retainedExecutions": "10",
 }
 LOCAL = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 DELTA = {

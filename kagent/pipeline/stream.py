@@ -16,6 +16,7 @@ from kagent.offsets import OFFSETS_TOPIC
 from kagent.pipeline.build import Target, messages
 from kagent.pipeline.bundle import Bundling, Placed, bundled
 from kagent.pipeline.compact import Collapser
+from kagent.pipeline.no_pandas import arrow_alone, version_alone
 from kagent.pipeline.sql_schema import ddl
 
 if TYPE_CHECKING:
@@ -76,7 +77,9 @@ def to_messages(
     columns = ["key", "value", "partition", "offset", "unix_millis(timestamp) AS time"]
     # A Python task takes 70 to 130 ms whatever it does, and the topic has 50 partitions by default: coalesced to the
     # cores, a trigger takes half as long. repartition would shuffle, and lose the order within a group.
-    made = records.selectExpr(*columns).coalesce(cores).mapInArrow(per_task(target, bundling), ddl(SCHEMA))
+    few = records.selectExpr(*columns).coalesce(cores)
+    with version_alone():
+        made = few.mapInArrow(per_task(target, bundling), ddl(SCHEMA))
     # Counted within the query: a second action over the rows would run the batch twice.
     return made.observe(
         "kagent",
@@ -92,6 +95,7 @@ def per_task(
     """The function that runs over all batches of one task."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        arrow_alone()
         collapser = Collapser()
         for batch in batches:
             collapser.add(batch)

@@ -1,0 +1,69 @@
+"""How Java is started: small for one core, and whatever the user's own options ask for."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from kagent.embedded.java import java
+from kagent.pipeline.spark_session import ONE_CORE, java_options
+
+SESSION = """
+import json, sys
+from kagent.pipeline.spark_session import session
+from kagent.settings import load
+
+pipeline = load(bootstrap="nowhere:9092").pipeline.model_copy(update={"options": json.loads(sys.argv[1])})
+spark = session(pipeline, "local[1]")
+collectors = spark._jvm.java.lang.management.ManagementFactory.getGarbageCollectorMXBeans()
+print(json.dumps([collector.getName() for collector in collectors]))
+spark.stop()
+"""
+DEFAULT, EXTRA = "spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions"
+
+
+@pytest.mark.parametrize(
+    ("master", "small"),
+    [
+        ("local", True),
+        ("local[1]", True),
+        ("local[2]", False),
+        ("local[*]", False),
+        ("spark://a:7077", False),
+    ],
+)
+def test_a_driver_of_one_core_is_told_so(master: str, small: bool) -> None:
+    options = java_options(master)
+
+    assert (ONE_CORE in options) is small
+    assert "log4j2" in options
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("collector", ["G1", "Parallel", "Serial", "Z"])
+def test_java_starts_with_any_collector_before_or_after_its_options(collector: str) -> None:
+    named, own = f"-XX:+Use{collector}GC", ONE_CORE.split()
+
+    for options in ([named, *own], [*own, named]):
+        done = subprocess.run([java(), *options, "-version"], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("options", "collector"),
+    [
+        ({}, "MarkSweepCompact"),
+        ({DEFAULT: "-XX:+UseParallelGC"}, "PS MarkSweep"),
+        ({EXTRA: "-XX:+UseG1GC"}, "G1 Old Generation"),
+    ],
+)
+def test_the_collector_of_the_users_options_is_taken(options: dict[str, str], collector: str) -> None:
+    argv = [sys.executable, "-c", SESSION, json.dumps(options)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=400)
+
+    assert done.returncode == 0, done.stderr
+    assert collector in json.loads(done.stdout.splitlines()[-1])

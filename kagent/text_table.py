@@ -5,6 +5,7 @@ A table without a width keeps everything, as pipes and ``--wide`` want it. Width
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -14,6 +15,7 @@ from rich.cells import cell_len, set_cell_size
 
 GAP = "  "
 ELLIPSIS = "…"
+WORD = re.compile(r"(?:`[^`]*`|\S)+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,11 @@ def _around(text: str, at: int, width: int) -> str:
 def folded(text: str, width: int, most: int) -> list[str]:
     """The text as at most ``most`` lines of ``width`` cells, broken between words; an ellipsis where it goes on."""
     found, line = [], ""
-    for word in text.split():
+    # A command that is broken over lines cannot be pasted; one that is wider than a line is broken all the same.
+    words = [
+        part for word in WORD.findall(text) for part in ([word] if cell_len(word) <= width else word.split())
+    ]
+    for word in words:
         if line and cell_len(line) + 1 + cell_len(word) > width:
             found.append(line)
             line = ""

@@ -125,7 +125,9 @@ def counted_groups(state: State) -> str:
         f"{n if at else _share(n, state.judged)} {words}".lstrip() for at, (n, words) in enumerate(found)
     ]
     parts = [counted(state.judged, "group") + " judged" + (f" ({', '.join(of_them)})" if of_them else "")]
-    why = f" ({shown(state.blind_reason, 120)})" if state.blind and state.blind_reason else ""
+    # Of a cluster that is blind as a whole, its own reason stands beside.
+    reason = state.blind_reason if state.blind and state.status == "watching" else None
+    why = f" ({shown(reason, 120)})" if reason else ""
     parts.append(f"{state.blind} blind{why}")
     parts += [f"{state.ignored} ignored"] if state.ignored else []
     return ", ".join(parts)

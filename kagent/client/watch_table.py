@@ -118,8 +118,9 @@ class Board:
         for part in ended:
             # A line that wraps would push the table off the screen: the height was counted in lines.
             part.no_wrap, part.overflow = True, "ellipsis"
-        # Five lines: the header, the blank lines, "… and n more", and the cursor's own.
-        room = max(1, height - len(top) - len(ended) - 5)
+        # Five lines: the header, the blank lines, "… and n more", and the cursor's own. One more: how old the numbers are.
+        is_aged = any(now - rec.as_of >= OLD_MS for rec in self.open.values())
+        room = max(1, height - len(top) - len(ended) - 5 - is_aged)
         body = self._body(now, width, room) if self.open else [Text(self.nothing_open(), overflow="ellipsis")]
         return Group(*top, Text(""), *body, *([Text(""), *ended] if ended else []))
 
@@ -165,7 +166,8 @@ class Board:
         styles = ("bold", *(colour(rec) for rec in chosen))
         found = [Text(line, style, no_wrap=True) for line, style in zip(printed, styles, strict=True)]
         left = len(ranked) - len(chosen)
-        return [*found, Text(f"… and {left} more")] if left else found
+        more = [Text(f"… and {left} more")] if left else []
+        return [*found, *more, *_age_note(chosen, cells, now, width)]
 
     def record(self, rec: Recommendation, now: int) -> dict[str, Any]:
         """A row for programs: plain values under stable names."""
@@ -220,6 +222,18 @@ class Board:
         notes = [f"muted until {clock(mute.until)}"] if mute else []
         notes += ["blind: out of date"] if rec.stale else []
         return ", ".join(notes)
+
+
+def _age_note(
+    chosen: Sequence[Recommendation], cells: Sequence[Mapping[str, str]], now: int, width: int | None
+) -> list[Text]:
+    """How old the numbers of the table may be, where it has no room for the column that says so."""
+    oldest = max((now - rec.as_of for rec in chosen), default=0)
+    if oldest < OLD_MS or any(column.key == "judged" for column, _ in fitted(COLUMNS, cells, width)):
+        return []
+    # One line, whatever the width: the height of the screen is counted in lines.
+    note = f"Numbers are up to {age(oldest)} old; `kagent explain GROUP` has those of now."
+    return [Text(shortened(note, width or len(note), "start"), no_wrap=True)]
 
 
 def _state(state: State, now: int, width: int) -> list[Text]:

@@ -13,7 +13,11 @@ def lines(story: dict[str, Any]) -> list[str]:
     if "group" not in story:
         return [f"verdict {story['verdict']}" + (f": {story['not_opened']}" if story["not_opened"] else "")]
     skew = "" if story["skew"] is None else f", skew {story['skew']:.2f} (threshold {story['threshold']:g})"
+    raw = story["recommendation"]
     verdict = "not judged now" if story["blind"] and not story["open"] else story["verdict"]
+    if story["open"] and raw and raw["verdict"] != verdict:
+        # Another verdict is published only once it has led for a while; the sentence below is already about it.
+        verdict = f"reported as {verdict}, now {raw['verdict']}"
     out = [f"{story['group']}: {verdict} ({story['kind']}, {story['state']}{skew})", story["reason"]]
     if story["blind"]:
         out.append(f"kagent cannot judge this group now: {story['blind']}.")
@@ -25,7 +29,6 @@ def lines(story: dict[str, Any]) -> list[str]:
         out.append(_member_line(m))
     for t in story["topics"]:
         out.append(_topic_line(t))
-    raw = story["recommendation"]
     return out + (_advice_lines(Recommendation.model_validate(raw)) if raw else [])
 
 

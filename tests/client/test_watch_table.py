@@ -193,6 +193,27 @@ def test_the_most_urgent_are_told_in_words_with_their_whole_names(rec: Any) -> N
     assert any(line.startswith("… and ") for line in text)
 
 
+def test_a_narrow_table_says_how_old_its_numbers_are(rec: Any) -> None:
+    board = Board()
+    board.take(rec("orders-and-payments-of-the-north", as_of=now() - 10 * MINUTE))
+
+    text = screen(board, width=76, height=24)
+
+    assert "Numbers are up to 10 min old; `kagent explain GROUP` has those of now." in text
+    assert "AS OF" in screen(board, width=200, height=24)
+    assert "Numbers are up to" not in screen(board, width=200, height=24)
+
+
+def test_a_command_in_the_words_is_not_broken(rec: Any) -> None:
+    how = "Let the group follow the plan: orders-3 to orders-b-4/127.0.0.1. Run `kagent apply billing --cluster main`."
+    board = Board()
+    board.take(rec("orders", actions=[ACTION | {"how": how}]))
+
+    assert any(
+        "`kagent apply billing --cluster main`" in line for line in screen(board, width=80).splitlines()
+    )
+
+
 def test_a_muted_incident_is_not_told_in_words(rec: Any) -> None:
     board = Board()
     board.take(rec("orders", reason="c-1 is 15 min behind."))

@@ -39,6 +39,14 @@ def test_when_it_is_ripe_it_says_what_to_do() -> None:
     assert any(line.startswith("  plan: ") for line in lines(story))
 
 
+def test_a_verdict_that_is_not_published_yet_is_named_beside_the_published_one() -> None:
+    story = story_after(700)
+    said = lines(story | {"verdict": "slow_member", "open": "1"})[0]
+
+    assert said.startswith("g: reported as slow_member, now rebalance (")
+    assert lines(story)[0].startswith("g: rebalance (")
+
+
 def test_of_a_healthy_group_it_says_so() -> None:
     story = story_after(600, hot=50.0)
 

@@ -31,8 +31,9 @@ from kagent.contract.recommendation import (
     Verdict,
 )
 from kagent.contract.schema import asyncapi, schema
-from kagent.contract.words import ACTIONS, VERDICTS
+from kagent.contract.words import ACTIONS, VERDICTS, VerdictWords
 from kagent.destination_settings import DESTINATIONS
+from kagent.errors import InputError
 from kagent.pipeline.stream_metrics import Metrics as PipelineMetrics
 from kagent.policy import RETIRED, retired
 from kagent.strategies.registry import JAVA, LIBRDKAFKA, PYTHON, SERVER, STRATEGIES, Strategy
@@ -366,11 +367,20 @@ command: `kagent explain GROUP`.
 """
 
 
+def _words(verdict: Verdict) -> VerdictWords:
+    if verdict not in VERDICTS:
+        raise InputError(
+            f"The verdict {verdict.value} has no words: add them to VERDICTS in kagent/contract/words.py."
+        )
+    return VERDICTS[verdict]
+
+
 def verdicts_page() -> str:
     """docs/verdicts.md."""
     rows = [
         f"| `{verdict.value}` | {words.short} | {words.meaning} | {words.first} |"
-        for verdict, words in VERDICTS.items()
+        for verdict in Verdict
+        for words in (_words(verdict),)
     ]
     actions = [f"| `{kind.value}` | {words} |" for kind, words in ACTIONS.items()]
     return "\n".join(

@@ -21,7 +21,7 @@ V = Verdict
 VERDICTS: Mapping[Verdict, VerdictWords] = {
     V.BALANCED: VerdictWords(
         "balanced",
-        "Nothing is wrong; the word of a group that `kagent explain` is asked about, never of an incident.",
+        "Nothing is wrong. `kagent explain` and the page say so of a group; no incident has this verdict.",
         "Nothing.",
     ),
     V.REBALANCE: VerdictWords(

@@ -1,68 +1,24 @@
 """What is the matter with a group: standing things first, then the table that decides how a late member is judged.
 
-``LINES`` is the table: the first line that holds for a member decides. A line without a verdict waits. The leading verdict must
-also be the one that most looks of the spell gave, and there must be enough evidence (``kagent.detect.evidence``).
+``LINES`` is the table, from the detectors of spread in their ``ORDER``: the first line that holds for a member decides. A line
+without a verdict waits. The leading verdict must also be the one that most looks of the spell gave, and there must be enough evidence (``kagent.detect.evidence``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from kagent.contract.recommendation import Verdict
 from kagent.detect import evidence
-from kagent.detect.detectors import (
-    ORDER,
-    STANDING,
-    data_loss,
-    hot_partition,
-    skew,
-    slow_member,
-    under_provisioned,
-)
+from kagent.detect.detectors import ORDER, STANDING, data_loss, skew
 from kagent.detect.finding import Finding
 from kagent.detect.group_model import GroupModel
-from kagent.detect.late_member import LateMember
+from kagent.detect.late_member import LateMember, Line
 from kagent.detect.state import JudgeState, MemberState
 
-Holds = Callable[[LateMember], dict[str, Any] | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line of the table; ``verdict`` None: wait, for the reason in ``why``."""
-
-    holds: Holds
-    verdict: Verdict | None = None
-    why: str = ""
-
-
-def _pause_is_over(member: LateMember) -> dict[str, Any] | None:
-    return {} if member.paused and member.drains and member.measured else None
-
-
-def _drains(member: LateMember) -> dict[str, Any] | None:
-    return {} if not member.never_drains or np.isfinite(member.model.drain[member.at]) else None
-
-
-LINES = (
-    # What a peer proves comes first: partitions that are moved off a slow machine leave it slow, and hide it.
-    Line(slow_member.holds, Verdict.SLOW_MEMBER),
-    # Before the verdicts about spread: what waits came in the pause, and the member catches up. Without this line, a pause of
-    # 230 s was reported as rebalance.
-    Line(_pause_is_over, None, "after_pause"),
-    # Before rebalance: no assignment helps against a partition that is more than a member can do.
-    Line(hot_partition.holds, Verdict.HOT_PARTITION),
-    Line(skew.holds, Verdict.REBALANCE),
-    # At the optimist's ends only. With the likeliest values alone, two partitions at 94 % of a member each stay undecided for ever.
-    Line(skew.may_help, Verdict.REBALANCE),
-    # Before under_provisioned: what drains, however slowly, does not lack members.
-    Line(_drains, None, "draining"),
-    Line(under_provisioned.holds, Verdict.UNDER_PROVISIONED),
-)
+LINES: tuple[Line, ...] = tuple(line for detector in ORDER if detector.SPREAD for line in detector.LINES)
 
 
 @dataclass(frozen=True)
@@ -97,7 +53,8 @@ def decide(model: GroupModel) -> GroupFindings:
 
 
 def _ordered(found: list[Finding]) -> tuple[Finding, ...]:
-    order = [d.VERDICT for d in ORDER]
+    # Last of all what has no verdict yet.
+    order: list[Verdict | None] = [*(d.VERDICT for d in ORDER), None]
     return tuple(sorted(found, key=lambda f: (not f.ripe, order.index(f.verdict))))
 
 
@@ -134,7 +91,6 @@ def _finding(
 ) -> Finding | None:
     """The finding for a late member: ripe or not, and what is missing."""
     model, limits = member.model, evidence.LatenessLimits.of(member.model.policy)
-    verdict = (line.verdict if line else None) or Verdict.REBALANCE
     grown = known.spell.grown_s if known.spell else 0.0
     need = evidence.needed_s(
         model.state, limits.growing_need, model.now, model.policy.evidence, evidence.NEW_GROWING
@@ -146,7 +102,7 @@ def _finding(
         row = int(facts["row"])
         rows, facts = (row, *(r for r in rows if r != row)), {k: v for k, v in facts.items() if k != "row"}
     return Finding(
-        verdict,
+        line.verdict if line else None,
         (member.at,),
         rows,
         member.lateness,

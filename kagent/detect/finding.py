@@ -31,11 +31,12 @@ class Asks(Enum):
 
 @dataclass(frozen=True)
 class Finding:
-    """``members``: codes of those concerned, the worst first; ``rows``: places of the partitions concerned, the worst first;
+    """``verdict``: None of a member that is late while its measurements do not tell why, or that catches up; then it is not ripe.
+    ``members``: codes of those concerned, the worst first; ``rows``: places of the partitions concerned, the worst first;
     ``behind``: seconds, at least; ``since``: since when it holds, ms; ``ripe``: whether its evidence is enough to be published;
     ``evidence_s``, ``needed_s``: how much there is and how much it takes, where that is a length of time."""
 
-    verdict: Verdict
+    verdict: Verdict | None
     members: tuple[int, ...] = ()
     rows: tuple[int, ...] = ()
     behind: float = 0.0
@@ -46,3 +47,10 @@ class Finding:
     needed_s: float = 0.0
     missing: str | None = None
     """What would add to the evidence, in words; None where it is enough."""
+
+    @property
+    def decided(self) -> Verdict:
+        """The verdict of a finding that has one, as every ripe one does."""
+        if self.verdict is None:
+            raise ValueError("the measurements do not tell yet what is wrong")
+        return self.verdict

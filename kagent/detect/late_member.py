@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from kagent.contract.recommendation import Verdict
 from kagent.detect import capacity
 from kagent.detect.evidence import LatenessLimits
 from kagent.detect.forecast import longest_s
@@ -154,3 +156,13 @@ class LateMember:
     def best_for_optimist(self) -> float:
         """The same at the ends of the intervals that favour it."""
         return min(self.best, self.model.best_drain(self.longest_s, optimist=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the table that decides about a late member: ``holds`` returns the evidence that it applies, or None; ``verdict``
+    None: wait, for the reason in ``why``."""
+
+    holds: Callable[[LateMember], dict[str, Any] | None]
+    verdict: Verdict | None = None
+    why: str = ""

@@ -18,7 +18,7 @@ from kagent.lag.membership import NOBODY
 
 MOST = 200
 """Partitions whose clocks are kept, those that stand longest first."""
-HABIT_FACTOR = 1.5
+PAUSE_FACTOR = 1.5
 """A pause this much longer than the longest one that ended by itself is no habit."""
 HABIT_MEMORY_MS = 7 * 86_400_000
 WORTH_S = 60.0

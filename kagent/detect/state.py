@@ -180,7 +180,7 @@ class Useful:
 class JudgeState:
     """One group's memory. ``generations``: (time, generation) of the changes within the storm window; ``comings``: member
     name → times it came back after leaving; ``habits``: what kinds of pauses and spells ended by themselves;
-    ``outcome_counts``: how many incidents were opened, followed, drained."""
+    ``track``: how many incidents were opened, and how they ended; ``last_tick``: the last tick that looked at it closely, ms."""
 
     first_seen: int
     last_tick: int = 0

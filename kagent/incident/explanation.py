@@ -3,11 +3,12 @@ when it is not. Pure: a model in, plain values out."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from kagent.contract.recommendation import Status
+from kagent.contract.recommendation import Status, Verdict
 from kagent.detect.capacity import kept
 from kagent.detect.committers import co_partitioned
 from kagent.detect.finding import Finding
@@ -42,7 +43,7 @@ def explain(judged: Judgement, looked: Looked | None = None) -> dict[str, Any]:
         return {"verdict": judged.verdict, "not_opened": REASONS.get(why or "", why)}
     model, found = looked
     lead = found[0] if found else None
-    diagnosis = diagnose(model, lead) if lead else None
+    diagnosis = diagnose(model, _drafted(lead)) if lead else None
     message = compose(diagnosis, "", model.now, Status.OPEN) if diagnosis else None
     roster, members = model.roster, judged.state.members
     return {
@@ -73,9 +74,15 @@ def explain(judged: Judgement, looked: Looked | None = None) -> dict[str, Any]:
         },
         "co_partitioned": co_partitioned(model.policy, model.kind),
         "recommendation": message.model_dump(mode="json", by_alias=True) if message else None,
-        "others": [str(f.verdict) for f in found[1:]],
+        "others": [str(f.verdict) for f in found[1:] if f.verdict],
         **_past(judged.state, model),
     }
+
+
+def _drafted(lead: Finding) -> Finding:
+    """The finding as the draft of a message shows it."""
+    # What moving partitions would give can be told before it is known why a member is late.
+    return lead if lead.verdict else replace(lead, verdict=Verdict.REBALANCE)
 
 
 def _verdict(judged: Judgement, lead: Finding | None) -> str:
@@ -108,7 +115,7 @@ def _evidence(model: GroupModel, lead: Finding | None) -> dict[str, Any] | None:
         "after_pause": "nothing: it catches up by itself after its pause",
     }
     return {
-        "verdict": str(lead.verdict),
+        "verdict": str(lead.verdict) if lead.verdict else None,
         "seconds": round(lead.evidence_s),
         "needed_seconds": round(lead.needed_s),
         "missing": lead.missing,

@@ -7,6 +7,9 @@ from typing import Any
 from kagent.contract.recommendation import Recommendation
 from kagent.text import counted, span
 
+TRACK = {"group_changed": "ended as the group changed", "expired": "not seen to their end"}
+"""How incidents ended, where the counted word is none for people."""
+
 
 def lines(story: dict[str, Any]) -> list[str]:
     """The story for a person; the caller escapes the names in it."""
@@ -37,12 +40,11 @@ def _evidence_lines(story: dict[str, Any]) -> list[str]:
     if not found or not found["missing"]:
         return []
     adds = f" Missing: {found['adds']}." if found["adds"] else ""
+    what = f"for {found['verdict']}" if found["verdict"] else "that it stays behind"
     # Before a member has been late at two commits no length of time is asked for.
     if not found["needed_seconds"]:
-        return [f"Evidence for {found['verdict']}: none yet.{adds}"]
-    return [
-        f"Evidence for {found['verdict']}: {found['seconds']} s; {found['needed_seconds']} s are needed.{adds}"
-    ]
+        return [f"Evidence {what}: none yet.{adds}"]
+    return [f"Evidence {what}: {found['seconds']} s; {found['needed_seconds']} s are needed.{adds}"]
 
 
 def _past_lines(story: dict[str, Any]) -> list[str]:
@@ -73,9 +75,20 @@ def _past_lines(story: dict[str, Any]) -> list[str]:
         how = f"resolved ({last['resolution']})" if last["resolution"] else last["status"]
         out.append(f"Last incident {last['id']}: {last['verdict']}, opened {ago(last['opened_at'])}, {how}.")
     if story["track"]:
-        counts = ", ".join(f"{what} {count}" for what, count in sorted(story["track"].items()))
-        out.append(f"Incidents so far: {counts}.")
+        out.append(f"Incidents so far: {_track_line(story['track'])}.")
     return out
+
+
+def _track_line(track: dict[str, int]) -> str:
+    """How many incidents there were, and what came of them."""
+    counts = ", ".join(
+        f"{count} {TRACK.get(what, what)}"
+        for what, count in sorted(track.items(), key=lambda kept: (kept[0] != "opened", kept[0]))
+        if what != "right"
+    )
+    if "right" not in track:
+        return counts
+    return f"{counts}; the plan helped in {track['right']} of those that were followed"
 
 
 def _member_line(m: dict[str, Any]) -> str:

@@ -340,7 +340,7 @@ def _moved(model: GroupModel, incident: Incident, lead: Finding) -> bool:
 def _escalates(policy: Policy, incident: Incident, lead: Finding) -> bool:
     """Whether a standstill that was published as a ticket is a page by now."""
     ticket = incident.message.get("severity") == Severity.TICKET and lead.verdict not in policy.severity
-    return ticket and OF[lead.verdict].URGENCY is Urgency.STANDSTILL and lead.behind >= policy.page_behind
+    return ticket and OF[lead.decided].URGENCY is Urgency.STANDSTILL and lead.behind >= policy.page_behind
 
 
 def _catches_up(model: GroupModel, incident: Incident) -> bool:

@@ -78,7 +78,7 @@ class Advice:
 
 def actions(advice: Advice) -> list[Action]:
     """What can be done, best first: feasible before unknown before infeasible, then in the order of the detector."""
-    made = [a for kind in OF[advice.finding.verdict].ACTIONS for a in MAKERS[kind](advice)]
+    made = [a for kind in OF[advice.finding.decided].ACTIONS for a in MAKERS[kind](advice)]
     # list.sort is stable, so the detector's own order holds among equals.
     made.sort(key=lambda a: RANK[a.feasible])
     if not any(a.feasible != "no" for a in made):
@@ -358,9 +358,9 @@ def _assigned_anew(advice: Advice) -> Iterator[Action]:
 def _steady(advice: Advice) -> Action:
     who = ", ".join(shown(n) for n in advice.finding.evidence["come_and_go"][:3]) or "its members"
     how = (
-        f"Look at {who}: members that leave at their poll timeout need a larger max.poll.interval.ms or a smaller "
-        "max.poll.records; members that crash need their logs read; static membership (group.instance.id) avoids a rebalance "
-        "at a restart."
+        f"Restart {who} with what they lack: a larger max.poll.interval.ms or a smaller max.poll.records where they leave at "
+        "their poll timeout, a fix of what their logs show where they crash; static membership (group.instance.id) avoids a "
+        "rebalance at a restart."
     )
     return _action(ActionType.RESTART_MEMBER, how, "yes")
 
@@ -443,8 +443,8 @@ def _abort(advice: Advice) -> Iterator[Action]:
 def _loss(advice: Advice) -> Iterator[Action]:
     lost = advice.finding.evidence["lost"]
     how = (
-        f"{lost} records were deleted before they were read. Raise retention.ms of {advice.topic} until the group has caught "
-        "up, and read the lost records from another source if they matter."
+        f"Accept the loss of {counted(lost, 'record')}, or read them from another source; raise retention.ms of {advice.topic} "
+        "until the group has caught up, so that no more are lost."
     )
     yield _action(ActionType.RESET_OR_ACCEPT_LOSS, how, "yes", params={"lost": lost})
 

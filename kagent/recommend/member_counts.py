@@ -8,8 +8,8 @@ import numpy as np
 
 from kagent.detect.capacity import FULLEST
 from kagent.detect.group_model import GroupModel
+from kagent.recommend.useful_members import MOST_COUNTS
 
-MOST_COUNTS = 400
 FITTING = 5
 
 

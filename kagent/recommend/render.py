@@ -52,7 +52,7 @@ class Diagnosis:
 
     @property
     def verdict(self) -> Verdict:
-        return self.finding.verdict
+        return self.finding.decided
 
     @property
     def best(self) -> Action:

@@ -166,7 +166,7 @@ def _still(model: GroupModel, findings: Sequence[Finding]) -> str | None:
     """Why the number stands whatever the load, if it does."""
     state = model.state
     leading = [state.incident.verdict] if state.incident is not None else []
-    for verdict in (*leading, *(finding.verdict for finding in findings[:1])):
+    for verdict in (*leading, *(finding.verdict for finding in findings[:1] if finding.verdict)):
         if not OF[Verdict(verdict)].MEMBERS_MAY_HELP:
             return str(verdict)
     if state.at_rest_s:

@@ -117,7 +117,7 @@ class Index:
         A row that another release wrote in a shape that cannot be read is left out and counted in ``refused``.
         """
         self.partitions = {partition: {} for partition in owned}
-        for name, take in (("members", _membership), ("lag", _commits), ("verdicts", _memory)):
+        for name, take in READERS.items():
             for row in getattr(self.tables, name).values():
                 entry = self._entry(row)
                 if entry is not None:
@@ -281,6 +281,14 @@ def _commits(entry: Entry, row: lag.LagRow) -> None:
 
 def _memory(entry: Entry, row: verdicts.VerdictRow) -> None:
     entry.judged = JudgeState.from_row(row.state)
+
+
+READERS: Mapping[str, Callable[[Entry, Any], None]] = {
+    members.NAME: _membership,
+    lag.NAME: _commits,
+    verdicts.NAME: _memory,
+}
+"""Table → what a row of a group tells of it; members come first, as they name the source partition."""
 
 
 class IndexStates(MutableMapping[str, JudgeState]):

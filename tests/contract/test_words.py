@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import pytest
 
+from kagent.commands import reference
 from kagent.contract.recommendation import Action, ActionType, Verdict
 from kagent.contract.words import ACTIONS, VERDICTS, action_words
+from kagent.errors import InputError
 
 
 def test_no_verdict_and_no_action_is_without_words() -> None:
     assert set(VERDICTS) == set(Verdict)
     assert set(ACTIONS) == set(ActionType)
     assert all(words.meaning.endswith(".") and words.first.endswith(".") for words in VERDICTS.values())
+
+
+def test_the_page_of_verdicts_refuses_one_without_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    without = {verdict: words for verdict, words in VERDICTS.items() if verdict is not Verdict.STALLED}
+    monkeypatch.setattr(reference, "VERDICTS", without)
+
+    with pytest.raises(InputError, match="stalled"):
+        reference.verdicts_page()
 
 
 def test_words_of_a_table_tell_verdicts_and_actions_apart_and_are_short() -> None:

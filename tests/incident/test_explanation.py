@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import orjson
 
+from kagent.incident.evaluate import Judgement
 from kagent.incident.explanation import explain, look_at
 from kagent.incident.explanation_text import lines
 from kagent.policy import Policy
+from tests.fixtures.findings import FOUR, LATE
 from tests.fixtures.timeline import Timeline, judged
 
 HELD = {"m0": (0, 1), "m1": (2, 3), "m2": (4, 5)}
 
 
-def story_after(seconds: int, hot: float = 150.0, policy: Policy | None = None) -> dict[str, object]:
+def story_after(seconds: int, hot: float = 150.0, policy: Policy | None = None) -> dict[str, Any]:
     world = Timeline([hot, hot, 50, 50, 50, 50], HELD, dict.fromkeys(HELD, 220.0))
     found = judged(world, seconds, policy=policy)[-1]
     return explain(found, look_at(found, world.observe(), found.state, policy or Policy()))
@@ -29,6 +34,28 @@ def test_before_it_is_ripe_it_tells_what_is_missing_and_what_adds() -> None:
         in said
     )
     assert "behind, 2 partitions" in said
+
+
+def test_of_a_member_of_which_the_measurements_tell_nothing_yet_no_verdict_is_named(group: Any) -> None:
+    names = ("m0", "m1", "m2", "m3")
+    made = group({"t": 8 * [{**LATE, "lag": 20_000}]}, FOUR)
+    work = made.at_work(dict.fromkeys(names, 190), names, "under_provisioned")
+    few = {name: replace(m, windows=m.windows[-2:]) for name, m in work.items()}
+    model, found = made.looked(members=few)
+    story = explain(Judgement(model.state, model=model, findings=found))
+    told = "\n".join(lines(story))
+
+    assert (story["evidence"]["verdict"], story["evidence"]["missing"]) == (None, "unsure")
+    assert "Evidence that it stays behind: " in told
+    assert " s are needed. Missing: intervals in which" in told
+    assert "Evidence for" not in told
+
+
+def test_what_came_of_earlier_incidents_is_told_in_words() -> None:
+    story = story_after(600, hot=50.0) | {"track": {"right": 1, "opened": 3, "followed": 2, "expired": 1}}
+
+    told = "Incidents so far: 3 opened, 1 not seen to their end, 2 followed; the plan helped in 1 of those that were followed."
+    assert told in lines(story)
 
 
 def test_when_it_is_ripe_it_says_what_to_do() -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from kagent.contract.recommendation import Action, ActionType, Recommendation, Status
+from kagent.contract.recommendation import Action, ActionType, Recommendation, Status, Verdict
 from kagent.recommend.render import compose, diagnose
 
 LATE = {"end": 10_000_000, "rate": 100.0, "lag": 400_000, "age": 1, "moved": 1}
@@ -16,7 +17,8 @@ ID = "srXqDBVKTVGu5o8K6EONgg"
 
 def message(group: Any, **more: Any) -> Recommendation:
     model, found = group(SKEWED, HALVES, ids={"t": (ID, ID)}, **more).looked()
-    return compose(diagnose(model, found[0]), "i", 0, Status.OPEN)
+    # Late for too short to be judged: the plan is that of a rebalance.
+    return compose(diagnose(model, replace(found[0], verdict=Verdict.REBALANCE)), "i", 0, Status.OPEN)
 
 
 def follow(made: Recommendation) -> Action:

@@ -9,7 +9,7 @@ from kagent.contract.events import GroupEvent, TopicOffsets, TopicTombstones
 from kagent.detect.state import JudgeState
 from kagent.tables.declaration import PER_GROUP, ROWS, Tables
 from kagent.testing import memory_tables
-from kagent.worker.groups import GONE_AFTER_MS, Index
+from kagent.worker.groups import GONE_AFTER_MS, READERS, Index
 
 NOW = 1_700_000_000_000
 
@@ -24,6 +24,7 @@ def test_every_table_has_its_rows_type_and_those_of_groups_are_listed() -> None:
     assert of_groups == {*PER_GROUP, "lag"}, (
         "a table of groups is in PER_GROUP, or `Index.forget` removes its rows"
     )
+    assert set(READERS) == of_groups, "after a restart its rows are read by READERS"
 
 
 def test_a_group_that_is_gone_leaves_no_row_and_does_not_come_back() -> None:

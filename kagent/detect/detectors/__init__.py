@@ -3,8 +3,8 @@
 A detector is a module with ``VERDICT``, ``SPREAD`` (whether it is about how work is spread: then a change among such verdicts is
 the same incident), ``URGENCY``, ``MEMBERS_MAY_HELP`` (where not, an autoscaler's number stands while it leads), ``ONE_MEMBER`` (whether it is about one member, so that
 another in its place is what was advised), ``ASKS`` (what the coordinator must confirm),
-``SIGNS`` (where none of them shows, and no other detector's, it is not asked: see ``kagent.detect.signs``), ``ACTIONS`` (in their order), ``reason(model, finding)``, and ``find(model)``; those of spread have ``holds(member)`` instead, and
-are asked in the order of ``LINES`` for each late member.
+``SIGNS`` (where none of them shows, and no other detector's, it is not asked: see ``kagent.detect.signs``), ``ACTIONS`` (in their order), ``reason(model, finding)``, and ``find(model)``; those of spread have ``LINES`` instead
+(``kagent.detect.late_member.Line``), which are asked for each late member.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ ORDER: tuple[ModuleType, ...] = (
     rebalance_storm,
     stuck_member,
     slow_member,
-    under_provisioned,
     hot_partition,
     skew,
+    under_provisioned,
     no_members,
     idle_members,
 )
-"""The order in which verdicts lead."""
+"""The order in which verdicts lead; those of spread are asked in this order, and the first that holds is the one."""
 STANDING = tuple(d for d in ORDER if not d.SPREAD)
 SPREAD = frozenset(d.VERDICT for d in ORDER if d.SPREAD)
 ONE_MEMBER = frozenset(d.VERDICT for d in ORDER if d.ONE_MEMBER)

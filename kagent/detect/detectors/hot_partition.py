@@ -16,7 +16,7 @@ from kagent.contract.recommendation import ActionType, Verdict
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.forecast import Placement, best_drain_s
 from kagent.detect.group_model import GroupModel
-from kagent.detect.late_member import LateMember
+from kagent.detect.late_member import LateMember, Line
 from kagent.detect.signs import BEHIND
 from kagent.text import shown, span
 
@@ -54,6 +54,10 @@ def holds(member: LateMember) -> dict[str, Any] | None:
         "inflow_per_s": round(float(usual[at]), 2),
         "fastest_per_s": round(float(rate.mid.max()), 2),
     }
+
+
+# Before rebalance: no assignment helps against a partition that is more than a member can do.
+LINES = (Line(holds, VERDICT),)
 
 
 def _rest_fits(member: LateMember, hot: np.ndarray[Any, np.dtype[np.bool_]], taken: int) -> bool:

@@ -22,7 +22,7 @@ from kagent.lag.measure import Flags
 from kagent.lag.membership import NOBODY, Roster
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
-from kagent.text import shown, span
+from kagent.text import counted, shown, span
 
 VERDICT = Verdict.NO_MEMBERS
 SPREAD = False
@@ -103,5 +103,6 @@ def reason(model: GroupModel, finding: Finding) -> str:
     first, more = model.lags.name(finding.rows[0]), len(finding.rows) - 1
     which = f"{shown(first[0])}-{first[1]}" + (f" and {more} more" if more else "")
     return (
-        f"No member has held {which} for {span(e['absent_s'])}, and the group has {e['members']}; {waiting}"
+        f"No member has held {which} for {span(e['absent_s'])}, although the group has {counted(e['members'], 'member')}; "
+        f"{waiting}"
     )

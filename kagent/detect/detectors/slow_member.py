@@ -14,7 +14,7 @@ from typing import Any
 from kagent.contract.recommendation import ActionType, Verdict
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
-from kagent.detect.late_member import LateMember
+from kagent.detect.late_member import LateMember, Line
 from kagent.detect.signs import BEHIND
 from kagent.text import shown, span
 
@@ -47,6 +47,16 @@ def holds(member: LateMember) -> dict[str, Any] | None:
         "peers_do_per_s": round(max(proofs), 2),
         "peers": len(proofs),
     }
+
+
+def _pause_is_over(member: LateMember) -> dict[str, Any] | None:
+    return {} if member.paused and member.drains and member.measured else None
+
+
+# Asked before the verdicts about spread. What a peer proves comes first: partitions that are moved off a slow machine leave it slow, and
+# hide it. Then a pause: what waits came in it, and the member catches up. Without this line, a pause of 230 s was reported as
+# rebalance.
+LINES = (Line(holds, VERDICT), Line(_pause_is_over, why="after_pause"))
 
 
 def reason(model: GroupModel, finding: Finding) -> str:

@@ -26,7 +26,7 @@ from kagent.detect.fetches import fetch_s
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.signs import BEHIND
-from kagent.detect.standstill import HABIT_FACTOR, SOLE_FACTOR, habit
+from kagent.detect.standstill import PAUSE_FACTOR, SOLE_FACTOR, habit
 from kagent.detect.start_position import has_commit
 from kagent.detect.state import Standing
 from kagent.lag.measure import Flags
@@ -153,7 +153,7 @@ def limit_s(model: GroupModel, at: int) -> float:
     """For how long this partition may be passed over before a record is blamed, s."""
     topic = model.lags.topics[model.lags.topic[at]]
     usual = max(habit(model.state.habits, kind, model.now) for kind in ("passed_over", "idle"))
-    limit, cadence = max(model.policy.hold, HABIT_FACTOR * usual), cadence_s(model, topic)
+    limit, cadence = max(model.policy.hold, PAUSE_FACTOR * usual), cadence_s(model, topic)
     if cadence is None:
         limit = max(limit, UNKNOWN_CADENCE_S)
     elif not model.by_member:

@@ -20,7 +20,7 @@ from kagent.detect.fetches import GAPS, fetch_s, whole_fetch_s
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.signs import BEHIND
-from kagent.detect.standstill import HABIT_FACTOR, habit
+from kagent.detect.standstill import PAUSE_FACTOR, habit
 from kagent.lag.measure import Longs
 from kagent.text import shown, span
 
@@ -74,7 +74,7 @@ def limit_s(model: GroupModel, at: int) -> float:
     limit = max(
         _hold_s(model),
         GAPS * float(model.columns.gap[at]),
-        HABIT_FACTOR * habit(model.state.habits, "silent", model.now),
+        PAUSE_FACTOR * habit(model.state.habits, "silent", model.now),
         fetch_s(model, rows, at),
     )
     unknown = len(model.names) < 2 or None in _cadences_s(model, rows)
@@ -89,7 +89,7 @@ def _cadences_s(model: GroupModel, rows: Longs) -> list[float | None]:
 
 def _at_rest(model: GroupModel) -> bool:
     rest, usual = model.state.at_rest_s, habit(model.state.habits, "rest", model.now)
-    if rest <= max(model.policy.hold, GAPS * float(model.columns.gap.max(initial=0.0)), HABIT_FACTOR * usual):
+    if rest <= max(model.policy.hold, GAPS * float(model.columns.gap.max(initial=0.0)), PAUSE_FACTOR * usual):
         return False
     rows = np.flatnonzero(model.relevant)
     speed = float(model.capacity.rate.mid.sum())

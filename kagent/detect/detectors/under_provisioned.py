@@ -17,7 +17,7 @@ from kagent.contract.recommendation import ActionType, Verdict
 from kagent.detect.capacity import FULLEST
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
-from kagent.detect.late_member import LateMember
+from kagent.detect.late_member import LateMember, Line
 from kagent.detect.signs import BEHIND
 from kagent.text import shown, span
 
@@ -52,6 +52,14 @@ def holds(member: LateMember) -> dict[str, Any] | None:
         "gets_per_s": round(arrives, 2),
         "does_per_s": round(float(model.capacity.rate.mid.sum()), 2),
     }
+
+
+def _drains(member: LateMember) -> dict[str, Any] | None:
+    return {} if not member.never_drains or np.isfinite(member.model.drain[member.at]) else None
+
+
+# What drains, however slowly, does not lack members.
+LINES = (Line(_drains, why="draining"), Line(holds, VERDICT))
 
 
 def reason(model: GroupModel, finding: Finding) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 from kagent.contract.recommendation import ActionType, Verdict
 from kagent.detect import detectors
+from kagent.detect.decision import LINES
 from kagent.detect.finding import Asks, Urgency
 
 PAGE = Path(__file__).parents[3] / "docs" / "judgement.md"
@@ -31,6 +32,13 @@ def test_every_file_is_in_the_order_and_every_verdict_has_one() -> None:
     assert set(detectors.OF) == set(Verdict) - {Verdict.BALANCED}
 
 
+def test_the_lines_about_a_late_member_are_those_of_the_detectors_in_their_order() -> None:
+    verdicts = [line.verdict for line in LINES if line.verdict]
+
+    assert list(dict.fromkeys(verdicts)) == [d.VERDICT for d in detectors.ORDER if d.SPREAD]
+    assert [line.why for line in LINES if not line.verdict] == ["after_pause", "draining"]
+
+
 @pytest.mark.parametrize(
     "detector", detectors.ORDER, ids=lambda detector: detector.__name__.rpartition(".")[2]
 )
@@ -45,7 +53,7 @@ def test_each_says_all_that_others_ask_of_it(detector: ModuleType) -> None:
     assert detector.SIGNS
     assert set(detector.SIGNS) <= set(detectors.SIGNS)
     assert callable(detector.reason)
-    assert callable(detector.holds if detector.SPREAD and hasattr(detector, "holds") else detector.find)
+    assert detector.LINES if detector.SPREAD else callable(detector.find)
     assert f"`{detector.VERDICT}`" in PAGE.read_text(encoding="utf-8"), (
         "docs/judgement.md does not explain it"
     )

@@ -274,7 +274,7 @@ async def test_the_worker_tells_the_story_of_a_group_with_its_past(serve: Any, t
     assert code == 0
     assert "\x1b" not in output
     assert "In cooldown for another 10 min" in output
-    assert "Incidents so far: opened 2." in output
+    assert "Incidents so far: 2 opened." in output
     assert f"As the worker at {client.make_url('/')} judged it at " in output
 
 

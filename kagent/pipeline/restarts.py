@@ -54,8 +54,9 @@ def kept(
             if failed:
                 failed()
             stop.wait(pause_s(failures))
-        # Not a Java exception but a broken gateway: the JVM is gone, and its sessions with it.
-        except Py4JError as error:
+        # Not a Java exception but a broken gateway: the JVM is gone, and its sessions with it. What is called after that, such as
+        # `isActive` of the query, finds no one listening, which is no error of Py4J's own.
+        except (Py4JError, ConnectionError) as error:
             raise SparkDied("Spark's JVM has ended") from error
 
 

@@ -73,5 +73,11 @@ def test_what_is_hopeless_or_runs_once_is_not_tried_again() -> None:
         kept(Query(stop, PySparkException("SaslAuthenticationException")), stop, once=False)
     with pytest.raises(KafkaError, match="does not answer"):
         kept(Query(stop, PySparkException("TimeoutException")), stop, once=True)
+
+
+@pytest.mark.parametrize("error", [Py4JError("gone"), ConnectionRefusedError("gone")])
+def test_a_jvm_that_is_gone_is_no_stack_trace_whoever_finds_it_out(error: Exception) -> None:
+    stop = threading.Event()
+
     with pytest.raises(SparkDied):
-        kept(Query(stop, Py4JError("gone")), stop, once=False)
+        kept(Query(stop, error), stop, once=False)

@@ -1,8 +1,9 @@
 """What a member can do, from what it did while it was certainly busy.
 
 The certificate: a record that was in the log at t0 and is still uncommitted at t1 kept its member busy through (t0, t1),
-whichever partition the member was serving (clients serve one partition's fetch after another). So a window between two
-commits of a member counts if some partition that moved in it still has such a record at its end.
+whichever partition the member was serving (clients serve one partition's fetch after another). So the time between two commits
+of a member counts if some partition that was served in the window has such a record. A window is a run of such times: held
+against the whole window, a client that commits once a block would never be measured, as a block holds all that waited at its fetch.
 """
 
 from __future__ import annotations

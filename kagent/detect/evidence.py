@@ -32,7 +32,8 @@ LONGEST_NEED_S = 1800.0
 QUIET_GROWTH = 2.0
 """A spell ends when it has not grown for this many times the least evidence (120 s) and two gaps."""
 STEP = 0.5
-"""A commit adds at most this share of the least evidence (30 s), or two gaps: one long gap is a pause, not growth."""
+"""A commit adds at most this share of the least evidence (30 s), or two gaps, or the time that its records took: one long gap may
+be a pause, unless work fills it."""
 # A backlog that drains opens only if it has fallen by at least 30 s, a tenth of its peak, and half of what capacity and inflow
 # promise. Without that, a consumer that is late on purpose is reported whenever a log-end sample is missing.
 DRAIN_COMMITS = 4
@@ -86,7 +87,7 @@ def first_verdict_s(policy: Policy) -> float:
 @dataclass(frozen=True, slots=True)
 class Look:
     """One look at a member with a newer commit: its time (ms), lateness (s), whether it counts as late, T at the optimist's
-    ends (s), median commit gap (s), records done since the last look, and speed over inflow."""
+    ends (s), median commit gap (s), records done since the last look, and how long they took at the member's speed (s; 0: unknown)."""
 
     time: int
     lateness: float
@@ -94,6 +95,7 @@ class Look:
     drain: float
     gap: float
     records: int
+    worked_s: float = 0.0
 
 
 def growing(known: MemberState, look: Look, limits: LatenessLimits) -> bool:
@@ -114,7 +116,7 @@ def history(known: MemberState, look: Look, limits: LatenessLimits) -> tuple[tup
 
 def step_s(look: Look, before: int, limits: LatenessLimits) -> float:
     """Commit time that a look adds, s."""
-    return min((look.time - before) / 1000, max(STEP * limits.growing_need, 2 * look.gap))
+    return min((look.time - before) / 1000, max(STEP * limits.growing_need, look.worked_s))
 
 
 def next_spell(known: MemberState, look: Look, limits: LatenessLimits) -> Spell | None:

@@ -61,10 +61,12 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class WindowStart:
-    """Where a capacity window began: time (ms) and committed offset of each partition, by ``<topic>/<partition>``."""
+    """Where a capacity window began: time (ms) and committed offset of each partition, by ``<topic>/<partition>``; ``busy_s``: for
+    how long the member has been certainly busy since."""
 
     time: int
     committed: Mapping[str, int]
+    busy_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

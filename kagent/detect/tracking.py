@@ -181,42 +181,44 @@ def _committed(
     # Another set of partitions: records that a former holder committed must not count as this member's speed.
     if mark is None or set(mark.committed) != set(done):
         return replace(new, mark=WindowStart(now, done))
-    seconds = (now - mark.time) / 1000
-    if seconds < capacities.window_length_s(float(columns.gap[at]), hold):
-        return new
-    busy_s = _busy_s(columns, rows, keys, mark, now, excluded, ends, float(columns.gap[at]))
-    if busy_s > 0:
-        window = Window(now, round(busy_s, 3), _records(columns, rows, keys, mark))
-        new = replace(new, windows=capacities.kept((*known.windows, window), now))
-    return replace(new, mark=WindowStart(now, done))
+    busy_s = _busy_s(columns, at, rows, mark, known.time, now, excluded, ends)
+    if busy_s <= 0:
+        return replace(new, mark=WindowStart(now, done))
+    mark = replace(mark, busy_s=round(mark.busy_s + busy_s, 3))
+    if (now - mark.time) / 1000 < capacities.window_length_s(float(columns.gap[at]), hold):
+        return replace(new, mark=mark)
+    window = Window(now, mark.busy_s, _records(columns, rows, keys, mark))
+    windows = capacities.kept((*known.windows, window), now)
+    return replace(new, windows=windows, mark=WindowStart(now, done))
 
 
 def _busy_s(
     columns: ObservedColumns,
+    at: int,
     rows: Longs,
-    keys: list[str],
     mark: WindowStart,
+    before: int,
     now: int,
     excluded: Flags,
     ends: Mapping[str, EndHistory],
-    gap: float,
 ) -> float:
-    """For how long the member was certainly busy since the mark, 0 if that is not certain."""
-    length, best = (now - mark.time) / 1000, 0.0
-    for row, key in zip(rows.tolist(), keys, strict=True):
+    """For how long the member was certainly busy between two commits (ms), s; 0 if that is not certain."""
+    length, best = (now - before) / 1000, 0.0
+    for row in rows.tolist():
         committed = int(columns.lags.committed[row])
-        if excluded[row] or committed <= mark.committed[key]:
+        # Not served since the window began: it may be paused or stuck, and keeps nobody busy.
+        if excluded[row] or columns.lags.moved[row] < mark.time:
             continue
         history = ends[columns.lags.topics[columns.lags.topic[row]]]
         partition = columns.lags.partition[row : row + 1]
-        before, _ = history.bracket(partition, np.array([mark.time]))
-        # The certificate: the log end when the window began lies beyond what is committed at its end: a record waited throughout.
-        if before[0] != UNKNOWN and before[0] > committed:
+        end, _ = history.bracket(partition, np.array([before]))
+        # The certificate: the log end at the first commit lies beyond what is committed at the second: a record waited throughout.
+        if end[0] != UNKNOWN and end[0] > committed:
             return length
         oldest = int(columns.waiting_since[row])
-        # Interval-censored: a record waited for at least half of the window (500 of its 1,000 ms a second), so the busy time lies
+        # Interval-censored: a record waited for at least half of the time (500 of its 1,000 ms a second), so the busy time lies
         # between that and the whole; the mean of both is taken. With rare commits few windows would count otherwise.
-        if gap >= capacities.RARE_GAP_S and oldest and now - oldest >= length * 500:
+        if columns.gap[at] >= capacities.RARE_GAP_S and oldest and now - oldest >= length * 500:
             best = max(best, (length + (now - oldest) / 1000) / 2)
     return best
 
@@ -279,7 +281,9 @@ def _look(
     lateness, drain = float(model.lateness[at]), float(model.drain_low[at])
     records = sum(max(0, n - earlier.done.get(key, n)) for key, n in known.done.items())
     late = lateness >= limits.late and drain > limits.drain
-    return evidence.Look(known.time, lateness, late, drain, float(model.columns.gap[at]), records)
+    speed = float(model.capacity.rate.mid[at]) if model.capacity.measured[at] else 0.0
+    worked_s = records / speed if speed else 0.0
+    return evidence.Look(known.time, lateness, late, drain, float(model.columns.gap[at]), records, worked_s)
 
 
 def _ramp(look: evidence.Look, known: MemberState, earlier: MemberState, on_time: bool) -> tuple[float, int]:

@@ -40,7 +40,7 @@ def windows_of(found: list[Judgement]) -> set[tuple[str, int, float]]:
     order=st.sampled_from(ORDERS),
     hot=st.sampled_from([60.0, 105.0, 111.0, 150.0]),
     block=st.sampled_from([50, 400, 5000]),
-    commit_s=st.sampled_from([1, 5, 20]),
+    commit_s=st.sampled_from([0, 1, 5, 20]),
     rest=st.sampled_from([0, 40]),
 )
 @settings(max_examples=20, deadline=None)
@@ -70,6 +70,39 @@ def test_a_member_that_is_always_busy_has_windows_and_they_tell_its_speed() -> N
     assert {name for name, _, _ in windows_of(found)} == {"m0"}
     assert len(speeds) >= 8
     assert speeds == pytest.approx([220.0] * len(speeds), rel=0.02)
+
+
+def test_a_client_that_commits_once_a_block_is_measured_however_its_blocks_grow() -> None:
+    """Each block holds what had arrived when it was fetched: it takes twice as long as the one before, and nothing that waited at
+    the first of two commits waits at the second."""
+    made = Timeline(
+        [34.0, 34, 2, 2], {"m0": (0, 1), "m1": (2, 3)}, {"m0": 40.0, "m1": 40.0}, commit_s=0, block=10**9
+    )
+    found = judged(made, 500)
+
+    speeds = [
+        sum(w.records.values()) / w.seconds for name, m in found[-1].state.members.items() for w in m.windows
+    ]
+    assert len(speeds) >= 3
+    assert speeds == pytest.approx([40.0] * len(speeds), rel=0.05)
+
+
+def test_a_long_gap_that_work_fills_is_evidence_and_one_without_work_is_a_pause() -> None:
+    """One partition in long blocks beside one in short ones: half of the gaps are short, so the usual gap says little."""
+
+    def pauses(second: int) -> float:
+        return 0.0 if second > 240 else 20.0
+
+    grown = {}
+    for name, speed in (("works", 20.0), ("pauses", pauses)):
+        made = Timeline(
+            [38.0, 2, 2, 2], {"m0": (0, 1), "m1": (2, 3)}, {"m0": speed, "m1": 40.0}, commit_s=0, block=10**9
+        )
+        found = judged(made, 400)
+        spells = [m.spell.grown_s for one in found for m in one.state.members.values() if m.spell]
+        grown[name] = max(spells, default=0.0)
+    assert grown["works"] > 120
+    assert grown["pauses"] < 60
 
 
 def test_lateness_is_the_same_under_any_order_of_service() -> None:

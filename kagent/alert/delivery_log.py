@@ -15,6 +15,7 @@ from aiokafka.errors import KafkaError as ClientError
 from pydantic import BaseModel, ConfigDict, ValidationError
 from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponential
 
+from kagent.contract.admission import INT64
 from kagent.contract.recommendation import Recommendation, Status
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import aiokafka
@@ -115,7 +116,9 @@ def of_destination(records: dict[str, bytes], destination: str) -> tuple[int | N
     """When it was first started (ms), and what it received, by key of the recommendation; records that cannot be read are left out."""
     prefix = f"{destination}/"
     first = records.get(prefix, b"")
-    return int(first) if first.isdigit() else None, dict(_delivered(records, prefix))
+    # At most nineteen digits: int() refuses 4,301, and one bad record must not keep the bridge from starting.
+    since = int(first) if first.isdigit() and len(first) < 20 and int(first) <= INT64 else None
+    return since, dict(_delivered(records, prefix))
 
 
 def _delivered(records: dict[str, bytes], prefix: str) -> Iterable[tuple[str, Delivered]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import orjson
+import msgspec
 import pyarrow as pa
 
 from kagent.contract.admission import decode_all
@@ -81,7 +81,8 @@ def _rows_of(event: GroupEvent) -> Iterator[Row]:
             "kind": "changes",
             "time": record.time,
             "source_offset": record.source_offset,
-            "message": orjson.dumps(record.record).decode(),
+            # Not orjson, which raises on the integers beyond 64 bits that a foreign event may hold: the stream would end at each start.
+            "message": msgspec.json.encode(record.record).decode(),
         }
 
 

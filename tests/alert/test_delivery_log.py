@@ -20,6 +20,8 @@ def test_no_record_of_a_delivery_keeps_a_bridge_from_starting(records: dict[str,
     assert not delivered
 
 
-@pytest.mark.parametrize(("value", "since"), [(b"1700000000000", 1_700_000_000_000), (b"", None), (b"-1", None)])
+@pytest.mark.parametrize(
+    ("value", "since"), [(b"1700000000000", 1_700_000_000_000), (b"", None), (b"-1", None)]
+)
 def test_a_destination_knows_when_it_was_first_started(value: bytes, since: int | None) -> None:
     assert of_destination({"hook/": value}, "hook")[0] == since

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pyarrow as pa
+from hypothesis import example, given
+from hypothesis import strategies as st
 
+from kagent.contract.admission import decode_all
 from kagent.contract.events import Beat, GroupEvent, MembershipRecord, TopicOffsets, TopicTombstones, encode
 from kagent.history.tables import SCHEMAS
 from kagent.history.unpack import SCHEMA, event_rows, recommendation_rows, unpacked
+
+
+def words(values: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.dictionaries(st.text(), values)
+
 
 EVENT = GroupEvent(
     "main",
@@ -41,6 +50,24 @@ def test_progress_and_what_is_no_event_have_no_rows() -> None:
     assert list(event_rows(encode(beat))) == []
     assert list(event_rows(b"not json")) == []
     assert list(event_rows(b"[]")) == []
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda values: st.lists(values) | words(values),
+)
+
+
+@given(record=words(JSON))
+@example(record={"record": "GroupMetadata", "generation": 2**70})
+def test_whatever_is_let_in_has_a_row(record: dict[str, Any]) -> None:
+    event = json.loads(encode(EVENT))
+    event["records"][0]["record"] = record
+    value = json.dumps(event).encode()
+    batch = pa.RecordBatch.from_pylist([{"topic": "e", "key": b"main/g", "value": value, "time": 1}])
+
+    let_in = [e for e in decode_all(value) if isinstance(e, GroupEvent)]
+    assert sum(b.num_rows for b in unpacked("e")([batch])) == 4 * len(let_in)
 
 
 def test_the_state_message_of_a_cluster_is_no_recommendation() -> None:

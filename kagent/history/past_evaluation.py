@@ -11,19 +11,22 @@ What the worker asks the coordinator before it opens an incident is answered by 
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 import orjson
 
+from kagent.contract.admission import Refused, checked
 from kagent.contract.events import TopicOffsets, TopicTombstones
 from kagent.contract.recommendation import Recommendation, Status
 from kagent.detect.group_model import GroupModel, observe
 from kagent.group_key import group_key
-from kagent.groups import KnownRecords, apply, view
+from kagent.groups import KnownRecords, apply, view, well_typed
 from kagent.incident.session import EvaluationSession
 from kagent.lag.commits import TopicCommits
 from kagent.lag.commits import apply as commit
@@ -33,6 +36,7 @@ from kagent.lag.observation import Observation, TopicInfo
 from kagent.offsets import Record
 from kagent.policy import Policy
 
+log = logging.getLogger(__name__)
 Row = Mapping[str, Any]
 FLAP = 3_600_000
 """An opening so soon after a resolution, in ms, is a flap."""
@@ -116,12 +120,19 @@ class ReplayedGroup:
         """What came to be known since the last tick, in order of time."""
         self._commits([r for r in rows if r["kind"] == "lag"])
         for row in (r for r in rows if r["kind"] == "changes"):
-            record = Record.from_json(orjson.loads(row["message"]))
-            self.state = apply(self.state, record, row["source_offset"], row["time"])
-            self._roster = None
+            try:
+                self.state, self._roster = checked(partial(self._changed, row))
+            # The worker refused it too, so what it judged was judged without.
+            except Refused as error:
+                log.warning("A membership record of %s is passed over: %s", self.group, error)
         self._sampled([r for r in rows if r["kind"] == "ends"])
         if rows:
             self.heard = max(self.heard, max(r["time"] for r in rows))
+
+    def _changed(self, row: Row) -> tuple[KnownRecords | None, Roster]:
+        record = Record.from_json(orjson.loads(row["message"]))
+        state = apply(self.state, record, row["source_offset"], row["time"])
+        return state, Roster.of(well_typed(view(state, self.names, self.group)))
 
     def _commits(self, rows: Sequence[Row]) -> None:
         of: dict[tuple[str, str | None, bool], list[Row]] = defaultdict(list)

@@ -53,6 +53,24 @@ def test_a_member_that_falls_behind_is_found_once_and_by_the_policy_that_looks(p
     assert found["deaf"].openings == []
 
 
+def test_a_record_that_the_worker_refused_changes_nothing(past: Any) -> None:
+    sound = rows(past(slow=1.0))
+    begin, end = past().begin, past().begin + 600_000
+    bad = [
+        b'{"record": 5}',
+        b"[]",
+        b'{"record": "GroupMetadata", "key_type": 2, "value_version": 3, "key": {}, "value": 7}',
+    ]
+    base = {"kind": "changes", "source": 0, "time": begin + 60_000}
+    poison = [{**base, "source_offset": 10**9 + at, "message": text.decode()} for at, text in enumerate(bad)]
+
+    judged = [
+        replay("main", past().group, made, {"quick": QUICK}, begin, end, 10_000)[0].judged
+        for made in (sound, sound + poison)
+    ]
+    assert judged[0] == judged[1] > 0
+
+
 def test_a_group_that_keeps_up_is_never_spoken_of(past: Any) -> None:
     found = replayed(past(slow=1.0), {"quick": QUICK})
 

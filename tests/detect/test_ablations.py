@@ -1,0 +1,66 @@
+"""Each part of the judgement earns its place: without it, a group is told something that is not true, or nothing.
+
+The study over many worlds is `benchmarks/quiet.py`; here is one world for each part, with it and without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kagent.detect import decision
+from kagent.detect.detectors import hot_partition, skew, slow_member
+from kagent.detect.late_member import Line
+from tests.fixtures.timeline import Rate, Timeline, judged
+
+HELD = {"m0": (0, 1), "m1": (2, 3), "m2": (4, 5)}
+
+
+def told(made: Timeline, seconds: int = 1200) -> list[str]:
+    """The verdicts that were ripe, in order."""
+    found = [one.verdict for one in judged(made, seconds) if one.verdict != "balanced"]
+    return list(dict.fromkeys(found))
+
+
+def world(inflow: list[Rate], speed: dict[str, Rate]) -> Timeline:
+    return Timeline(inflow, HELD, speed)
+
+
+def one_slow() -> Timeline:
+    return world([50.0] * 6, {"m0": 80.0, "m1": 200.0, "m2": 200.0})
+
+
+def one_hot() -> Timeline:
+    return world([260.0, 20, 20, 20, 20, 20], dict.fromkeys(HELD, 200.0))
+
+
+def one_paused() -> Timeline:
+    def pauses(second: int) -> float:
+        return 0.0 if 600 < second <= 800 else 115.0
+
+    return world([50.0] * 6, {"m0": pauses, "m1": 115.0, "m2": 115.0})
+
+
+def two_at_94_percent() -> Timeline:
+    return Timeline([94.0, 94, 5, 5], {"m0": (0, 1), "m1": (2, 3)}, {"m0": 100.0, "m1": 100.0})
+
+
+@pytest.mark.parametrize(
+    ("made", "line", "right", "wrong"),
+    [
+        (one_slow, slow_member.LINES[0], "slow_member", "under_provisioned"),
+        (one_hot, hot_partition.LINES[0], "hot_partition", "under_provisioned"),
+        (one_paused, slow_member.LINES[1], None, "rebalance"),
+        (two_at_94_percent, skew.LINES[1], "rebalance", "under_provisioned"),
+    ],
+    ids=["peers", "a hot partition", "a pause", "the optimist's ends"],
+)
+def test_without_a_line_of_the_table_a_group_is_told_what_is_not_true(
+    made: Callable[[], Timeline], line: Line, right: str | None, wrong: str, monkeypatch: Any
+) -> None:
+    assert told(made())[:1] == ([right] if right else [])
+
+    monkeypatch.setattr(decision, "LINES", tuple(one for one in decision.LINES if one is not line))
+    assert told(made())[:1] == [wrong]

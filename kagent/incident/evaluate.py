@@ -32,6 +32,8 @@ from kagent.recommend.render import diagnose, incident_id
 IGNORED_TYPES = frozenset({None, "consumer", "streams", "share"})
 """Protocol types of groups that consume; others (Connect's and Schema Registry's workers) only share a coordinator."""
 ABANDONED_MS = 86_400_000
+QUESTIONS = tuple(sign for sign in SIGNS if sign is not signs.unread)
+"""Signs that ask for a close look whatever the group's lag."""
 REPEATED_MS = 60_000
 """Ticks come over a topic at least once, so some come again after a restart, but no older than this. A state that is further ahead
 was made by a clock that was."""
@@ -117,12 +119,16 @@ def healthy_at_a_glance(seen: Observation, state: JudgeState, policy: Policy) ->
 
 def has_open_questions(seen: Observation, state: JudgeState, policy: Policy) -> bool:
     """Whether something asks for a close look at the group whatever its lag."""
-    return bool(next_question_at(seen, state, policy) <= seen.now or useful_members.due(state, seen.now))
+    # A loop, not `next_question_at`: this runs for every group at every tick.
+    for sign in QUESTIONS:
+        if sign(seen, state, policy) <= seen.now:
+            return True
+    return useful_members.due(state, seen.now)
 
 
 def next_question_at(seen: Observation, state: JudgeState, policy: Policy) -> int:
     """From when on (ms) the group asks for a close look whatever its lag, if it has no event until then."""
-    return min(sign(seen, state, policy) for sign in SIGNS if sign is not signs.unread)
+    return min(sign(seen, state, policy) for sign in QUESTIONS)
 
 
 def abandoned(seen: Observation) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 
 from kagent.contract.recommendation import Verdict
 from kagent.detect import capacity
-from kagent.detect.evidence import LatenessLimits
+from kagent.detect.evidence import LatenessLimits, idle_s
 from kagent.detect.forecast import longest_s
 from kagent.detect.group_model import GroupModel
 from kagent.lag.measure import Longs
@@ -130,7 +130,7 @@ class LateMember:
         """The same member by each topic whose cost alone would explain why it is late and its peers are not.
 
         Windows in which a member always had the same mix of topics do not tell which of them costs the time. A topic explains
-        it where every member that was busy was busy with it, and this one gets more of it than it can do.
+        it where every member that was busy was busy with it, and this one gets more of it than it can do, so that its records wait.
         """
         topics = self.model.lags.topics
         held = {topics[code] for code in np.unique(self.model.lags.topic[self.rows]).tolist()}
@@ -140,7 +140,8 @@ class LateMember:
     @property
     def _is_explained(self) -> bool:
         done = self.model.capacity.rate.mid[self.model.capacity.measured]
-        return self.measured and bool((done > 0).all()) and self.inflow[1] > self.speed[1]
+        waits = self.model.work[self.at] > idle_s(self.model.policy) * self.inflow[1]
+        return self.measured and bool((done > 0).all()) and self.inflow[1] > self.speed[1] and bool(waits)
 
     @property
     def longest_s(self) -> float:

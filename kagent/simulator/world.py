@@ -383,7 +383,8 @@ def _weather(world: World, dt: float, seeds: Longs | None = None) -> None:
     wave = inflow * (1 + daily * np.sin(2 * np.pi * world.time / 86_400)) * world.factor
     world.usual = wave[topic] * world.weight
     world.flow = world.usual * np.maximum(0.0, 1 + sigma * world.noise) * world.burst
-    world.unseen = world.usual * min(WAKE, dt)
+    # Of what arrives now: with the usual inflow, the last record before a minute without any would wait for its end.
+    world.unseen = world.flow * min(WAKE, dt)
 
 
 def _disturb(world: World, dt: float) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -93,6 +93,16 @@ def test_a_busy_member_is_never_idle_while_something_is_unread() -> None:
         if done is not None and world.time > 80:
             assert (((world.position - done) * world.cost)[:, :2].sum(axis=1) > 0.99).all()
         done = world.position.copy()
+
+
+def test_a_member_with_time_leaves_no_record_unread_where_no_newer_one_comes() -> None:
+    """With so much noise a partition gets nothing for minutes, as a rarely used key's does."""
+    scenario = group("java", world={"gc_pause_every_s": 0})
+    noisy = replace(scenario, topics=tuple(replace(t, noise=1.5) for t in scenario.topics))
+    waits: Any = 0
+    for world in lived(noisy, 400.0):
+        waits = np.where(np.floor(world.end) - world.position >= 1, waits + 1, 0) * (world.flow == 0)
+        assert waits.max() <= 10
 
 
 @pytest.mark.parametrize("family", ["java", "aiokafka", "kafka-python", "franz-go", "kafkajs"])

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kagent.detect.detectors import skew
+from kagent.detect.late_member import LateMember
 from kagent.policy import Policy
 from tests.fixtures.findings import CALM, FINE, FOUR, HOT, LATE, TWO, leading
 from tests.fixtures.group_builder import NOW
@@ -116,3 +117,13 @@ def test_the_literal_policy_says_how_long_the_drain_takes_where_it_drains(group:
     _, found = made.looked(LITERAL, members=made.at_work({"m0": 200, "m1": 200}))
 
     assert 40 <= found[0].evidence["drains_in_s"] <= 60
+
+
+def test_a_topic_of_which_nothing_waits_explains_no_lateness(group: Make) -> None:
+    """Whatever a record of u costs, all of them are read: what keeps the member late is t."""
+    topics = {"t": [LATE, *3 * [FINE]], "u": 4 * [FINE]}
+    members = {f"m{n}": {"t": [n], "u": [n]} for n in range(4)}
+    made = group(topics, members)
+    model, _ = made.looked(members=made.at_work({"m0": 40}, ["m0"], "rebalance", beside={"u": 10}))
+
+    assert set(LateMember(model, 0).by_topic) == {"t"}

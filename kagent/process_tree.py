@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from kagent.retry import pause_s
@@ -113,11 +114,14 @@ async def _run(
 
 async def _end(process: asyncio.subprocess.Process, exited: asyncio.Task[int]) -> None:
     """SIGTERM, and after STOP_WITHIN seconds SIGKILL to its whole process group."""
-    process.terminate()
+    # It may end by itself before its task has noticed.
+    with suppress(ProcessLookupError):
+        process.terminate()
     done, _ = await asyncio.wait({exited}, timeout=STOP_WITHIN)
     if not done:
         # The whole group: Spark starts a JVM of its own, which outlives its parent.
-        os.killpg(process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
     await exited
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from kagent.process_tree import Program, supervise
+from kagent.process_tree import Program, _end, supervise
 
 
 def python(name: str, code: str) -> Program:
@@ -38,6 +38,18 @@ async def test_a_line_that_is_too_long_is_left_out_and_the_log_goes_on() -> None
     assert "a | (a line of more than 1 MiB is left out)" in lines
     assert "a | after" in lines
     assert max(map(len, lines)) < 1 << 21
+
+
+async def test_a_process_that_ends_by_itself_as_it_is_stopped_is_no_error() -> None:
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", "")
+    async with asyncio.timeout(30):
+        while process.returncode is None:
+            await asyncio.sleep(0.01)
+
+    exited = asyncio.create_task(process.wait())
+    await _end(process, exited)
+
+    assert exited.result() == 0
 
 
 async def test_all_stop_when_one_says_it_cannot_work() -> None:

@@ -66,7 +66,9 @@ def reason(model: GroupModel, finding: Finding) -> str:
     """The sentence of the message."""
     e = finding.evidence
     who = shown(model.names[finding.members[0]])
-    more = "more partitions, then more members" if e["partitions_first"] else f"at least {e['needed']} members"
+    more = (
+        "more partitions, then more members" if e["partitions_first"] else f"at least {e['needed']} members"
+    )
     members = "the one member processes" if e["members"] == 1 else f"the {e['members']} members process"
     return (
         f"{e['gets_per_s']:g} records/s arrive and {members} {e['does_per_s']:g}: {who} is "

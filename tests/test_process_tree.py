@@ -43,8 +43,7 @@ async def test_a_line_that_is_too_long_is_left_out_and_the_log_goes_on() -> None
 async def test_a_process_that_ends_by_itself_as_it_is_stopped_is_no_error() -> None:
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", "")
     async with asyncio.timeout(30):
-        while process.returncode is None:
-            await asyncio.sleep(0.01)
+        await process.wait()
 
     exited = asyncio.create_task(process.wait())
     await _end(process, exited)

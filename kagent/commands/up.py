@@ -19,7 +19,6 @@ from kagent.commands import output
 from kagent.commands.common import asked, child_environment, chosen, verbose
 from kagent.commands.explain import worker_url
 from kagent.contract.recommendation import State
-from kagent.detect.evidence import NEW_MS, first_verdict_s
 from kagent.errors import KagentError
 from kagent.policy import Policy, make_policy
 from kagent.process_tree import Program, supervise
@@ -175,5 +174,8 @@ def _first_verdicts(message: State, policy: Policy) -> str:
     """When a badly spread group is reported at the latest, while that is still to come."""
     if not message.learning or message.learning_until is None:
         return ""
+    # Here, as it loads numpy, for which `kagent up --help` and the first line of `kagent up` need not wait.
+    from kagent.detect.evidence import NEW_MS, first_verdict_s
+
     by_ms = message.learning_until - NEW_MS + int(first_verdict_s(policy) * 1000)
     return f" First verdicts are expected by {clock(by_ms)}." if by_ms > message.time else ""

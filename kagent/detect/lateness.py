@@ -63,13 +63,15 @@ def backlog(lags: Lags, ends: Mapping[str, EndHistory], times: Longs, allowed: i
     return low, high
 
 
-def waiting_since(lags: Lags, ends: Mapping[str, EndHistory]) -> Longs:
-    """When each partition's oldest unread record was in the log for certain, ms; 0 where nothing is unread."""
+def waiting_since(lags: Lags, ends: Mapping[str, EndHistory], allowed: int) -> Longs:
+    """When each partition's oldest unread record was in the log for certain, ms; 0 where nothing is unread, or no more than is
+    allowed: these may be markers, which nobody reads and which would stand for ever."""
     out = np.zeros(len(lags), np.int64)
     for code, name in enumerate(lags.topics):
         here = np.flatnonzero(lags.topic == code)
         base = np.maximum(lags.committed[here], lags.start[here])
-        out[here] = ends[name].first_beyond(lags.partition[here], base)
+        since = ends[name].first_beyond(lags.partition[here], base)
+        out[here] = np.where(lags.end[here] - base > allowed, since, 0)
     return out
 
 

@@ -74,7 +74,7 @@ def columns_of(seen: Observation, state: JudgeState, policy: Policy) -> Observed
         judged_at=times,
         backlog=np.where(relevant, low, 0.0),
         backlog_high=np.where(relevant, high, 0.0),
-        waiting_since=np.where(relevant, waiting_since(lags, seen.ends), 0),
+        waiting_since=np.where(relevant, waiting_since(lags, seen.ends, policy.allowed_lag), 0),
         rates=inflows.minutes(lags, seen.ends),
     )
 

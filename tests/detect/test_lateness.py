@@ -51,6 +51,7 @@ def test_markers_at_the_end_of_the_log_are_no_backlog(group: Any) -> None:
     model = group({"t": [{"end": 100, "committed": 98, "age": 1800}]}, {"m0": {"t": [0]}}).look()
 
     assert model.work.tolist() == [0.0]
+    assert model.columns.waiting_since.tolist() == [0]
 
 
 def test_the_gap_is_the_members_own_median_once_three_are_known() -> None:

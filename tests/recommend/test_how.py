@@ -29,7 +29,7 @@ from kagent.detect.finding import Finding
 from kagent.embedded.jars import broker_jars
 from kagent.embedded.java import java
 from kagent.policy import Policy
-from kagent.recommend.actions import Advice, actions
+from kagent.recommend.actions import Advice, _restart_of_task, actions
 from kagent.recommend.alternatives import alternatives_of
 from kagent.recommend.member_counts import counts
 from kagent.recommend.reassignment import reassign
@@ -152,6 +152,19 @@ def test_no_action_names_a_client_that_the_group_is_not(kind: GroupKind) -> None
             assert ("org.apache.kafka" in text) == (kind in (K.CLASSIC_JAVA, K.CONNECT))
             assert ("partition_assignment_strategy" in text) == (kind is K.CLASSIC_PYTHON)
             assert ("group.remote.assignor" in text) == (kind is K.CONSUMER)
+
+
+def test_where_nobody_tells_who_holds_what_the_task_to_restart_is_left_open() -> None:
+    """Findings then name readers of partitions, of which there may be more than members."""
+    made = Group({"t": [HOT, *7 * [CALM]]}, {"0": {"t": range(8)}}, client="connector-consumer-my sink")
+    model, _ = made.looked(Policy(kind=K.CONNECT))
+    readers = replace(model.columns.units, names=("r0", "r1", "r2"), known=False)
+    model = replace(model, columns=replace(model.columns, units=readers))
+    finding = Finding(Verdict.SLOW_MEMBER, members=(2,), rows=(4,))
+
+    how = _restart_of_task(Advice(model, finding, None, (), counts(made.looked()[0])))
+
+    assert how.endswith("/connectors/<name>/tasks/<n>/restart")
 
 
 def test_the_task_of_a_connector_is_named_as_connect_names_it() -> None:

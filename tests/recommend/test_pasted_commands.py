@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
 from kagent.cli import root
-from kagent.contract.recommendation import Action, ActionType
+from kagent.contract.recommendation import Action, ActionType, Verdict
 from kagent.detect.state import JudgeState
 from kagent.incident.evaluate import model_of
 from kagent.kafka.admin import Admin
@@ -71,7 +71,9 @@ def advised(made: Any, cluster: Cluster, kind: ActionType, **known: Any) -> Acti
     seen = replace(made.observe(), tool_options=cluster.tool_options())
     usual = {"first_seen": NOW - 864_000_000, "members_at": NOW, "generation_at": NOW - 36_000_000}
     model, found = model_of(seen, JudgeState(**{**usual, **known}), Policy())
-    return next(action for action in diagnose(model, found[0]).actions if action.type is kind)
+    # Late for too short to be judged: the plan is that of a rebalance.
+    finding = replace(found[0], verdict=found[0].verdict or Verdict.REBALANCE)
+    return next(action for action in diagnose(model, finding).actions if action.type is kind)
 
 
 def halves(topic: str) -> dict[str, dict[str, list[int]]]:

@@ -172,10 +172,8 @@ def _sentence(group: ShownGroup) -> str:
 
 def _sum(rows: Sequence[Row]) -> str:
     """The lag that is known, and of which partitions it is not: of one without a commit, all that its log holds may wait."""
-    known, unknown = (
-        [row.lag for row in rows if row.lag is not None],
-        [row for row in rows if row.lag is None],
-    )
+    known = [row.lag for row in rows if row.lag is not None]
+    unknown = [row for row in rows if row.lag is None]
     if not unknown:
         return f"lag {sum(known)}"
     beside = f"{sum(known)} in {counted(len(known), 'partition')}" if known else "unknown"

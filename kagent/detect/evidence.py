@@ -32,8 +32,8 @@ LONGEST_NEED_S = 1800.0
 QUIET_GROWTH = 2.0
 """A spell ends when it has not grown for this many times the least evidence (120 s) and two gaps."""
 STEP = 0.5
-"""A commit adds at most this share of the least evidence (30 s), or two gaps, or the time that its records took: one long gap may
-be a pause, unless work fills it."""
+"""A commit adds at most this share of the least evidence (30 s), or the time that its records took: a long gap is a pause unless work
+fills it."""
 # A backlog that drains opens only if it has fallen by at least 30 s, a tenth of its peak, and half of what capacity and inflow
 # promise. Without that, a consumer that is late on purpose is reported whenever a log-end sample is missing.
 DRAIN_COMMITS = 4

@@ -181,7 +181,7 @@ def _committed(
     # Another set of partitions: records that a former holder committed must not count as this member's speed.
     if mark is None or set(mark.committed) != set(done):
         return replace(new, mark=WindowStart(now, done))
-    busy_s = _busy_s(columns, at, rows, mark, known.time, now, excluded, ends)
+    busy_s = _busy_s(columns, at, rows, mark.time, known.time, now, excluded, ends)
     if busy_s <= 0:
         return replace(new, mark=WindowStart(now, done))
     mark = replace(mark, busy_s=round(mark.busy_s + busy_s, 3))
@@ -196,18 +196,19 @@ def _busy_s(
     columns: ObservedColumns,
     at: int,
     rows: Longs,
-    mark: WindowStart,
+    began: int,
     before: int,
     now: int,
     excluded: Flags,
     ends: Mapping[str, EndHistory],
 ) -> float:
-    """For how long the member was certainly busy between two commits (ms), s; 0 if that is not certain."""
+    """For how long the member was certainly busy between two commits (ms), s; 0 if that is not certain. ``began``: when
+    the window did, ms."""
     length, best = (now - before) / 1000, 0.0
     for row in rows.tolist():
         committed = int(columns.lags.committed[row])
         # Not served since the window began: it may be paused or stuck, and keeps nobody busy.
-        if excluded[row] or columns.lags.moved[row] < mark.time:
+        if excluded[row] or columns.lags.moved[row] < began:
             continue
         history = ends[columns.lags.topics[columns.lags.topic[row]]]
         partition = columns.lags.partition[row : row + 1]

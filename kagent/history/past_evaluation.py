@@ -132,7 +132,10 @@ class ReplayedGroup:
     def _changed(self, row: Row) -> tuple[KnownRecords | None, Roster]:
         record = Record.from_json(orjson.loads(row["message"]))
         state = apply(self.state, record, row["source_offset"], row["time"])
-        return state, Roster.of(well_typed(view(state, self.names, self.group)))
+        return state, self._roster_of(state)
+
+    def _roster_of(self, state: KnownRecords | None) -> Roster:
+        return Roster.of(well_typed(view(state, self.names, self.group)))
 
     def _commits(self, rows: Sequence[Row]) -> None:
         of: dict[tuple[str, str | None, bool], list[Row]] = defaultdict(list)
@@ -172,7 +175,7 @@ class ReplayedGroup:
     @property
     def roster(self) -> Roster:
         if self._roster is None:
-            self._roster = Roster.of(view(self.state, self.names, self.group))
+            self._roster = self._roster_of(self.state)
         return self._roster
 
     def observed(self, now: int) -> Observation:

@@ -36,6 +36,11 @@ def windows_of(found: list[Judgement]) -> set[tuple[str, int, float]]:
     }
 
 
+def speeds_of(found: Judgement) -> list[float]:
+    """Records/s of each capacity window that is kept."""
+    return [sum(w.records.values()) / w.seconds for m in found.state.members.values() for w in m.windows]
+
+
 @given(
     order=st.sampled_from(ORDERS),
     hot=st.sampled_from([60.0, 105.0, 111.0, 150.0]),
@@ -64,9 +69,7 @@ def test_a_member_that_is_always_busy_has_windows_and_they_tell_its_speed() -> N
     made = world()
     found = judged(made, 600)
 
-    speeds = [
-        sum(w.records.values()) / w.seconds for name, m in found[-1].state.members.items() for w in m.windows
-    ]
+    speeds = speeds_of(found[-1])
     assert {name for name, _, _ in windows_of(found)} == {"m0"}
     assert len(speeds) >= 8
     assert speeds == pytest.approx([220.0] * len(speeds), rel=0.02)
@@ -80,9 +83,7 @@ def test_a_client_that_commits_once_a_block_is_measured_however_its_blocks_grow(
     )
     found = judged(made, 500)
 
-    speeds = [
-        sum(w.records.values()) / w.seconds for name, m in found[-1].state.members.items() for w in m.windows
-    ]
+    speeds = speeds_of(found[-1])
     assert len(speeds) >= 3
     assert speeds == pytest.approx([40.0] * len(speeds), rel=0.05)
 

@@ -1,24 +1,26 @@
 """The planner beside an exact solver on small groups, and beside its proven bound on large ones.
 
-    python benchmarks/plan.py [--seed N] [--cases N] [--frontiers N] [--skip-large]
+    python benchmarks/plan.py [--seed N] [--cases N] [--frontiers N] [--drains N] [--skip-large]
 
 Small: up to 60 partitions × 8 members, lags heavy-tailed, equal, mostly zero or dominated by one; a quarter of the
 members subscribe to a subset of the topics; a quarter of the groups have unequal speeds, a quarter costs. The
 reference is OR-Tools' CP-SAT with a time limit per question; where it proves nothing, the best that either found
-counts, and the line says how often that was. Large: 100,000 partitions × 1,000 members.
+counts, and the line says how often that was. ``--drains``: the same groups with inflow and capacities that are unlike,
+planned as a worker plans (``QUICK``): CP-SAT is asked for an assignment in which every member has caught up 0.1, 1 and
+5 % sooner. Large: 100,000 partitions × 1,000 members.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from ortools.sat.python import cp_model
 
-from kagent.planner import PlanningProblem, plan
+from kagent.planner import QUICK, PlanningProblem, plan
 
 LAGS = ("uniform", "lognormal", "pareto", "equal", "zeros", "dominated", "few_values", "geometric")
 OWNERS = ("range", "roundrobin", "random", "one", "half")
@@ -102,6 +104,26 @@ class Exact:
     """One step of the target in the problem's own unit: sizes are in thousandths, speeds in halves."""
 
     @classmethod
+    def at(cls, problem: PlanningProblem, seconds: float) -> Exact:
+        """Sizes with which a member that is full at 1 has caught up after so many seconds: backlog and what arrives until then."""
+        assert problem.rate is not None
+        assert problem.speed is not None
+        assert problem.cost is not None
+        share = (problem.lag + problem.rate * seconds) * problem.cost[problem.topic] / seconds
+        eligible = problem.subscribed[problem.member_class][:, problem.topic].T
+        # Sizes are rounded up and speeds down, so what is found is a true assignment.
+        size, speed = np.ceil(share * FINE).astype(np.int64), np.floor(problem.speed * FINE).astype(np.int64)
+        return cls(size.tolist(), speed.tolist(), eligible, problem.owner, 1.0)
+
+    def fits(self, limit: float) -> bool | None:
+        """Whether some assignment fills no member beyond its speed; None where that was not found out in time."""
+        model, x, _ = self._model()
+        for member, speed in enumerate(self.speed):
+            model.add(self._load(x, member) <= speed)
+        _, status = _solved(model, limit)
+        return status in FOUND if status in (*FOUND, cp_model.INFEASIBLE) else None
+
+    @classmethod
     def of(cls, problem: PlanningProblem) -> Exact:
         cost = np.ones(len(problem.topics)) if problem.cost is None else problem.cost
         speed = np.ones(len(problem.members)) if problem.speed is None else problem.speed
@@ -155,6 +177,9 @@ class Exact:
 
 
 FOUND = (cp_model.OPTIMAL, cp_model.FEASIBLE)
+FINE = 10_000_000
+"""Steps in which CP-SAT counts the capacity of a usual member."""
+SOONER = (0.001, 0.01, 0.05)
 
 
 def _solved(model: cp_model.CpModel, limit: float) -> tuple[cp_model.CpSolver, Any]:
@@ -178,6 +203,9 @@ class Tally:
     unproven: int = 0
     line: list[float] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
+    sooner: dict[float, list[bool | None]] = field(default_factory=lambda: {share: [] for share in SOONER})
+    undrained: list[bool | None] = field(default_factory=list)
+    drain_times: list[float] = field(default_factory=list)
 
 
 def small(tally: Tally, seed: int, limit: float) -> None:
@@ -219,6 +247,32 @@ def small_frontier(tally: Tally, seed: int, limit: float) -> None:
             print(f"  seed {seed}: {greatest} with {moves} moves where {found} exists")
 
 
+def small_drain(tally: Tally, seed: int, limit: float) -> None:
+    """One small group with inflow: whether some assignment has caught up sooner than the best and the plan."""
+    problem = _draining(_small_group(seed, 60, 8), np.random.default_rng(seed))
+    start = time.process_time()
+    told = plan(problem, budget=QUICK)
+    tally.drain_times.append(time.process_time() - start)
+    if told.objective != "drain":
+        # No assignment drains, says the planner: is there one that does within thirty years?
+        tally.undrained.append(Exact.at(problem, 1e9).fits(limit))
+        return
+    for share in SOONER:
+        sooner = Exact.at(problem, told.after * (1 - share)).fits(limit) if told.after > 0 else False
+        tally.sooner[share].append(sooner)
+        if sooner and share >= 0.05:
+            print(f"  seed {seed}: caught up in {told.after:.1f} s where {share:.0%} sooner is possible")
+
+
+def _draining(problem: PlanningProblem, rng: np.random.Generator) -> PlanningProblem:
+    """The same group with an inflow of 30 to 99 % of what all its members can do, spread unlike the backlog."""
+    cost = rng.choice([0.002, 0.01, 0.05], len(problem.topics))
+    speed = rng.choice([0.4, 0.8, 1.0, 1.0, 1.2], len(problem.members))
+    shares = rng.dirichlet(np.full(len(problem), rng.choice([0.3, 1.0, 5.0])))
+    rate = shares * speed.sum() * rng.uniform(0.3, 0.99) / cost[problem.topic]
+    return replace(problem, lag=problem.lag / 50, cost=cost, speed=speed, rate=rate)
+
+
 def _small_group(seed: int, partitions: int, members: int) -> PlanningProblem:
     rng = np.random.default_rng(seed)
     width = int(rng.integers(2, members + 1))
@@ -251,6 +305,20 @@ def report(tally: Tally) -> None:
         )
     print(
         f"time         CPU seconds a plan with its frontier: mean {times.mean():.3f} s, p95 {np.quantile(times, 0.95):.3f} s, max {times.max():.3f} s"
+    )
+
+
+def report_drains(tally: Tally) -> None:
+    """The groups with inflow in a line for each question."""
+    for share, sooner in tally.sooner.items():
+        print(
+            f"drain        {len(sooner)} groups: {share:.1%} sooner is possible in {sooner.count(True)}, impossible in "
+            f"{sooner.count(False)}, not found out in {sooner.count(None)}"
+        )
+    undrained = tally.undrained
+    print(
+        f"no drain     {len(undrained)} groups: possible in {undrained.count(True)}, impossible in {undrained.count(False)}, "
+        f"not found out in {undrained.count(None)}; {np.mean(tally.drain_times):.3f} CPU s a plan"
     )
 
 
@@ -290,6 +358,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=5000)
     parser.add_argument("--cases", type=int, default=120)
     parser.add_argument("--frontiers", type=int, default=24)
+    parser.add_argument("--drains", type=int, default=60)
     parser.add_argument("--limit", type=float, default=4.0, help="seconds per question to the exact solver")
     parser.add_argument("--skip-large", action="store_true")
     asked = parser.parse_args()
@@ -298,8 +367,12 @@ def main() -> None:
         small(tally, seed, asked.limit)
     for seed in range(asked.seed, asked.seed + asked.frontiers):
         small_frontier(tally, seed, asked.limit)
+    for seed in range(asked.seed, asked.seed + asked.drains):
+        small_drain(tally, seed, asked.limit)
     if asked.cases:
         report(tally)
+    if asked.drains:
+        report_drains(tally)
     if not asked.skip_large:
         for kind in ("uniform", "lognormal", "equal", "pareto", "zeros"):
             for owners in ("roundrobin", "skewed"):

@@ -23,8 +23,9 @@ class ProgressSender:
         self._key, self._topic, self._partitions = key, topics.events, topics.partitions
         # message.timeout.ms ends below WITHIN, so that flush returns with a delivery report for each message: one that
         # arrived after it was counted as lost would only be repeated by the next beat.
-        config = {"linger.ms": 0, "compression.type": "zstd", "log_level": 0, "message.timeout.ms": 8000}
-        self._producer = Producer(confluent(home, **config))
+        own = {"linger.ms": 0, "compression.type": "zstd", "log_level": 0, "message.timeout.ms": 8000}
+        self._config = confluent(home, **own)
+        self._producer = Producer(self._config)
         self._failed: list[Any] = []
 
     def __enter__(self) -> ProgressSender:
@@ -38,7 +39,15 @@ class ProgressSender:
 
     def send(self, beat: Beat) -> bool:
         """Send it to all partitions; true if all have it."""
-        value = encode(beat)
+        arrived = self._arrived(encode(beat))
+        if not arrived:
+            # librdkafka may keep the leaders of partitions from before its brokers restarted: of a cluster that was back for six
+            # minutes, every beat timed out, while clients made meanwhile reached it.
+            # https://github.com/confluentinc/confluent-kafka-go/issues/528
+            self._producer = Producer(self._config)
+        return arrived
+
+    def _arrived(self, value: bytes) -> bool:
         self._failed.clear()
         try:
             # To every partition: a worker reads only those it owns, and must know for each how far its groups are read.

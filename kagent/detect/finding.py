@@ -25,7 +25,7 @@ class Asks(Enum):
     """What the coordinator must confirm of a group with members before a verdict is published."""
 
     NOTHING = "nothing: that the group is not stable is the finding"
-    STABLE = "that the group is stable, whoever holds what by now"
+    STABLE = "that the group is stable; its assignment may have changed since"
     ASSIGNMENT = "that it is stable, and its members hold what they held when the finding was made"
 
 

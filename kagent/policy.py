@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, get_type_hints
 
 from pydantic import (
@@ -171,8 +171,12 @@ RETIRED: dict[str, str] = {
 
 def retired(name: object) -> str | None:
     """The note about a policy field of an older kagent; None for any other name."""
-    current = {f.name for f in fields(Policy)}
-    return RETIRED.get(str(name)) if name not in current else None
+    return RETIRED.get(str(name)) if name not in _names() else None
+
+
+@cache
+def _names() -> frozenset[str]:
+    return frozenset(f.name for f in fields(Policy))
 
 
 def _annotation(name: str, kind: Any) -> Any:

@@ -143,9 +143,13 @@ class EndHistory:
     def _another(self, ends: Longs, topic_id: str | None) -> bool:
         if topic_id and self.topic_id and topic_id != self.topic_id:
             return True
+        known = self.end
+        fell = ends < known
+        # At nearly every sample no end falls.
+        if not self._count or not fell.any():
+            return False
         # An unclean leader election may take back a few records; a new topic begins below the old one's start.
-        fell = (ends != UNKNOWN) & (ends < self.end) & (ends < np.maximum(self.start, self.end // 2))
-        return bool(self._count and fell.any())
+        return bool((fell & (ends != UNKNOWN) & (ends < np.maximum(self.start, known // 2))).any())
 
     def _cut(self, time: int) -> None:
         """Forget what was sampled after this time: the clock was ahead then, and has been set back since."""

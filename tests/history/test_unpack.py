@@ -14,9 +14,12 @@ from kagent.contract.events import Beat, GroupEvent, MembershipRecord, TopicOffs
 from kagent.history.tables import SCHEMAS
 from kagent.history.unpack import SCHEMA, event_rows, recommendation_rows, unpacked
 
+# What a record holds matters here, at any depth, not how many of it: without a limit most of the time goes into drawing.
+MOST = 5
+
 
 def words(values: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    return st.dictionaries(st.text(), values)
+    return st.dictionaries(st.text(), values, max_size=MOST)
 
 
 EVENT = GroupEvent(
@@ -54,7 +57,7 @@ def test_progress_and_what_is_no_event_have_no_rows() -> None:
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda values: st.lists(values) | words(values),
+    lambda values: st.lists(values, max_size=MOST) | words(values),
 )
 
 

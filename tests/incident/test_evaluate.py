@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -24,6 +26,12 @@ def skewed() -> Timeline:
 
 
 def ripe() -> tuple[Timeline, Judgement]:
+    world, found = _ripe()
+    return deepcopy(world), found
+
+
+@cache
+def _ripe() -> tuple[Timeline, Judgement]:
     world = skewed()
     found = judged(world, 600)[-1]
     assert found.candidate is not None

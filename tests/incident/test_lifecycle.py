@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
-from typing import Any
+from functools import cache
 
 import pytest
 
@@ -12,14 +13,20 @@ from kagent.detect.state import JudgeState
 from kagent.incident.evaluate import confirm, judge
 from kagent.incident.lifecycle import expired
 from kagent.policy import Policy
-from tests.fixtures.timeline import Timeline, judged
+from tests.fixtures.timeline import Rate, Timeline, judged
 
 HELD = {"m0": (0, 1), "m1": (2, 3), "m2": (4, 5)}
 
 
-def opened(**more: Any) -> tuple[Timeline, JudgeState, Recommendation]:
+def opened(m0: Rate = 220.0) -> tuple[Timeline, JudgeState, Recommendation]:
     """A group whose first member gets too much, with its incident open after ten minutes."""
-    world = Timeline([150.0, 150, 50, 50, 50, 50], HELD, {**dict.fromkeys(HELD, 220.0), **more})
+    world, state, first = _opened(m0)
+    return deepcopy(world), state, first
+
+
+@cache
+def _opened(m0: Rate) -> tuple[Timeline, JudgeState, Recommendation]:
+    world = Timeline([150.0, 150, 50, 50, 50, 50], HELD, {**dict.fromkeys(HELD, 220.0), "m0": m0})
     found = judged(world, 600)[-1]
     assert found.candidate is not None
     now_open = confirm(found.candidate, world.observe(), found.state, Policy())

@@ -13,46 +13,49 @@ from kagent.strategies import Assignment, Member, Scenario, assign
 MAX_ROUNDS = 4
 
 
+# Outside of the function: to make a strategy takes longer than to draw from it.
+COUNTS = st.dictionaries(
+    st.sampled_from(["a", "b", "c", "dé", "e10"]), st.integers(0, 9), min_size=1, max_size=5
+)
+IDS = st.lists(st.text("abcdef019-", min_size=1, max_size=6), min_size=1, max_size=7, unique=True)
+RACK = st.sampled_from([None, "r1", "r2", "r3"])
+REPLICA = st.lists(st.sampled_from(["r1", "r2", "r3"]), unique=True, max_size=3)
+STATIC, LAG = st.sampled_from([None, "static"]), st.integers(0, 1000)
+
+
 @st.composite
 def scenarios(draw: st.DrawFn, same: bool | None = None, racks: bool | None = None) -> Scenario:
     """A group of a few members with a valid assignment of the generation before, and lags."""
-    counts = draw(
-        st.dictionaries(
-            st.sampled_from(["a", "b", "c", "dé", "e10"]), st.integers(0, 9), min_size=1, max_size=5
-        )
-    )
+    counts, ids = draw(COUNTS), draw(IDS)
     topics = sorted(counts)
-    ids = draw(st.lists(st.text("abcdef019-", min_size=1, max_size=6), min_size=1, max_size=7, unique=True))
     alike = draw(st.booleans()) if same is None else same
     everything = tuple(topics)
     some = st.lists(st.sampled_from([*topics, "gone"]), unique=True, max_size=6).map(tuple)
     racked = draw(st.booleans()) if racks is None else racks
-    rack = st.sampled_from([None, "r1", "r2", "r3"]) if racked else st.none()
-    static = st.one_of(st.none(), st.just("static"))
     members = [
         Member(
             name,
             everything if alike else draw(some),
-            f"i-{name}" if draw(static) else None,
-            draw(rack),
+            f"i-{name}" if draw(STATIC) else None,
+            draw(RACK) if racked else None,
             4,
             4,
         )
         for name in ids
     ]
     owned: dict[str, list[tuple[str, int]]] = {name: [] for name in ids}
+    holders = st.sampled_from([*ids, None])
     for topic, count in counts.items():
         for partition in range(count):
-            holder = draw(st.sampled_from([*ids, None]))
+            holder = draw(holders)
             if holder is not None:
                 owned[holder].append((topic, partition))
-    replica = st.lists(st.sampled_from(["r1", "r2", "r3"]), unique=True, max_size=3)
     return Scenario.of(
         members,
         counts,
         owned=owned,
-        lags={topic: [draw(st.integers(0, 1000)) for _ in range(count)] for topic, count in counts.items()},
-        replica_racks={t: [draw(replica) for _ in range(count)] for t, count in counts.items()}
+        lags={topic: [draw(LAG) for _ in range(count)] for topic, count in counts.items()},
+        replica_racks={t: [draw(REPLICA) for _ in range(count)] for t, count in counts.items()}
         if racked
         else None,
     )

@@ -137,12 +137,21 @@ def next_spell(known: MemberState, look: Look, limits: LatenessLimits) -> Spell 
         commits=spell.commits + 1,
         records=spell.records + look.records,
     )
-    # Back to where it began: late by habit or on purpose, not later and later.
-    fell = not began and look.lateness <= reference
+    # Back to where it began: late by habit or on purpose, not later and later. For two looks: a client that serves its partitions
+    # in turn swings from look to look by what one fetch holds.
+    fell = not began and look.lateness <= reference and _was_back(known, spell, reference, limits)
     over = look.lateness < limits.over or look.drain < limits.drain_over
     # Two gaps on top, or a member with rare commits would end its spell between two of them.
     rests = look.time - after.grew_at > (QUIET_GROWTH * limits.growing_need + 2 * look.gap) * 1000
     return None if fell or over or rests else after
+
+
+def _was_back(known: MemberState, spell: Spell, reference: float, limits: LatenessLimits) -> bool:
+    """Whether the look before, if it came after the spell's first stretch, was back at its beginning already."""
+    if not known.lateness:
+        return False
+    time, lateness = known.lateness[-1]
+    return time - spell.began > limits.growing_need * 1000 and lateness <= reference
 
 
 def next_backlog(known: MemberState, look: Look, limits: LatenessLimits) -> Backlog | None:

@@ -30,6 +30,8 @@ PAUSE = 10_000
 OLDEST = 7 * 86_400_000
 # Rows are added 64 at a time: numpy arrays do not grow, and copying all samples for each new one would be quadratic.
 GROWTH = 64
+SHORTENED_AFTER_MS = 10_000
+"""A leader that does not know yet that it leads no longer names an older end, but not for longer: its session has ended by then."""
 STORED_CELLS = 20_000
 """Most numbers in a stored row, which keeps it far below the broker's ``message.max.bytes``."""
 
@@ -47,6 +49,7 @@ class EndHistory:
         "_asked",
         "_count",
         "_ends",
+        "_fell",
         "_pauses",
         "_rates",
         "_seen",
@@ -72,6 +75,8 @@ class EndHistory:
         self._thin_at = GROWTH
         self._rates: tuple[int, int, Floats] | None = None
         self._pauses: list[tuple[int, int]] = []
+        # Partition → since when its end has been less than it was, in ms.
+        self._fell: dict[int, int] = {}
 
     @property
     def partitions(self) -> int:
@@ -135,10 +140,25 @@ class EndHistory:
             self.stable = np.asarray(stable, np.int64).copy()
         else:
             self.stable = np.full(len(ends), UNKNOWN, np.int64)
-        # A leader that was elected uncleanly may name an older end, and the binary searches need ends that rise.
-        ends = np.maximum(ends, known) if self._count else ends
-        self.growths += ends.tobytes() != known.tobytes()
+        ends = self._risen(ends, known, asked) if self._count else ends
+        self.growths += ends.tobytes() != self.end.tobytes()
         self._append(asked, seen, ends)
+
+    def _risen(self, ends: Longs, known: Longs, asked: int) -> Longs:
+        """The ends, none of them less than before, as the binary searches need it: one that stays less takes down the samples of before."""
+        risen = np.maximum(ends, known)
+        if risen.tobytes() == ends.tobytes():
+            self._fell.clear()
+            return ends
+        self._fell = {int(p): self._fell.get(int(p), asked) for p in np.flatnonzero(ends < known)}
+        for p in [p for p, since in self._fell.items() if asked - since >= SHORTENED_AFTER_MS]:
+            # Records were lost in an unclean leader election: as if they had never been there, or nobody could read up to the end.
+            np.minimum(self._ends[: self._count, p], ends[p], out=self._ends[: self._count, p])
+            risen[p] = ends[p]
+            self.revisions += 1
+            self._rates = None
+            del self._fell[p]
+        return risen
 
     def _another(self, ends: Longs, topic_id: str | None) -> bool:
         if topic_id and self.topic_id and topic_id != self.topic_id:
@@ -160,6 +180,7 @@ class EndHistory:
 
     def _forget(self, born: int) -> None:
         self.born = born
+        self._fell.clear()
         self.revisions += 1
         self._count = 0
         self._pauses = []

@@ -100,6 +100,37 @@ def test_a_partition_that_could_not_be_asked_keeps_what_was_known() -> None:
     assert (history.end.tolist(), history.start.tolist()) == ([550, 5000], [0, 7])
 
 
+def sampled(history: EndHistory, at_s: int, ends: list[int]) -> list[int]:
+    """The ends that are known after this sample."""
+    history.add(at_s * 1000, at_s * 1000 + 20, [0, 0], ends)
+    return [int(end) for end in history.end]
+
+
+def test_an_end_that_stays_less_than_it_was_is_believed_after_a_while() -> None:
+    history = watched(60)
+
+    assert sampled(history, 60, [500, 5000]) == [550, 5000]
+    assert sampled(history, 65, [500, 5000]) == [550, 5000]
+    assert sampled(history, 70, [500, 5000]) == [500, 5000]
+    low, high = history.bracket(np.array([0]), np.array([57_000]))
+    assert (low.tolist(), high.tolist()) == ([500], [500]), "no sample may lie beyond the end of now"
+    assert sampled(history, 75, [510, 5000]) == [510, 5000]
+
+
+def test_an_older_end_of_a_leader_of_before_takes_nothing_back() -> None:
+    history = watched(60)
+    sampled(history, 60, [500, 5000])
+    sampled(history, 65, [560, 5000])
+
+    assert sampled(history, 71, [500, 5000]) == [560, 5000]
+
+
+def test_a_partition_that_cannot_be_asked_for_a_while_has_not_lost_its_end() -> None:
+    history = watched(60)
+    for at in range(60, 90, 5):
+        assert sampled(history, at, [UNKNOWN, 5000])[0] == 550
+
+
 def test_added_partitions_begin_at_zero() -> None:
     history = watched(60)
     history.add(60_000, 60_020, [0, 0, 0], [600, 4800, 40])

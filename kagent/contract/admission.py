@@ -15,7 +15,15 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
-from kagent.contract.events import Beat, GroupEvent, MembershipRecord, TopicOffsets, TopicTombstones
+from kagent.contract.events import (
+    Beat,
+    GroupEvent,
+    LogCut,
+    MembershipRecord,
+    Message,
+    TopicOffsets,
+    TopicTombstones,
+)
 from kagent.contract.mute import MuteRecord
 from kagent.contract.recommendation import Recommendation, State, from_bytes
 
@@ -118,6 +126,16 @@ class _Progress(Struct, tag_field="type", tag="progress"):
                 raise ValueError(f"progress that starts at {start} and ends before it, at {offset}")
 
 
+class _Cut(Struct, tag_field="type", tag="cut"):
+    cluster: Cluster
+    time: Millis
+    source: list[Partition]
+    offset: list[Offset]
+
+    def __post_init__(self) -> None:
+        same_length("cut", self.source, self.offset)
+
+
 class _Kind(Struct):
     type: Label
 
@@ -158,7 +176,9 @@ class SummaryTick(Struct, tag_field="type", tag="summary"):
 
 
 # Made once, as msgspec advises: a decoder is compiled from its types.
-_EVENTS: msgspec.json.Decoder[_GroupMessage | _Progress] = msgspec.json.Decoder(_GroupMessage | _Progress)
+_EVENTS: msgspec.json.Decoder[_GroupMessage | _Progress | _Cut] = msgspec.json.Decoder(
+    _GroupMessage | _Progress | _Cut
+)
 # Raw leaves each message of an array undecoded, so that one that is refused does not cost the others.
 _PARTS = msgspec.json.Decoder(list[msgspec.Raw])
 _TICKS: msgspec.json.Decoder[JudgeTick | SummaryTick] = msgspec.json.Decoder(JudgeTick | SummaryTick)
@@ -166,7 +186,7 @@ _MUTES = msgspec.json.Decoder(MuteRecord)
 _KINDS = msgspec.json.Decoder(_Kind)
 
 
-def decode(data: bytes | str | Mapping[str, Any]) -> GroupEvent | Beat | None:
+def decode(data: bytes | str | Mapping[str, Any]) -> Message | None:
     """The message of the events topic in these bytes, or None where its type is not known (a newer pipeline).
 
     Fields that are not known are ignored.
@@ -174,9 +194,11 @@ def decode(data: bytes | str | Mapping[str, Any]) -> GroupEvent | Beat | None:
     if isinstance(data, Mapping):
         # Back to JSON, so that parsed messages pass the same checks as bytes.
         data = checked(lambda: msgspec.json.encode(data))
-    found = _of_known_kind(_EVENTS, data, ("group", "progress"))
+    found = _of_known_kind(_EVENTS, data, ("group", "progress", "cut"))
     if isinstance(found, _GroupMessage):
         return _event(found)
+    if isinstance(found, _Cut):
+        return LogCut(found.cluster, found.time, found.source, found.offset)
     return None if found is None else Beat(**{name: getattr(found, name) for name in Beat.__slots__})
 
 
@@ -192,7 +214,7 @@ def parts(data: bytes) -> list[bytes]:
     return found
 
 
-def decode_all(data: bytes) -> Iterator[GroupEvent | Beat]:
+def decode_all(data: bytes) -> Iterator[Message]:
     """The messages in these bytes that this release knows; what is not let in is passed over and costs the others nothing."""
     try:
         found = parts(data)

@@ -13,6 +13,10 @@ an older one never overwrites a newer one. So replays and duplicates are harmles
                "records":    [{"source_offset", "time", "record": {…as kagent.offsets writes a record…}}]}
     progress  {"schema": 1, "type": "progress", "cluster", "time", "run_id", "trigger", "replay",
                "source": [], "start": [], "offset": [], "log_end": [], "stable_end": []}
+    cut       {"schema": 1, "type": "cut", "cluster", "time", "source": [], "offset": []}
+
+A cut says that logs of ``__consumer_offsets`` lost what stood in them from ``offset`` on: a replica that had fallen behind was elected their
+leader. It goes to every partition, before the events of what stands there now, whose source offsets may be less than those before.
 
 Times are integer milliseconds since the epoch. ``source`` is the partition of ``__consumer_offsets``.
 """
@@ -148,9 +152,23 @@ class Beat:
             )
 
 
-def encode(message: GroupEvent | Beat) -> bytes:
+@dataclass(frozen=True, slots=True)
+class LogCut:
+    """Where logs of ``__consumer_offsets`` were cut short: parallel lists of its partitions and the first offsets that were lost."""
+
+    cluster: str
+    time: int
+    source: Sequence[int]
+    offset: Sequence[int]
+
+
+KINDS = {GroupEvent: "group", Beat: "progress", LogCut: "cut"}
+Message: TypeAlias = GroupEvent | Beat | LogCut
+
+
+def encode(message: Message) -> bytes:
     """The JSON bytes of one message (not split; see :func:`split`). Lists may be numpy arrays."""
-    kind = "group" if isinstance(message, GroupEvent) else "progress"
+    kind = KINDS[type(message)]
     fields = {name: getattr(message, name) for name in message.__slots__}
     # orjson writes numpy arrays itself: no Python integer is made per commit.
     return orjson.dumps({"schema": SCHEMA, "type": kind, **fields}, option=orjson.OPT_SERIALIZE_NUMPY)

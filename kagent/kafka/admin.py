@@ -337,12 +337,23 @@ class Admin:
 
         return self._coordinators("asked for log offsets", log_offsets.listed, leaders, wanted)
 
+    def epoch_ends(self, topic: TopicDescription, epochs: Mapping[int, int]) -> dict[int, int]:
+        """Partition → where this epoch of its leaders ended in the log of now: see :mod:`kagent.kafka.leader_epochs`.
+
+        Raises KafkaError if no broker answers at all.
+        """
+        from kagent.kafka import leader_epochs
+
+        asked = "asked where leaders' epochs ended"
+        return self._coordinators(asked, leader_epochs.epoch_ends, topic.name, topic.leaders, epochs)
+
     @patiently
     def _offsets(self, keys: Iterable[Key], spec: Any, committed_only: bool) -> Offsets:
         # With READ_COMMITTED, ListOffsets returns the last stable offset as the end (KIP-98).
         level = IsolationLevel.READ_COMMITTED if committed_only else IsolationLevel.READ_UNCOMMITTED
         found: dict[Key, int] = {}
         failed: dict[Key, str] = {}
+        epochs: dict[Key, int] = {}
         for chunk in _chunks(sorted({key for key in keys if is_topic_name(key[0])}), CHUNK):
             asked = {TopicPartition(topic, partition): spec for topic, partition in chunk}
             with self._errors("asked for log offsets"):
@@ -351,16 +362,18 @@ class Admin:
                 )
                 for tp, future in futures.items():
                     try:
-                        offset = future.result(self.deadline + 5).offset
+                        answer = future.result(self.deadline + 5)
                     except KafkaException as error:
                         code = error.args[0].code()
                         if code in LOGIN | UNREACHABLE | TRANSIENT:
                             raise
                         failed[tp.topic, tp.partition] = error.args[0].str()
                     else:
-                        if offset >= 0:
-                            found[tp.topic, tp.partition] = offset
-        return Offsets(found, failed)
+                        if answer.offset >= 0:
+                            found[tp.topic, tp.partition] = answer.offset
+                        if answer.leader_epoch is not None:
+                            epochs[tp.topic, tp.partition] = answer.leader_epoch
+        return Offsets(found, failed, epochs)
 
     def _or_none(self, future: Future[Any], passed_over: set[int]) -> Any:
         try:

@@ -47,10 +47,14 @@ class GroupDescription:
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
-    """Answers of ListOffsets: offset by (topic, partition), and the sentence for each that could not be had."""
+    """Answers of ListOffsets: offset by (topic, partition), and the sentence for each that could not be had.
+
+    ``epochs``: of the leaders that answered, where they say so.
+    """
 
     found: Mapping[Key, int]
     failed: Mapping[Key, str] = field(default_factory=dict)
+    epochs: Mapping[Key, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NAME = "kagent.json"
+EPOCHS = "epochs.json"
+OF_SPARK = ("commits", "offsets", "sources", "state", "metadata")
+"""What Spark keeps in a checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ class Checkpoint:
                     f"The checkpoint {self.folder} is not kagent's: give it a folder of its own."
                 )
             made = uuid.uuid4().hex
-            self._write({"cluster_id": cluster_id, "topic_id": topic_id, "stream": made})
+            self._write(NAME, {"cluster_id": cluster_id, "topic_id": topic_id, "stream": made})
             return made
         found = self._parsed(mark)
         if found.get("cluster_id") != cluster_id:
@@ -76,6 +79,30 @@ class Checkpoint:
         # is left is anything known.
         start = {} if known[0] == 0 else self._offsets(known[0], topic)
         return CoveredOffsets(start, self._offsets(known[-1], topic))
+
+    def epochs(self) -> dict[int, int]:
+        """The leaders' epochs under which the source was read last, by partition; nothing where they are not on record."""
+        try:
+            found = json.loads(self._text(EPOCHS) or "{}")
+            return {int(partition): int(epoch) for partition, epoch in found.items()}
+        except (ValueError, AttributeError):  # cut off by a crash: offsets alone are compared then
+            return {}
+
+    def keep_epochs(self, epochs: Mapping[int, int]) -> None:
+        """Put them on record. Raises SettingsError where the folder cannot be written."""
+        self._write(EPOCHS, {str(partition): epoch for partition, epoch in epochs.items()})
+
+    def begin_anew(self) -> None:
+        """Remove what Spark keeps: the stream then begins where it is told to. Raises SettingsError."""
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            # The commits first: whatever is left after a crash then says less than was read, never more.
+            for name in OF_SPARK:
+                files, path = self._path(name)
+                files.delete(path, True)
+        except Py4JJavaError as error:
+            raise self._refused("written", error) from error
 
     def _offsets(self, batch: int, topic: str) -> dict[int, int]:
         lines = (self._text(f"offsets/{batch}") or "").splitlines()
@@ -121,11 +148,11 @@ class Checkpoint:
         except Py4JJavaError as error:
             raise self._refused("read", error) from error
 
-    def _write(self, content: dict[str, str]) -> None:
+    def _write(self, name: str, content: Mapping[str, Any]) -> None:
         from py4j.protocol import Py4JJavaError
 
         try:
-            files, path = self._path(NAME)
+            files, path = self._path(name)
             stream = files.create(path, True)
             stream.write(bytearray(json.dumps(content).encode()))
             stream.close()

@@ -8,7 +8,7 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Producer
 
-from kagent.contract.events import Beat, encode
+from kagent.contract.events import Beat, LogCut, encode
 from kagent.kafka.clients import confluent
 from kagent.settings import Cluster, Topics
 
@@ -37,7 +37,7 @@ class ProgressSender:
         # Short: at the end a beat that does not arrive harms nothing, readers take silence for blindness.
         self._producer.flush(1)
 
-    def send(self, beat: Beat) -> bool:
+    def send(self, beat: Beat | LogCut) -> bool:
         """Send it to all partitions; true if all have it."""
         arrived = self._arrived(encode(beat))
         if not arrived:

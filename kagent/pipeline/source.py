@@ -1,14 +1,18 @@
 """``__consumer_offsets`` as the cluster tells of it: whether it is there and may be read, its ends, and its identity.
 
 A topic that may not be seen looks like one that does not exist, and Spark reads either as empty, silently. So this asks
-first, and goes on asking: a topic that was re-created or cut short under the stream is a reason to stop, not to wait.
+first, and goes on asking: a topic that was re-created under the stream is a reason to stop, not to wait.
+
+A log can lose its end where a replica that had fallen behind is elected its leader (``unclean.leader.election.enable``). Spark then goes on
+from wherever it stands, and what was written meanwhile at lesser offsets would be missed. So at each change of a leader its log is compared
+with what was seen of it (KIP-320), and what was lost is a reason to go back.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -22,7 +26,7 @@ from tenacity import (
 
 from kagent.errors import KafkaError, SettingsError
 from kagent.kafka.admin import Admin
-from kagent.kafka.descriptions import TopicDescription
+from kagent.kafka.descriptions import Offsets, TopicDescription
 from kagent.kafka.reach import Misconfigured
 from kagent.offsets import OFFSETS_TOPIC
 from kagent.pipeline.progress import Ends
@@ -30,18 +34,28 @@ from kagent.retry import BACKOFF
 
 log = logging.getLogger("kagent.pipeline")
 Found = TypeVar("Found")
+UNDEFINED = -1
+"""A leader's epoch that is not known, or where it ended."""
+
+
+class LogCutError(KafkaError):
+    """The log has lost what stood at its end: the stream has to go back."""
 
 
 @dataclass(slots=True)
 class OffsetsSource:
-    """The source topic of one cluster. ``lost``: a sentence, once the topic is no longer the one that was begun."""
+    """The source topic of one cluster. ``lost``: a sentence, once the topic is no longer the one that was begun.
+
+    ``cut``: partition → the first offset that was lost, of those whose logs lost their ends.
+    """
 
     admin: Admin
     stop: threading.Event
     patient: bool = True
     topic: TopicDescription | None = None
     lost: str | None = None
-    _reached: dict[int, int] = field(default_factory=dict)
+    cut: dict[int, int] = field(default_factory=dict)
+    _seen: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def wait(self) -> TopicDescription | None:
         """The topic, as soon as it exists (a new cluster makes it with its first group); None if asked to stop.
@@ -91,15 +105,53 @@ class OffsetsSource:
         # Asked besides the log end: an open transaction holds this one back, and with it what the stream may read.
         # First, because both grow: asked second it could lie beyond the log end.
         stable = self.admin.log_end(partitions, committed_only=True).found
-        log_end = self.admin.log_end(partitions).found
-        return {
-            p: (log_end[t, p], stable[t, p]) for t, p in partitions if (t, p) in stable and (t, p) in log_end
-        }
+        answer = self.admin.log_end(partitions)
+        log_end = answer.found
+        trusted = self._compared(now, answer)
+        return {p: (log_end[t, p], stable[t, p]) for t, p in partitions if (t, p) in stable and p in trusted}
+
+    @property
+    def epochs(self) -> dict[int, int]:
+        """Partition → the latest leader's epoch under which it was seen."""
+        return {partition: epoch for partition, (epoch, _) in self._seen.items()}
+
+    def resume(self, reached: Mapping[int, int], epochs: Mapping[int, int]) -> None:
+        """What was read before this process: up to which offset, and the latest epoch that was seen then."""
+        self._seen = {p: (epochs.get(p, UNDEFINED), end) for p, end in reached.items()}
+
+    def _compared(self, topic: TopicDescription, answer: Offsets) -> set[int]:
+        """The partitions whose logs still have all that was seen of them; the others go to ``cut``, or are left for the next time."""
+        found = {p: (answer.epochs.get((t, p), UNDEFINED), end) for (t, p), end in answer.found.items()}
+        before = {p: self._seen[p] for p in found if p in self._seen}
+        changed = {p: epoch for p, (epoch, _) in before.items() if UNDEFINED < epoch < found[p][0]}
+        # Only at a change of leaders: it opens connections of its own.
+        ended = self.admin.epoch_ends(topic, changed) if changed else {}
+        trusted = set()
+        for p, (epoch, end) in found.items():
+            known_epoch, known_end = before.get(p, (UNDEFINED, 0))
+            # A leader of before that does not know yet that it leads no longer, or a new one that could not be asked.
+            if epoch < known_epoch or (p in changed and p not in ended):
+                continue
+            kept = end if ended.get(p, UNDEFINED) == UNDEFINED else ended[p]
+            if (epoch != known_epoch or epoch == UNDEFINED) and kept < known_end:
+                self.cut[p] = min(kept, self.cut.get(p, kept))
+            self._seen[p] = epoch, end
+            trusted |= {p} - self.cut.keys()
+        return trusted
 
     def check(self) -> None:
         """Raise KafkaError once the topic is no longer the one that was begun."""
         if self.lost:
             raise KafkaError(self.lost)
+        if self.cut:
+            raise LogCutError(self.cut_sentence())
+
+    def cut_sentence(self) -> str:
+        """Which logs lost what."""
+        which = ", ".join(
+            f"{OFFSETS_TOPIC}-{p} from offset {offset} on" for p, offset in sorted(self.cut.items())
+        )
+        return f"Commits were lost: a replica that had fallen behind was elected leader (unclean.leader.election.enable), and what stood in {which} is gone."
 
     def identified(self, wanted: str | None, name: str) -> str:
         """The cluster's id. Raises SettingsError if the settings expect another."""

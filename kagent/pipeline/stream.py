@@ -6,6 +6,7 @@ task sees all of a group. A Python task costs about a tenth of a second whatever
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -57,12 +58,22 @@ def source_options(security: Mapping[str, str], own: str) -> dict[str, str]:
     }
 
 
-def read_stream(spark: SparkSession, security: Mapping[str, str], own: str, max_offsets: int) -> DataFrame:
-    """The live topic, from its beginning or from the checkpoint. ``own``: what kagent's group names begin with."""
+def read_stream(
+    spark: SparkSession, security: Mapping[str, str], own: str, max_offsets: int, places: Mapping[int, int]
+) -> DataFrame:
+    """The live topic, from the checkpoint, from these places (partition → offset) or from its beginning.
+
+    ``own``: what kagent's group names begin with.
+    """
+    begin = (
+        json.dumps({OFFSETS_TOPIC: {str(p): offset for p, offset in places.items()}})
+        if places
+        else "earliest"
+    )
     options = {
         **source_options(security, own),
         # Only for a new checkpoint: Spark continues an existing one from its own offsets.
-        "startingOffsets": "earliest",
+        "startingOffsets": begin,
         "maxOffsetsPerTrigger": str(max_offsets),
     }
     return spark.readStream.format("kafka").options(**options).load()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from kagent.contract.events import Beat
+from kagent.contract.events import Beat, LogCut
 from kagent.errors import KafkaError, SettingsError
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import spark as spark_options
@@ -24,7 +24,7 @@ from kagent.pipeline.checkpoint import Checkpoint, CoveredOffsets
 from kagent.pipeline.progress import ProgressReporter
 from kagent.pipeline.progress_sender import ProgressSender
 from kagent.pipeline.restarts import awaited, ending, kept
-from kagent.pipeline.source import OffsetsSource
+from kagent.pipeline.source import LogCutError, OffsetsSource
 from kagent.pipeline.spark_session import session
 from kagent.pipeline.stream import read_stream, to_messages
 from kagent.pipeline.stream_metrics import Metrics
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
 log = logging.getLogger("kagent.pipeline")
+EARLIEST = -2
+"""Spark's word for the log's start in a JSON of starting offsets."""
 
 
 @dataclass(slots=True)
@@ -103,18 +105,26 @@ class Pipeline:
         self, running: SparkSession, source: OffsetsSource, place: Checkpoint, sender: ProgressSender
     ) -> None:
         reached = CoveredOffsets() if self.replay else place.reached(OFFSETS_TOPIC)
+        places = {} if self.replay else self._back_to(source, place, sender, reached)
+        if places:
+            reached = CoveredOffsets(places, places)
         catching_up = CatchUp()
         reporter = self._reporter(source, sender, catching_up)
         # Before the query starts, or the report of its first batch could be missed.
         running.streams.addListener(reporter)
         query = None
         try:
-            query = self._start(running, place.folder)
+            query = self._start(running, place.folder, places)
             reporter.start(reached)
             log.info("Reading %s of cluster %s (run %s).", OFFSETS_TOPIC, self.name, reporter.run_id)
-            awaited(query, self.stop, source.check)
+            check = self._checked(source, place)
+            check()  # a run that ends at once is never looked at
+            awaited(query, self.stop, check)
             if self.once and not self.stop.is_set():
                 self._last_beat(query, reporter)
+        except LogCutError:
+            if self.once:
+                raise
         finally:
             reporter.stop()
             catching_up.close()
@@ -123,6 +133,44 @@ class Pipeline:
             )  # before the end: Spark calls what is registered even then
             if query is not None and query.isActive:
                 query.stop()
+
+    def _back_to(
+        self, source: OffsetsSource, place: Checkpoint, sender: ProgressSender, reached: CoveredOffsets
+    ) -> dict[int, int]:
+        """Where to begin instead of the checkpoint, by partition, if logs lost what the stream had read; else nothing."""
+        source.resume(reached.offset, place.epochs())
+        source.tried(source.ends)
+        if not source.cut:
+            return {}
+        log.warning("%s Reading again from there.", source.cut_sentence())
+        lost = sorted(source.cut.items())
+        told = LogCut(
+            self.name, int(time.time() * 1000), [p for p, _ in lost], [offset for _, offset in lost]
+        )
+        # Before anything is read again: what stands there now has lesser offsets than what workers know, and would seem older.
+        while not sender.send(told):
+            if self.stop.wait(2):
+                return {}
+        assert source.topic is not None
+        places = {p: reached.offset.get(p, EARLIEST) for p in range(source.topic.partitions)}
+        places |= {p: min(offset, reached.offset.get(p, offset)) for p, offset in lost}
+        place.begin_anew()
+        source.cut.clear()
+        return places
+
+    def _checked(self, source: OffsetsSource, place: Checkpoint) -> Callable[[], None]:
+        """What is looked at while a query runs."""
+        kept: dict[int, int] = {}
+
+        def check() -> None:
+            nonlocal kept
+            source.check()
+            # After the check: on record before a cut was seen to, they would hide it from the next start.
+            if not self.replay and source.epochs != kept:
+                kept = source.epochs
+                place.keep_epochs(kept)
+
+        return check
 
     def _last_beat(self, query: StreamingQuery, reporter: ProgressReporter) -> None:
         """Spark tells of the last batch a moment after the query has ended; without a batch, tell how far it was."""
@@ -133,11 +181,11 @@ class Pipeline:
             time.sleep(0.05)
         reporter.beat()
 
-    def _start(self, running: SparkSession, place: str) -> StreamingQuery:
+    def _start(self, running: SparkSession, place: str, places: Mapping[int, int]) -> StreamingQuery:
         settings, topics = self.settings.pipeline, self.settings.topics
         target = Target(self.name, topics.events, topics.dead_letters, topics.app)
         records = read_stream(
-            running, spark_options(self.cluster), target.own, settings.max_offsets_per_trigger
+            running, spark_options(self.cluster), target.own, settings.max_offsets_per_trigger, places
         )
         together = Bundling(self.name, topics.events, topics.partitions, settings.events_per_message)
         made = to_messages(records, target, running.sparkContext.defaultParallelism, together)

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from kagent.contract import admission
-from kagent.contract.admission import Refused
-from kagent.contract.events import Beat, GroupEvent, TopicOffsets
+from kagent.contract.admission import INT64, Refused
+from kagent.contract.events import Beat, GroupEvent, LogCut, Message, TopicOffsets
 from kagent.group_key import group_key
+from kagent.offsets import OFFSETS_TOPIC
 from kagent.worker.cluster_logs import ClusterLogs
 from kagent.worker.context import WorkerContext
 from kagent.worker.coverage_store import SourceCoverage
@@ -80,9 +81,7 @@ class Ingest:
             return NotTaken(part, error)
         return None
 
-    def _take_one(
-        self, partition: int, coverage: Coverage, message: GroupEvent | Beat | None, now: int
-    ) -> None:
+    def _take_one(self, partition: int, coverage: Coverage, message: Message | None, now: int) -> None:
         """Apply one event or progress record. Raises Refused if it is not let in, in whole or in part."""
         if message is None:  # of a newer pipeline
             return
@@ -92,6 +91,8 @@ class Ingest:
         timely = limited(message, now)
         if isinstance(timely, Beat):
             self._progress(partition, coverage, timely)
+        elif isinstance(timely, LogCut):
+            self._cut(partition, coverage, timely)
         elif self._has_room(partition, timely):
             self._event(partition, timely)
         if timely is not message:
@@ -119,6 +120,26 @@ class Ingest:
         changed = [coverage.progress(progress) for progress in beat.each()]
         if any(changed):
             self.coverage.keep(partition)
+
+    def _cut(self, partition: int, coverage: Coverage, cut: LogCut) -> None:
+        """Forget what stood where logs lost their ends: what stands there now is newer, at lesser offsets."""
+        places = dict(zip(cut.source, cut.offset, strict=True))
+        for source, offset in places.items():
+            coverage.cut((cut.cluster, source), offset, cut.time)
+        lost = [e for e in self._of(partition, cut.cluster) if e.newest_source >= places.get(e.source, INT64)]
+        for entry in lost:
+            self.context.index.forget_beyond(partition, entry, places[entry.source] - 1)
+        self.context.refused["event", "log_cut"] += len(lost)
+        which = " and ".join(f"{OFFSETS_TOPIC}-{source} from offset {at} on" for source, at in places.items())
+        log.warning(
+            "an unclean leader election lost what stood in %s of %s: what was known of %d groups is asked anew",
+            which,
+            cut.cluster,
+            len(lost),
+        )
+
+    def _of(self, partition: int, cluster: str) -> list[Entry]:
+        return [e for e in self.context.index.entries(partition).values() if e.cluster == cluster]
 
     def _has_room(self, partition: int, event: GroupEvent) -> bool:
         """Whether there is room for the group; groups that are known always have room."""

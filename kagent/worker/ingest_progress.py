@@ -84,6 +84,21 @@ class Run:
 
 
 @dataclass(slots=True)
+class Cut:
+    """A log that lost what stood from ``offset`` on; ``time`` (ms): when that was told."""
+
+    offset: int
+    time: int
+    _due: int | None = None
+
+    def over(self, p: Progress) -> bool:
+        """Whether all has been read that stood there at the first progress after it."""
+        # Not the end of now: a busy log is always a little ahead of what was read.
+        self._due = p.stable_end if self._due is None else self._due
+        return p.offset >= self._due
+
+
+@dataclass(slots=True)
 class Coverage:
     """The progress seen in one partition of the events topic, over all clusters. Mutable; rows by :meth:`to_row`."""
 
@@ -93,6 +108,8 @@ class Coverage:
     sources: dict[tuple[str, int], SourceProgress] = field(default_factory=dict)
     runs: dict[tuple[str, int, bool], dict[str, Run]] = field(default_factory=dict)
     """The latest runs, so that a record of another run breaks no run's chain."""
+    cuts: dict[tuple[str, int], Cut] = field(default_factory=dict)
+    """Sources whose log lost its end, until what stands there now has been read."""
 
     def lose(self) -> None:
         """Events of this partition are gone that were never read: every source has a gap from its start to now."""
@@ -100,6 +117,14 @@ class Coverage:
         self.whole.clear()
         # What a run covered so far, it may have sent in the events that are lost.
         self.runs.clear()
+
+    def cut(self, key: tuple[str, int], offset: int, time: int) -> None:
+        """The source's log lost what stood from this offset on: what runs said of it holds no more."""
+        self.cuts[key] = Cut(offset, time)
+        # Its offset and log ends would make what stands there now look as if it had been read.
+        self.sources.pop(key, None)
+        for replay in (False, True):
+            self.runs.pop((*key, replay), None)
 
     def progress(self, p: Progress) -> bool:
         """Take one progress record in; true if a gap opened or closed (the row must be written)."""
@@ -114,6 +139,8 @@ class Coverage:
             self._mend(key, run, p)
         if not p.replay:
             self.sources.setdefault(key, SourceProgress(p.offset, p.time, p.trigger)).heard(p)
+            if key in self.cuts and self.cuts[key].over(p):
+                del self.cuts[key]
         return before != (self.gaps, self.whole)
 
     def _find_gap(self, key: tuple[str, int], p: Progress) -> None:
@@ -159,6 +186,9 @@ class Coverage:
         # Gaps first: progress alone does not close them, a replay does.
         if (cluster, source) in self.gaps:
             return f"a stretch of __consumer_offsets-{source} never arrived: {REPLAY}"
+        if (cluster, source) in self._cut_lately(now):
+            at = self.cuts[cluster, source].offset
+            return f"the log of __consumer_offsets-{source} lost what stood from offset {at} on (an unclean leader election): it is read again from there"
         if known is None:
             return f"no progress of the pipeline on __consumer_offsets-{source} yet"
         if known.stale(now):
@@ -166,6 +196,10 @@ class Coverage:
         if known.behind:
             return f"the pipeline is {known.behind} records behind on __consumer_offsets-{source}"
         return None
+
+    def _cut_lately(self, now: int) -> set[tuple[str, int]]:
+        # Not for longer: a wrong record may tell of a source that there is not.
+        return {key for key, cut in self.cuts.items() if now - cut.time <= STRAY_AFTER_MS}
 
     def as_of(self, cluster: str, source: int) -> int | None:
         """Time of the latest progress of this source partition, in ms."""
@@ -205,13 +239,14 @@ class Coverage:
     def status(self, cluster: str, now: int) -> tuple[str, str | None]:
         """``watching``, ``catching_up`` or ``blind`` for the whole cluster, with the first reason."""
         worst: tuple[str, str | None] = ("watching", None)
-        for name, source in sorted(self.sources):
+        for name, source in sorted(self.sources.keys() | self._cut_lately(now)):
             if name != cluster:
                 continue
             reason = self.why_blind(cluster, source, now)
             if reason is None:
                 continue
-            if (cluster, source) in self.gaps or self.sources[name, source].stale(now):
+            known = self.sources.get((cluster, source))
+            if (cluster, source) in self.gaps or (known is not None and known.stale(now)):
                 return "blind", reason
             worst = ("catching_up", reason)
         return worst

@@ -104,7 +104,7 @@ class PartitionTick:
         coverage, now = self.coverage.of(partition), self.context.now
         status, reason = coverage.status(cluster, now)
         # Coverage without a source says watching: nothing in it is stale. Here it means that no pipeline runs.
-        if not any(c == cluster for c, _ in coverage.sources):
+        if reason is None and not any(c == cluster for c, _ in coverage.sources):
             status, reason = (
                 "blind",
                 "no progress of the pipeline has come yet: is `kagent pipeline` running?",

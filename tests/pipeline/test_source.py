@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from kagent.errors import KafkaError
 from kagent.kafka.descriptions import Offsets, TopicDescription
 from kagent.kafka.reach import LoginRefused
 from kagent.offsets import OFFSETS_TOPIC
-from kagent.pipeline.source import OffsetsSource
+from kagent.pipeline.source import UNDEFINED, LogCutError, OffsetsSource
 
 
 class Cluster:
@@ -22,6 +22,8 @@ class Cluster:
     def __init__(self) -> None:
         self.there: dict[str, TopicDescription] = {OFFSETS_TOPIC: TopicDescription(OFFSETS_TOPIC, "id-1", 2)}
         self.says: list[KafkaError] = []
+        self.end, self.epoch = 10, 4
+        self.ended: dict[int, int] = {}
 
     def topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
         if self.says:
@@ -29,7 +31,14 @@ class Cluster:
         return {name: self.there[name] for name in names if name in self.there}
 
     def log_end(self, keys: Iterable[tuple[str, int]], committed_only: bool = False) -> Offsets:
-        return Offsets(dict.fromkeys(keys, 9 if committed_only else 10), {})
+        keys = list(keys)
+        end = self.end - 1 if committed_only else self.end
+        return Offsets(dict.fromkeys(keys, end), {}, dict.fromkeys(keys, self.epoch))
+
+    def epoch_ends(self, topic: TopicDescription, epochs: Mapping[int, int]) -> dict[int, int]:
+        """``ended``: partition → where the epoch before this one ended in the leader's log."""
+        assert set(epochs.values()) <= {4, 5}
+        return {p: self.ended[p] for p in epochs if p in self.ended}
 
 
 def source(cluster: Cluster, patient: bool = True) -> OffsetsSource:
@@ -85,3 +94,95 @@ def test_an_absent_cluster_is_waited_for_and_a_refusal_is_not(monkeypatch: pytes
     cluster.says = [LoginRefused("The cluster refuses the login.")]
     with pytest.raises(KafkaError, match="refuses"):
         source(cluster).wait()
+
+
+def elected(cluster: Cluster, end: int, ended: int) -> None:
+    """Another leader, whose log ends here, and in which the epoch before ended there."""
+    cluster.epoch += 1
+    cluster.end, cluster.ended = end, {0: ended, 1: ended}
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster()
+
+
+@pytest.fixture
+def watched(cluster: Cluster) -> OffsetsSource:
+    """A source whose logs were seen to end at 10."""
+    made = source(cluster)
+    made.wait()
+    assert set(made.ends()) == {0, 1}
+    return made
+
+
+def test_a_log_that_lost_its_end_is_noticed_though_it_has_grown_past_it(
+    cluster: Cluster, watched: OffsetsSource
+) -> None:
+    elected(cluster, end=50, ended=7)
+
+    assert watched.ends() == {}
+    assert watched.cut == {0: 7, 1: 7}
+    with pytest.raises(
+        LogCutError, match="-0 from offset 7 on, __consumer_offsets-1 from offset 7 on is gone"
+    ):
+        watched.check()
+
+
+def test_a_leader_that_has_all_of_the_log_is_no_cut(cluster: Cluster, watched: OffsetsSource) -> None:
+    elected(cluster, end=50, ended=12)
+
+    assert set(watched.ends()) == {0, 1}
+    watched.check()
+    assert watched.epochs == {0: 5, 1: 5}
+
+
+def test_a_leader_that_cannot_be_asked_yet_is_asked_again(cluster: Cluster, watched: OffsetsSource) -> None:
+    elected(cluster, end=50, ended=7)
+    cluster.ended.clear()
+    assert watched.ends() == {}
+    watched.check()
+
+    cluster.ended = {0: 7, 1: 20}
+
+    assert set(watched.ends()) == {1}
+    assert watched.cut == {0: 7}
+
+
+def test_a_leader_of_before_is_not_believed(cluster: Cluster, watched: OffsetsSource) -> None:
+    cluster.epoch, cluster.end = 3, 8
+
+    assert watched.ends() == {}
+    watched.check()
+
+
+def test_a_shorter_log_of_a_leader_that_knows_no_such_epoch_is_a_cut(
+    cluster: Cluster, watched: OffsetsSource
+) -> None:
+    elected(cluster, end=6, ended=UNDEFINED)
+    watched.ends()
+
+    assert watched.cut == {0: 6, 1: 6}
+
+
+@pytest.mark.parametrize(("end", "found"), [(8, {0: 8}), (50, {})])
+def test_without_an_epoch_on_record_the_offsets_alone_are_compared(
+    cluster: Cluster, end: int, found: dict[int, int]
+) -> None:
+    cluster.end = end
+    resumed = source(cluster)
+    resumed.wait()
+    resumed.resume({0: 20 if found else 9}, {})
+    resumed.ends()
+
+    assert resumed.cut == found
+
+
+def test_what_was_lost_while_no_pipeline_ran_is_noticed_by_the_epoch_on_record(cluster: Cluster) -> None:
+    elected(cluster, end=50, ended=7)
+    resumed = source(cluster)
+    resumed.wait()
+    resumed.resume({0: 9, 1: 6}, {0: 4, 1: 4})
+    resumed.ends()
+
+    assert resumed.cut == {0: 7}

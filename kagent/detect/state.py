@@ -165,7 +165,7 @@ class Habit:
 
 @dataclass(frozen=True, slots=True)
 class Useful:
-    """How many members would help (see ``kagent.recommend.useful_members``). ``because``: why no more do; ``capacity``: of a usual
+    """How many members would help (see ``kagent.detect.useful_members``). ``because``: why no more do; ``capacity``: of a usual
     member as it was measured last, work/s; ``more_since``, ``fewer_since``: since when another number has been due, ms, 0 if none
     is; ``looked_at``: ms; ``raised_at``: when the number last rose, ms, 0 if at some time since no member was late."""
 

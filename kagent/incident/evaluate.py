@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from kagent.contract.recommendation import GroupKind, Recommendation, Verdict
-from kagent.detect import signs
+from kagent.detect import signs, useful_members
 from kagent.detect.baselines import update_membership
 from kagent.detect.clock_set_back import latest_ms, set_back
 from kagent.detect.decision import decide
@@ -26,7 +26,6 @@ from kagent.incident.confirmation import GroupNow, refusal
 from kagent.incident.suppression import suppression_reason
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
-from kagent.recommend import useful_members
 from kagent.recommend.render import diagnose, incident_id
 
 IGNORED_TYPES = frozenset({None, "consumer", "streams", "share"})

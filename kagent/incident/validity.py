@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kagent.detect import useful_members
 from kagent.detect.baselines import HOUR_MS
 from kagent.detect.evidence import idle_s
 from kagent.detect.signs import NEVER, young_ms
@@ -27,7 +28,6 @@ from kagent.lag.commits import GONE, TopicCommits
 from kagent.lag.log_ends import EndHistory
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
-from kagent.recommend import useful_members
 
 GROWING_MS = 120_000
 """How long it stays valid at most while logs grow. The longer, the lower the rate that is certain; most groups commit within it."""

@@ -22,6 +22,7 @@ from kagent.detect.detectors import OF
 from kagent.detect.finding import Finding
 from kagent.detect.group_model import GroupModel
 from kagent.detect.start_position import has_commit
+from kagent.detect.useful_members import SPREAD_ALONE
 from kagent.planner.comparison import Alternative
 from kagent.recommend.member_counts import Counts
 from kagent.recommend.reassignment import Reassignment
@@ -282,13 +283,18 @@ def _fewer(advice: Advice) -> Action:
 
 
 def _scaled(advice: Advice, kind: ActionType) -> Iterator[Action]:
-    needed = int(advice.finding.evidence.get("needed", 0))
-    under = advice.finding.verdict is Verdict.UNDER_PROVISIONED
-    found = advice.counts.enough(needed) if under else advice.counts.relieving(advice.model.policy.min_gain)
-    # As many members as partitions already: another one would stay idle.
-    if found is None or (under and advice.finding.evidence.get("partitions_first")):
+    number = advice.finding.evidence.get("needed")
+    # None where there are as many members as partitions: another one would stay idle.
+    found = (
+        advice.counts.relieving(advice.model.policy.min_gain) if number is None else advice.counts.of(number)
+    )
+    if found is None:
         return
     share = f"the most loaded member would get {found.share_then:.0%} of the inflow instead of {found.share_now:.0%}"
+    useful = advice.model.state.useful
+    # The number relieves a bad spread, and is not what autoscalers are told.
+    if number is None and useful is not None and useful.because == SPREAD_ALONE:
+        share = f"{useful.members} are enough if the work is well spread; with {found.members} {share}"
     yield _action(
         kind,
         _how_to_scale(advice, found.members),

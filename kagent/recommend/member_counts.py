@@ -1,4 +1,4 @@
-"""How many members would help: counts that divide the partitions, and what the most loaded member would then get."""
+"""What the most loaded member would get with more members, and counts that relieve it however partitions are dealt out."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from kagent.detect.capacity import FULLEST
+from kagent.detect.enough_members import MOST_COUNTS
 from kagent.detect.group_model import GroupModel
-from kagent.recommend.useful_members import MOST_COUNTS
+from kagent.lag.measure import Floats
 
 FITTING = 5
 
@@ -25,53 +26,66 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """For member counts that divide the partitions, rising: (members, greatest share of the inflow), sorted; partitions dealt out
-    in turn, as every shipped strategy does in some order. ``bound``: the share under the worst dealing, by count; ``most``: the share
-    that a member can process with room to spare, infinite where no member's speed is known."""
+    """What each of so many members would get: ``flow``: of each partition, work/s, the most first, dealt out in turn as every shipped
+    strategy does in some order; ``most``: what a member can process with room to spare, infinite where no member's speed is known;
+    ``useful``: the number that autoscalers are told, None where none is known."""
 
     have: int
     share_now: float
-    shares: tuple[tuple[int, float], ...]
-    bound: dict[int, float]
+    flow: Floats
     most: float = float("inf")
+    useful: int | None = None
 
-    def enough(self, needed: int) -> Count | None:
-        """The least count of at least ``needed`` members with which none gets too much, or else the least of them."""
-        more = [(n, share) for n, share in self.shares if n >= needed and n > self.have]
-        return self._first([n for n, share in more if share <= self.most] or [n for n, _ in more])
+    def of(self, members: int) -> Count | None:
+        """The count with so many members; None where they would be no more than now, or nothing flows in."""
+        if members <= self.have or not len(self.flow):
+            return None
+        further = tuple(n for n in self._dividing if n > members)
+        return Count(members, (members, *further)[:FITTING], self.share_now, self._share(members))
 
     def relieving(self, gain: float) -> Count | None:
-        """The least count, up to twice the present one, that relieves the most loaded member by ``gain`` and leaves it no more than it
-        can do, for every way to assign them."""
+        """The number that autoscalers are told, where it is more than now. Else the least count, up to twice the present one, that
+        relieves the most loaded member by ``gain`` and leaves it no more than it can do, for every way to assign them."""
+        if self.useful is not None and self.useful > self.have:
+            return self.of(self.useful)
         # Against the worst dealing: which member gets which partition is up to the assignor, and must not decide whether it helps.
-        limit = min((1 - gain) * self.share_now, self.most)
-        return self._first(
-            [n for n, _ in self.shares if self.have < n <= 2 * self.have and self.bound[n] <= limit]
-        )
-
-    def _first(self, fitting: list[int]) -> Count | None:
+        limit = min((1 - gain) * self.share_now * self._total, self.most)
+        fitting = [n for n in self._dividing if self.have < n <= 2 * self.have and self._worst(n) <= limit]
         if not fitting:
             return None
-        return Count(fitting[0], tuple(fitting[:FITTING]), self.share_now, dict(self.shares)[fitting[0]])
+        return Count(fitting[0], tuple(fitting[:FITTING]), self.share_now, self._share(fitting[0]))
+
+    @property
+    def _dividing(self) -> list[int]:
+        """Divisors only: every member then holds the same number of partitions, whichever strategy deals them out."""
+        partitions = len(self.flow)
+        return [n for n in range(1, partitions + 1) if partitions % n == 0][-MOST_COUNTS:]
+
+    @property
+    def _total(self) -> float:
+        return float(self.flow.sum())
+
+    def _share(self, members: int) -> float:
+        """The greatest share of the inflow that one of so many members gets."""
+        dealt = np.bincount(np.arange(len(self.flow)) % members, self.flow, members)
+        return float(dealt.max()) / self._total
+
+    def _worst(self, members: int) -> float:
+        """What one member gets at most, whichever gets which partition: all of the busiest."""
+        # -(-a // b) is the ceiling of a ÷ b in integers.
+        return float(self.flow[: -(-len(self.flow) // members)].sum())
 
 
 def counts(model: GroupModel) -> Counts:
     """The counts for a group as it stands; without any where nothing flows in."""
     held = model.lags.owner >= 0
     flow = (np.median(model.columns.rates, axis=0) * model.cost)[held]
-    total, have, partitions = float(flow.sum()), len(model.names), int(held.sum())
+    total, have = float(flow.sum()), len(model.names)
     if total <= 0 or not have:
-        return Counts(have, 0.0, (), {})
+        return Counts(have, 0.0, np.zeros(0))
     now = float(np.bincount(model.lags.owner[held], flow, have).max()) / total
-    ordered = np.sort(flow)[::-1]
-    # Divisors only: every member then holds the same number of partitions, whichever strategy deals them out.
-    fitting = [n for n in range(1, partitions + 1) if partitions % n == 0][-MOST_COUNTS:]
-    shares = tuple(
-        (n, float(np.bincount(np.arange(partitions) % n, ordered, n).max()) / total) for n in fitting
-    )
-    # -(-a // b) is the ceiling of a ÷ b in integers. The worst dealing gives one member all of the busiest partitions.
-    bound = {n: float(ordered[: -(-partitions // n)].sum()) / total for n in fitting}
-    return Counts(have, now, shares, bound, _most(model) / total)
+    useful = model.state.useful.members if model.state.useful is not None else None
+    return Counts(have, now, np.sort(flow)[::-1], _most(model), useful)
 
 
 def _most(model: GroupModel) -> float:

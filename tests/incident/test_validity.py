@@ -10,6 +10,7 @@ import pytest
 
 from kagent.detect.baselines import HOUR_MS
 from kagent.detect.state import JudgeState, Useful
+from kagent.detect.useful_members import LOOK_EVERY_MS
 from kagent.incident.evaluate import ABANDONED_MS, judge
 from kagent.incident.validity import GROWING_MS, Validity, validity_of
 from kagent.lag.commits import GONE, TopicCommits
@@ -17,7 +18,6 @@ from kagent.lag.log_ends import EndHistory
 from kagent.lag.membership import Roster
 from kagent.lag.observation import Mute, Observation
 from kagent.policy import Policy
-from kagent.recommend.useful_members import LOOK_EVERY_MS
 from kagent.testing import group_view, member_view
 
 NOW = 1_700_000_000_000

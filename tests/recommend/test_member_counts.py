@@ -6,19 +6,23 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from kagent.recommend.member_counts import Count, Counts, counts
+import numpy as np
+
+from kagent.recommend.member_counts import Counts, counts
 from tests.fixtures.findings import FINE, FOUR
 
 Make = Callable[..., Any]
 
 
-def test_the_next_number_that_divides_the_partitions_is_named(group: Make) -> None:
+def test_the_number_that_was_decided_is_named_with_those_above_it_that_divide_the_partitions(
+    group: Make,
+) -> None:
     found = counts(group({"t": 8 * [FINE]}, FOUR).look())
 
-    enough = found.enough(5)
-    assert enough is not None
-    assert (enough.members, enough.share_now, enough.share_then) == (8, 0.25, 0.125)
-    assert found.enough(9) is None
+    named = found.of(5)
+    assert named is not None
+    assert (named.members, named.fitting, named.share_now, named.share_then) == (5, (5, 8), 0.25, 0.25)
+    assert found.of(4) is None
 
 
 def test_where_one_partition_is_the_bound_more_members_relieve_nothing(group: Make) -> None:
@@ -29,9 +33,7 @@ def test_where_one_partition_is_the_bound_more_members_relieve_nothing(group: Ma
 
 def test_a_count_that_relieves_a_member_and_leaves_it_too_much_is_no_remedy() -> None:
     # Three members of 1,000/s; four of twelve partitions get 400/s. With four members one may hold three of those.
-    found = Counts(
-        3, 0.8, ((3, 0.8), (4, 0.4), (6, 0.4), (12, 0.2)), {3: 0.8, 4: 0.6, 6: 0.4, 12: 0.2}, 0.425
-    )
+    found = Counts(3, 0.8, np.array([*4 * [400.0], *8 * [50.0]]), 850.0)
 
     relieved = found.relieving(0.15)
     assert relieved is not None
@@ -39,12 +41,14 @@ def test_a_count_that_relieves_a_member_and_leaves_it_too_much_is_no_remedy() ->
     assert replace(found, most=float("inf")).relieving(0.15).members == 4  # type: ignore[union-attr]
 
 
-def test_enough_members_leave_each_of_them_room_where_a_number_does() -> None:
-    found = Counts(4, 0.25, ((4, 0.25), (6, 0.17), (12, 0.09)), {4: 0.25, 6: 0.17, 12: 0.09}, 0.14)
+def test_where_autoscalers_are_told_a_greater_number_it_is_the_one_that_is_named() -> None:
+    found = Counts(3, 0.8, np.array([*4 * [400.0], *8 * [50.0]]), 850.0, useful=4)
 
-    assert found.enough(5) == Count(12, (12,), 0.25, 0.09)
-    assert replace(found, most=0.05).enough(5) == Count(6, (6, 12), 0.25, 0.17)
+    named = found.relieving(0.15)
+    assert named is not None
+    assert named.members == 4
+    assert replace(found, useful=3).relieving(0.15).members == 6  # type: ignore[union-attr]
 
 
 def test_without_inflow_no_number_is_better_than_another(group: Make) -> None:
-    assert counts(group({"t": 8 * [{"end": 100, "lag": 0}]}, FOUR).look()).shares == ()
+    assert counts(group({"t": 8 * [{"end": 100, "lag": 0}]}, FOUR).look()).of(8) is None

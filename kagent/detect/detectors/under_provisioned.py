@@ -8,13 +8,12 @@ Severity: ticket where members can be added, else info.
 
 from __future__ import annotations
 
-from math import ceil
 from typing import Any
 
 import numpy as np
 
 from kagent.contract.recommendation import ActionType, Verdict
-from kagent.detect.capacity import FULLEST
+from kagent.detect.enough_members import needed
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import LateMember, Line
@@ -40,14 +39,11 @@ def holds(member: LateMember) -> dict[str, Any] | None:
         return None
     model = member.model
     arrives, usual = float(model.inflow.mid.sum()), model.capacity.usual
-    have = len(model.names)
-    partitions = int(np.count_nonzero(model.counted))
-    # At least one more than now, since no assignment of the present ones catches up.
-    needed = max(have + 1, ceil(arrives / (FULLEST * usual))) if usual > 0 else have + 1
+    have, number = len(model.names), needed(model)
     return {
-        "needed": min(needed, max(partitions, have)),
+        "needed": number,
         "members": have,
-        "partitions_first": partitions <= have,
+        "partitions_first": number <= have,
         "pressure": round(arrives / usual / have, 3) if usual > 0 else None,
         "gets_per_s": round(arrives, 2),
         "does_per_s": round(float(model.capacity.rate.mid.sum()), 2),

@@ -20,10 +20,10 @@ def test_more_inflow_than_all_members_can_do_takes_more_of_them(group: Make) -> 
 
     assert leading(found) == "under_provisioned"
     assert (found[0].evidence["needed"], found[0].evidence["members"]) == (
-        7,
+        8,
         4,
-    )  # 800/s on six members of 150/s leaves none of them room
-    assert "The group needs at least 7 members" in under_provisioned.reason(model, found[0])
+    )  # With seven, one would hold two partitions of 100/s, and do 150/s.
+    assert "The group needs at least 8 members" in under_provisioned.reason(model, found[0])
 
 
 def test_five_equal_partitions_on_four_members_that_do_one_and_a_half_are_too_many(group: Make) -> None:

@@ -1,53 +1,37 @@
-"""How many members would help, for autoscalers: a number that moves only for reasons that more or fewer members change.
+"""How many members are enough: the one number that a message, its actions and autoscalers name.
 
 A member's speed is known once it was certainly busy (``kagent.detect.capacity``). For a count n, partitions are dealt out in turn,
 the most work of the next ``hold`` first: where two that are behind would share a member by chance, moving one does as well as one
 more member. Enough is the least n that catches up within the policy's ``hold`` and leaves a member room, among the counts that
 change how many partitions the fullest member gets. What no count can change takes no part: partitions that stand, that wait for a
 transaction, or that get more than a member can do.
-
-Whether a group is too small is decided by the usual inflow and takes a while. How many members it then needs is another question: a
-group that is late and getting later gets what arrives now, whatever was usual, and more without a new wait if it still gets later after that.
-Members that were not needed are taken away again after long; members that come in two steps are two rebalances and a backlog.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
 import numpy as np
 
-from kagent.contract.recommendation import Verdict
 from kagent.detect.capacity import FULLEST
-from kagent.detect.detectors import OF
 from kagent.detect.evidence import LatenessLimits
-from kagent.detect.finding import Finding
 from kagent.detect.forecast import drain_s
 from kagent.detect.group_model import GroupModel
 from kagent.detect.inflow import MINUTE_MS, MINUTES, totals
-from kagent.detect.state import JudgeState, Useful
 from kagent.lag.log_ends import UNKNOWN
 from kagent.lag.measure import Flags, Floats
 
-LOOK_EVERY_MS = 300_000
-"""A group that is well is looked at so often, for fewer members."""
 SPARE = 0.6
 """Of a member's speed: above FULLEST more members are due, and fewer only if each then stays below this share. A load that swings by
 less than 1.4 between them changes nothing."""
-# The HPA's stabilization window: https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/
-FEWER_AFTER_MS = 1_800_000
-"""For so long fewer must do, as an HPA waits before it removes a member (5 min by default), and longer: a member that is missed
-costs a backlog."""
-RAISED_MS = MINUTES * MINUTE_MS
-"""For so long after a rise the usual inflow is partly of before it, and the number is corrected upward at once."""
 PEAK_MS, PEAK_STEP_MS = 7_200_000, 600_000
 """Fewer must do for the greatest ten minutes of the last two hours."""
 AS_GOOD = 1.1
 """Where no count catches up in time: the least count that takes at most this many times the best one's time."""
+RAISED_MS = MINUTES * MINUTE_MS
+"""For so long after a rise the usual inflow is partly of before it, and the number is corrected upward at once."""
 MOST_COUNTS = 400
-SPREAD_ALONE, PARTITIONS, SETTLING = "spread", "partitions", "settling"
 
 
 @dataclass(frozen=True)
@@ -102,6 +86,10 @@ class GroupLoad:
         values = [self.fullness(c, self.inflow) for c in counts]
         return next(c for c, v in zip(counts, values, strict=True) if v <= AS_GOOD * min(values))
 
+    def at_least(self, count: int) -> int:
+        """The least count from this one on that changes what the fullest member gets; at most one a unit."""
+        return next((c for c in self.counts if c >= count), max(1, len(self.inflow)))
+
     def grown(self, factor: float) -> GroupLoad:
         """With ``factor`` (at least 1) times the inflow, and without the units that then get more than a member can do."""
         inflow = self.inflow * factor
@@ -127,53 +115,43 @@ class GroupLoad:
         return next((c for c in counts if self.fullness(c, self.peak) <= SPARE), counts[-1])
 
 
-def due(state: JudgeState, now: int) -> bool:
-    """Whether a group that is well is to be looked at for fewer members."""
-    return state.useful is not None and now - state.useful.looked_at >= LOOK_EVERY_MS
+def needed(model: GroupModel) -> int:
+    """How many members a group needs that catches up under no assignment: more than it has, or as many as its partitions can use.
+
+    Never less than the number that was decided before (``kagent.detect.useful_members``), which falls only after long.
+    """
+    known, load = model.state.useful, load_of(model, capacity_of(model) or 1.0)
+    before = known.members if known is not None else 0
+    least = max(load.enough(), len(model.names) + 1)
+    rose = known is not None and known.raised_at > 0 and model.now - known.raised_at <= RAISED_MS
+    # The last minute alone is mostly noise: it counts where the number rises anyway, or has just risen.
+    if least > before or rose:
+        least = max(least, enough_now(model, load))
+    return max(before, load.at_least(least))
 
 
-def advance(model: GroupModel, findings: Sequence[Finding]) -> JudgeState:
-    """The state after a look at how many members would help; the same object where that is not known."""
-    state = model.state
-    capacity = _capacity(model)
-    if not model.by_member or capacity is None or not model.names:
-        return state
-    have = len(model.names)
-    # At first sight the number that is there, at most one a partition: an autoscaler must not act because kagent started.
-    known = state.useful or Useful(members=min(have, max(1, len(model.counted))), capacity=capacity)
-    known = replace(known, capacity=capacity, looked_at=model.now)
-    still = _still(model, findings)
-    # Waiting starts afresh after a standstill: evidence from before it says nothing of the load after it.
-    if still is not None:
-        raised_at = known.raised_at if still == SETTLING else 0
-        return replace(
-            state, useful=replace(known, because=still, more_since=0, fewer_since=0, raised_at=raised_at)
-        )
-    usual = load_of(model, capacity)
-    return replace(state, useful=_weighed(model, usual, known, have))
+def enough_now(model: GroupModel, load: GroupLoad) -> int:
+    """How many members are enough for the inflow of the last minute; 0 where no late member gets more than it can do now. The usual
+    inflow is the median of five minutes: for half of them after a rise it is what arrived before."""
+    late = model.lateness >= LatenessLimits.of(model.policy).on_time
+    later = late & (model.inflow.high > model.capacity.rate.mid)
+    return load.grown(_grown(model)).enough() if later.any() else 0
 
 
-def _capacity(model: GroupModel) -> float | None:
+def _grown(model: GroupModel) -> float:
+    """The inflow of the last minute over the usual one, at least 1. Of the whole group: a minute of one partition is mostly noise."""
+    by_minute = (model.columns.rates * model.cost)[:, model.counted].sum(axis=1)
+    usual = float(np.median(by_minute))
+    return max(1.0, float(by_minute[0]) / usual) if usual > 0 else 1.0
+
+
+def capacity_of(model: GroupModel) -> float | None:
     """Of a usual member, work/s: measured now, else what was measured last."""
     found = model.capacity.usual
     # After the members were on time for hours no busy window is left: the number must not vanish from the autoscaler.
     if found <= 0 and model.state.useful is not None:
         found = model.state.useful.capacity
     return round(found, 3) if found > 0 else None
-
-
-def _still(model: GroupModel, findings: Sequence[Finding]) -> str | None:
-    """Why the number stands whatever the load, if it does."""
-    state = model.state
-    leading = [state.incident.verdict] if state.incident is not None else []
-    for verdict in (*leading, *(finding.verdict for finding in findings[:1] if finding.verdict)):
-        if not OF[Verdict(verdict)].MEMBERS_MAY_HELP:
-            return str(verdict)
-    if state.at_rest_s:
-        return str(Verdict.STALLED)
-    if model.now - state.generation_at < model.policy.settle * 1000:
-        return SETTLING
-    return None
 
 
 def load_of(model: GroupModel, capacity: float) -> GroupLoad:
@@ -211,58 +189,3 @@ def _peak_ratio(model: GroupModel, rows: np.ndarray[tuple[int, ...], np.dtype[np
         grown += np.diff(history.interpolated(mine, times), axis=0).sum(axis=1)
     now = float(model.usual_rates[rows].sum())
     return max(1.0, float(grown.max()) * 1000 / PEAK_STEP_MS / now) if now > 0 else 1.0
-
-
-def _weighed(model: GroupModel, load: GroupLoad, known: Useful, have: int) -> Useful:
-    """What is known after this look: more at once when that has held for a while, fewer after long."""
-    now, limits = model.now, LatenessLimits.of(model.policy)
-    late = bool((model.lateness >= limits.on_time).any())
-    if not late or now - known.raised_at > RAISED_MS:
-        known = replace(known, raised_at=0)
-    enough, at_once = load.enough(), _enough_now(model, load)
-    too_little = known.raised_at > 0 and at_once > known.members
-    enough = max(enough, at_once) if too_little else enough
-    because = _because(load, late, enough, known.members)
-    # Members that a person added by hand are why no member is late: they must not be scaled away again.
-    if (late or have > known.members) and enough > known.members:
-        since = known.more_since or now
-        if not too_little and now - since < limits.growing_need * 1000:
-            return replace(known, because=because, more_since=since, fewer_since=0)
-        most = max(enough, at_once)
-        return replace(known, members=most, because="", more_since=0, fewer_since=0, raised_at=now)
-    return _fewer(model, load, replace(known, because=because, more_since=0), late, enough)
-
-
-def _fewer(model: GroupModel, load: GroupLoad, known: Useful, late: bool, enough: int) -> Useful:
-    """Fewer members where they have been enough for long."""
-    fewest = max(load.fewest(), enough)
-    if late or fewest >= known.members:
-        return replace(known, fewer_since=0)
-    since = known.fewer_since or model.now
-    if model.now - since < FEWER_AFTER_MS:
-        return replace(known, fewer_since=since)
-    return replace(known, members=fewest, fewer_since=0)
-
-
-def _enough_now(model: GroupModel, load: GroupLoad) -> int:
-    """How many members are enough for the inflow of the last minute; 0 where no late member gets more than it can do now. The usual
-    inflow is the median of five minutes: for half of them after a rise it is what arrived before."""
-    late = model.lateness >= LatenessLimits.of(model.policy).on_time
-    later = late & (model.inflow.high > model.capacity.rate.mid)
-    return load.grown(_grown(model)).enough() if later.any() else 0
-
-
-def _grown(model: GroupModel) -> float:
-    """The inflow of the last minute over the usual one, at least 1. Of the whole group: a minute of one partition is mostly noise."""
-    by_minute = (model.columns.rates * model.cost)[:, model.counted].sum(axis=1)
-    usual = float(np.median(by_minute))
-    return max(1.0, float(by_minute[0]) / usual) if usual > 0 else 1.0
-
-
-def _because(load: GroupLoad, late: bool, enough: int, count: int) -> str:
-    """Why no more members than ``count`` help a group that is late; empty where it is not, or more do."""
-    if load.hot:
-        return str(Verdict.HOT_PARTITION)
-    if not late or enough > count:
-        return ""
-    return PARTITIONS if count >= len(load.inflow) else SPREAD_ALONE

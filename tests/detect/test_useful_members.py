@@ -5,18 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from kagent.contract.recommendation import Verdict
-from kagent.detect.capacity import FULLEST
+from kagent.contract.recommendation import ActionType, Verdict
 from kagent.detect.detectors import ORDER
+from kagent.detect.enough_members import RAISED_MS
 from kagent.detect.finding import Finding
 from kagent.detect.state import JudgeState, Useful
-from kagent.recommend import useful_members
-from kagent.recommend.useful_members import GroupLoad, advance, due
+from kagent.detect.useful_members import LOOK_EVERY_MS, advance, due
+from kagent.recommend.render import diagnose, reason
 from kagent.simulator.run import run
 from kagent.simulator.scenario import parse
 from tests.fixtures.findings import CALM, FINE, FOUR
@@ -30,55 +27,6 @@ SPEED_OF_TWO = 600.0
 USUAL = {"end": 10_000_000, "rate": 110.0, "lag": 8000}
 ROSE = {**USUAL, "rate": 190.0, "before": 110.0}
 """Three members are enough for the inflow of most of the last five minutes, six for that of the last."""
-
-
-def load(inflow: list[float], capacity: float, backlog: float = 0.0) -> GroupLoad:
-    column = np.array(inflow)
-    return GroupLoad(np.full(len(inflow), backlog), column, column, capacity, False, 300.0)
-
-
-@given(
-    inflow=st.lists(st.floats(0.1, 90), min_size=1, max_size=60),
-    backlog=st.floats(0, 1e4),
-)
-def test_no_more_members_than_partitions_and_none_that_leaves_the_fullest_as_it_was(
-    inflow: list[float], backlog: float
-) -> None:
-    made = load(inflow, 100.0, backlog)
-    count = made.enough()
-    assert 1 <= count <= len(inflow)
-    fullest = -(-len(inflow) // count)
-    assert count == 1 or -(-len(inflow) // (count - 1)) > fullest
-
-
-@given(inflow=st.lists(st.floats(1, 80), min_size=2, max_size=40))
-def test_enough_is_the_least_count_that_catches_up_in_time(inflow: list[float]) -> None:
-    made = load(inflow, 100.0, 100.0)
-
-    def does(count: int) -> bool:
-        return made.fullness(count, made.inflow) <= FULLEST and made.drain_s(count) <= 300
-
-    count = made.enough()
-    if any(does(n) for n in made.counts):
-        assert does(count)
-        assert not any(does(n) for n in made.counts if n < count)
-
-
-def test_a_partition_that_all_but_fills_a_member_is_no_reason_for_more_than_moving_the_others_off_it() -> (
-    None
-):
-    hot = load([97.0, *11 * [4.0]], 100.0)
-    behind = replace(hot, backlog=np.array([700_000.0, *11 * [0.0]]))
-    assert np.isinf(behind.drain_s(4))
-    assert behind.enough() <= 4
-    everyone = load(12 * [97.0], 100.0, 700_000.0)
-    assert everyone.enough() == 12
-
-
-def test_two_partitions_that_are_behind_are_not_dealt_to_one_member_by_chance() -> None:
-    burst = replace(load(6 * [20.0], 100.0), backlog=np.array([13_500.0, 0, 0, 13_500.0, 0, 0]))
-
-    assert burst.enough() == 3
 
 
 def looked(group: Any, parts: list[dict[str, Any]], **state: Any) -> Useful | None:
@@ -128,7 +76,7 @@ def test_a_rise_that_was_too_little_is_corrected_without_a_new_minute(group: Any
 
 
 def test_a_rise_of_long_ago_is_not_corrected_but_weighed_anew(group: Any) -> None:
-    found = looked_two(group, ROSE, members=2, raised_at=NOW - useful_members.RAISED_MS - 1000)
+    found = looked_two(group, ROSE, members=2, raised_at=NOW - RAISED_MS - 1000)
     assert (found.members, found.raised_at, found.more_since > 0) == (2, 0, True)
 
 
@@ -180,6 +128,27 @@ def test_one_partition_that_gets_more_than_a_member_can_do_needs_no_members(grou
     assert (found.members, found.because) == (4, "hot_partition")
 
 
+def test_the_number_that_a_message_names_is_the_number_at_once(group: Any) -> None:
+    """One number in the reason, the action and the metric, without another wait."""
+    made = group({"t": [LATE] * 8}, FOUR)
+    work = made.at_work(dict.fromkeys(FOUR, SPEED), tuple(FOUR), "under_provisioned")
+    model, found = made.looked(members=work, useful=Useful(4, capacity=SPEED))
+    assert found[0].ripe
+    model = replace(model, state=advance(model, found))
+    said = diagnose(model, found[0])
+    (action,) = [a for a in said.actions if a.type is ActionType.SET_MEMBER_COUNT]
+    assert model.state.useful is not None
+    assert (model.state.useful.members, found[0].evidence["needed"], action.params["members"]) == (8, 8, 8)
+    assert "at least 8 members" in reason(said)
+
+
+def test_a_number_that_is_already_greater_is_what_the_message_names(group: Any) -> None:
+    made = group({"t": [{**LATE, "rate": 80.0}] * 8}, FOUR)
+    work = made.at_work(dict.fromkeys(FOUR, SPEED), tuple(FOUR), "under_provisioned")
+    _, found = made.looked(members=work, useful=Useful(6, capacity=SPEED))
+    assert found[0].evidence["needed"] >= 6
+
+
 @pytest.mark.parametrize("verdict", [d.VERDICT for d in ORDER if not d.MEMBERS_MAY_HELP])
 def test_while_members_are_not_what_is_missing_the_number_stands(group: Any, verdict: Verdict) -> None:
     made = group({"t": [LATE] * 8}, FOUR)
@@ -208,7 +177,7 @@ def test_nothing_is_told_until_a_member_was_busy(group: Any) -> None:
 def test_a_well_group_is_looked_at_for_fewer_now_and_then() -> None:
     state = JudgeState(first_seen=0, useful=Useful(4, looked_at=1_000_000))
     assert not due(state, 1_000_001)
-    assert due(state, 1_000_000 + useful_members.LOOK_EVERY_MS)
+    assert due(state, 1_000_000 + LOOK_EVERY_MS)
     assert not due(JudgeState(first_seen=0), 2**40)
 
 

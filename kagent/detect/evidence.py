@@ -87,7 +87,8 @@ def first_verdict_s(policy: Policy) -> float:
 @dataclass(frozen=True, slots=True)
 class Look:
     """One look at a member with a newer commit: its time (ms), lateness (s), whether it counts as late, T at the optimist's
-    ends (s), median commit gap (s), records done since the last look, and how long they took at the member's speed (s; 0: unknown)."""
+    ends (s), median commit gap (s), records done since the last look, and how long they took at the member's speed (s; 0: unknown).
+    ``trend``: the lateness that is compared with earlier and later ones, s."""
 
     time: int
     lateness: float
@@ -95,6 +96,7 @@ class Look:
     drain: float
     gap: float
     records: int
+    trend: float
     worked_s: float = 0.0
 
 
@@ -103,7 +105,7 @@ def growing(known: MemberState, look: Look, limits: LatenessLimits) -> bool:
     # Compared with a while ago, not with the look before: a client that serves large blocks swings from look to look.
     back_ms = BACK * limits.growing_need * 1000
     before = [v for t, v in known.lateness if t <= look.time - back_ms]
-    return not known.lateness or look.lateness >= (before[-1] if before else known.lateness[0][1])
+    return not known.lateness or look.trend >= (before[-1] if before else known.lateness[0][1])
 
 
 def history(known: MemberState, look: Look, limits: LatenessLimits) -> tuple[tuple[int, float], ...]:
@@ -111,7 +113,7 @@ def history(known: MemberState, look: Look, limits: LatenessLimits) -> tuple[tup
     kept_ms = KEPT * limits.growing_need * 1000
     kept = tuple(item for item in known.lateness if look.time - item[0] <= kept_ms)
     # At most 25 looks, or short ticks would fill the row, which goes to a changelog topic, with two minutes of them.
-    return (*kept[-24:], (look.time, round(look.lateness, 1)))
+    return (*kept[-24:], (look.time, round(look.trend, 1)))
 
 
 def step_s(look: Look, before: int, limits: LatenessLimits) -> float:
@@ -123,10 +125,10 @@ def next_spell(known: MemberState, look: Look, limits: LatenessLimits) -> Spell 
     """The member's spell after a look; None where there is none, or it has ended."""
     grows, spell = look.late and growing(known, look, limits), known.spell
     if spell is None:
-        return Spell(look.time, look.time, look.lateness, grew_at=look.time) if grows else None
+        return Spell(look.time, look.time, look.trend, grew_at=look.time) if grows else None
     # With rare commits the first look alone is the reference: a second one comes a gap later, and its growth would raise it.
     began = look.time - spell.began <= limits.growing_need * 1000 and look.gap < RARE_GAP_S
-    reference = max(spell.reference, look.lateness) if began else spell.reference
+    reference = max(spell.reference, look.trend) if began else spell.reference
     grown = spell.grown_s + (step_s(look, spell.last, limits) if grows else 0.0)
     after = replace(
         spell,
@@ -139,7 +141,7 @@ def next_spell(known: MemberState, look: Look, limits: LatenessLimits) -> Spell 
     )
     # Back to where it began: late by habit or on purpose, not later and later. For two looks: a client that serves its partitions
     # in turn swings from look to look by what one fetch holds.
-    fell = not began and look.lateness <= reference and _was_back(known, spell, reference, limits)
+    fell = not began and look.trend <= reference and _was_back(known, spell, reference, limits)
     over = look.lateness < limits.over or look.drain < limits.drain_over
     # Two gaps on top, or a member with rare commits would end its spell between two of them.
     rests = look.time - after.grew_at > (QUIET_GROWTH * limits.growing_need + 2 * look.gap) * 1000
@@ -161,12 +163,12 @@ def next_backlog(known: MemberState, look: Look, limits: LatenessLimits) -> Back
         return None
     if before is None:
         ramp = {"ramp_s": known.ramp_s, "ramp_records": known.ramp_records}
-        return Backlog(look.time, look.time, look.lateness, look.time, **ramp)  # type: ignore[arg-type]
-    peak = look.lateness >= before.most
+        return Backlog(look.time, look.time, look.trend, look.time, **ramp)  # type: ignore[arg-type]
+    peak = look.trend >= before.most
     return replace(
         before,
         last=look.time,
-        most=max(before.most, look.lateness),
+        most=max(before.most, look.trend),
         most_at=look.time if peak else before.most_at,
         late_s=before.late_s + step_s(look, before.last, limits),
         commits=before.commits + 1,

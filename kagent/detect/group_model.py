@@ -18,6 +18,7 @@ from kagent.detect.capacity import Capacity
 from kagent.detect.evidence import idle_s
 from kagent.detect.forecast import Placement, best_drain_s, drain_s
 from kagent.detect.inflow import Interval
+from kagent.detect.lateness import backlog
 from kagent.detect.load import lateness_s, load_of, record_costs
 from kagent.detect.observed_columns import (
     ObservedColumns,
@@ -98,6 +99,22 @@ class GroupModel:
     def counted(self) -> Flags:
         """Partitions that count as some member's work."""
         return np.asarray(self.relevant & ~self.excluded & (self.owner >= 0))
+
+    @cached_property
+    def lateness_at_commit(self) -> Floats:
+        """V with every offset taken as it stood at the member's latest commit, s: the measure of trends. In ``lateness``, a bound
+        from below, a partition that waits while its siblings are committed counts up to three commit gaps too little, until its turn
+        comes."""
+        columns, owner = self.columns, owner_of_counted(self.columns, self.excluded)
+        held = owner >= 0
+        times = columns.judged_at.copy()
+        times[held] = columns.committed_at[owner[held]]
+        if (times == columns.judged_at).all():
+            return self.lateness
+        waits, _ = backlog(self.lags, self.seen.ends, times, self.policy.allowed_lag)
+        work = inflows.totals(owner[held], (waits * self.cost)[held], columns.members)
+        idle = idle_s(self.policy)
+        return lateness_s(columns, owner, self.cost, work, self.inflow, self.state, self.seen, idle)
 
     @cached_property
     def drain(self) -> Floats:

@@ -284,7 +284,16 @@ def _look(
     late = lateness >= limits.late and drain > limits.drain
     speed = float(model.capacity.rate.mid[at]) if model.capacity.measured[at] else 0.0
     worked_s = records / speed if speed else 0.0
-    return evidence.Look(known.time, lateness, late, drain, float(model.columns.gap[at]), records, worked_s)
+    return evidence.Look(
+        known.time,
+        lateness,
+        late,
+        drain,
+        float(model.columns.gap[at]),
+        records,
+        float(model.lateness_at_commit[at]),
+        worked_s,
+    )
 
 
 def _ramp(look: evidence.Look, known: MemberState, earlier: MemberState, on_time: bool) -> tuple[float, int]:
@@ -292,7 +301,7 @@ def _ramp(look: evidence.Look, known: MemberState, earlier: MemberState, on_time
     if known.backlog is not None or not earlier.time:
         return known.ramp_s, known.ramp_records
     seconds = (look.time - earlier.time) / 1000
-    fell = look.lateness - (earlier.lateness[-1][1] if earlier.lateness else 0.0)
+    fell = look.trend - (earlier.lateness[-1][1] if earlier.lateness else 0.0)
     # On time and not falling behind: the ramp starts afresh.
     before_s, before = (
         (0.0, 0) if on_time and fell < FALLS_SHARE * seconds else (known.ramp_s, known.ramp_records)

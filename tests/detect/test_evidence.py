@@ -20,7 +20,7 @@ INF = float("inf")
 
 
 def look(second: int, lateness: float, gap: float = 5.0, drain: float = INF, records: int = 100) -> Look:
-    return Look(NOW + second * 1000, lateness, lateness >= 60 and drain > 300, drain, gap, records)
+    return Look(NOW + second * 1000, lateness, lateness >= 60 and drain > 300, drain, gap, records, lateness)
 
 
 def after(looks: list[Look]) -> MemberState:

@@ -117,6 +117,20 @@ def test_lateness_is_the_same_under_any_order_of_service() -> None:
     assert lateness == pytest.approx([240.0] * len(ORDERS), abs=6)
 
 
+@pytest.mark.parametrize(("inflow", "block"), [(30.0, 1536), (27.0, 1536), (30.0, 1024)])
+def test_lateness_that_grows_is_one_spell_however_long_a_partition_waits_for_its_turn(
+    inflow: float, block: int
+) -> None:
+    """Parts of 13 s are committed, of one partition at a time: meanwhile the other, whose offset stands, is committed by nobody."""
+    made = Timeline(
+        [inflow, inflow, 5, 5], {"m0": (0, 1), "m1": (2, 3)}, {"m0": 40.0, "m1": 40.0},
+        commit_s=0, block=block, commit_records=512,
+    )  # fmt: skip
+    found = judged(made, 600)
+
+    assert len({m.spell.began for one in found for m in one.state.members.values() if m.spell}) == 1
+
+
 def test_without_a_new_commit_no_clock_advances() -> None:
     made = world()
     state = judged(made, 300)[-1].state

@@ -221,7 +221,9 @@ def spreads(truth: Mapping[str, Any], message: Recommendation | None) -> bool | 
     if message is None or len(hot) < 2:
         return None
     owner = {p: member for member, held in truth["held_at_start"].items() for p in held}
-    owner |= {move.partition: move.to.split("/")[0] for move in message.moves}
+    # Hot partitions are of the first topic; a group may read others, whose partitions have the same numbers.
+    moves = [move for move in message.moves if move.topic == truth["topic"]]
+    owner |= {move.partition: move.to.split("/")[0] for move in moves}
     return len({owner.get(p) for p in hot}) == len(hot)
 
 

@@ -8,6 +8,7 @@ Of messages with a newer schema the known fields are passed on; a message that c
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
@@ -19,8 +20,9 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_e
 
 from kagent.contract.admission import published
 from kagent.contract.recommendation import SCHEMA, Recommendation, State, Status, is_newer
+from kagent.errors import KafkaError
 from kagent.kafka.consumer import consumer, start
-from kagent.kafka.topic_reader import PROMPT, ReadMark, read_forever, standing, unreadable
+from kagent.kafka.topic_reader import ANSWER_WITHIN_S, PROMPT, ReadMark, read_forever, standing, unreadable
 from kagent.settings import Cluster
 
 log = logging.getLogger("kagent.client")
@@ -62,6 +64,11 @@ async def current(cluster: Cluster, topic: str = TOPIC) -> dict[str, Message]:
                 return await _read_all(cluster, topic)
     except ClientError as error:
         raise unreadable(topic, cluster, error) from error
+    except TimeoutError as error:
+        raise KafkaError(
+            f"The topic {topic} at {cluster.bootstrap} cannot be read (nothing came within {ANSWER_WITHIN_S:g} s): brokers that lead it may "
+            "be away."
+        ) from error
     raise AssertionError  # the retrying either returns or raises
 
 
@@ -72,9 +79,11 @@ def _passes(error: BaseException) -> bool:
 
 async def _read_all(cluster: Cluster, topic: str) -> dict[str, Message]:
     found: dict[str, Message] = {}
-    async with consumer(cluster, **PROMPT) as reader:
+    async with consumer(cluster, **PROMPT) as reader, asyncio.timeout(ANSWER_WITHIN_S) as patience:
         await start(reader, cluster)
         async for record in standing(reader, topic):
+            # From record to record: a large topic may take longer as a whole.
+            patience.reschedule(asyncio.get_running_loop().time() + ANSWER_WITHIN_S)
             _keep(found, record)
     return found
 

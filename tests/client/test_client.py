@@ -6,12 +6,13 @@ import asyncio
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, suppress
+from contextlib import aclosing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from aiokafka.errors import KafkaError as ClientError
 from confluent_kafka import Producer
 
 import kagent
+from kagent.client import client
 from kagent.contract.recommendation import Recommendation, State, to_bytes
 from kagent.embedded.broker import Broker, die_with_parent, free_port
 from kagent.embedded.jars import broker_jars
@@ -60,6 +62,16 @@ class Home:
         await asyncio.sleep(3)
         await asyncio.get_running_loop().run_in_executor(self.thread, self.broker.start, PATIENCE_S)
 
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """It takes connections and answers nothing."""
+        assert self.broker.pid is not None
+        os.killpg(self.broker.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.killpg(self.broker.pid, signal.SIGCONT)
+
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
@@ -94,6 +106,17 @@ class Heard:
         self.task.cancel()
         with suppress(asyncio.CancelledError):
             await self.task
+
+
+async def test_a_cluster_that_answers_nothing_is_told_in_a_sentence_not_waited_for(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "ANSWER_WITHIN_S", 3)
+    with (
+        home.frozen(),
+        pytest.raises(KafkaError, match=r"nothing came within 3 s\): brokers that lead it may be away\."),
+    ):
+        await client.current(Cluster(bootstrap=home.bootstrap), TOPIC)
 
 
 async def test_a_subscriber_without_a_group_begins_with_what_stands_and_survives_the_broker(

@@ -44,13 +44,13 @@ class Counts:
         return Count(members, (members, *further)[:FITTING], self.share_now, self._share(members))
 
     def relieving(self, gain: float) -> Count | None:
-        """The number that autoscalers are told, where it is more than now. Else the least count, up to twice the present one, that
-        relieves the most loaded member by ``gain`` and leaves it no more than it can do, for every way to assign them."""
-        if self.useful is not None and self.useful > self.have:
-            return self.of(self.useful)
+        """The least count, up to twice the present or useful one, that relieves the most loaded member by ``gain`` and leaves it no more than it
+        can do, for every way to assign them; never less than the number that autoscalers are told."""
         # Against the worst dealing: which member gets which partition is up to the assignor, and must not decide whether it helps.
         limit = min((1 - gain) * self.share_now * self._total, self.most)
-        fitting = [n for n in self._dividing if self.have < n <= 2 * self.have and self._worst(n) <= limit]
+        least = max(self.have, self.useful or 0)
+        counts = [n for n in self._dividing if n > self.have and least <= n <= 2 * least]
+        fitting = [n for n in counts if self._worst(n) <= limit]
         if not fitting:
             return None
         return Count(fitting[0], tuple(fitting[:FITTING]), self.share_now, self._share(fitting[0]))

@@ -146,13 +146,14 @@ class EndHistory:
 
     def _risen(self, ends: Longs, known: Longs, asked: int) -> Longs:
         """The ends, none of them less than before, as the binary searches need it: one that stays less takes down the samples of before."""
-        risen = np.maximum(ends, known)
-        if risen.tobytes() == ends.tobytes():
-            self._fell.clear()
+        fell = np.flatnonzero(ends < known).tolist()
+        self._fell = {p: self._fell.get(p, asked) for p in fell}
+        # Nearly always.
+        if not fell:
             return ends
-        self._fell = {int(p): self._fell.get(int(p), asked) for p in np.flatnonzero(ends < known)}
+        risen = np.maximum(ends, known)
         for p in [p for p, since in self._fell.items() if asked - since >= SHORTENED_AFTER_MS]:
-            # Records were lost in an unclean leader election: as if they had never been there, or nobody could read up to the end.
+            # Records were lost in an unclean leader election: as if they had never been there, or no member could read up to the end.
             np.minimum(self._ends[: self._count, p], ends[p], out=self._ends[: self._count, p])
             risen[p] = ends[p]
             self.revisions += 1

@@ -93,7 +93,7 @@ class Checkpoint:
         self._write(EPOCHS, {str(partition): epoch for partition, epoch in epochs.items()})
 
     def begin_anew(self) -> None:
-        """Remove what Spark keeps: the stream then begins where it is told to. Raises SettingsError."""
+        """Remove what Spark keeps: the stream then begins at the places that it is given. Raises SettingsError."""
         from py4j.protocol import Py4JJavaError
 
         try:

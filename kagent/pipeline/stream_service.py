@@ -144,11 +144,11 @@ class Pipeline:
             return {}
         log.warning("%s Reading again from there.", source.cut_sentence())
         lost = sorted(source.cut.items())
-        told = LogCut(
+        message = LogCut(
             self.name, int(time.time() * 1000), [p for p, _ in lost], [offset for _, offset in lost]
         )
         # Before anything is read again: what stands there now has lesser offsets than what workers know, and would seem older.
-        while not sender.send(told):
+        while not sender.send(message):
             if self.stop.wait(2):
                 return {}
         assert source.topic is not None

@@ -292,7 +292,7 @@ def _scaled(advice: Advice, kind: ActionType) -> Iterator[Action]:
         return
     share = f"the most loaded member would get {found.share_then:.0%} of the inflow instead of {found.share_now:.0%}"
     useful = advice.model.state.useful
-    # The number relieves a bad spread, and is not what autoscalers are told.
+    # The number relieves a bad spread, and is not the autoscalers' number.
     if number is None and useful is not None and useful.because == SPREAD_ALONE:
         share = f"{useful.members} are enough if the work is well spread; with {found.members} {share}"
     yield _action(

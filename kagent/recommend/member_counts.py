@@ -26,9 +26,9 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What each of so many members would get: ``flow``: of each partition, work/s, the most first, dealt out in turn as every shipped
+    """What each member would get with more of them: ``flow``: of each partition, work/s, the most first, dealt out in turn as every shipped
     strategy does in some order; ``most``: what a member can process with room to spare, infinite where no member's speed is known;
-    ``useful``: the number that autoscalers are told, None where none is known."""
+    ``useful``: the number for autoscalers, None where none is known."""
 
     have: int
     share_now: float
@@ -37,7 +37,7 @@ class Counts:
     useful: int | None = None
 
     def of(self, members: int) -> Count | None:
-        """The count with so many members; None where they would be no more than now, or nothing flows in."""
+        """The count with this many members; None where they would be no more than now, or nothing flows in."""
         if members <= self.have or not len(self.flow):
             return None
         further = tuple(n for n in self._dividing if n > members)
@@ -45,7 +45,7 @@ class Counts:
 
     def relieving(self, gain: float) -> Count | None:
         """The least count, up to twice the present or useful one, that relieves the most loaded member by ``gain`` and leaves it no more than it
-        can do, for every way to assign them; never less than the number that autoscalers are told."""
+        can do, for every way to assign them; never less than the number for autoscalers."""
         # Against the worst dealing: which member gets which partition is up to the assignor, and must not decide whether it helps.
         limit = min((1 - gain) * self.share_now * self._total, self.most)
         least = max(self.have, self.useful or 0)
@@ -66,7 +66,7 @@ class Counts:
         return float(self.flow.sum())
 
     def _share(self, members: int) -> float:
-        """The greatest share of the inflow that one of so many members gets."""
+        """The greatest share of the inflow that one of this many members gets."""
         dealt = np.bincount(np.arange(len(self.flow)) % members, self.flow, members)
         return float(dealt.max()) / self._total
 

@@ -85,7 +85,7 @@ class Run:
 
 @dataclass(slots=True)
 class Cut:
-    """A log that lost what stood from ``offset`` on; ``time`` (ms): when that was told."""
+    """A log that lost what stood from ``offset`` on; ``time`` (ms): when that was reported."""
 
     offset: int
     time: int
@@ -119,7 +119,7 @@ class Coverage:
         self.runs.clear()
 
     def cut(self, key: tuple[str, int], offset: int, time: int) -> None:
-        """The source's log lost what stood from this offset on: what runs said of it holds no more."""
+        """The source's log lost what stood from this offset on: what runs reported of it no longer holds."""
         self.cuts[key] = Cut(offset, time)
         # Its offset and log ends would make what stands there now look as if it had been read.
         self.sources.pop(key, None)

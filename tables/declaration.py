@@ -1,4 +1,7 @@
-"""The one list of tables: a table is a file beside this one and a line here. Without Faust; ``declare`` makes Faust's tables of it."""
+"""The one list of tables: a table is a file beside this one, a line in ``ROWS`` and an attribute of ``Tables``.
+
+It does not import Faust; ``declare`` makes Faust's tables of it.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ ROWS: dict[str, type[msgspec.Struct]] = {
 
 
 PER_GROUP = (members.NAME, verdicts.NAME)
-"""Tables with one row a group, under its key. Rows of a group under other keys, as those of ``lag``, are removed by ``Index.forget`` itself."""
+"""Tables with one row a group, under its key. ``Index.forget`` removes these rows; for ``lag``, with a row a group and topic, it has code of its own."""
 
 
 class Tables(Protocol):

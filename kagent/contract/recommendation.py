@@ -12,6 +12,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
+# Exported from here too: subscribers find all types of a message in this module.
+from kagent.contract.words import ActionType as ActionType
+from kagent.contract.words import Verdict as Verdict
+
 SCHEMA = 1
 
 
@@ -41,23 +45,6 @@ class Severity(StrEnum):
     INFO = "info"
 
 
-class Verdict(StrEnum):
-    """What is the matter with a group."""
-
-    BALANCED = "balanced"
-    REBALANCE = "rebalance"
-    HOT_PARTITION = "hot_partition"
-    SLOW_MEMBER = "slow_member"
-    STUCK_MEMBER = "stuck_member"
-    STALLED = "stalled"
-    BLOCKED_BY_TRANSACTION = "blocked_by_transaction"
-    UNDER_PROVISIONED = "under_provisioned"
-    UNSTABLE = "unstable"
-    LOST_DATA = "lost_data"
-    IDLE_MEMBERS = "idle_members"
-    NO_MEMBERS = "no_members"
-
-
 class GroupKind(StrEnum):
     """What can be done about a group hangs on what it is."""
 
@@ -71,22 +58,6 @@ class GroupKind(StrEnum):
     FAUST = "faust"
     SIMPLE = "simple"
     SHARE = "share"
-
-
-class ActionType(StrEnum):
-    """What can be done."""
-
-    FOLLOW_PLAN = "follow_plan"
-    SWITCH_ASSIGNOR = "switch_assignor"
-    SET_MEMBER_COUNT = "set_member_count"
-    RESTART_MEMBER = "restart_member"
-    SKIP_OR_FIX_RECORD = "skip_or_fix_record"
-    ADD_PARTITIONS_OR_REKEY = "add_partitions_or_rekey"
-    RAISE_PARALLELISM = "raise_parallelism"
-    ABORT_TRANSACTION = "abort_transaction"
-    RESET_OR_ACCEPT_LOSS = "reset_or_accept_loss"
-    WAIT = "wait"
-    NONE = "none"
 
 
 class Contract(BaseModel):

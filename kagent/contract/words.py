@@ -1,11 +1,47 @@
-"""Verdicts and actions in the words of a table: for readers who have never seen their names."""
+"""The names of verdicts and actions, and their words in a table, for readers who have never seen those names."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from kagent.contract.recommendation import Action, ActionType, Verdict
+if TYPE_CHECKING:
+    from kagent.contract.recommendation import Action
+
+
+class Verdict(StrEnum):
+    """What is the matter with a group."""
+
+    BALANCED = "balanced"
+    REBALANCE = "rebalance"
+    HOT_PARTITION = "hot_partition"
+    SLOW_MEMBER = "slow_member"
+    STUCK_MEMBER = "stuck_member"
+    STALLED = "stalled"
+    BLOCKED_BY_TRANSACTION = "blocked_by_transaction"
+    UNDER_PROVISIONED = "under_provisioned"
+    UNSTABLE = "unstable"
+    LOST_DATA = "lost_data"
+    IDLE_MEMBERS = "idle_members"
+    NO_MEMBERS = "no_members"
+
+
+class ActionType(StrEnum):
+    """What can be done."""
+
+    FOLLOW_PLAN = "follow_plan"
+    SWITCH_ASSIGNOR = "switch_assignor"
+    SET_MEMBER_COUNT = "set_member_count"
+    RESTART_MEMBER = "restart_member"
+    SKIP_OR_FIX_RECORD = "skip_or_fix_record"
+    ADD_PARTITIONS_OR_REKEY = "add_partitions_or_rekey"
+    RAISE_PARALLELISM = "raise_parallelism"
+    ABORT_TRANSACTION = "abort_transaction"
+    RESET_OR_ACCEPT_LOSS = "reset_or_accept_loss"
+    WAIT = "wait"
+    NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)

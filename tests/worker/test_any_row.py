@@ -18,6 +18,7 @@ from kagent.contract.admission import Refused, checked
 from kagent.contract.events import Beat, GroupEvent, MembershipRecord, encode
 from kagent.tables.declaration import ROWS
 from kagent.worker.engine import GroupEngine
+from kagent.worker.groups import READERS
 from kagent.worker.http import server
 from tests.worker.http.test_server import membership
 from tests.worker.test_engine import NOW, commit, desk, event, log_end, recommendation, tables
@@ -102,7 +103,7 @@ def test_a_row_of_any_shape_costs_the_group_it_is_about_alone(row: tuple[str, st
 
     judged(engine, 10)
 
-    if row[0] in ("members", "lag", "verdicts"):
+    if row[0] in READERS:
         assert engine.index.entries(0)["main/sound"].judged is not None
         assert "main/sound" not in engine.set_aside
     told = asyncio.run(server.view(engine, True)).groups

@@ -32,6 +32,12 @@ def test_every_file_is_in_the_order_and_every_verdict_has_one() -> None:
     assert set(detectors.OF) == set(Verdict) - {Verdict.BALANCED}
 
 
+def test_every_detector_has_a_file_of_tests() -> None:
+    here = {file.stem.removeprefix("test_") for file in Path(__file__).parent.glob("test_*.py")}
+
+    assert {detector.__name__.rpartition(".")[2] for detector in detectors.ORDER} <= here
+
+
 def test_the_lines_about_a_late_member_are_those_of_the_detectors_in_their_order() -> None:
     verdicts = [line.verdict for line in LINES if line.verdict]
 

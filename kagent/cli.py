@@ -37,7 +37,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "assignor": ("assignor", "Say how brokers and Java consumers get kagent's assignor."),
         "mute": ("mute", "Silence the groups that match a name or pattern."),
         "mutes": ("mutes", "List the mutes: who, until when, which groups."),
-        "alert": ("alert", "Send incidents to Alertmanager, PagerDuty, webhooks and apprise."),
+        "alert": ("alert", "Send incidents to destinations such as PagerDuty and Alertmanager."),
     },
     "Run": {
         "up": ("up", "Run pipeline and worker as one supervised process tree."),

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """Send incidents to Alertmanager, PagerDuty, webhooks and apprise, until stopped.
+    """Send incidents to destinations such as PagerDuty and Alertmanager, until stopped.
 
     `kagent alert test NAME` sends an opening and its end to one destination.
     """

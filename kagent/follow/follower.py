@@ -42,9 +42,8 @@ log = logging.getLogger("kagent.follow")
 SWITCH = "KAGENT_FOLLOW"
 AS_IT_IS, DRY = ("", "on"), "dry"
 """What the variable may say without switching off; it never switches on what was not asked for."""
-
-
 NEWEST = 2**31 - 1
+"""The greatest generation: Kafka's protocol has 32 bits for it."""
 
 
 class Client(Protocol):
@@ -106,6 +105,7 @@ class Follower:
         self._asked: tuple[int, ...] = ()
         self._forgiven = 0.0
         self._latched = False
+        # What this member gave out as the leader, until it gets its own part; from then on, while it leads, it is in _leads.
         self._led: View | None = None
         self._leads: View | None = None
         self._said = ""
@@ -142,7 +142,7 @@ class Follower:
         """The cache: one assignment of a reference, so an assignor in another thread sees all or nothing."""
         self.snapshot = snapshot
 
-    # The member's part: what it says when it joins, and what it was given.
+    # As a member: what it sends when it joins, and what it was given.
 
     def user_data(self) -> bytes:
         """What to send with a JoinGroup request."""
@@ -177,7 +177,7 @@ class Follower:
         host = self.host or host
         return instance_id or (member_name(None, client_id, host) if host else None)
 
-    # The leader's part.
+    # As the leader.
 
     def place(
         self, counts: Mapping[str, int], joined: Sequence[Joined]

@@ -10,11 +10,12 @@ DAY = 24 * 3600.0
 AHEAD = 300.0
 """Seconds by which another member's clock may be ahead."""
 REMEMBERED = 8
+"""How many of the latest requests each member sends in its user data, whose readers refuse a longer list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """``cooldown``: seconds between two requests; ``per_day``: requests in 24 hours."""
+    """``cooldown``: seconds between two requests; ``per_day``: requests in 24 hours, at most 8, as no more are remembered."""
 
     cooldown: float = 900.0
     per_day: int = 3
@@ -33,7 +34,8 @@ def may_ask(asked: Iterable[int], now: float, asking: Asking) -> May:
     lately = recent(asked, now)
     if lately and now - lately[-1] / 1000 < asking.cooldown:
         return May.WAIT
-    return May.LATCH if len(lately) >= asking.per_day else May.ASK
+    # A greater number than is remembered would never be reached: the group would be asked after every cooldown, for ever.
+    return May.LATCH if len(lately) >= min(asking.per_day, REMEMBERED) else May.ASK
 
 
 def recent(asked: Iterable[int], now: float) -> tuple[int, ...]:

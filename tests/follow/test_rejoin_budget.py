@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kagent.follow.rejoin_budget import DAY, Asking, May, may_ask, recent
+from kagent.follow.rejoin_budget import DAY, REMEMBERED, Asking, May, may_ask, recent
 
 NOW = 1_000_000.0
 RULES = Asking(cooldown=900, per_day=3)
@@ -29,6 +29,13 @@ def test_the_cooldown_is_waited_for() -> None:
 def test_a_fourth_request_within_a_day_latches() -> None:
     assert may_ask(ago(1000, 2000, 3000), NOW, RULES) is May.LATCH
     assert may_ask(ago(1000, 2000, DAY + 1), NOW, RULES) is May.ASK
+
+
+def test_a_limit_beyond_what_is_remembered_is_reached_all_the_same() -> None:
+    often = Asking(cooldown=1, per_day=100)
+
+    assert may_ask(ago(*range(2, REMEMBERED + 1)), NOW, often) is May.ASK
+    assert may_ask(ago(*range(2, REMEMBERED + 2)), NOW, often) is May.LATCH
 
 
 def test_times_that_cannot_be_do_not_count() -> None:

@@ -17,7 +17,7 @@ import yaml
 
 from kagent.cli import COMMANDS, root
 from kagent.kafka.admin import Admin
-from kagent.kafka.topics import ensure, positions, wanted
+from kagent.kafka.topics import delivery_log, ensure, wanted
 from kagent.policy import Policies, Policy, make_policy
 from kagent.settings import Cluster, Settings, Topics, load
 
@@ -86,7 +86,7 @@ def test_every_command_that_ends_works_on_a_real_broker(arguments: list[str], br
             cast.topic("reports", 1, 1)
         for group in ("reporting", "reporting-eu"):
             cast.commit(group, "reports", 0)
-    ensure(Admin(Cluster(bootstrap=broker)), topics, needed=[*wanted(topics), positions(topics)])
+    ensure(Admin(Cluster(bootstrap=broker)), topics, needed=[*wanted(topics), delivery_log(topics)])
     environment = {"KAGENT_BOOTSTRAP": broker, "PATH": "/usr/bin:/bin", "HOME": str(Path.home())}
     command = [sys.executable, "-m", "kagent", *arguments]
     answer = subprocess.run(

@@ -21,7 +21,7 @@ from kagent.kafka.admin import Admin
 from kagent.kafka.clients import aiokafka
 from kagent.kafka.consumer import consumer
 from kagent.kafka.topic_reader import standing
-from kagent.kafka.topics import ensure, positions
+from kagent.kafka.topics import delivery_log, ensure
 from kagent.settings import Cluster, Topics
 
 Event = Literal["open", "change", "close"]
@@ -67,7 +67,7 @@ class DeliveryLog:
 
     def ensure(self) -> None:
         """Create the topic if it is missing. Raises KafkaError."""
-        ensure(Admin(self.home, deadline=10), self.topics, needed=[positions(self.topics)])
+        ensure(Admin(self.home, deadline=10), self.topics, needed=[delivery_log(self.topics)])
 
     async def load(self) -> dict[str, bytes]:
         """Every record that stands, by key. Raises KafkaError."""

@@ -21,7 +21,6 @@ COLUMNS = (
     TableColumn("key", "KEY", least=16),
     TableColumn("share", "SHARE OF PARTITION", rank=1, right=True),
 )
-HOT = 1.2
 """A partition with more than this times the mean is full; as ``hot`` has it."""
 
 
@@ -57,11 +56,11 @@ def command(
     """
     settings, _, cluster = chosen(ctx)
     with bar(f"Measuring {shown(topic)}"):
-        from kagent.history.hot_keys import sample, stretch
+        from kagent.history.hot_keys import ranges_to_sample, sample
         from kagent.kafka.admin import Admin
         from kagent.pipeline.spark_errors import errors_as_sentences
 
-        ranges, seconds = stretch(Admin(cluster), topic, last, most)
+        ranges, seconds = ranges_to_sample(Admin(cluster), topic, last, most)
     with started(settings, master, f"Sampling {shown(topic)}", delta=False) as spark, errors_as_sentences():
         # kagent's own prefix, so that the commits of this read are known as its own and not judged.
         group = f"{settings.topics.prefix}keys"
@@ -78,7 +77,7 @@ def command(
 
 def as_document(found: Any, counts: tuple[int, ...]) -> dict[str, Any]:
     """The answer as JSON."""
-    from kagent.history.hot_keys import FITS, changes, hot
+    from kagent.history.hot_keys import FITS, hot, with_partition_counts
 
     load = found.load
     return {
@@ -94,7 +93,8 @@ def as_document(found: Any, counts: tuple[int, ...]) -> dict[str, Any]:
         ],
         "default_partitioner": found.fit,
         "changes": [
-            {"partitions": c.partitions, "skew": c.skew, "bound": c.bound} for c in changes(found, counts)
+            {"partitions": c.partitions, "skew": c.skew, "bound": c.bound}
+            for c in with_partition_counts(found, counts)
         ]
         if found.fit >= FITS
         else None,
@@ -103,6 +103,8 @@ def as_document(found: Any, counts: tuple[int, ...]) -> dict[str, Any]:
 
 def without_hot_keys(load: Any, keyless: Any) -> str:
     """Why no key is listed: the partitions are even, or what fills the fullest one is no key that stands out."""
+    from kagent.history.hot_keys import HOT
+
     if load.max() <= HOT * (load.mean() or 1.0):
         return f"No partition has more than {HOT:g} times the mean."
     bare = float(keyless[load.argmax()] / load.max())
@@ -138,7 +140,7 @@ def _cells(record: Record) -> dict[str, str]:
 
 
 def _print(found: Any, counts: tuple[int, ...], unit: str, form: Format) -> None:
-    from kagent.history.hot_keys import FITS, changes
+    from kagent.history.hot_keys import FITS, with_partition_counts
 
     load = found.load
     output.say(
@@ -158,7 +160,10 @@ def _print(found: Any, counts: tuple[int, ...], unit: str, form: Format) -> None
     # Not called skew: that is a group's, as it is judged.
     print_table(
         ("partitions", "max/mean load", "least possible (one key is never split)"),
-        [(str(c.partitions), f"{c.skew:.2f}", f"{c.bound:.2f}") for c in changes(found, counts)],
+        [
+            (str(c.partitions), f"{c.skew:.2f}", f"{c.bound:.2f}")
+            for c in with_partition_counts(found, counts)
+        ],
     )
 
 

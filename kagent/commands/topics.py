@@ -26,9 +26,9 @@ def command(ctx: click.Context, check: bool, form: Format) -> None:
     """Create what is missing and report what is wrong (exit code 1)."""
     settings, name, _ = chosen(ctx)
     from kagent.kafka.admin import Admin
-    from kagent.kafka.topics import ensure, positions, wanted
+    from kagent.kafka.topics import delivery_log, ensure, wanted
 
-    needed = [*wanted(settings.topics), positions(settings.topics)]
+    needed = [*wanted(settings.topics), delivery_log(settings.topics)]
     findings = ensure(Admin(settings.home_cluster(name)), settings.topics, not check, needed)
     if form.is_table:  # a line each: the command that mends a topic must not be cut
         for finding in findings:

@@ -12,9 +12,9 @@ import orjson
 import pyarrow as pa
 
 from kagent.errors import InputError
+from kagent.history.message_rows import SCHEMA, event_rows
 from kagent.history.past_evaluation import ReplayedTick, Result, replay
 from kagent.history.past_range import History, Range
-from kagent.history.unpack import SCHEMA, event_rows
 from kagent.pipeline.build import Target, messages
 from kagent.pipeline.sql_schema import columns, ddl
 from kagent.policy import Policies, Policy

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from kagent.errors import KafkaError
+from kagent.history.message_rows import SCHEMA, unpacked
 from kagent.history.past_range import History
 from kagent.history.tables import SCHEMAS
-from kagent.history.unpack import SCHEMA, unpacked
 from kagent.kafka.admin import Admin
 from kagent.kafka.descriptions import Offsets
 from kagent.pipeline.sql_schema import columns, ddl

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MOST_KEYS = 100_000
+"""How many keys leave Spark, the heaviest first; the others of a partition count as one weight."""
+HOT = 1.2
+"""A partition is hot with more than this many times the mean load."""
 FITS = 0.95
 """More partitions are predicted when this share of the load lies where the default partitioner would put it."""
 STANDS_OUT = 0.01
@@ -83,7 +86,9 @@ class PartitionCountOutcome:
     bound: float
 
 
-def stretch(admin: Admin, topic: str, seconds: float, most: int) -> tuple[dict[int, tuple[int, int]], float]:
+def ranges_to_sample(
+    admin: Admin, topic: str, seconds: float, most: int
+) -> tuple[dict[int, tuple[int, int]], float]:
     """Per partition [start, end) of the last ``seconds``, shortened for all alike to ``most`` records; and its length.
 
     Raises KafkaError if the topic does not exist or a partition does not answer, InputError if nothing was written in that time.
@@ -171,7 +176,7 @@ def _per_partition(partition: pa.ChunkedArray, weight: pa.ChunkedArray, n: int) 
 
 
 def hot(
-    found: KeySample, above: float = 1.2, top: int = 5
+    found: KeySample, above: float = HOT, top: int = 5
 ) -> list[tuple[int, float, list[tuple[bytes, float]]]]:
     """Partitions with more than ``above`` times the mean load, heaviest first: (partition, times the mean, those of
     its heaviest keys that stand out, with their share of the partition)."""
@@ -188,7 +193,7 @@ def _heaviest(found: KeySample, partition: int, load: float, top: int) -> list[t
     return [(key, share) for key, share in shares if share >= STANDS_OUT]
 
 
-def changes(found: KeySample, counts: Sequence[int]) -> list[PartitionCountOutcome]:
+def with_partition_counts(found: KeySample, counts: Sequence[int]) -> list[PartitionCountOutcome]:
     """What these numbers of partitions would give. Keys not listed and records without a key are taken as even."""
     even = float(found.rest.sum() + found.keyless.sum())
     made = []

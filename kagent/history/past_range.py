@@ -1,4 +1,7 @@
-"""Which past: where it is kept, and from when to when. Light, so that a wrong one is refused before Spark is loaded."""
+"""Where the history is, and the range of time that a command reads of it.
+
+It does not import Spark, so that a wrong place or range is refused before Spark is loaded.
+"""
 
 from __future__ import annotations
 

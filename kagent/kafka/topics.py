@@ -14,8 +14,9 @@ from kagent.errors import KafkaError, missing_right
 from kagent.kafka.admin import Admin
 from kagent.settings import Topics
 
-HOUR = 3_600_000
-VISIBLE_WITHIN = 10.0
+HOUR_MS = 3_600_000
+VISIBLE_WITHIN_S = 10.0
+"""A new topic that no broker lists after this time is reported as missing."""
 JUDGED = ("cleanup.policy", "retention.ms", "max.message.bytes")
 READ_BY_OTHERS = ("compression.type",)
 """Judged too on the topics that subscribers of any language read: not every client knows zstd (kafkajs does not)."""
@@ -47,7 +48,7 @@ COMPACT = {
     "max.message.bytes": LARGE,
     # The active segment is never compacted, and rolls after seven days by default (log.roll.hours): a quiet topic would
     # keep replaced records that long. https://kafka.apache.org/documentation/#compaction
-    "segment.ms": str(24 * HOUR),
+    "segment.ms": str(24 * HOUR_MS),
 }
 
 
@@ -59,13 +60,13 @@ def wanted(topics: Topics) -> list[TopicSpec]:
     events = {
         "cleanup.policy": "delete",
         "message.timestamp.type": "LogAppendTime",  # the broker's clock shows when a producer's clock is wrong
-        "retention.ms": str(topics.retention_hours * HOUR),
+        "retention.ms": str(topics.retention_hours * HOUR_MS),
         "compression.type": "zstd",
         "max.message.bytes": LARGE,
     }
     # Dead letters are for a person who looks within days, ticks for a worker that looks within seconds.
-    letters = {"cleanup.policy": "delete", "retention.ms": str(7 * 24 * HOUR), "compression.type": "zstd"}
-    ticks = {"cleanup.policy": "delete", "retention.ms": str(HOUR), "compression.type": "zstd"}
+    letters = {"cleanup.policy": "delete", "retention.ms": str(7 * 24 * HOUR_MS), "compression.type": "zstd"}
+    ticks = {"cleanup.policy": "delete", "retention.ms": str(HOUR_MS), "compression.type": "zstd"}
     return [
         TopicSpec(topics.events, topics.partitions, events),
         TopicSpec(topics.recommendations, topics.partitions, SUBSCRIBED),
@@ -76,7 +77,7 @@ def wanted(topics: Topics) -> list[TopicSpec]:
     ]
 
 
-def positions(topics: Topics) -> TopicSpec:
+def delivery_log(topics: Topics) -> TopicSpec:
     """The topic that only ``kagent alert`` needs: the delivery log of every destination."""
     return TopicSpec(topics.alerts, 1, COMPACT)
 
@@ -107,7 +108,7 @@ def ensure(
 
 def _visible(admin: Admin, needed: Sequence[TopicSpec]) -> dict[str, int]:
     """The topics there are, once all that are needed can be seen: brokers learn of a new one a moment later."""
-    until = time.monotonic() + VISIBLE_WITHIN
+    until = time.monotonic() + VISIBLE_WITHIN_S
     while True:
         known = admin.topic_names()
         if all(topic.name in known for topic in needed) or time.monotonic() > until:

@@ -25,7 +25,7 @@ from kagent.worker.coordinator_check import CoordinatorAnswer, contradiction, re
 from kagent.worker.coverage_store import SourceCoverage
 from kagent.worker.group_state import EvaluationState, group_state, learned_by_ms
 from kagent.worker.groups import Entry, IndexStates
-from kagent.worker.http.group_columns import Glance, glance
+from kagent.worker.http.judgement_view import Glance, glance
 from kagent.worker.mute_state import MuteState
 from kagent.worker.publisher import Publisher
 from kagent.worker.restore import adopt

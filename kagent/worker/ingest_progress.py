@@ -1,8 +1,9 @@
 """Which groups kagent can see: the pipeline's progress, its gaps, and so who is blind and why.
 
-A group may be judged only when the pipeline's progress on its partition of ``__consumer_offsets`` is fresh, and all has
-been read that stood in the log a freshness ago (a batch under way is always a little behind the log end of now). A stretch of the source that never arrived here (events that expired while
-the worker was away, a pipeline that skipped) is a gap: blind until a replay has covered it from its start.
+A group may be judged only when the pipeline's progress on its partition of ``__consumer_offsets`` is fresh, and the pipeline has
+read all that was in the log one freshness window ago (a batch under way is always a little behind the present log end). A part of
+the source that never arrived here (events that expired while the worker was away, a pipeline that skipped) is a gap: its groups
+are blind until a replay has covered it from its start.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ FRESH_AT_LEAST_MS = 10_000
 """At a trigger of a second, one garbage collection must not blind a cluster."""
 
 RUNS_REMEMBERED = 1_000
-"""Around a restart records of two runs are mixed. More: a burst of forged records, each of a run of its own, must not make the true
-run forgotten, as only that one can show that what they claim was never there."""
+"""Around a restart the records of two runs are mixed. The rest is for forged records that each name a new run: the true run must
+not be forgotten for them, as only its records show that what they claim was never there."""
 STRAY_AFTER_MS = 60_000
 """A broker that restarts is back by then, and its partitions with it."""
 UNKNOWN_SOURCE = -1
@@ -157,9 +158,8 @@ class Coverage:
     def _mend(self, key: tuple[str, int], run: Run, p: Progress) -> None:
         """Close the gap if this run has read all of it that the log ever had."""
         start, end = self.gaps[key]
-        end = min(
-            end, max(p.log_end, p.offset)
-        )  # a gap beyond the log end was never there: a wrong record claimed it
+        # A gap beyond the log end was never there: a wrong record claimed it.
+        end = min(end, max(p.log_end, p.offset))
         if end <= start or (run.start <= start and run.offset >= end):
             del self.gaps[key]
         else:

@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 
 from kagent.commands.keys import as_document
 from kagent.errors import InputError, KafkaError
-from kagent.history.hot_keys import changes, hot, sample, stretch
+from kagent.history.hot_keys import hot, ranges_to_sample, sample, with_partition_counts
 from kagent.kafka.admin import Admin
 from kagent.settings import Cluster
 
@@ -29,7 +29,7 @@ def produced(kafka: Any, topic: str, keys: list[bytes | None], partitioner: str 
 def sampled(
     runs: Callable[[], Any], kafka: Any, topic: str, most: int = 10**6, by_bytes: bool = False
 ) -> Any:
-    ranges, seconds = stretch(kafka.asked, topic, 3600, most)
+    ranges, seconds = ranges_to_sample(kafka.asked, topic, 3600, most)
     cluster = Cluster(bootstrap=kafka.broker.bootstrap)
     return sample(runs().spark, cluster, topic, ranges, seconds, by_bytes, "kagent-keys")
 
@@ -43,7 +43,7 @@ def test_the_heavy_key_is_found_and_more_partitions_do_what_was_said(
     produced(kafka, wider, keys)
 
     found = sampled(runs, kafka, topic)
-    predicted = changes(found, [4, 12])
+    predicted = with_partition_counts(found, [4, 12])
     truth = sampled(runs, kafka, wider)
 
     assert found.records == 1000
@@ -89,11 +89,11 @@ def test_a_partition_without_a_leader_is_one_sentence() -> None:
         log_end=lambda keys, committed_only: answer(0, 1, 2),
     )
     with pytest.raises(KafkaError, match="Partitions 2 of t do not answer"):
-        stretch(cast(Admin, admin), "t", 60, 10)
+        ranges_to_sample(cast(Admin, admin), "t", 60, 10)
 
 
 def test_a_topic_that_is_missing_or_silent_is_one_sentence(kafka: Any) -> None:
     with pytest.raises(KafkaError, match="There is no topic nowhere"):
-        stretch(kafka.asked, "nowhere", 60, 10)
+        ranges_to_sample(kafka.asked, "nowhere", 60, 10)
     with pytest.raises(InputError, match="Nothing was written"):
-        stretch(kafka.asked, kafka.topic("silent"), 60, 10)
+        ranges_to_sample(kafka.asked, kafka.topic("silent"), 60, 10)

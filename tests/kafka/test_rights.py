@@ -34,7 +34,7 @@ from kagent.kafka.admin import Admin
 from kagent.kafka.clients import confluent
 from kagent.kafka.rights import lacking
 from kagent.kafka.rights_watch import RightsWatch, of_pipeline
-from kagent.kafka.topics import ensure, positions, wanted
+from kagent.kafka.topics import delivery_log, ensure, wanted
 from kagent.pipeline.source import OffsetsSource
 from kagent.settings import Cluster, Settings, Topics
 from tests.conftest import guarded_broker
@@ -53,7 +53,7 @@ CHANGELOG = "kagent-coverage-changelog"
 @pytest.fixture(scope="module")
 def estate(guarded: Guarded) -> Guarded:
     """kagent's topics, a user's topic and a group with a commit; the four principals with the printed rights."""
-    ensure(Admin(Cluster(bootstrap=guarded.root)), TOPICS, needed=[*wanted(TOPICS), positions(TOPICS)])
+    ensure(Admin(Cluster(bootstrap=guarded.root)), TOPICS, needed=[*wanted(TOPICS), delivery_log(TOPICS)])
     users_group(guarded)
     for role, rights in rules(TOPICS).items():
         guarded.allow(role, rights)
@@ -242,7 +242,7 @@ def test_a_subscriber_reads_recommendations_and_writes_none(estate: Guarded) -> 
 def test_the_bridge_reads_recommendations_and_keeps_its_positions_alone(estate: Guarded) -> None:
     bridge = estate.cluster("alert")
 
-    assert {f.state for f in ensure(Admin(bridge), TOPICS, needed=[positions(TOPICS)])} == {"ok"}
+    assert {f.state for f in ensure(Admin(bridge), TOPICS, needed=[delivery_log(TOPICS)])} == {"ok"}
     assert writes(bridge, TOPICS.alerts) is None
     assert list(asyncio.run(DeliveryLog(bridge, TOPICS).load())) == ["k"]
     asyncio.run(current(bridge, TOPICS.recommendations))

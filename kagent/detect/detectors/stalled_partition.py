@@ -22,7 +22,7 @@ import numpy as np
 from kagent.contract.recommendation import ActionType, Verdict
 from kagent.detect.deployments import crashes_in_turn
 from kagent.detect.facts import at_stable, cadence_s, holders, named
-from kagent.detect.fetches import fetch_s
+from kagent.detect.fetch_processing import fetch_s
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.signs import BEHIND

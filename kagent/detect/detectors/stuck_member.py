@@ -16,7 +16,7 @@ import numpy as np
 
 from kagent.contract.recommendation import ActionType, Verdict
 from kagent.detect.facts import at_stable, cadence_s, worst
-from kagent.detect.fetches import GAPS, fetch_s, whole_fetch_s
+from kagent.detect.fetch_processing import GAPS, fetch_s, whole_fetch_s
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.signs import BEHIND

@@ -7,7 +7,7 @@ from typing import Any
 
 from kagent.contract.recommendation import Recommendation, Verdict
 from kagent.text import LONGEST, shown, shown_all
-from kagent.worker.http.group_columns import GroupColumns
+from kagent.worker.http.judgement_view import GroupColumns
 from kagent.worker.http.models import GroupDetail, GroupRow, Member, PartitionMap, TimelineEvent
 from kagent.worker.http.timeline import Event
 

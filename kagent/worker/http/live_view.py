@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from kagent.contract.recommendation import Action, Recommendation, Status
 from kagent.text import LONGEST, shown
-from kagent.worker.http.group_columns import Glance
+from kagent.worker.http.judgement_view import Glance
 from kagent.worker.http.models import Condition, GroupRow, OpenIncident
 from kagent.worker.http.series import SeriesStore
 from kagent.worker.http.timeline import Event, Milestones, events_between, events_of, merged

@@ -15,9 +15,9 @@ from kagent.incident.evaluate import Judgement
 from kagent.text import shown
 from kagent.worker.engine import GroupEngine
 from kagent.worker.groups import Entry
-from kagent.worker.http.group_columns import columns, glance
 from kagent.worker.http.group_detail import detail
 from kagent.worker.http.group_list import GroupQuery, facets, first_rows
+from kagent.worker.http.judgement_view import columns, glance
 from kagent.worker.http.live_view import row_of
 from kagent.worker.http.models import GroupDetail, GroupRow
 from kagent.worker.http.timeline import merged, outline

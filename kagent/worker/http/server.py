@@ -23,7 +23,7 @@ from kagent.text import LONGEST, shown, shown_all
 from kagent.worker.engine import GroupEngine
 from kagent.worker.groups import Entry
 from kagent.worker.http.cluster_view import WorkerReply
-from kagent.worker.http.group_columns import judged_skew, useful_members
+from kagent.worker.http.judgement_view import judged_skew, useful_members
 from kagent.worker.http.metrics import (
     STATES,
     GroupSample,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from kagent.contract.admission import decode_all
 from kagent.contract.events import Beat, GroupEvent, MembershipRecord, TopicOffsets, TopicTombstones, encode
+from kagent.history.message_rows import SCHEMA, event_rows, recommendation_rows, unpacked
 from kagent.history.tables import SCHEMAS
-from kagent.history.unpack import SCHEMA, event_rows, recommendation_rows, unpacked
 
 # What a record holds matters here, at any depth, not how many of it: without a limit most of the time goes into drawing.
 MOST = 5

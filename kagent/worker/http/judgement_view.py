@@ -1,4 +1,4 @@
-"""One group as plain columns: the only module of the page and its API that knows how a judgement looks inside.
+"""A judgement as plain values, for lists and for one group: the only module of the page and its API that knows its inside.
 
 ``glance`` is cheap and runs for every group at every tick; ``columns`` is made when somebody asks for one group.
 """

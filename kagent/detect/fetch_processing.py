@@ -12,21 +12,23 @@ from kagent.detect.lateness import backlog
 from kagent.lag.measure import Longs
 
 GAPS = 3
-"""So many times its usual gap between commits a member is silent by no chance."""
+"""A member that has committed nothing for this many of its usual gaps is not silent by chance."""
 FACTOR, LONGEST_S = 1.5, 3600.0
 """Fetches of 215 to 490 s were measured; half as much again allows for records that take longer."""
 
 
 def fetch_s(model: GroupModel, rows: Longs, at: int) -> float:
-    """How long a client without a bound on its poll may commit nothing: what it had before it when it fetched last, within a
-    commit gap of its last move, at its speed, half as much again. What came since is not in that fetch, though some clients go on
-    committing where they are. No longer than three gaps of members that commit on the way through a backlog."""
+    """How long a client without a bound on its poll may process one fetch and commit nothing meanwhile.
+
+    The fetch holds at most what waited a commit gap after the client's last move. It is processed at the member's speed, and FACTOR
+    allows for slower records. Where other members commit while they work off a backlog, three of their gaps are the limit.
+    """
     speed = float(max(model.capacity.rate.mid[at], model.inflow.mid[at]))
     return min(whole_fetch_s(model, rows, speed), GAPS * gap_behind_s(model))
 
 
 def whole_fetch_s(model: GroupModel, rows: Longs, speed: float) -> float:
-    """How long what these partitions' last fetch may hold takes at this speed (work per s), at most LONGEST_S."""
+    """How long the records that these partitions' last fetch may hold take at this speed (work per s), at most LONGEST_S."""
     return min(FACTOR * _waited(model, rows) / speed, LONGEST_S) if speed > 0 else LONGEST_S
 
 

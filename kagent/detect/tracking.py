@@ -1,4 +1,4 @@
-"""Advancing what is remembered of a group: clocks of what stands, capacity windows, spells. Pure: state in, state out.
+"""Advances what is remembered of a group: the clocks of standstill, capacity windows, spells of lateness. Pure: state in, state out.
 
 Every clock advances only when a member has committed again, or when its peers have moved: nothing counts ticks, and the same
 events in one batch or in thirty give the same clocks.
@@ -56,9 +56,9 @@ def advance_standing(
 
 
 def _ended_pauses(state: JudgeState, clocks: Mapping[str, Standing], now: int) -> Mapping[str, Habit]:
-    """What stood and moves again ended by itself, unless it had been reported: then somebody may have mended it."""
+    """What stood and moves again ended by itself, unless it had been reported."""
     habits = state.habits
-    if state.incident is not None and state.incident.verdict in STOPPED:
+    if _standstill_is_open(state):
         return habits
     for key, clock in state.standing.items():
         if key in clocks and clocks[key].since == clock.since:
@@ -66,6 +66,11 @@ def _ended_pauses(state: JudgeState, clocks: Mapping[str, Standing], now: int) -
         habits = learned(habits, "passed_over", clock.passed_over_s, now)
         habits = learned(habits, "idle", clock.idle_s, now)
     return habits
+
+
+def _standstill_is_open(state: JudgeState) -> bool:
+    """Whether a standstill has been reported: a person may have mended what ends now, so it is no habit of the group."""
+    return state.incident is not None and state.incident.verdict in STOPPED
 
 
 def moved_at(columns: ObservedColumns) -> Longs:
@@ -86,16 +91,24 @@ def waits_since(columns: ObservedColumns) -> Longs:
 
 
 def _advance_silence(columns: ObservedColumns, state: JudgeState) -> JudgeState:
-    moved, since = moved_at(columns), waits_since(columns)
     # Without a second member nothing tells a hang from a group that sleeps.
     if columns.members < 2:
         return state
-    members = dict(state.members)
+    moved = moved_at(columns)
+    members = {**state.members, **_silences(columns, state.members, moved)}
+    return replace(state, members=members, habits=_ended_silences(state, members, int(moved.max())))
+
+
+def _silences(
+    columns: ObservedColumns, before: Mapping[str, MemberState], moved: Longs
+) -> dict[str, MemberState]:
+    """Those members whose clock of silence runs on or ends."""
+    since, members = waits_since(columns), dict[str, MemberState]()
     # The latest move of any other member is the group's latest, or the second latest for the member that made that one.
     first, second = np.sort(moved)[-1], np.sort(moved)[-2]
     for at, name in enumerate(columns.units.names):
         others = int(second if moved[at] == first else first)
-        known = members.get(name, MemberState())
+        known = before.get(name, MemberState())
         quiet_s = (others - int(since[at])) / 1000
         if since[at] <= 0 or quiet_s < max(SILENT_S, SILENT_GAPS * columns.gap[at]):
             if known.silent_s:
@@ -105,12 +118,17 @@ def _advance_silence(columns: ObservedColumns, state: JudgeState) -> JudgeState:
         cap = max(REST_S, 3 * float(columns.gap.max()))
         length = standstill.silence(known.silent_s, known.silent_seen, others, int(since[at]), cap)
         members[name] = replace(known, silent_s=length, silent_seen=others)
+    return members
+
+
+def _ended_silences(state: JudgeState, members: Mapping[str, MemberState], now: int) -> Mapping[str, Habit]:
     habits = state.habits
+    if _standstill_is_open(state):
+        return habits
     for name, known in state.members.items():
-        again = members[name].silent_s < known.silent_s
-        if again and (state.incident is None or state.incident.verdict not in STOPPED):
-            habits = learned(habits, "silent", known.silent_s, int(moved.max()))
-    return replace(state, members=members, habits=habits)
+        if members[name].silent_s < known.silent_s:
+            habits = learned(habits, "silent", known.silent_s, now)
+    return habits
 
 
 def _advance_rest(columns: ObservedColumns, state: JudgeState, as_of: int, first_commit: int) -> JudgeState:
@@ -124,9 +142,8 @@ def _advance_rest(columns: ObservedColumns, state: JudgeState, as_of: int, first
         return replace(state, at_rest_s=rest, going_since=going)
     if not state.at_rest_s:
         return state if going == state.going_since else replace(state, going_since=going)
-    # As in _ended_pauses: what was reported may have been mended by a person, and is no habit.
-    reported = state.incident is not None and state.incident.verdict in STOPPED
-    habits = state.habits if reported else learned(state.habits, "rest", state.at_rest_s, as_of)
+    ended_by_itself = not _standstill_is_open(state)
+    habits = learned(state.habits, "rest", state.at_rest_s, as_of) if ended_by_itself else state.habits
     return replace(state, at_rest_s=0.0, going_since=last, habits=habits)
 
 

@@ -1,8 +1,8 @@
-"""Who holds what: members come and go, and the group shares its partitions anew, as its protocol does it.
+"""Which member holds what: members join and leave, and the group reassigns its partitions as its protocol does.
 
 eager: no member begins another poll until the slowest one has ended (KIP-429 describes what it replaced); cooperative: only what
-changes hands stops, in two rounds (KIP-429); kip848: the same in one, by heartbeats (KIP-848); instant: everybody pauses
-for the same time. Static members (KIP-345) that are back within the session timeout cause none at all.
+changes hands stops, in two rounds (KIP-429); kip848: the same in one, by heartbeats (KIP-848); instant: all members pause
+for the same time. Static members (KIP-345) that are back within the session timeout cause no rebalance.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HEARTBEAT_S = 2.0
 
 
 def enter(world: World, seed: int, name: str) -> None:
-    """A member that will have its part from the next assignment on; one that was here comes anew."""
+    """Add a member, which gets partitions at the next assignment; one that is in the group already joins again."""
     if name not in world.slots:
         world.slots.append(name)
         w.grown(world, len(world.slots))
@@ -93,7 +93,7 @@ def begin(world: World) -> None:
 
 
 def rebalance(world: World, seed: int, target: Longs | None = None) -> None:
-    """The group shares its partitions anew: at once, or when its protocol has come so far."""
+    """Reassign the group's partitions: at once, or after the time that its protocol takes."""
     world.target[seed] = dealt(world, seed) if target is None else target
     pause, now = world.scenario.pause, world.time
     if world.protocol == "instant":
@@ -104,7 +104,7 @@ def rebalance(world: World, seed: int, target: Longs | None = None) -> None:
     if world.protocol == "kip848":
         world.takes_effect[seed] = now + HEARTBEAT_S
         return
-    # Java's consumer joins again only in its next poll(), so everybody waits for the slowest one's records.
+    # Java's consumer joins again only in its next poll(), so all wait for the slowest one's records.
     world.takes_effect[seed] = now + pause + min(SLOWEST_S, _slowest(world, seed))
     world.frozen[seed] = world.protocol == "eager"
 
@@ -151,21 +151,19 @@ def _settle(world: World, seed: int, owner: Longs) -> None:
     from kagent.simulator.committing import write
 
     before = world.owner[seed]
-    all_stop = world.protocol in ("eager", "instant")
-    changed = (before != owner) | (all_stop and world.protocol == "eager")
+    # Eager members give up all that they hold (KIP-429).
+    changed = (before != owner) | (world.protocol == "eager")
     alive = np.isin(before, [s for s in world.order[seed] if not world.hung[seed, s]])
     # Clients commit when partitions are revoked; without a coordinator they cannot, and records are read twice.
     if world.protocol != "instant" and world.coordinator_down_until <= world.time:
         made = np.zeros_like(world.owner, bool)
         made[seed] = changed & alive & (np.floor(world.position[seed]) != world.committed[seed])
         write(world, world.time, made, np.floor(world.position))
-    if world.protocol == "instant":
-        changed = before != owner
     world.owner = world.owner.copy()
     world.owner[seed] = owner
     world.block_end[seed, changed] = world.position[seed, changed]
-    # Eager members lose what they had fetched: they begin a new poll.
-    if all_stop:
+    # Where all members stop, they lose what they had fetched and begin a new poll.
+    if world.protocol in ("eager", "instant"):
         world.poll_left[seed] = 0.0
     world.frozen[seed] = False
     world.generation[seed] += 1
@@ -193,29 +191,30 @@ def dealt(world: World, seed: int) -> Longs:
             for topic, partitions in (fixed[name] or {}).items():
                 owner[world.rows(topic)[np.asarray(partitions)]] = slot
         return owner
-    wants = [_subscribed(world, name) for name in names]
+    wants = [subscribed(world, name) for name in names]
     if world.scenario.assignor == "range":
-        for code, topic in enumerate(world.topics):
-            takers = slots[[topic.name in want for want in wants]]
-            if len(takers):
-                quota, extra = divmod(topic.partitions, len(takers))
-                counts = [quota + (at < extra) for at in range(len(takers))]
-                owner[world.topic == code] = np.repeat(takers, counts)
-        return owner
+        return _by_range(world, slots, wants)
     plain = world.scenario.assignor == "roundrobin" and not world.scenario.clients.subscriptions
     if plain or world.scenario.assignor not in STRATEGIES:
         return np.asarray(slots[np.arange(len(owner)) % len(names)])
     return _by_strategy(world, seed, world.scenario.assignor, names, wants)
 
 
-def _subscribed(world: World, name: str) -> tuple[str, ...]:
-    given = world.scenario.clients.subscriptions.get(name)
-    return tuple(given) if given else tuple(t.name for t in world.topics)
+def _by_range(world: World, slots: Longs, wants: Sequence[tuple[str, ...]]) -> Longs:
+    owner = np.full(len(world.topic), NOBODY)
+    for code, topic in enumerate(world.topics):
+        takers = slots[[topic.name in want for want in wants]]
+        if len(takers):
+            quota, extra = divmod(topic.partitions, len(takers))
+            counts = [quota + (at < extra) for at in range(len(takers))]
+            owner[world.topic == code] = np.repeat(takers, counts)
+    return owner
 
 
 def subscribed(world: World, name: str) -> tuple[str, ...]:
     """The topics that a member subscribes to."""
-    return _subscribed(world, name)
+    given = world.scenario.clients.subscriptions.get(name)
+    return tuple(given) if given else tuple(t.name for t in world.topics)
 
 
 def _by_strategy(
@@ -264,7 +263,7 @@ def switch(world: World, seed: int, strategy: str) -> None:
     rebalance(
         world,
         seed,
-        _by_strategy(world, seed, strategy, names, [_subscribed(world, n) for n in names]),
+        _by_strategy(world, seed, strategy, names, [subscribed(world, n) for n in names]),
     )
 
 
@@ -286,7 +285,7 @@ def autoscale(world: World) -> None:
 
 
 def resize(world: World, seed: int, count: int) -> None:
-    """So many members: new ones join at once, or the last ones leave."""
+    """Bring the group to ``count`` members: new ones join at once, or the last ones leave."""
     names = world.names(seed)
     # Names are used again, as a StatefulSet does it.
     free = (n for n in (f"m{i}" for i in range(count + len(names))) if n not in names)

@@ -104,7 +104,7 @@ def command(
 
 
 def _as_judged(ctx: click.Context) -> bool:
-    """Whether nothing was asked that the worker has not planned for."""
+    """Whether the worker's own plan is an answer: no option asks for another one."""
     # Not by value: --tolerance 0.05 asks for a plan of its own, though it is the default.
     given = {
         name
@@ -253,8 +253,11 @@ def _print_judged(found: dict[str, Any], form: Format) -> None:
 
 
 def _reached(found: dict[str, Any]) -> str:
-    """What the frontier and the strategies are compared by. Where speeds and inflow are known the plan makes the time until all is
-    drained short, in which records that still come count too: then it is not the greatest work of the members' table."""
+    """The title of what the frontier and the strategies are compared by.
+
+    Where speeds and inflow are known, the plan shortens the time until all is drained. Records that still arrive count in it, so
+    it is another number than the greatest work in the table of members, and has another title.
+    """
     after = found["greatest"]["after"]
     if found["work_unit"] != "seconds" or not found["frontier"] or after is None:
         return "greatest"

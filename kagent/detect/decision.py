@@ -1,4 +1,4 @@
-"""What is the matter with a group: standing things first, then the table that decides how a late member is judged.
+"""What is the matter with a group: first what stands, by each detector of that, then the table that decides why a member is late.
 
 ``LINES`` is the table, from the detectors of spread in their ``ORDER``: the first line that holds for a member decides. A line
 without a verdict waits. The leading verdict must also be the one that most looks of the spell gave, and there must be enough evidence (``kagent.detect.evidence``).
@@ -13,6 +13,7 @@ from typing import Any
 from kagent.contract.recommendation import Verdict
 from kagent.detect import evidence
 from kagent.detect.detectors import ORDER, STANDING, data_loss, skew
+from kagent.detect.facts import ROWS
 from kagent.detect.finding import Finding
 from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import LateMember, Line
@@ -97,7 +98,7 @@ def _finding(
     )
     missing = _missing(member, line, known, need, limits)
     began = min(s.began for s in (known.spell, known.backlog) if s is not None)
-    rows = tuple(member.rows[:200].tolist())
+    rows = tuple(member.rows[:ROWS].tolist())
     if "row" in facts:
         row = int(facts["row"])
         rows, facts = (row, *(r for r in rows if r != row)), {k: v for k, v in facts.items() if k != "row"}

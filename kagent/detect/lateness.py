@@ -18,7 +18,9 @@ KNOWN_GAPS = 3
 """An offset that was not committed again holds for this many of its member's commit gaps: clients that commit only what moved
 do not repeat a waiting partition."""
 GAPS_KEPT = 9
-STALE_RATE_S = 1.0
+"""Up to four gaps that are not the usual ones leave the median of nine among the usual ones."""
+LEAST_SPAN_S = 1.0
+"""A history of one sample has no length: its inflow counts as that of a second."""
 
 
 def commit_times(lags: Lags, owner: np.ndarray[tuple[int, ...], np.dtype[np.int32]], members: int) -> Longs:
@@ -95,8 +97,8 @@ def virtual_lateness_s(
         return float(max(0.0, (at - (times[before] + share * (times[after] - times[before]))) / 1000))
     # The records are older than the oldest sample: beyond it, the inflow of the history, or now if that is more, is continued.
     span = max(0.0, (at - times[0]) / 1000)
-    # Neither term may be zero: a history of one sample has no length, and a topic without inflow would be late for ever.
-    usual = max(inflow, (total[-1] - total[0]) / max((times[-1] - times[0]) / 1000, STALE_RATE_S), 1e-3)
+    # Not zero: a topic without inflow would be late for ever.
+    usual = max(inflow, (total[-1] - total[0]) / max((times[-1] - times[0]) / 1000, LEAST_SPAN_S), 1e-3)
     return float(span + (total[0] - reached) / usual)
 
 

@@ -12,6 +12,7 @@ from kagent.detect.group_model import GroupModel
 from kagent.lag.measure import Floats
 
 FITTING = 5
+"""How many numbers of members the action lists at most, the least first."""
 
 
 @dataclass(frozen=True, slots=True)

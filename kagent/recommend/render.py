@@ -36,8 +36,9 @@ from kagent.recommend.reassignment import Reassignment, reassign
 
 # A message must stay well below max.message.bytes (1 MiB by default).
 WHOLE = 2000
-"""Up to this many partitions the message has the whole assignment."""
+"""Up to this many partitions the message has the whole assignment and all moves; it lists up to this many members."""
 MOVES = 200
+"""How many moves it has of a larger group: the first of the plan."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from kagent.contract.recommendation import ActionType, Verdict
-from kagent.detect.facts import holders, named, worst
+from kagent.detect.facts import NAMED, holders, named, worst
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.inflow import names_of
@@ -32,7 +32,9 @@ ONE_MEMBER = False
 ASKS = Asks.STABLE
 ACTIONS = (ActionType.RESET_OR_ACCEPT_LOSS,)
 REPORTED_MS = 3_600_000
+"""Nothing of a loss is to be seen once the group has read on: for an hour it is reported all the same."""
 MOST = 100
+"""Partitions whose offsets are remembered, so that the group's row stays small: the next to lose records."""
 READ_FACTOR = 2.0
 """A leap of more than twice what the member can have read since its last commit is a reset."""
 
@@ -56,7 +58,7 @@ def find(model: GroupModel) -> Iterator[Finding]:
     rows = worst(model.relevant & (count > model.policy.allowed_lag), count)
     if rows:
         lost = [int(count[at]) for at in rows]
-        evidence = {"lost": sum(lost), "partitions": named(model, rows), "lost_by_partition": lost[:20]}
+        evidence = {"lost": sum(lost), "partitions": named(model, rows), "lost_by_partition": lost[:NAMED]}
         behind = float(model.age[0][list(rows)].max())
         yield Finding(VERDICT, holders(model, rows), rows, behind, evidence, since=first)
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from kagent.contract.recommendation import ActionType, Verdict
+from kagent.detect.facts import NAMED
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.forecast import Placement, best_drain_s
 from kagent.detect.group_model import GroupModel
@@ -50,7 +51,7 @@ def holds(member: LateMember) -> dict[str, Any] | None:
     at = int(mine[np.argmax(usual[mine])])
     return {
         "row": at,
-        "partitions": [list(model.lags.name(int(row))) for row in mine[:20]],
+        "partitions": [list(model.lags.name(int(row))) for row in mine[:NAMED]],
         "inflow_per_s": round(float(usual[at]), 2),
         "fastest_per_s": round(float(rate.mid.max()), 2),
     }

@@ -54,9 +54,14 @@ def span(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
+def rounded(value: float) -> str:
+    """Three digits are what a person reads, and as much as a measurement of some minutes holds."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
 def counted(count: int, noun: str) -> str:
     """``1 partition``, ``3 partitions``."""
-    return f"{count} {noun}" + ("" if count == 1 else "s")
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def shown_all(value: Any) -> Any:

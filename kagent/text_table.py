@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len, chop_cells, set_cell_size
 
 GAP = "  "
 ELLIPSIS = "…"
@@ -79,15 +79,11 @@ def _around(text: str, at: int, width: int) -> str:
 def folded(text: str, width: int, most: int) -> list[str]:
     """The text as at most ``most`` lines of ``width`` cells, broken between words; an ellipsis where it goes on."""
     found, line = [], ""
-    # A command that is broken over lines cannot be pasted; one that is wider than a line is broken all the same.
-    words = [
-        part for word in WORD.findall(text) for part in ([word] if cell_len(word) <= width else word.split())
-    ]
-    for word in words:
+    for word in (part for each in WORD.findall(text) for part in _broken(each, width)):
         if line and cell_len(line) + 1 + cell_len(word) > width:
             found.append(line)
             line = ""
-        line = f"{line} {word}" if line else shortened(word, width)
+        line = f"{line} {word}" if line else word
     found.append(line)
     if len(found) > most:
         last = found[most - 1]
@@ -95,6 +91,15 @@ def folded(text: str, width: int, most: int) -> list[str]:
             last = last.rpartition(" ")[0]
         found[most - 1 :] = [shortened(last + ELLIPSIS, width, "start")]
     return found
+
+
+def _broken(word: str, width: int) -> list[str]:
+    """The word, or the command between backticks, in pieces that fit on a line."""
+    # A command that is broken over lines cannot be pasted; one that is wider than a line is broken all the same.
+    if cell_len(word) <= width:
+        return [word]
+    # Never shortened: of two class names with a comma between them, the wrong one would be left to set.
+    return [piece for part in word.split() for piece in chop_cells(part, width)]
 
 
 def _last_cells(text: str, width: int) -> str:

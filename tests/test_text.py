@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kagent.group_key import source_partition, split_key
-from kagent.text import shown
+from kagent.text import counted, rounded, shown
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,8 @@ def test_a_group_is_in_the_partition_that_java_computes(group: str, partition: i
 
 def test_a_group_may_have_slashes() -> None:
     assert split_key("main/a/b") == ("main", "a/b")
+
+
+def test_numbers_have_the_digits_that_a_person_reads() -> None:
+    assert [rounded(value) for value in (1690.08, 509.28, 33.33, 0.5)] == ["1,690", "509", "33.3", "0.5"]
+    assert [counted(n, "record") for n in (1, 374_725)] == ["1 record", "374,725 records"]

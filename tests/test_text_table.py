@@ -73,6 +73,11 @@ def test_a_folded_text_has_no_more_lines_and_cells_than_asked(text: str, width: 
     assert all(cell_len(line) <= width for line in found)
 
 
+@given(st.text("ab,.=", min_size=1, max_size=300), st.integers(5, 120))
+def test_of_a_word_wider_than_the_line_nothing_is_left_out(word: str, width: int) -> None:
+    assert "".join(folded(f"Set {word}", width, 100)).replace(" ", "") == f"Set{word}"
+
+
 def test_a_text_is_folded_between_words() -> None:
     assert folded("Restart the consumer that is late", 20, 2) == ["Restart the consumer", "that is late"]
     assert folded("Restart the consumer that is late", 20, 1) == ["Restart the…"]

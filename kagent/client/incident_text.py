@@ -164,11 +164,12 @@ def worst_member(rec: Recommendation) -> MemberWork | None:
 
 
 def seconds_behind(rec: Recommendation) -> float | None:
-    """How far behind the group's worst member is, or the partition that stands; None where it is not known."""
+    """How far behind the group's worst member is, or the partition that stands, or a group without members; None where it is
+    not known."""
     found = [m.seconds_behind for m in rec.members if m.seconds_behind is not None]
     # A partition that stands is left out of its member's time, which would be 0 s of one that does well besides.
-    stands_s = rec.evidence.get("stands_s")
-    found += [float(stands_s)] if isinstance(stands_s, int | float) else []
+    beside = (rec.evidence.get(name) for name in ("stands_s", "behind_s"))
+    found += [float(each) for each in beside if isinstance(each, int | float)]
     return max(found, default=None)
 
 

@@ -56,8 +56,10 @@ by which the documentation and programs know it, comes behind them."""
 LATELY = 5
 OLD_MS = 60_000
 """From this age on, the time of an incident's numbers is shown: `explain` has those of now."""
-DETAIL_LINES = 9
-"""Most lines of an incident in words: a blank one, its group and owner, three of the reason, three of the first action."""
+PART_LINES, WHOLE = 3, 12
+"""Most lines of a reason and of a first action where several incidents share the screen, and where all have room whole."""
+DETAIL_LINES = 3 + 2 * PART_LINES
+"""Most lines of an incident in words: a blank one, its group and owner, the reason, the first action."""
 SURE_WIDTH = 160
 """From this width on, the table marks an action that may not be feasible; below it only the text under the table does."""
 
@@ -133,15 +135,19 @@ class Board:
 
     def details(self, now: int, width: int, room: int) -> Iterator[Text]:
         """The most urgent incidents in words: the whole name, what is wrong, what to do first. At most ``room`` lines."""
-        for rec in self.ranked():
-            if self.mutes.of(rec.cluster, rec.group, now):
-                continue
-            found = ["", *_detail(rec, width, now)]
-            room -= len(found)
+        told = [rec for rec in self.ranked() if not self.mutes.of(rec.cluster, rec.group, now)]
+        # Each takes three lines at least, so more than fit need not be folded.
+        told = told[: room // 3]
+        whole = [_detail(rec, width, now, WHOLE) for rec in told]
+        # A command whose end is cut off is of no use, so what has room is shown whole.
+        fits = sum(len(found) + 1 for found in whole) <= room
+        for rec, found in zip(told, whole, strict=True):
+            printed = ["", *(found if fits else _detail(rec, width, now, PART_LINES))]
+            room -= len(printed)
             if room < 0:
                 return
             yield from (
-                Text(line, colour(rec) if at == 1 else "", no_wrap=True) for at, line in enumerate(found)
+                Text(line, colour(rec) if at == 1 else "", no_wrap=True) for at, line in enumerate(printed)
             )
 
     def nothing_open(self) -> str:
@@ -241,16 +247,16 @@ def _state(state: State, now: int, width: int) -> list[Text]:
     return [Text(line, style, no_wrap=True) for line in folded(state_line(state, now), width, 3)]
 
 
-def _detail(rec: Recommendation, width: int, now: int) -> list[str]:
+def _detail(rec: Recommendation, width: int, now: int, part_lines: int) -> list[str]:
     group = shown(rec.group)
     about = [f"owner: {shown(rec.owner, 40)}"] if rec.owner else []
     # A message is published again only when something changed: its numbers are of that moment.
     about += [f"numbers from {age(now - rec.as_of)} ago"] if now - rec.as_of >= OLD_MS else []
     beside = f"{group} ({', '.join(about)})" if about else group
     fits = cell_len(beside) <= width
-    found = folded(shown(rec.reason, LONGEST), width - 2, 3)
+    found = folded(shown(rec.reason, LONGEST), width - 2, part_lines)
     if rec.actions:
-        found += folded(f"Do first: {shown(rec.actions[0].how, LONGEST)}", width - 2, 3)
+        found += folded(f"Do first: {shown(rec.actions[0].how, LONGEST)}", width - 2, part_lines)
     below = found if fits else [", ".join(about), *found]
     return [beside if fits else shortened(group, width), *(f"  {line}" for line in below if line)]
 

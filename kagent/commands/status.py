@@ -13,6 +13,7 @@ from kagent.client.incident_text import age, counted_groups, in_first_hour, is_o
 from kagent.commands import output
 from kagent.commands.common import chosen
 from kagent.contract.recommendation import Recommendation, State, Status
+from kagent.contract.words import VERDICTS
 from kagent.text import shown
 
 WELL, FINDINGS, TROUBLE = 0, 1, 2
@@ -94,6 +95,6 @@ def _open(standing: Sequence[Recommendation]) -> str:
     if not standing:
         return "none open"
     worst = sorted(standing, key=lambda r: (["page", "ticket", "info"].index(r.severity.value), r.opened_at))
-    names = ", ".join(f"{shown(r.group, 64)} ({r.verdict.value})" for r in worst[:3])
+    names = ", ".join(f"{shown(r.group, 64)} ({VERDICTS[r.verdict].short})" for r in worst[:3])
     more = f" and {len(worst) - 3} more" if len(worst) > 3 else ""
     return f"{len(worst)} open: {names}{more}; `kagent watch` shows them"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kagent.contract.recommendation import Recommendation
-from kagent.text import counted, span
+from kagent.text import counted, rounded, span
 
 TRACK = {"group_changed": "ended as the group changed", "expired": "not seen to their end"}
 """How incidents ended, where the counted word is none for people."""
@@ -94,16 +94,11 @@ def _track_line(track: dict[str, int]) -> str:
 def _member_line(m: dict[str, Any]) -> str:
     late = f"{span(m['seconds_behind'])} behind" if m["known"] else "its last commit is unknown"
     unit = "s of work" if m["unit"] == "seconds" else "records"
-    speed = f", can process {_rounded(m['capacity_per_s'])} records/s" if m.get("capacity_per_s") else ""
+    speed = f", can process {rounded(m['capacity_per_s'])} records/s" if m.get("capacity_per_s") else ""
     held = counted(m["partitions"], "partition")
-    least, most = _rounded(m["work_at_least"]), _rounded(m["work_at_most"])
+    least, most = rounded(m["work_at_least"]), rounded(m["work_at_most"])
     waiting = least if least == most else f"{least} to {most}"
-    return f"  {m['member']}: {late}, {held}, {waiting} {unit} waiting, inflow {_rounded(m['inflow_per_s'])} records/s{speed}"
-
-
-def _rounded(value: float) -> str:
-    """Three digits are what a person reads, and as much as a measurement of some minutes holds."""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return f"  {m['member']}: {late}, {held}, {waiting} {unit} waiting, inflow {rounded(m['inflow_per_s'])} records/s{speed}"
 
 
 def _topic_line(t: dict[str, Any]) -> str:
@@ -145,6 +140,6 @@ def _advice_lines(message: Recommendation) -> list[str]:
     if message.frontier:
         out.append(
             "  greatest work by number of moves: "
-            + ", ".join(f"{counted(k, 'move')} {_rounded(w)}" for k, w in message.frontier)
+            + ", ".join(f"{counted(k, 'move')} {rounded(w)}" for k, w in message.frontier)
         )
     return out

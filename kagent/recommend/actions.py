@@ -366,9 +366,8 @@ def _assigned_anew(advice: Advice) -> Iterator[Action]:
 def _steady(advice: Advice) -> Action:
     who = ", ".join(shown(n) for n in advice.finding.evidence["come_and_go"][:3]) or "its members"
     how = (
-        f"Restart {who} with what they lack: a larger max.poll.interval.ms or a smaller max.poll.records where they leave at "
-        "their poll timeout, a fix of what their logs show where they crash; static membership (group.instance.id) avoids a "
-        "rebalance at a restart."
+        f"Restart {who} with the cure: after poll timeouts a larger max.poll.interval.ms or a smaller max.poll.records, after "
+        "crashes a fix (the logs tell which it was); static membership (group.instance.id) avoids a rebalance at a restart."
     )
     return _action(ActionType.RESTART_MEMBER, how, "yes")
 

@@ -171,6 +171,9 @@ def compose(diagnosis: Diagnosis, id_: str, opened_at: int, status: Status) -> R
 
 def _evidence(diagnosis: Diagnosis) -> dict[str, object]:
     evidence = dict(diagnosis.finding.evidence)
+    if not (diagnosis.finding.members and _by_member(diagnosis.model)):
+        # Of what no member holds, no member's row says how late it is.
+        evidence["behind_s"] = round(diagnosis.finding.behind)
     made = diagnosis.reassignment
     if made is not None and made.promise is not None and diagnosis.verdict in SPREAD:
         evidence["drain_between_s"] = [round(bound) for bound in made.promise]
@@ -190,9 +193,14 @@ def _skew(diagnosis: Diagnosis) -> Skew:
     )
 
 
+def _by_member(model: GroupModel) -> bool:
+    """Whether the message has rows of members."""
+    return model.roster is not None and model.by_member and bool(model.roster.members)
+
+
 def _members(diagnosis: Diagnosis) -> list[MemberWork]:
     model, made = diagnosis.model, diagnosis.reassignment
-    if model.roster is None or not model.by_member:
+    if model.roster is None or not _by_member(model):
         return []
     now = model.seconds_of_work[0] if made is None else made.plan.work_now
     after = made.plan.work_after if made else None

@@ -254,3 +254,24 @@ def test_before_the_topic_is_read_to_its_end_nothing_is_claimed(rec: Any) -> Non
     board.take(rec("late"))
 
     assert screen(board).strip() == "Reading what is open now …"
+
+
+def test_a_first_action_is_told_whole_where_the_screen_has_room(rec: Any) -> None:
+    classes = [f"org.apache.kafka.clients.consumer.{name}Assignor" for name in ("RoundRobin", "Range")]
+    how = f"Set partition.assignment.strategy={','.join(classes)} in every consumer, and restart them one by one."
+    board = Board()
+    board.take(rec("orders", actions=[ACTION | {"how": how}]))
+
+    text = screen(board, width=80)
+
+    assert all(name in text.replace("\n  ", "") for name in classes)
+    assert "one by one." in text
+    assert "…" not in text
+
+
+@pytest.mark.parametrize("name", ["stands_s", "behind_s"])
+def test_a_group_without_rows_of_members_is_as_late_as_its_evidence_says(rec: Any, name: str) -> None:
+    board = Board()
+    board.take(rec("orders", members=[], evidence={name: 320}, actions=[ACTION]))
+
+    assert "5 min" in next(line for line in screen(board).splitlines() if "orders" in line)

@@ -33,7 +33,7 @@ def test_open_incidents_are_1_and_the_worst_comes_first(rec: Any) -> None:
     told = facts("main", state(), [rec("a"), rec("b", severity="page")], NOW)
 
     assert told["exit_code"] == 1
-    assert told["lines"]["incidents"].startswith("2 open: b (rebalance), a (rebalance)")
+    assert told["lines"]["incidents"].startswith("2 open: b (uneven work), a (uneven work)")
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def reason(model: GroupModel, finding: Finding) -> str:
     places = [f"{topic}-{partition}" for topic, partition in finding.evidence["partitions"]]
     left = len(finding.rows) - 3
     more = f" and {counted(left, 'more partition')}" if left > 0 else ""
-    return f"Retention deleted {finding.evidence['lost']} records of {', '.join(places[:3])}{more} before they were read."
+    return f"Retention deleted {finding.evidence['lost']:,} records of {', '.join(places[:3])}{more} before they were read."
 
 
 def learn(model: GroupModel) -> JudgeState:

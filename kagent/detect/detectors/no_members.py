@@ -97,7 +97,7 @@ def _finding(model: GroupModel, unread: Flags, absent_ms: int, since: int) -> It
 def reason(model: GroupModel, finding: Finding) -> str:
     """The sentence of the message."""
     e = finding.evidence
-    waiting = f"{e['unread']} records wait."
+    waiting = f"{e['unread']:,} records wait."
     if not e.get("members"):
         return f"The group has had no members for {span(e['absent_s'])}; {waiting}"
     first, more = model.lags.name(finding.rows[0]), len(finding.rows) - 1

@@ -37,6 +37,7 @@ def find(model: GroupModel) -> Iterator[Finding]:
             "partitions": named(model, rows),
             "last_stable_offset": int(lags.stable[rows[0]]),
             "end": int(lags.end[rows[0]]),
+            "stands_s": round(float(age[rows[0]])),
         }
         began = int(model.now - age[rows[0]] * 1000)
         yield Finding(VERDICT, holders(model, rows), rows, float(age[rows[0]]), evidence, since=began)

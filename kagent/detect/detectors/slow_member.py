@@ -16,7 +16,7 @@ from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import LateMember, Line
 from kagent.detect.signs import BEHIND
-from kagent.text import shown, span
+from kagent.text import rounded, shown, span
 
 VERDICT = Verdict.SLOW_MEMBER
 SPREAD = True
@@ -65,7 +65,7 @@ def reason(model: GroupModel, finding: Finding) -> str:
     who = shown(model.names[finding.members[0]])
     peers = f"{e['peers']} peers keep" if e["peers"] > 1 else "a peer keeps"
     return (
-        f"{who} is {span(finding.behind)} behind: it processes {e['does_per_s']:g} of the {e['gets_per_s']:g} records/s that arrive, "
-        f"while {peers} up with {e['peers_do_per_s']:g} records/s of the same topics. It works at {e['speed']:.0%} of their speed at "
+        f"{who} is {span(finding.behind)} behind: it processes {rounded(e['does_per_s'])} of the {rounded(e['gets_per_s'])} records/s that arrive, "
+        f"while {peers} up with {rounded(e['peers_do_per_s'])} records/s of the same topics. It works at {e['speed']:.0%} of their speed at "
         "most."
     )

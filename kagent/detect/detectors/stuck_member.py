@@ -122,7 +122,7 @@ def reason(model: GroupModel, finding: Finding) -> str:
     """The sentence of the message."""
     e = finding.evidence
     if e["whole_group"]:
-        return f"No member has made progress for {span(e['stands_s'])}; {e['unread']} records wait."
+        return f"No member has made progress for {span(e['stands_s'])}; {e['unread']:,} records wait."
     who, more = shown(e["members"][0]), len(e["members"]) - 1
     others = f" and {more} more members are" if more else " is"
     return (

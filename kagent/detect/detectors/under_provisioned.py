@@ -18,7 +18,7 @@ from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import LateMember, Line
 from kagent.detect.signs import BEHIND
-from kagent.text import shown, span
+from kagent.text import rounded, shown, span
 
 VERDICT = Verdict.UNDER_PROVISIONED
 SPREAD = True
@@ -67,6 +67,6 @@ def reason(model: GroupModel, finding: Finding) -> str:
     )
     members = "the one member processes" if e["members"] == 1 else f"the {e['members']} members process"
     return (
-        f"{e['gets_per_s']:g} records/s arrive and {members} {e['does_per_s']:g}: {who} is "
+        f"{rounded(e['gets_per_s'])} records/s arrive and {members} {rounded(e['does_per_s'])}: {who} is "
         f"{span(finding.behind)} behind, and no assignment helps. The group needs {more}."
     )

@@ -22,7 +22,7 @@ def test_commits_below_the_log_start_that_come_again_lost_what_lies_between(grou
     assert found[0].evidence["partitions"] == [["t", 0]]
     assert found[0].evidence["lost"] == 200_250
     assert found[0].evidence["lost_by_partition"] == [200_250]
-    assert data_loss.reason(model, found[0]).startswith("Retention deleted 200250 records of t-0")
+    assert data_loss.reason(model, found[0]).startswith("Retention deleted 200,250 records of t-0")
 
 
 def test_each_partition_is_told_with_its_own_loss(group: Make) -> None:

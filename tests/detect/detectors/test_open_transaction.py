@@ -28,6 +28,7 @@ def test_what_stands_at_the_last_stable_offset_is_a_transaction_and_before_it_a_
 
     assert leading(found) == "blocked_by_transaction"
     assert found[0].evidence["last_stable_offset"] == 9_910_000
+    assert found[0].evidence["stands_s"] == round(found[0].behind)
     assert "a transaction on it has been open for" in open_transaction.reason(model, found[0])
     assert leading(record.looked(standing=record.stood())[1]) == "stalled"
 

@@ -361,7 +361,7 @@ VERDICTS_HEAD = """\
 
 <!-- Made from the code by `make docs`; edit kagent/contract/words.py. -->
 
-What an incident says is wrong, and what to do first. `kagent watch` shows the words; the name is in `--json`, on the topic and
+What an incident says is wrong, and what to do first. `kagent watch` and `kagent status` show the words; the name is in `--json`, on the topic and
 in alerts. How each is found is in [judgement](judgement.md#verdicts). Every incident has its own ranked actions with the exact
 command: `kagent explain GROUP`.
 """

@@ -83,7 +83,7 @@ class Applier:
             case May.LATCH:
                 raise CannotApply(
                     "latched",
-                    f"Nothing is applied: {shown(self.group)} was moved {self.asking.per_day} times in a day; find out why "
+                    f"Nothing is applied: {shown(self.group)} was moved {self.asking.most_per_day} times in a day; find out why "
                     "plans do not last, then `kagent apply --reset`.",
                 )
         return self._move(plan, deadline_s)

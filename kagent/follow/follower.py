@@ -108,7 +108,7 @@ class Follower:
         # What this member gave out as the leader, until it gets its own part; from then on, while it leads, it is in _leads.
         self._led: View | None = None
         self._leads: View | None = None
-        self._said = ""
+        self._last_logged = ""
 
     @property
     def protocol(self) -> str:
@@ -193,18 +193,13 @@ class Follower:
         decision = self._decide(view)
         dry = self._dry()
         self.counts[decision.reason] += 1
-        self._tell(decision, dry)
-        use = decision.placed is not None and not dry
-        target = decision.placed if use else None
-        if target is not None:
-            # What somebody else still holds is given out at the rebalance that follows its revocation (KIP-429).
-            placed = {
-                member: [p for p in held if owners.get(p, member) == member]
-                for member, held in target.items()
-            }
-        else:
+        self._log_decision(decision, dry)
+        target = None if dry else decision.placed
+        if target is None:
             placed = self.builtin.place(counts, self._for_builtin(view, joined))
-        followed = decision.followed if use else None
+        else:
+            placed = _without_held_by_others(target, owners)
+        followed = None if target is None else decision.followed
         peers = tuple(
             replace(peer, held=once(placed.get(peer.member_id, ())), followed=followed) for peer in view.peers
         )
@@ -230,7 +225,7 @@ class Follower:
             log.exception("group %s: no decision could be made", shown(self.rules.group))
             return Decision(Reason.FAILED, "no decision could be made.")
 
-    def _tell(self, decision: Decision, dry: bool) -> None:
+    def _log_decision(self, decision: Decision, dry: bool) -> None:
         group, builtin = shown(self.rules.group), self.builtin.strategy.name
         if decision.placed is None:
             log.info("group %s: assigned by %s: %s", group, builtin, decision.sentence)
@@ -250,7 +245,7 @@ class Follower:
         if decision.reason is not Reason.FOLLOWED:
             return
         if self._dry():
-            self._say_once(f"but for the dry run, the group would be asked to rejoin: {decision.sentence}")
+            self._log_once(f"but for the dry run, the group would be asked to rejoin: {decision.sentence}")
             return
         now = self.clock()
         with self._lock:
@@ -268,12 +263,12 @@ class Follower:
                 "group %s: %d rebalances were asked for in a day and another would be needed: following is latched off "
                 "until this consumer starts anew or its follower is reset",
                 shown(self.rules.group),
-                self.asking.per_day,
+                self.asking.most_per_day,
             )
 
-    def _say_once(self, sentence: str) -> None:
-        if sentence != self._said:
-            self._said = sentence
+    def _log_once(self, sentence: str) -> None:
+        if sentence != self._last_logged:
+            self._last_logged = sentence
             log.info("group %s: %s", shown(self.rules.group), sentence)
 
     def _remember(self, asked: Iterable[int]) -> None:
@@ -302,6 +297,16 @@ def _owners(joined: Sequence[Joined]) -> dict[tuple[str, int], str]:
     """Partition → the member that holds it, of cooperative members; of two claims the one of the newer generation counts."""
     oldest_first = sorted(joined, key=lambda one: -1 if one.generation is None else one.generation)
     return {pair: one.member_id for one in oldest_first for pair in one.owned or ()}
+
+
+def _without_held_by_others(
+    target: Mapping[str, Sequence[tuple[str, int]]], owners: Mapping[tuple[str, int], str]
+) -> dict[str, Pairs]:
+    """What each member gets now; the rest is given out at the rebalance that follows its revocation (KIP-429)."""
+    return {
+        member: [pair for pair in held if owners.get(pair, member) == member]
+        for member, held in target.items()
+    }
 
 
 def _peer(one: Joined, heard: plan_userdata.Joining | None, owners: Mapping[tuple[str, int], str]) -> Peer:

@@ -20,6 +20,12 @@ class Asking:
     cooldown: float = 900.0
     per_day: int = 3
 
+    @property
+    def most_per_day(self) -> int:
+        """The number of requests in 24 hours after which no other is made."""
+        # A greater number than is remembered would never be reached: the group would be asked after every cooldown, for ever.
+        return min(self.per_day, REMEMBERED)
+
 
 class May(Enum):
     """Whether to ask."""
@@ -34,8 +40,7 @@ def may_ask(asked: Iterable[int], now: float, asking: Asking) -> May:
     lately = recent(asked, now)
     if lately and now - lately[-1] / 1000 < asking.cooldown:
         return May.WAIT
-    # A greater number than is remembered would never be reached: the group would be asked after every cooldown, for ever.
-    return May.LATCH if len(lately) >= min(asking.per_day, REMEMBERED) else May.ASK
+    return May.LATCH if len(lately) >= asking.most_per_day else May.ASK
 
 
 def recent(asked: Iterable[int], now: float) -> tuple[int, ...]:

@@ -89,7 +89,7 @@ def command(
     if group is not None and not live and _as_judged(ctx):
         story = _story(ctx, group, url)
         if story is not None:
-            _tell_judged(worker_plan.document(story), form)
+            _output_judged(worker_plan.document(story), form)
             return
         note = "No worker has answered with its plan; this one rests on the lag that the cluster shows now."
     if group is not None and url:
@@ -213,8 +213,8 @@ def _move_cells(move: output.Record, names: Mapping[str, str]) -> dict[str, str]
     }
 
 
-def _tell_judged(found: dict[str, Any], form: Format) -> None:
-    """The worker's plan."""
+def _output_judged(found: dict[str, Any], form: Format) -> None:
+    """Print the worker's plan in the form that was asked for."""
     if form.output == "json":
         click.echo(json.dumps(found))
     elif not form.is_table:

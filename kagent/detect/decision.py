@@ -104,15 +104,15 @@ def _finding(
         rows, facts = (row, *(r for r in rows if r != row)), {k: v for k, v in facts.items() if k != "row"}
     return Finding(
         line.verdict if line else None,
-        (member.at,),
-        rows,
-        member.lateness,
-        facts,
-        began,
-        missing is None,
-        round(grown, 1),
-        round(need, 1),
-        missing,
+        members=(member.at,),
+        rows=rows,
+        behind=member.lateness,
+        evidence=facts,
+        since=began,
+        ripe=missing is None,
+        evidence_s=round(grown, 1),
+        needed_s=round(need, 1),
+        missing=missing,
     )
 
 

@@ -262,7 +262,7 @@ def advance_clocks(model: GroupModel, before: JudgeState) -> JudgeState:
             continue
         earlier = before.members.get(name, MemberState())
         if known.time > earlier.time:
-            known = _looked(model, at, known, earlier, limits)
+            known = _after_look(model, at, known, earlier, limits)
         # Learned only once the member is on time again, or as late as before: spells that restart during an illness are no habit.
         if known.longest_spell_s and (known.on_time_at == known.time or _fell_back(known, earlier)):
             habits = learned(habits, evidence.SPELL, known.longest_spell_s, known.time)
@@ -278,9 +278,10 @@ def _fell_back(known: MemberState, earlier: MemberState) -> bool:
     return spell is not None and known.spell is None and known.lateness[-1][1] <= spell.reference
 
 
-def _looked(
+def _after_look(
     model: GroupModel, at: int, known: MemberState, earlier: MemberState, limits: evidence.LatenessLimits
 ) -> MemberState:
+    """The member with its spell, backlog clock and ramp advanced by its newest commit."""
     look = _look(model, at, known, earlier, limits)
     spell = evidence.next_spell(known, look, limits)
     longest = max(known.longest_spell_s, known.spell.grown_s if known.spell else 0.0)
@@ -302,14 +303,14 @@ def _look(
     speed = float(model.capacity.rate.mid[at]) if model.capacity.measured[at] else 0.0
     worked_s = records / speed if speed else 0.0
     return evidence.Look(
-        known.time,
-        lateness,
-        late,
-        drain,
-        float(model.columns.gap[at]),
-        records,
-        float(model.lateness_at_commit[at]),
-        worked_s,
+        time=known.time,
+        lateness=lateness,
+        late=late,
+        drain=drain,
+        gap=float(model.columns.gap[at]),
+        records=records,
+        trend=float(model.lateness_at_commit[at]),
+        worked_s=worked_s,
     )
 
 

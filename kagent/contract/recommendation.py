@@ -193,7 +193,10 @@ class Recommendation(Contract):
         None, description="Member → (topic, partition), whole, up to 2,000 partitions."
     )
     assignment_digest: str | None = None
-    frontier: list[tuple[int, float]] = Field(default_factory=list, description="[moves, greatest work].")
+    frontier: list[tuple[int, float]] = Field(
+        default_factory=list,
+        description="[moves, greatest work], or the seconds until all have caught up where speeds are known.",
+    )
     alternatives: list[Alternative] = Field(default_factory=list)
     actions: list[Action] = Field(default_factory=list, description="Best first.")
     evidence: dict[str, Any] = Field(default_factory=dict, description="What the verdict rests on.")

@@ -20,7 +20,7 @@ from kagent.lag.log_ends import UNKNOWN
 from kagent.lag.membership import NOBODY
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
-from kagent.recommend.render import compose, diagnose
+from kagent.recommend.render import Diagnosis, compose, diagnose
 from kagent.text import span
 
 Looked = tuple[GroupModel, tuple[Finding, ...]]
@@ -74,6 +74,7 @@ def explain(judged: Judgement, looked: Looked | None = None) -> dict[str, Any]:
         },
         "co_partitioned": co_partitioned(model.policy, model.kind),
         "recommendation": message.model_dump(mode="json", by_alias=True) if message else None,
+        "frontier_unit": _frontier_unit(diagnosis),
         "others": [str(f.verdict) for f in found[1:] if f.verdict],
         **_past(judged.state, model),
     }
@@ -83,6 +84,12 @@ def _drafted(lead: Finding) -> Finding:
     """The finding as the draft of a message shows it."""
     # What moving partitions would give can be told before it is known why a member is late.
     return lead if lead.verdict else replace(lead, verdict=Verdict.REBALANCE)
+
+
+def _frontier_unit(diagnosis: Diagnosis | None) -> str | None:
+    """What the frontier's numbers are: ``drain`` (seconds until all have caught up) or ``work`` (a member's greatest)."""
+    made = diagnosis.reassignment if diagnosis else None
+    return made.plan.objective if made else None
 
 
 def _verdict(judged: Judgement, lead: Finding | None) -> str:

@@ -18,6 +18,9 @@ def lines(story: dict[str, Any]) -> list[str]:
     skew = "" if story["skew"] is None else f", skew {story['skew']:.2f} (threshold {story['threshold']:g})"
     raw = story["recommendation"]
     verdict = "not judged now" if story["blind"] and not story["open"] else story["verdict"]
+    if verdict == "balanced" and story["not_opened"]:
+        # Beside "80 s behind" and a skew of 3 it would read as a mistake.
+        verdict = "not reported"
     if story["open"] and raw and raw["verdict"] != verdict:
         # Another verdict is published only once it has led for a while; the sentence below is already about it.
         verdict = f"reported as {verdict}, now {raw['verdict']}"
@@ -32,7 +35,9 @@ def lines(story: dict[str, Any]) -> list[str]:
         out.append(_member_line(m))
     for t in story["topics"]:
         out.append(_topic_line(t))
-    return out + (_advice_lines(Recommendation.model_validate(raw)) if raw else [])
+    return out + (
+        _advice_lines(Recommendation.model_validate(raw), story.get("frontier_unit")) if raw else []
+    )
 
 
 def _evidence_lines(story: dict[str, Any]) -> list[str]:
@@ -102,7 +107,7 @@ def _member_line(m: dict[str, Any]) -> str:
 
 
 def _topic_line(t: dict[str, Any]) -> str:
-    parts = [f"lag {'≤ ' if t['at_most'] else ''}{t['lag']}"]
+    parts = [f"lag {'≤ ' if t['at_most'] else ''}{t['lag']:,}"]
     for name, words in (
         ("no_commit", "without a commit"),
         ("unassigned", "assigned to no member"),
@@ -110,7 +115,7 @@ def _topic_line(t: dict[str, Any]) -> str:
         ("standing", "stalled"),
     ):
         if t[name]:
-            parts.append(f"{t[name]} {words}")
+            parts.append(f"{t[name]:,} {words}")
     if t["orphaned"]:
         parts.append("no member subscribes to it: not counted")
     if t["oldest_unread_s"]:
@@ -118,7 +123,7 @@ def _topic_line(t: dict[str, Any]) -> str:
     return f"  {t['topic']}: {', '.join(parts)}"
 
 
-def _advice_lines(message: Recommendation) -> list[str]:
+def _advice_lines(message: Recommendation, frontier_unit: str | None) -> list[str]:
     marks = {"yes": "do", "unknown": "perhaps", "no": "not possible"}
     out = []
     for action in message.actions:
@@ -136,10 +141,17 @@ def _advice_lines(message: Recommendation) -> list[str]:
         )
     for other in message.alternatives:
         note = f", unsafe: {other.unsafe}" if other.unsafe else ""
-        out.append(f"  under {other.strategy}: skew {other.skew:.2f}, {counted(other.moves, 'move')}{note}")
+        out.append(f"  with {other.strategy}: skew {other.skew:.2f}, {counted(other.moves, 'move')}{note}")
     if message.frontier:
-        out.append(
-            "  greatest work by number of moves: "
-            + ", ".join(f"{counted(k, 'move')} {rounded(w)}" for k, w in message.frontier)
-        )
+        out.append(_frontier_line(message, frontier_unit))
     return out
+
+
+def _frontier_line(message: Recommendation, unit: str | None) -> str:
+    """What each number of moves reaches; 3,525 s until all have caught up must not read as work that waits."""
+    if unit == "drain":
+        reached = (f"{counted(moves, 'move')} {span(value)}" for moves, value in message.frontier)
+        return f"  until all have caught up, by number of moves: {', '.join(reached)}"
+    reached = (f"{counted(moves, 'move')} {rounded(value)}" for moves, value in message.frontier)
+    work = "s of work" if message.work_unit == "seconds" else "records"
+    return f"  greatest work of a member, in {work}, by number of moves: {', '.join(reached)}"

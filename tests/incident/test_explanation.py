@@ -28,6 +28,7 @@ def test_before_it_is_ripe_it_tells_what_is_missing_and_what_adds() -> None:
     said = "\n".join(lines(story))
 
     assert story["verdict"] == "balanced"
+    assert said.startswith("g: not reported (")
     assert "Not reported: there is not enough evidence yet" in said
     assert (
         "s; 240 s are needed. Missing: more commits that show the member late and falling further behind."
@@ -94,3 +95,13 @@ def test_of_a_member_that_is_a_little_behind_it_says_how_far_and_what_counts_as_
 
 def test_the_story_is_plain_json() -> None:
     assert orjson.loads(orjson.dumps(story_after(700)))["group"] == "g"
+
+
+def test_what_moves_reach_has_its_unit() -> None:
+    story = story_after(900)
+    told = "\n".join(lines(story))
+    of_work = "\n".join(lines(story | {"frontier_unit": "work"}))
+
+    assert story["frontier_unit"] == "drain"
+    assert "until all have caught up, by number of moves: 3 moves " in told
+    assert "greatest work of a member, in s of work, by number of moves: 3 moves " in of_work

@@ -80,11 +80,13 @@ class LateMember:
 
     @cached_property
     def keeping_up(self) -> list[int]:
-        """Codes of the peers that are on time and have partitions."""
+        """Codes of the peers that have partitions, are on time, and can do what arrives as far as is known: one that cannot falls
+        behind next, and proves nothing."""
         model, limits = self.model, LatenessLimits.of(self.model.policy)
         held = np.bincount(model.owner[model.counted], minlength=len(model.names))
         # Never a limit of 0 (`min_behind: 0`): then not even a lateness of 0 would be below it.
         on_time = (model.lateness < max(limits.on_time, 1e-9)) & (held > 0)
+        on_time &= model.capacity.rate.high >= model.inflow.low
         on_time[self.at] = False
         return np.flatnonzero(on_time).tolist()
 

@@ -46,6 +46,14 @@ def test_a_peer_that_gets_less_but_more_than_the_member_does_proves_it(group: Ma
     assert leading(found) == "slow_member"
 
 
+def test_peers_that_cannot_do_what_arrives_prove_nothing(group: Make) -> None:
+    """They are not late yet, and will be: too few members, each of one speed."""
+    made = group({"t": [LATE, LATE, *6 * [FINE]]}, FOUR)
+    _, found = made.looked(members=made.at_work({"m0": 120, "m1": 140, "m2": 140, "m3": 140}, ["m0"], "slow_member"))
+
+    assert leading(found) != "slow_member"
+
+
 def test_one_fast_machine_is_no_measure(group: Make) -> None:
     made = group({"t": [LATE, LATE, FINE, FINE, *4 * [CALM]]}, FOUR)
     _, found = made.looked(members=made.at_work({"m0": 150}, ["m0"], "slow_member"))

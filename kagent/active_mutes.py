@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from kagent.contract.mute import MuteRecord, from_bytes, is_pattern
 from kagent.errors import SettingsError
 from kagent.group_key import group_key
+from kagent.group_pattern import matches
 from kagent.pattern_cost import LONGEST_NAME, affordable
-from kagent.policy import matches
 
 
 @dataclass(slots=True)

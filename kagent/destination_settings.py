@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, fi
 from kagent.contract.recommendation import Recommendation, Severity, Verdict
 from kagent.durations import Seconds
 from kagent.errors import SettingsError
-from kagent.policy import GroupPattern, matches
+from kagent.group_pattern import GroupPattern, matches
 
 Scope = Literal["group", "topic", "broker", "cluster"]
 RANK = {Severity.INFO: 0, Severity.TICKET: 1, Severity.PAGE: 2}

@@ -5,16 +5,14 @@ All times are seconds. The defaults are for production; a demonstration may shor
 
 from __future__ import annotations
 
-import fnmatch
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from difflib import get_close_matches
-from functools import cache, lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, get_type_hints
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -30,6 +28,7 @@ from kagent.contract.recommendation import GroupKind, Severity, Verdict
 from kagent.docstrings import descriptions
 from kagent.durations import Seconds
 from kagent.errors import SettingsError
+from kagent.group_pattern import matches
 
 IGNORED = (
     "kagent-*",
@@ -338,34 +337,3 @@ class Policies:
 def policy_for(policy: Mapping[str, Any] | BaseModel, groups: Iterable[Pattern], group: str) -> Policy:
     """The policy of one group; ``Policies`` is the same for many."""
     return Policies(policy, groups)(group)
-
-
-def matches(pattern: str, group: str) -> bool:
-    """Whether a glob, or a regular expression between slashes, matches the whole name."""
-    return _compiled(pattern).fullmatch(group) is not None
-
-
-@lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    try:
-        if len(pattern) > 1 and pattern.startswith("/") and pattern.endswith("/"):
-            # fullmatch has the anchors already. DOTALL: a group's name may hold a line break.
-            return re.compile(pattern[1:-1].removeprefix("^").removesuffix("$"), re.DOTALL)
-        return re.compile(fnmatch.translate(pattern))
-    except re.error as error:
-        raise SettingsError(f"The group pattern {pattern!r} is no regular expression: {error}.") from error
-
-
-def checked_pattern(pattern: str) -> str:
-    """The pattern itself. Raises ValueError if it is empty or no regular expression."""
-    if not pattern:
-        raise ValueError("must not be empty: it would match no group (`*` matches all)")
-    try:
-        matches(pattern, "")
-    except SettingsError as error:
-        raise ValueError(str(error).removeprefix("The group pattern ").rstrip(".")) from error
-    return pattern
-
-
-GroupPattern = Annotated[str, AfterValidator(checked_pattern)]
-"""A glob, or a regular expression between slashes."""

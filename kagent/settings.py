@@ -39,7 +39,8 @@ from kagent import file_systems, own_groups
 from kagent.destination_settings import AlertSettings, secret
 from kagent.durations import Hours, Seconds, WholeHours
 from kagent.errors import SettingsError
-from kagent.policy import GroupPattern, Policies, PolicySettings, make_policy, matches, refuse_truth, retired
+from kagent.group_pattern import GroupPattern, matches
+from kagent.policy import Policies, PolicySettings, make_policy, refuse_truth, retired
 from kagent.settings_file import SettingsFile, Where, read
 from kagent.settings_mistakes import (
     GivenSettings,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kagent.group_pattern import matches
 from kagent.own_groups import is_own, patterns
-from kagent.policy import matches
 from kagent.settings import Settings, Topics
 
 OWN = ("acme", "acme-pipeline-7f-executor", "acme-history-1", "acme-keys", "acme-subscriber-2")

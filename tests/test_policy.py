@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kagent.errors import SettingsError
-from kagent.policy import Policies, Policy, make_policy, matches
+from kagent.policy import Policies, Policy, make_policy
 from kagent.settings import GroupSettings
 
 
@@ -60,11 +60,3 @@ def test_the_first_pattern_that_matches_holds_on_top_of_the_base() -> None:
 def test_groups_of_tools_are_ignored_by_default(group: str) -> None:
     assert Policies()(group).ignore
     assert not Policies(groups=[GroupSettings.model_validate({"match": group})])(group).ignore
-
-
-def test_patterns_are_globs_or_whole_regular_expressions() -> None:
-    assert matches("a*", "abc")
-    assert not matches("/a/", "abc")
-    assert matches("/^a.c$/", "abc")
-    with pytest.raises(SettingsError, match="regular expression"):
-        matches("/(/", "abc")

@@ -14,6 +14,7 @@ from typing import Any
 from kagent.contract.events import TopicOffsets, TopicTombstones
 from kagent.detect.state import JudgeState
 from kagent.group_key import group_key
+from kagent.group_pattern import matches
 from kagent.groups import GroupView, MemberView
 from kagent.incident.evaluate import Judgement, ignored
 from kagent.incident.explanation import Looked, look_at
@@ -24,7 +25,7 @@ from kagent.lag.commits import TopicCommits, apply
 from kagent.lag.log_ends import UNKNOWN, EndHistory
 from kagent.lag.membership import Roster
 from kagent.lag.observation import Observation, TopicInfo
-from kagent.policy import Policies, Policy, matches
+from kagent.policy import Policies, Policy
 
 BEFORE = 86_400_000
 ROUNDS = 18

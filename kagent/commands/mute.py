@@ -14,8 +14,8 @@ from kagent.commands.spans import SPAN
 from kagent.contract.mute import MuteRecord, is_pattern
 from kagent.errors import InputError, KafkaError
 from kagent.group_key import group_key
+from kagent.group_pattern import matches
 from kagent.pattern_cost import affordable
-from kagent.policy import matches
 from kagent.settings import Cluster
 from kagent.text import shown
 

@@ -22,6 +22,7 @@ from kagent.commands.common import effective
 from kagent.commands.spark import started
 from kagent.durations import to_seconds
 from kagent.errors import InputError, SettingsError
+from kagent.group_pattern import matches
 from kagent.history.past_range import History, Range, place_of
 from kagent.policy import Policies
 from kagent.settings import GroupSettings, Settings
@@ -115,6 +116,9 @@ def options(tick: float) -> Callable[[Callable[..., None]], Callable[..., None]]
             name = cluster_name(settings, (ctx.find_root().obj or {}).get("cluster"))
             about = {field: more.pop(field) for field in ("group", "path", "dump", "ends", "master")}
             about["group"] = about["group"] or also
+            if about["group"]:
+                # Refused here if it is no pattern, not minutes later by Spark.
+                matches(about["group"], "")
             command(Past(settings, name, between(start, end, tick), **about), **more)
 
         made: Callable[..., None] = run

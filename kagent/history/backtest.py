@@ -12,6 +12,7 @@ import orjson
 import pyarrow as pa
 
 from kagent.errors import InputError
+from kagent.group_pattern import java_expression
 from kagent.history.message_rows import SCHEMA, event_rows
 from kagent.history.past_evaluation import ReplayedTick, Result, replay
 from kagent.history.past_range import History, Range
@@ -226,8 +227,8 @@ def backtest(
     only: str | None = None,
     keep_every: int = 0,
 ) -> list[dict[str, Any]]:
-    """A row per group and policy (see RESULT), worst first. ``only``: a glob of groups. Raises InputError without any."""
-    picked = rows if only is None else rows.where(rows["group"].rlike(_regex(only)))
+    """A row per group and policy (see RESULT), worst first. ``only``: a pattern of groups' names. Raises InputError without any."""
+    picked = rows if only is None else rows.where(rows["group"].rlike(java_expression(only)))
     # More tasks than cores, since groups differ widely in size and a task ends with its largest.
     tasks = 4 * rows.sparkSession.sparkContext.defaultParallelism
     # By our own number of partitions: groupBy alone would make 200 Python tasks (spark.sql.shuffle.partitions).
@@ -257,12 +258,6 @@ def readable() -> Iterator[None]:
         raise InputError(
             f"{named[0].rstrip('.,;:') if named else 'A file'} is broken or cannot be read."
         ) from error
-
-
-def _regex(glob: str) -> str:
-    import fnmatch
-
-    return fnmatch.translate(glob).replace("\\Z", "$").replace("(?s:", "(?s)(?:")
 
 
 def _one_group(

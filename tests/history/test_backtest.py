@@ -174,6 +174,7 @@ def test_what_cannot_be_replayed_is_one_sentence(spark: Any, tmp_path: Path, pas
     assert "nothing to replay" in said("--dump", dump, "--from", "1970-01-01", "--to", "1970-01-01T00:01")
     assert "no group that matches nobody has a commit" in said("nobody", "--dump", dump, *span(quiet))
     assert "The range is empty" in said("--dump", dump, "--from", "now", "--to", "1d")
+    assert "'/(/' is no regular expression" in said("--dump", dump, "/(/")
 
 
 @pytest.mark.usefixtures("on_session")

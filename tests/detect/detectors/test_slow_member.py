@@ -49,7 +49,9 @@ def test_a_peer_that_gets_less_but_more_than_the_member_does_proves_it(group: Ma
 def test_peers_that_cannot_do_what_arrives_prove_nothing(group: Make) -> None:
     """They are not late yet, and will be: too few members, each of one speed."""
     made = group({"t": [LATE, LATE, *6 * [FINE]]}, FOUR)
-    _, found = made.looked(members=made.at_work({"m0": 120, "m1": 140, "m2": 140, "m3": 140}, ["m0"], "slow_member"))
+    _, found = made.looked(
+        members=made.at_work({"m0": 120, "m1": 140, "m2": 140, "m3": 140}, ["m0"], "slow_member")
+    )
 
     assert leading(found) != "slow_member"
 

@@ -1,0 +1,54 @@
+"""Patterns of group names in settings, mutes and commands: a glob, or a regular expression between slashes. Pure."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from functools import lru_cache
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from kagent.errors import SettingsError
+
+
+def matches(pattern: str, group: str) -> bool:
+    """Whether a glob, or a regular expression between slashes, matches the whole name."""
+    return _compiled(pattern).fullmatch(group) is not None
+
+
+def java_expression(pattern: str) -> str:
+    """The regular expression with which Java finds the names that a pattern matches whole."""
+    return rf"(?s)\A(?:{_expression(pattern)})\z"
+
+
+def checked_pattern(pattern: str) -> str:
+    """The pattern itself. Raises ValueError if it is empty or no regular expression."""
+    if not pattern:
+        raise ValueError("must not be empty: it would match no group (`*` matches all)")
+    try:
+        _compiled(pattern)
+    except SettingsError as error:
+        raise ValueError(str(error).removeprefix("The group pattern ").rstrip(".")) from error
+    return pattern
+
+
+GroupPattern = Annotated[str, AfterValidator(checked_pattern)]
+"""A glob, or a regular expression between slashes."""
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        # DOTALL: a group's name may hold a line break.
+        return re.compile(_expression(pattern), re.DOTALL)
+    except re.error as error:
+        raise SettingsError(f"The group pattern {pattern!r} is no regular expression: {error}.") from error
+
+
+def _expression(pattern: str) -> str:
+    if len(pattern) > 1 and pattern.startswith("/") and pattern.endswith("/"):
+        # The whole name has to match, so its own anchors say nothing more.
+        return pattern[1:-1].removeprefix("^").removesuffix("$")
+    # translate() ends with the end of the text, which Python and Java write differently.
+    return fnmatch.translate(pattern)[: -len(r"\Z")]

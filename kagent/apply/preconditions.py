@@ -93,6 +93,11 @@ def _of_its_kind(found: Described, group: str, uniform_follows: bool) -> None:
     name, kind = shown(group), found.group.type
     if found.group.state == "dead":
         raise CannotApply(NOT_KIP_848, f"There is no group {name}: check its name.")
+    if kind == "streams":
+        raise CannotApply(
+            NOT_KIP_848,
+            f"{name} is a group of Kafka Streams' own protocol: the broker gives out its tasks, and takes no plan from outside.",
+        )
     if kind != "consumer":
         raise CannotApply(
             NOT_KIP_848,

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from base64 import urlsafe_b64encode
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -23,6 +23,8 @@ from aiokafka.errors import (
     IncompatibleBrokerVersion,
     InvalidGroupIdError,
     NotCoordinatorForGroupError,
+    TopicAuthorizationFailedError,
+    UnsupportedVersionError,
     for_code,
 )
 from aiokafka.protocol.group import HeartbeatRequest
@@ -30,16 +32,23 @@ from aiokafka.protocol.group import HeartbeatRequest
 from kagent.kafka.aiokafka_internals import send
 from kagent.kafka.clients import aiokafka
 from kagent.kafka.descriptions import Described, GroupDescription, Key, MemberDescription, MemberReport
-from kagent.kafka.group_requests import DescribeClassic, DescribeConsumer, FetchOffsets, FindCoordinators
+from kagent.kafka.group_requests import (
+    DescribeClassic,
+    DescribeConsumer,
+    DescribeStreams,
+    FetchOffsets,
+    FindCoordinators,
+)
 from kagent.offsets import DecodeError
 from kagent.offsets.blobs import assignment, subscription
 from kagent.settings import Cluster
 
 CHUNK = 500
 """Groups a request."""
-UNSEEN = (GroupAuthorizationFailedError, GroupIdNotFound, InvalidGroupIdError)
+UNSEEN = (GroupAuthorizationFailedError, GroupIdNotFound, InvalidGroupIdError, TopicAuthorizationFailedError)
 MOVING = (GroupCoordinatorNotAvailableError, GroupLoadInProgressError, NotCoordinatorForGroupError)
-UNKNOWN_REQUEST = (IncompatibleBrokerVersion, NotImplementedError)
+UNKNOWN_REQUEST = (IncompatibleBrokerVersion, NotImplementedError, UnsupportedVersionError)
+"""The last is what a broker answers that knows the request and has its protocol switched off."""
 T = TypeVar("T")
 
 
@@ -92,17 +101,20 @@ async def described(admin: AIOKafkaAdminClient, groups: Sequence[str]) -> dict[s
     for node, names in await _chunks(admin, groups):
         answer = await send(admin, DescribeClassic(names), node)
         found |= _each(answer, _classic)
-        # DescribeGroups answers ``Dead`` both for a missing group and for one of the KIP-848 protocol.
-        dead = [name for name in names if name in found and found[name].group.state == "dead"]
-        if dead:
-            found |= await _consumers(admin, node, dead)
+        # DescribeGroups answers ``Dead`` both for a missing group and for one of a newer protocol.
+        for question, read in ((DescribeConsumer, _consumer), (DescribeStreams, _streams)):
+            dead = [name for name in names if name in found and found[name].group.state == "dead"]
+            if dead:
+                found |= await _of_protocol(admin, node, question(dead), read)
     return found
 
 
-async def _consumers(admin: AIOKafkaAdminClient, node: int, names: Sequence[str]) -> dict[str, Described]:
-    """Those of these groups that are of the KIP-848 protocol; none on brokers that do not know it."""
+async def _of_protocol(
+    admin: AIOKafkaAdminClient, node: int, question: Any, read: Callable[[dict[str, Any]], Described]
+) -> dict[str, Described]:
+    """Those of the groups asked for that are of the question's protocol; none on brokers that do not know it."""
     try:
-        return _each(await send(admin, DescribeConsumer(names), node), _consumer)
+        return _each(await send(admin, question, node), read)
     except UNKNOWN_REQUEST:
         return {}
 
@@ -235,6 +247,34 @@ def _consumer(raw: dict[str, Any]) -> Described:
     state = raw["state"].lower()
     group = GroupDescription(raw["group"], state, "consumer", raw["assignor"], False, tuple(members))
     return Described(group, reported, raw["group_epoch"], ids)
+
+
+def _streams(raw: dict[str, Any]) -> Described:
+    members, reported = [], {}
+    reads = {
+        sub["subtopology"]: [
+            *sub["source_topics"],
+            *(topic["name"] for topic in sub["repartition_source_topics"]),
+        ]
+        for sub in raw["topology"]["subtopologies"] or ()
+    }
+    topics = tuple(dict.fromkeys(topic for read in reads.values() for topic in read))
+    for member in raw["members"]:
+        held, target = _of_tasks(member["assignment"], reads), _of_tasks(member["target"], reads)
+        members.append(_member(member, held, target))
+        reported[member["member_id"]] = MemberReport(topics, member["rack"] or None, member["epoch"])
+    group = GroupDescription(raw["group"], raw["state"].lower(), "streams", "", False, tuple(members))
+    return Described(group, reported, raw["group_epoch"])
+
+
+def _of_tasks(held: dict[str, Any], reads: Mapping[str, Sequence[str]]) -> frozenset[Key]:
+    """What active tasks read: task p of a subtopology reads partition p of each of its topics (KIP-1071)."""
+    return frozenset(
+        (topic, number)
+        for task in held["active_tasks"]
+        for number in task["partitions"]
+        for topic in reads.get(task["subtopology"], ())
+    )
 
 
 def _held(answer: dict[str, Any], ids: dict[str, str]) -> frozenset[Key]:

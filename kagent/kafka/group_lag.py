@@ -50,8 +50,7 @@ class ShownGroup:
 def shown_lag(admin: Admin, groups: Iterable[str] | None = None) -> list[ShownGroup]:
     """The groups' lag by the cluster's own word; of all groups without ``groups``.
 
-    Share groups are listed without rows: they have no lag. Streams groups have rows, but no owners in them: their
-    members are described by tasks. Raises KafkaError.
+    Share groups are listed without rows: they have no lag. Raises KafkaError.
     """
     kinds = admin.kinds()
     names = list(groups) if groups is not None else sorted(n for n, kind in kinds.items() if kind in WITH_LAG)
@@ -82,7 +81,7 @@ class _Logs:
 
 def _seen(group: GroupDescription | None, name: str, kind: str | None) -> GroupDescription:
     """The group as described; one that only its own kind of request describes is known by its kind."""
-    if kind in ("share", "streams"):
+    if kind == "share":
         return GroupDescription(name, "unknown", kind, "", False)
     return group or GroupDescription(name, "unknown", "unknown", "", True)
 

@@ -1,15 +1,18 @@
-"""Four of Kafka's requests in versions that aiokafka does not offer, for its connections.
+"""Five of Kafka's requests in versions that aiokafka does not offer, for its connections.
 
 ``DescribeGroupsRequest.json`` version 4 (what classic members subscribe to, their instance ids),
-``ConsumerGroupDescribeRequest.json`` version 0 (KIP-848), ``FindCoordinatorRequest.json`` version 4 (KIP-699) and
-``OffsetFetchRequest.json`` version 8 (KIP-709, ``require_stable`` of KIP-447) for many groups at once. A topic id is two
-numbers of 64 bits here.
+``ConsumerGroupDescribeRequest.json`` version 0 (KIP-848), ``StreamsGroupDescribeRequest.json`` version 0 (KIP-1071),
+``FindCoordinatorRequest.json`` version 4 (KIP-699) and ``OffsetFetchRequest.json`` version 8 (KIP-709, ``require_stable`` of
+KIP-447) for many groups at once. A topic id is two numbers of 64 bits here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from io import BytesIO
+from typing import Any
 
+from aiokafka.protocol.abstract import AbstractType
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import (
     Array,
@@ -152,6 +155,120 @@ class DescribeConsumer(Request[ConsumerQuestion]):
         self.groups = groups
 
     def build(self, request_struct_class: type[ConsumerQuestion]) -> ConsumerQuestion:
+        return request_struct_class(self.groups, False, {})
+
+
+class Optional(Schema):
+    """A struct that an answer may lack: a byte before it is negative then (KIP-893). ``lacking`` is read in its place: aiokafka turns
+    no None into an object."""
+
+    def __init__(self, lacking: tuple[Any, ...], *fields: tuple[str, Any]) -> None:
+        super().__init__(*fields)
+        self.lacking = lacking
+
+    def decode(self, data: BytesIO) -> tuple[Any, ...]:
+        return self.lacking if Int8.decode(data) < 0 else super().decode(data)
+
+
+def _pairs(*fields: tuple[str, AbstractType[Any] | type[AbstractType[Any]]]) -> CompactArray:
+    return CompactArray(*fields, ("tags", TaggedFields))
+
+
+KEY_VALUES = _pairs(("key", SHORT_TEXT), ("value", SHORT_TEXT))
+TASK_OFFSETS = _pairs(("subtopology", SHORT_TEXT), ("partition", Int32), ("offset", Int64))
+TASKS = _pairs(("subtopology", SHORT_TEXT), ("partitions", CompactArray(Int32)))
+STREAMS_TOPICS = _pairs(
+    ("name", SHORT_TEXT), ("partitions", Int32), ("replication_factor", Int16), ("configs", KEY_VALUES)
+)
+STREAMS_HELD = Schema(
+    ("active_tasks", TASKS), ("standby_tasks", TASKS), ("warmup_tasks", TASKS), ("tags", TaggedFields)
+)
+TOPOLOGY = Optional(
+    (-1, [], {}),
+    ("epoch", Int32),
+    (
+        "subtopologies",
+        _pairs(
+            ("subtopology", SHORT_TEXT),
+            ("source_topics", CompactArray(SHORT_TEXT)),
+            ("repartition_sink_topics", CompactArray(SHORT_TEXT)),
+            ("state_changelog_topics", STREAMS_TOPICS),
+            ("repartition_source_topics", STREAMS_TOPICS),
+        ),
+    ),
+    ("tags", TaggedFields),
+)
+
+
+class StreamsAnswer(Response):
+    API_KEY = 89
+    API_VERSION = 0
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        (
+            "groups",
+            _pairs(
+                ("error_code", Int16),
+                ("error_message", SHORT_TEXT),
+                ("group", SHORT_TEXT),
+                ("state", SHORT_TEXT),
+                ("group_epoch", Int32),
+                ("assignment_epoch", Int32),
+                ("topology", TOPOLOGY),
+                (
+                    "members",
+                    _pairs(
+                        ("member_id", SHORT_TEXT),
+                        ("epoch", Int32),
+                        ("instance_id", SHORT_TEXT),
+                        ("rack", SHORT_TEXT),
+                        ("client_id", SHORT_TEXT),
+                        ("host", SHORT_TEXT),
+                        ("topology_epoch", Int32),
+                        ("process_id", SHORT_TEXT),
+                        # The port is unsigned; nobody reads it here.
+                        (
+                            "user_endpoint",
+                            Optional(
+                                ("", 0, {}), ("host", SHORT_TEXT), ("port", Int16), ("tags", TaggedFields)
+                            ),
+                        ),
+                        ("client_tags", KEY_VALUES),
+                        ("task_offsets", TASK_OFFSETS),
+                        ("task_end_offsets", TASK_OFFSETS),
+                        ("assignment", STREAMS_HELD),
+                        ("target", STREAMS_HELD),
+                        ("is_classic", Boolean),
+                    ),
+                ),
+                ("authorized_operations", Int32),
+            ),
+        ),
+        ("tags", TaggedFields),
+    )
+
+
+class StreamsQuestion(RequestStruct):
+    FLEXIBLE_VERSION = True
+    API_KEY = 89
+    API_VERSION = 0
+    RESPONSE_TYPE = StreamsAnswer
+    SCHEMA = Schema(
+        ("groups", CompactArray(SHORT_TEXT)),
+        ("include_authorized_operations", Boolean),
+        ("tags", TaggedFields),
+    )
+
+
+class DescribeStreams(Request[StreamsQuestion]):
+    """Asks for groups of Kafka Streams' own protocol."""
+
+    API_KEY = 89
+
+    def __init__(self, groups: Sequence[str]) -> None:
+        self.groups = groups
+
+    def build(self, request_struct_class: type[StreamsQuestion]) -> StreamsQuestion:
         return request_struct_class(self.groups, False, {})
 
 

@@ -50,7 +50,7 @@ SECRET = "users-records"
 CHANGELOG = "kagent-coverage-changelog"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def estate(guarded: Guarded) -> Guarded:
     """kagent's topics, a user's topic and a group with a commit; the four principals with the printed rights."""
     ensure(Admin(Cluster(bootstrap=guarded.root)), TOPICS, needed=[*wanted(TOPICS), delivery_log(TOPICS)])

@@ -22,6 +22,7 @@ from kagent.worker.http import pages, security
 from kagent.worker.http.cluster_view import reached_at
 from kagent.worker.outbox import Outbox
 from kagent.worker.recovery_watch import watched
+from kagent.worker.repeated_lines import shorten_outages
 from kagent.worker.transport import Transport
 
 log = logging.getLogger("kagent.app")
@@ -101,6 +102,7 @@ class App(faust.App):
             os._exit(2)  # Faust would show a traceback and try for ever
         for chatty in ("faust.tables.recovery", "faust.app.base", "faust.transport.drivers.aiokafka"):
             logging.getLogger(chatty).setLevel(logging.WARNING)  # they print a line per table and partition
+        shorten_outages()
         await super().on_first_start()
 
     def _crash(self, reason: BaseException) -> None:

@@ -1,0 +1,48 @@
+"""A log that can be read during an outage: the Kafka client's complaints once a minute each, with how many more there were."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+EVERY_S = 60.0
+"""While a broker is away aiokafka complains some ten times a second; one line a minute says that it still is."""
+
+
+class RepeatedLines(logging.Filter):
+    """Lets each warning or error of aiokafka through once in EVERY_S: those of one wording count as the same. ``clock``: s."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._last: dict[tuple[str, str], float] = {}
+        self._left_out: dict[tuple[str, str], int] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the line is written; one that is says how many were not."""
+        if record.levelno < logging.WARNING or record.name.partition(".")[0] != "aiokafka":
+            return True
+        # Each handler asks, and all have to hear the same.
+        known = record.__dict__
+        if "is_written" not in known:
+            known["is_written"] = self._decide(record)
+        return bool(known["is_written"])
+
+    def _decide(self, record: logging.LogRecord) -> bool:
+        # The wording before its arguments are filled in: which node or partition it is changes from line to line.
+        key, now = (record.name, str(record.msg)), self._clock()
+        if now - self._last.get(key, float("-inf")) < EVERY_S:
+            self._left_out[key] = self._left_out.get(key, 0) + 1
+            return False
+        self._last[key] = now
+        if left_out := self._left_out.pop(key, 0):
+            record.msg, record.args = f"{record.getMessage()} ({left_out} more like this since)", ()
+        return True
+
+
+def shorten_outages() -> None:
+    """Every handler of the process writes repeated complaints once a minute."""
+    repeated = RepeatedLines()
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(repeated)

@@ -10,6 +10,8 @@ from kagent.simulator.world import Flags, World, ended
 
 LATE_S = 60.0
 CAUGHT_UP = 30.0
+CALM_S = 120.0
+"""So long must nobody be late before an action is held to have drained the group: after so long an incident resolves, too."""
 
 
 @dataclass(slots=True)
@@ -35,7 +37,7 @@ class Truth:
         return cls(nothing(), nothing(), nothing(), nothing(), nothing(), [0.0] * seeds)
 
     def took(self, at: int) -> float | None:
-        """Seconds from the action until no member was late."""
+        """Seconds from the action until no member was late, and none was for CALM_S afterwards."""
         acted, calm = self.acted[at], self.calm[at]
         return max(0.0, calm - acted) if acted is not None and calm is not None else None
 
@@ -48,15 +50,22 @@ class Truth:
         for at in np.flatnonzero(late(world, LATE_S)).tolist():
             self.behind[at] = since if self.behind[at] is None else self.behind[at]
         if any(acted is not None for acted in self.acted):
-            for at, is_late in enumerate(late(world, CAUGHT_UP).tolist()):
-                calm = self.calm[at]
-                self.calm[at] = None if is_late else world.time if calm is None else calm
+            self.note_calm(world.time, late(world, CAUGHT_UP).tolist())
         behind = ((world.end - world.position) / np.maximum(world.usual, 1.0)).max(axis=1)
         for at, is_late in enumerate((behind > CAUGHT_UP).tolist()):
             if is_late:
                 self.drained[at] = None
             elif self.drained[at] is None:
                 self.drained[at] = since
+
+    def note_calm(self, now: float, late_now: list[bool]) -> None:
+        """Note since when nobody is late, of the groups that acted."""
+        for at, is_late in enumerate(late_now):
+            calm = self.calm[at]
+            # Once it has lasted, what the action was for is over: a burst an hour later is none of it.
+            if self.acted[at] is None or (calm is not None and now - calm >= CALM_S):
+                continue
+            self.calm[at] = None if is_late else now if calm is None else calm
 
 
 def late(world: World, seconds: float) -> Flags:

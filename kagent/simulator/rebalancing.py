@@ -180,18 +180,20 @@ def clear(world: World, seed: int) -> None:
 
 
 def dealt(world: World, seed: int) -> Longs:
-    """Who gets which partition, by the scenario's rule."""
+    """Who gets which partition: by the strategy that the group switched to, else by the scenario's rule."""
     names, slots = world.names(seed), np.array(world.order[seed], np.int64)
     owner = np.full(len(world.topic), NOBODY)
     if not names:
         return owner
+    wants = [subscribed(world, name) for name in names]
+    if seed in world.switched:
+        return _by_strategy(world, seed, world.switched[seed], names, wants)
     fixed = world.scenario.assignment
     if fixed and set(fixed) == set(names):
         for name, slot in zip(names, slots, strict=True):
             for topic, partitions in (fixed[name] or {}).items():
                 owner[world.rows(topic)[np.asarray(partitions)]] = slot
         return owner
-    wants = [subscribed(world, name) for name in names]
     if world.scenario.assignor == "range":
         return _by_range(world, slots, wants)
     plain = world.scenario.assignor == "roundrobin" and not world.scenario.clients.subscriptions
@@ -258,13 +260,9 @@ def _held(world: World, seed: int, slot: int) -> Pairs:
 
 
 def switch(world: World, seed: int, strategy: str) -> None:
-    """The group reassigns itself by another strategy."""
-    names = world.names(seed)
-    rebalance(
-        world,
-        seed,
-        _by_strategy(world, seed, strategy, names, [subscribed(world, n) for n in names]),
-    )
+    """The group reassigns itself by another strategy, now and at every rebalance to come."""
+    world.switched[seed] = strategy
+    rebalance(world, seed)
 
 
 def autoscale(world: World) -> None:

@@ -208,7 +208,7 @@ def _view(world: World, at: int, group: str) -> GroupView:
         type="simple" if simple else "consumer" if world.scenario.kind == "consumer" else "classic",
         state="Stable" if world.order[at] else "Empty",
         protocol_type=None if simple else "consumer",
-        protocol=_protocol(world.scenario),
+        protocol=_protocol(world, at),
         generation=int(world.generation[at]),
         target_epoch=None,
         members=members,
@@ -216,9 +216,11 @@ def _view(world: World, at: int, group: str) -> GroupView:
     )
 
 
-def _protocol(scenario: SimulatorScenario) -> str:
+def _protocol(world: World, at: int) -> str:
     """What the coordinator calls the assignor; Streams has its own."""
-    return "stream" if scenario.kind == "streams" else scenario.assignor
+    if world.scenario.kind == "streams":
+        return "stream"
+    return world.switched.get(at, world.scenario.assignor)
 
 
 def _described(world: World, at: int, slot: int) -> MemberView:

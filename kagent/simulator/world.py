@@ -90,6 +90,8 @@ class World:
     order: list[list[int]] = field(default_factory=list)
     member_ids: list[dict[int, str]] = field(default_factory=list)
     joined: list[int] = field(default_factory=list)
+    switched: dict[int, str] = field(default_factory=dict)
+    """Seed → the strategy that its group switched to, in place of the scenario's."""
     speed: Floats = field(default_factory=_floats)
     leak: Floats = field(default_factory=_floats)
     """Share of the speed that is lost an hour."""

@@ -108,3 +108,17 @@ def test_lateness_is_the_time_since_the_logs_ended_where_the_latest_member_is() 
     run(world, 700)
 
     assert np.allclose(lateness(world), 700, atol=12)
+
+
+def test_a_group_that_switched_keeps_to_the_strategy_when_a_member_comes_back() -> None:
+    """A deployment after the advice was followed must not undo it."""
+    world = group(TWO_HOT)
+    carry_out(world, 0, message(ActionType.SWITCH_ASSIGNOR, strategy="roundrobin"))
+    run(world, 60)
+    for at, do in ((60, "leave"), (120, "join")):
+        happen(world, {"at": at, "do": do, "member": "m1"})
+        run(world, 60)
+
+    switched, not_switched = world.owner[0], world.owner[1]
+    assert switched[0] != switched[1]
+    assert not_switched[0] == not_switched[1]

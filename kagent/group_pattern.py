@@ -17,6 +17,11 @@ def matches(pattern: str, group: str) -> bool:
     return _compiled(pattern).fullmatch(group) is not None
 
 
+def check(pattern: str) -> None:
+    """Refuse a pattern before it meets a name. Raises SettingsError if it is no regular expression."""
+    _compiled(pattern)
+
+
 def java_expression(pattern: str) -> str:
     """The regular expression with which Java finds the names that a pattern matches whole."""
     return rf"(?s)\A(?:{_expression(pattern)})\z"
@@ -27,7 +32,7 @@ def checked_pattern(pattern: str) -> str:
     if not pattern:
         raise ValueError("must not be empty: it would match no group (`*` matches all)")
     try:
-        _compiled(pattern)
+        check(pattern)
     except SettingsError as error:
         raise ValueError(str(error).removeprefix("The group pattern ").rstrip(".")) from error
     return pattern

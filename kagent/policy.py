@@ -28,7 +28,7 @@ from kagent.contract.recommendation import GroupKind, Severity, Verdict
 from kagent.docstrings import descriptions
 from kagent.durations import Seconds
 from kagent.errors import SettingsError
-from kagent.group_pattern import matches
+from kagent.group_pattern import check, matches
 
 IGNORED = (
     "kagent-*",
@@ -312,7 +312,7 @@ class Policies:
         self.ignored = (*IGNORED, *ignore)
         # A pattern that does not compile is refused here, not at the first group it meets.
         for pattern in (*self.ignored, *(match for match, _ in self.patterns)):
-            matches(pattern, "")
+            check(pattern)
         self._of: dict[str, Policy] = {}
 
     def __call__(self, group: str) -> Policy:

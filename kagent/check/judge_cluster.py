@@ -14,7 +14,7 @@ from typing import Any
 from kagent.contract.events import TopicOffsets, TopicTombstones
 from kagent.detect.state import JudgeState
 from kagent.group_key import group_key
-from kagent.group_pattern import matches
+from kagent.group_pattern import check, matches
 from kagent.groups import GroupView, MemberView
 from kagent.incident.evaluate import Judgement, ignored
 from kagent.incident.explanation import Looked, look_at
@@ -248,7 +248,7 @@ def chooser(patterns: Iterable[str]) -> Callable[[str], bool]:
     """Which groups are wanted: those that match one of these globs or /regular expressions/; all without any."""
     wanted = tuple(patterns)
     for pattern in wanted:
-        matches(pattern, "")
+        check(pattern)
     return lambda group: not wanted or any(matches(p, group) for p in wanted)
 
 

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any
 import click
 import yaml
 
-from kagent import own_groups
+from kagent import group_pattern, own_groups
 from kagent.commands import completion
 from kagent.commands.common import effective
 from kagent.commands.spark import started
 from kagent.durations import to_seconds
 from kagent.errors import InputError, SettingsError
-from kagent.group_pattern import matches
 from kagent.history.past_range import History, Range, place_of
 from kagent.policy import Policies
 from kagent.settings import GroupSettings, Settings
@@ -118,7 +117,7 @@ def options(tick: float) -> Callable[[Callable[..., None]], Callable[..., None]]
             about["group"] = about["group"] or also
             if about["group"]:
                 # Refused here if it is no pattern, not minutes later by Spark.
-                matches(about["group"], "")
+                group_pattern.check(about["group"])
             command(Past(settings, name, between(start, end, tick), **about), **more)
 
         made: Callable[..., None] = run

@@ -170,14 +170,14 @@ class Optional(Schema):
         return self.lacking if Int8.decode(data) < 0 else super().decode(data)
 
 
-def _pairs(*fields: tuple[str, AbstractType[Any] | type[AbstractType[Any]]]) -> CompactArray:
+def _structs(*fields: tuple[str, AbstractType[Any] | type[AbstractType[Any]]]) -> CompactArray:
     return CompactArray(*fields, ("tags", TaggedFields))
 
 
-KEY_VALUES = _pairs(("key", SHORT_TEXT), ("value", SHORT_TEXT))
-TASK_OFFSETS = _pairs(("subtopology", SHORT_TEXT), ("partition", Int32), ("offset", Int64))
-TASKS = _pairs(("subtopology", SHORT_TEXT), ("partitions", CompactArray(Int32)))
-STREAMS_TOPICS = _pairs(
+KEY_VALUES = _structs(("key", SHORT_TEXT), ("value", SHORT_TEXT))
+TASK_OFFSETS = _structs(("subtopology", SHORT_TEXT), ("partition", Int32), ("offset", Int64))
+TASKS = _structs(("subtopology", SHORT_TEXT), ("partitions", CompactArray(Int32)))
+STREAMS_TOPICS = _structs(
     ("name", SHORT_TEXT), ("partitions", Int32), ("replication_factor", Int16), ("configs", KEY_VALUES)
 )
 STREAMS_HELD = Schema(
@@ -188,7 +188,7 @@ TOPOLOGY = Optional(
     ("epoch", Int32),
     (
         "subtopologies",
-        _pairs(
+        _structs(
             ("subtopology", SHORT_TEXT),
             ("source_topics", CompactArray(SHORT_TEXT)),
             ("repartition_sink_topics", CompactArray(SHORT_TEXT)),
@@ -207,7 +207,7 @@ class StreamsAnswer(Response):
         ("throttle_time_ms", Int32),
         (
             "groups",
-            _pairs(
+            _structs(
                 ("error_code", Int16),
                 ("error_message", SHORT_TEXT),
                 ("group", SHORT_TEXT),
@@ -217,7 +217,7 @@ class StreamsAnswer(Response):
                 ("topology", TOPOLOGY),
                 (
                     "members",
-                    _pairs(
+                    _structs(
                         ("member_id", SHORT_TEXT),
                         ("epoch", Int32),
                         ("instance_id", SHORT_TEXT),
@@ -248,16 +248,9 @@ class StreamsAnswer(Response):
     )
 
 
-class StreamsQuestion(RequestStruct):
-    FLEXIBLE_VERSION = True
+class StreamsQuestion(ConsumerQuestion):
     API_KEY = 89
-    API_VERSION = 0
     RESPONSE_TYPE = StreamsAnswer
-    SCHEMA = Schema(
-        ("groups", CompactArray(SHORT_TEXT)),
-        ("include_authorized_operations", Boolean),
-        ("tags", TaggedFields),
-    )
 
 
 class DescribeStreams(Request[StreamsQuestion]):

@@ -121,8 +121,8 @@ lock: $(STAMP) ## resolve the dependencies anew
 	  pyproject.toml --all-extras --group dev --output-file requirements.lock
 
 .PHONY: soak
-soak: setup ## faults on real processes for MINUTES (60) or until FAULTS, in the order of SEED (1), and a verdict
-	SOAK_MINUTES=$(or $(MINUTES),60) SOAK_FAULTS=$(FAULTS) SOAK_SEED=$(or $(SEED),1) $(BIN)/python -m pytest -q tests/worker/test_soak.py
+soak: setup ## faults on real processes for MINUTES (60) or until FAULTS, in the order of SEED (1), and a verdict; PREVIOUS=yes: one worker of the previous release
+	SOAK_PREVIOUS=$(PREVIOUS) SOAK_MINUTES=$(or $(MINUTES),60) SOAK_FAULTS=$(FAULTS) SOAK_SEED=$(or $(SEED),1) $(BIN)/python -m pytest -q tests/worker/test_soak.py
 
 # Needs a network, so `make check` does not run it; the auditors stay out of the lock file.
 .PHONY: audit

@@ -1,6 +1,7 @@
 """Faults on real processes lose, double and forget nothing: three workers, two brokers, a pipeline, and faults as a seed has them.
 
-`make soak MINUTES=60 SEED=7` runs for as long as it is told to; `make soak FAULTS=200 MINUTES=180` ends after so many faults.
+`make soak MINUTES=60 SEED=7` runs for as long as it is told to; `make soak FAULTS=200 MINUTES=180` ends after so many faults;
+`make soak PREVIOUS=yes` lets one of the three workers be of the previous release.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import click
 import pytest
 
+from tests.fixtures.previous_release import previous_release
 from tests.fixtures.two_brokers import start_pair
 from tests.worker.soak import Soak
 
@@ -22,6 +24,8 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mar
 MINUTES = float(os.environ.get("SOAK_MINUTES", "0"))
 FAULTS = int(os.environ.get("SOAK_FAULTS") or 0)
 """After so many it ends, if it has not before; 0: it ends by the minutes alone."""
+PREVIOUS = bool(os.environ.get("SOAK_PREVIOUS"))
+"""Whether one of the workers is of the previous release, as while an upgrade is rolled out."""
 
 
 @pytest.mark.skipif(not MINUTES, reason="run by `make soak`")
@@ -33,6 +37,8 @@ def test_a_soak_loses_doubles_and_forgets_nothing(
     running = kagent(policy, broker=pair, topic_settings={"replication": 2})
     brokers = {"broker": pair.first, "broker-2": pair.second}
     soak = Soak(running, int(os.environ.get("SOAK_SEED", "1")), brokers=brokers)
+    if PREVIOUS:
+        running.releases["worker-3"] = previous_release(tmp_path)
     soak.start()
     until = time.monotonic() + MINUTES * 60
     for name, fault in soak.planned():

@@ -15,11 +15,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from kagent.groups.group import GroupView, MemberView, Partitions, topic_id
 from kagent.groups.known_records import KnownRecords, Slot
 from kagent.groups.library import library_of
+from kagent.groups.streams_tasks import partitions_read, sources_of
 
 Live = dict[str, dict[str, Slot]]
 """The records that stand, by kind and by member or expression."""
@@ -35,7 +37,7 @@ TASKS = ("activeTasks", "standbyTasks", "warmupTasks")
 
 def modern(state: KnownRecords, live: Live, family: str, topic_names: Mapping[str, str]) -> GroupView:
     """The group of this family (consumer, share, streams)."""
-    names = _Names(topic_names, live)
+    names = _Topics(topic_names, live)
     members = tuple(_member(name, live, family, names) for name in sorted(live.get("member", {})))
     target = _number(live, "target_epoch", "assignmentEpoch")
     return GroupView(
@@ -100,13 +102,14 @@ def _validated(live: Live) -> bool:
     return any(target.get(kind) for target in targets for kind in TASKS)
 
 
-class _Names:
-    """Topic ids to names, from the caller and from the group's own records; remembers those it could not tell."""
+class _Topics:
+    """Topic ids to names, from the caller and from the group's own records, with those it could not tell; what each subtopology reads."""
 
     def __init__(self, known: Mapping[str, str], live: Live) -> None:
         self.known = known
         self.missing: set[str] = set()
         self.own: dict[str, str] = {}
+        self.sources = sources_of(_value(live, "topology", ""))
         # Consumer groups wrote names beside the ids until Kafka 4.0, share groups still do; from 4.1 on a consumer group's ids
         # are known from commits and from metadata only.
         for kind in ("topics", "share_topics"):
@@ -135,15 +138,16 @@ def joined(pairs: Iterable[tuple[str, list[int]]]) -> Partitions:
     return {topic: tuple(sorted(partitions)) for topic, partitions in found.items()}
 
 
-def _member(name: str, live: Live, family: str, names: _Names) -> MemberView:
+def _member(name: str, live: Live, family: str, names: _Topics) -> MemberView:
     value, current, target = (_value(live, kind, name) for kind in ("member", "current", "target"))
     # Java and librdkafka write an empty expression where they have none.
     regex = value.get("subscribedTopicRegex") or None
     matched = _value(live, "regex", regex).get("topics", ()) if regex else ()
     classic = (value.get("classicMemberMetadata") or {}).get("supportedProtocols") or []
     epoch = current.get("memberEpoch")
-    assigned, to_be, pending = _held(live, family, names, current, target)
-    subscribed = _sources(live) if family == "streams" else value.get("subscribedTopicNames", ())
+    assigned, to_be, pending = _held(family, names, current, target)
+    sources = chain.from_iterable(names.sources.values())
+    subscribed = sources if family == "streams" else value.get("subscribedTopicNames", ())
     return MemberView(
         member_id=name,
         instance_id=value.get("instanceId"),
@@ -166,12 +170,12 @@ def _member(name: str, live: Live, family: str, names: _Names) -> MemberView:
 
 
 def _held(
-    live: Live, family: str, names: _Names, current: Mapping[str, Any], target: Mapping[str, Any]
+    family: str, names: _Topics, current: Mapping[str, Any], target: Mapping[str, Any]
 ) -> tuple[Partitions, Partitions, Partitions]:
     """What a member holds, is to hold, and is giving up."""
     if family == "streams":
         lists = (current.get(TASKS[0]), target.get(TASKS[0]), current.get(f"{TASKS[0]}PendingRevocation"))
-        assigned, to_be, pending = (_of_tasks(live, tasks or ()) for tasks in lists)
+        assigned, to_be, pending = (joined(partitions_read(tasks or (), names.sources)) for tasks in lists)
     else:
         lists = (
             current.get("assignedPartitions"),
@@ -180,27 +184,3 @@ def _held(
         )
         assigned, to_be, pending = (names.partitions(listed) for listed in lists)
     return assigned, to_be, pending
-
-
-def _of_tasks(live: Live, tasks: Iterable[Mapping[str, Any]]) -> Partitions:
-    """The partitions that active tasks read: task p of a subtopology reads partition p of each of its topics.
-
-    A topic with fewer partitions than its subtopology has tasks is not recognised: the records have no partition counts.
-    """
-    reads = {
-        sub["subtopologyId"]: _read_by(sub) for sub in _value(live, "topology", "").get("subtopologies", ())
-    }
-    return joined(
-        (topic, task["partitions"]) for task in tasks for topic in reads.get(task["subtopologyId"], ())
-    )
-
-
-def _sources(live: Live) -> list[str]:
-    return [topic for sub in _value(live, "topology", "").get("subtopologies", ()) for topic in _read_by(sub)]
-
-
-def _read_by(subtopology: Mapping[str, Any]) -> list[str]:
-    return [
-        *subtopology["sourceTopics"],
-        *(topic["name"] for topic in subtopology["repartitionSourceTopics"]),
-    ]

@@ -12,6 +12,7 @@ from base64 import urlsafe_b64encode
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any, TypeVar
 
 from aiokafka.admin import AIOKafkaAdminClient
@@ -29,6 +30,7 @@ from aiokafka.errors import (
 )
 from aiokafka.protocol.group import HeartbeatRequest
 
+from kagent.groups.streams_tasks import partitions_read, sources_of
 from kagent.kafka.aiokafka_internals import send
 from kagent.kafka.clients import aiokafka
 from kagent.kafka.descriptions import Described, GroupDescription, Key, MemberDescription, MemberReport
@@ -251,30 +253,20 @@ def _consumer(raw: dict[str, Any]) -> Described:
 
 def _streams(raw: dict[str, Any]) -> Described:
     members, reported = [], {}
-    reads = {
-        sub["subtopology"]: [
-            *sub["source_topics"],
-            *(topic["name"] for topic in sub["repartition_source_topics"]),
-        ]
-        for sub in raw["topology"]["subtopologies"] or ()
-    }
-    topics = tuple(dict.fromkeys(topic for read in reads.values() for topic in read))
+    sources = sources_of(raw["topology"])
+    topics = tuple(dict.fromkeys(chain.from_iterable(sources.values())))
     for member in raw["members"]:
-        held, target = _of_tasks(member["assignment"], reads), _of_tasks(member["target"], reads)
+        held, target = (_active(member[kind], sources) for kind in ("assignment", "target"))
         members.append(_member(member, held, target))
         reported[member["member_id"]] = MemberReport(topics, member["rack"] or None, member["epoch"])
     group = GroupDescription(raw["group"], raw["state"].lower(), "streams", "", False, tuple(members))
     return Described(group, reported, raw["group_epoch"])
 
 
-def _of_tasks(held: dict[str, Any], reads: Mapping[str, Sequence[str]]) -> frozenset[Key]:
-    """What active tasks read: task p of a subtopology reads partition p of each of its topics (KIP-1071)."""
-    return frozenset(
-        (topic, number)
-        for task in held["active_tasks"]
-        for number in task["partitions"]
-        for topic in reads.get(task["subtopology"], ())
-    )
+def _active(tasks: dict[str, Any], sources: Mapping[str, Sequence[str]]) -> frozenset[Key]:
+    """What the active tasks read."""
+    read = partitions_read(tasks["activeTasks"], sources)
+    return frozenset((topic, number) for topic, numbers in read for number in numbers)
 
 
 def _held(answer: dict[str, Any], ids: dict[str, str]) -> frozenset[Key]:

@@ -31,15 +31,20 @@ from aiokafka.protocol.types import (
 
 # API keys and versions: https://kafka.apache.org/protocol.html#protocol_api_keys
 TEXT, SHORT_TEXT = String("utf-8"), CompactString("utf-8")
+
+
+def _structs(*fields: tuple[str, AbstractType[Any] | type[AbstractType[Any]]]) -> CompactArray:
+    return CompactArray(*fields, ("tags", TaggedFields))
+
+
 HELD = Schema(
     (
         "topic_partitions",
-        CompactArray(
+        _structs(
             ("topic_id_high", Int64),
             ("topic_id_low", Int64),
             ("topic_name", SHORT_TEXT),
             ("partitions", CompactArray(Int32)),
-            ("tags", TaggedFields),
         ),
     ),
     ("tags", TaggedFields),
@@ -102,7 +107,7 @@ class ConsumerAnswer(Response):
         ("throttle_time_ms", Int32),
         (
             "groups",
-            CompactArray(
+            _structs(
                 ("error_code", Int16),
                 ("error_message", SHORT_TEXT),
                 ("group", SHORT_TEXT),
@@ -112,7 +117,7 @@ class ConsumerAnswer(Response):
                 ("assignor", SHORT_TEXT),
                 (
                     "members",
-                    CompactArray(
+                    _structs(
                         ("member_id", SHORT_TEXT),
                         ("instance_id", SHORT_TEXT),
                         ("rack", SHORT_TEXT),
@@ -123,11 +128,9 @@ class ConsumerAnswer(Response):
                         ("regex", SHORT_TEXT),
                         ("assignment", HELD),
                         ("target", HELD),
-                        ("tags", TaggedFields),
                     ),
                 ),
                 ("authorized_operations", Int32),
-                ("tags", TaggedFields),
             ),
         ),
         ("tags", TaggedFields),
@@ -170,18 +173,14 @@ class Optional(Schema):
         return self.lacking if Int8.decode(data) < 0 else super().decode(data)
 
 
-def _structs(*fields: tuple[str, AbstractType[Any] | type[AbstractType[Any]]]) -> CompactArray:
-    return CompactArray(*fields, ("tags", TaggedFields))
-
-
 KEY_VALUES = _structs(("key", SHORT_TEXT), ("value", SHORT_TEXT))
-TASK_OFFSETS = _structs(("subtopology", SHORT_TEXT), ("partition", Int32), ("offset", Int64))
-TASKS = _structs(("subtopology", SHORT_TEXT), ("partitions", CompactArray(Int32)))
+TASK_OFFSETS = _structs(("subtopologyId", SHORT_TEXT), ("partition", Int32), ("offset", Int64))
+TASKS = _structs(("subtopologyId", SHORT_TEXT), ("partitions", CompactArray(Int32)))
 STREAMS_TOPICS = _structs(
     ("name", SHORT_TEXT), ("partitions", Int32), ("replication_factor", Int16), ("configs", KEY_VALUES)
 )
 STREAMS_HELD = Schema(
-    ("active_tasks", TASKS), ("standby_tasks", TASKS), ("warmup_tasks", TASKS), ("tags", TaggedFields)
+    ("activeTasks", TASKS), ("standbyTasks", TASKS), ("warmupTasks", TASKS), ("tags", TaggedFields)
 )
 TOPOLOGY = Optional(
     (-1, [], {}),
@@ -189,11 +188,11 @@ TOPOLOGY = Optional(
     (
         "subtopologies",
         _structs(
-            ("subtopology", SHORT_TEXT),
-            ("source_topics", CompactArray(SHORT_TEXT)),
-            ("repartition_sink_topics", CompactArray(SHORT_TEXT)),
-            ("state_changelog_topics", STREAMS_TOPICS),
-            ("repartition_source_topics", STREAMS_TOPICS),
+            ("subtopologyId", SHORT_TEXT),
+            ("sourceTopics", CompactArray(SHORT_TEXT)),
+            ("repartitionSinkTopics", CompactArray(SHORT_TEXT)),
+            ("stateChangelogTopics", STREAMS_TOPICS),
+            ("repartitionSourceTopics", STREAMS_TOPICS),
         ),
     ),
     ("tags", TaggedFields),
@@ -272,14 +271,13 @@ class CoordinatorsAnswer(Response):
         ("throttle_time_ms", Int32),
         (
             "coordinators",
-            CompactArray(
+            _structs(
                 ("group", SHORT_TEXT),
                 ("node_id", Int32),
                 ("host", SHORT_TEXT),
                 ("port", Int32),
                 ("error_code", Int16),
                 ("error_message", SHORT_TEXT),
-                ("tags", TaggedFields),
             ),
         ),
         ("tags", TaggedFields),
@@ -314,28 +312,25 @@ class OffsetsAnswer(Response):
         ("throttle_time_ms", Int32),
         (
             "groups",
-            CompactArray(
+            _structs(
                 ("group", SHORT_TEXT),
                 (
                     "topics",
-                    CompactArray(
+                    _structs(
                         ("topic", SHORT_TEXT),
                         (
                             "partitions",
-                            CompactArray(
+                            _structs(
                                 ("partition", Int32),
                                 ("offset", Int64),
                                 ("epoch", Int32),
                                 ("metadata", SHORT_TEXT),
                                 ("error_code", Int16),
-                                ("tags", TaggedFields),
                             ),
                         ),
-                        ("tags", TaggedFields),
                     ),
                 ),
                 ("error_code", Int16),
-                ("tags", TaggedFields),
             ),
         ),
         ("tags", TaggedFields),
@@ -350,15 +345,9 @@ class OffsetsQuestion(RequestStruct):
     SCHEMA = Schema(
         (
             "groups",
-            CompactArray(
+            _structs(
                 ("group", SHORT_TEXT),
-                (
-                    "topics",
-                    CompactArray(
-                        ("topic", SHORT_TEXT), ("partitions", CompactArray(Int32)), ("tags", TaggedFields)
-                    ),
-                ),
-                ("tags", TaggedFields),
+                ("topics", _structs(("topic", SHORT_TEXT), ("partitions", CompactArray(Int32)))),
             ),
         ),
         ("require_stable", Boolean),

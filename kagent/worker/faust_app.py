@@ -93,6 +93,15 @@ class App(faust.App):
         logging.shutdown()
         os._exit(1 if self.crashed else 0)
 
+    async def start(self) -> None:
+        """As Faust's, which ends with a traceback where the cluster goes away between two of its steps: wait for it instead."""
+        try:
+            await super().start()
+        except ClientError as error:
+            if not error.retriable:
+                raise
+            rights.begin_anew(f"the cluster went away while this worker started ({type(error).__name__})")
+
     async def on_first_start(self) -> None:
         """Create what is missing; wait for a cluster that cannot be reached, refuse with a sentence otherwise."""
         try:

@@ -95,10 +95,14 @@ class Kagent:
         self.config.write_text(yaml.safe_dump(values))
 
     def start(self, name: str, *arguments: str) -> None:
-        """``kagent ARGUMENTS`` as a process of its own, with the login of this name if there is one."""
+        """``kagent ARGUMENTS`` as a process of its own."""
+        self.start_module(name, "kagent", "--config", str(self.config), *arguments)
+
+    def start_module(self, name: str, module: str, *arguments: str) -> None:
+        """``python -m MODULE ARGUMENTS``, with the login of this name if there is one."""
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                [sys.executable, "-m", "kagent", "--config", str(self.config), *arguments],
+                [sys.executable, "-m", module, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -130,25 +134,14 @@ class Kagent:
     def member(self, group: str, place: int, topics: tuple[str, ...], **said: Any) -> None:
         """A consumer process of aiokafka: ``start`` (what each place holds), ``cost`` and ``commit`` in seconds."""
         member = DemoMember(self.broker.bootstrap, group, place, topics, **said)
-        self._python(member.client_id, "kagent.demo.member", orjson.dumps(member).decode())
+        self.start_module(member.client_id, "kagent.demo.member", orjson.dumps(member).decode())
 
     def load(self, topic: str, rates: list[float]) -> None:
         """A producer process: so many records/s into each partition."""
         loads = [{"topic": topic, "rates": rates, "backlog": []}]
-        self._python(
+        self.start_module(
             f"load-{topic}", "kagent.demo.producer", self.broker.bootstrap, orjson.dumps(loads).decode()
         )
-
-    def _python(self, name: str, module: str, *arguments: str) -> None:
-        with (self.folder / f"{name}.log").open("ab") as log:
-            self.processes[name] = subprocess.Popen(
-                [sys.executable, "-m", module, *arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                preexec_fn=die_with_parent,
-            )
 
     def eventually(self, what: str, check: Callable[[], Any], deadline: float = PATIENCE_S) -> Any:
         """Wait until ``check`` returns something true; fail with what it last returned and the ends of the logs.

@@ -77,11 +77,15 @@ class SourceProgress:
 
 @dataclass(slots=True)
 class Run:
-    """What one run of the pipeline has covered without a hole: [start, offset)."""
+    """What one run of the pipeline has covered without a hole: [start, offset). A run with a hole has several of these."""
 
     run_id: str
     start: int
     offset: int
+
+    def goes_on_with(self, p: Progress) -> bool:
+        """Whether this record follows without a hole."""
+        return self.run_id == p.run_id and self.start <= p.start <= self.offset
 
 
 @dataclass(slots=True)
@@ -107,8 +111,8 @@ class Coverage:
     whole: set[tuple[str, int]] = field(default_factory=set)
     gaps: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
     sources: dict[tuple[str, int], SourceProgress] = field(default_factory=dict)
-    runs: dict[tuple[str, int, bool], dict[str, Run]] = field(default_factory=dict)
-    """The latest runs, so that a record of another run breaks no run's chain."""
+    runs: dict[tuple[str, int, bool], list[Run]] = field(default_factory=dict)
+    """The latest runs, so that a record of another run, or a wrong one of the same, breaks no run's chain."""
     cuts: dict[tuple[str, int], Cut] = field(default_factory=dict)
     """Sources whose log lost its end, until what stands there now has been read."""
 
@@ -149,11 +153,17 @@ class Coverage:
             # From 0: which events were lost is unknown, so only a replay of the whole log covers them.
             self.gaps[key] = (0, max(p.offset, p.log_end))
             self.whole.add(key)
-        known = self.sources.get(key)
         # Not of a replay: it begins at the log start and says nothing about the live run.
-        if known and not p.replay and p.start > known.offset:
-            start, end = self.gaps.get(key, (known.offset, 0))
-            self.gaps[key] = (min(start, known.offset), max(end, p.start))
+        if not p.replay and key in self.sources and (hole := self._hole(key, p)):
+            start, end = self.gaps.get(key, hole)
+            self.gaps[key] = (min(start, hole[0]), max(end, hole[1]))
+
+    def _hole(self, key: tuple[str, int], p: Progress) -> tuple[int, int] | None:
+        """What lies between all that was read before and this record; None if nothing does."""
+        # Not only the latest record: a wrong one, or another run's, may say less than was read.
+        read = [run.offset for run in self.runs.get((*key, False), ()) if run.offset < p.start]
+        reached = max([self.sources[key].offset, *read])
+        return None if p.start <= reached or self._run_before(key, p) else (reached, p.start)
 
     def _mend(self, key: tuple[str, int], run: Run, p: Progress) -> None:
         """Close the gap if this run has read all of it that the log ever had."""
@@ -165,18 +175,34 @@ class Coverage:
         else:
             self.gaps[key] = (start, end)
 
+    def _run_before(self, key: tuple[str, int], p: Progress) -> Run | None:
+        """The run that this record goes on with."""
+        runs = self.runs.get((*key, p.replay), ())
+        return next((run for run in reversed(runs) if run.goes_on_with(p)), None)
+
     def _run(self, key: tuple[str, int], p: Progress) -> Run:
-        runs = self.runs.setdefault((*key, p.replay), {})
-        run = runs.pop(p.run_id, None)
-        if run is None or p.start > run.offset:
-            # What a run's first record covers it may have sent before what was lost here; a replay sends all anew.
-            run = Run(p.run_id, p.start if p.replay else p.offset, p.offset)
+        runs = self.runs.setdefault((*key, p.replay), [])
+        self._trim(key, p)
+        # What a run's first record covers it may have sent before what was lost here; a replay sends all anew.
+        first = Run(p.run_id, p.start if p.replay else p.offset, p.offset)
+        run = self._run_before(key, p) or first
         run.offset = max(run.offset, p.offset)
         # Put last: the first one is the one that was heard longest ago.
-        runs[p.run_id] = run
-        if len(runs) > RUNS_REMEMBERED:
-            del runs[next(iter(runs))]
+        if run in runs:
+            runs.remove(run)
+        runs.append(run)
+        del runs[:-RUNS_REMEMBERED]
         return run
+
+    def _trim(self, key: tuple[str, int], p: Progress) -> None:
+        """Take back what live runs claim beyond the log end: it was never there, and later it would hide a loss."""
+        known = self.sources.get(key)
+        # The window's greatest end: one record with too small an end must not take back what was read.
+        if p.replay or known is None or (end := known.log_end) is None:
+            return
+        end = max(end, p.offset, p.log_end)
+        for run in self.runs[*key, False]:
+            run.start, run.offset = min(run.start, end), min(run.offset, end)
 
     def why_blind(self, cluster: str, source: int, now: int) -> str | None:
         """Why groups of this source partition may not be judged, or None if they may. ``now`` in ms."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kagent.contract.admission import Refused, checked
 from kagent.contract.events import Progress
@@ -142,6 +144,34 @@ def test_a_burst_of_forged_records_of_other_runs_leaves_no_gap_behind() -> None:
     coverage.progress(beat(110, 120, 120, at=2))
 
     assert coverage.gaps == {}
+
+
+OFFSETS = st.integers(0, 400) | st.just(10**12)
+FORGED = st.builds(
+    lambda start, length, end, at: beat(start, start + length, start + length + end, at=at),
+    OFFSETS,
+    OFFSETS,
+    OFFSETS,
+    st.integers(95, 105),
+)
+
+
+@given(st.lists(FORGED, min_size=1, max_size=5))
+def test_records_forged_under_the_live_runs_id_neither_blind_for_long_nor_hide_a_later_loss(
+    forged: list[Progress],
+) -> None:
+    coverage = Coverage()
+    for at in range(100):
+        coverage.progress(beat(at, at + 1, at + 1, at=at))
+    for record in forged:
+        coverage.progress(record)
+    for at in range(100, 130):
+        coverage.progress(beat(at, at + 1, at + 1, at=at))
+    assert coverage.why_blind("main", 7, 130_000) is None
+
+    coverage.progress(beat(150, 151, 151, at=130))
+
+    assert "never arrived" in (coverage.why_blind("main", 7, 130_000) or "")
 
 
 @pytest.mark.parametrize(

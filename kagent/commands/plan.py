@@ -142,7 +142,7 @@ def _answer(
         if form.output == "json":
             click.echo(json.dumps(document))
         elif form.is_table:
-            _print(ident, plan, others, form, ratio)
+            _print(ident, plan, document["alternatives"], form, ratio)
         else:
             moves += [{"id": ident, **move} for move in document["moves"]]
     if form.output in ("yaml", "csv"):
@@ -167,7 +167,7 @@ def _planned(read: Any, tolerance: float, max_moves: int | None) -> tuple[Plan, 
     return planned(read, tolerance, max_moves)
 
 
-def _print(ident: Any, plan: Plan, others: tuple[Alternative, ...], form: Format, ratio: str) -> None:
+def _print(ident: Any, plan: Plan, others: Sequence[output.Record], form: Format, ratio: str) -> None:
     title = shown(str(ident)) if ident is not None else None
     output.print_table(MEMBER_TITLES, _members(plan, form), title, form.wide)
     output.say(_sentence(plan, ratio))
@@ -177,9 +177,7 @@ def _print(ident: Any, plan: Plan, others: tuple[Alternative, ...], form: Format
     _print_moves(moves, _names(plan.problem.members, form), form)
     if len(plan.frontier) > 1:
         output.print_table(("moves", "greatest", ""), _frontier(plan.frontier), wide=form.wide)
-    if others:
-        headers = ("strategy", "greatest", ratio, "moves", "feasible", "unsafe")
-        output.print_table(headers, _others(others), wide=form.wide)
+    _print_alternatives(others, "greatest", ratio, form)
 
 
 def _move(topic: str, partition: int, lag: float, source: str | None, to: str) -> output.Record:
@@ -237,19 +235,7 @@ def _print_judged(found: dict[str, Any], form: Format) -> None:
     reached = _reached(found)
     if len(found["frontier"]) > 1:
         output.print_table(("moves", reached, ""), _frontier(found["frontier"]), wide=form.wide)
-    if found["alternatives"]:
-        rows = [
-            (
-                a["strategy"],
-                _amount_or_never(a["greatest"]),
-                f"{a['skew']:.2f}",
-                str(a["moves"]),
-                a["feasible"],
-                a["unsafe"] or "",
-            )
-            for a in found["alternatives"]
-        ]
-        output.print_table(("strategy", reached, "skew", "moves", "feasible", "unsafe"), rows, wide=form.wide)
+    _print_alternatives(found["alternatives"], reached, "skew", form)
 
 
 def _reached(found: dict[str, Any]) -> str:
@@ -352,13 +338,20 @@ def _frontier(points: Sequence[tuple[int, float]]) -> Iterator[tuple[str, ...]]:
         yield str(moves), _amount(greatest), _bar(greatest, most)
 
 
-def _others(others: tuple[Alternative, ...]) -> Iterator[tuple[str, ...]]:
-    for one in others:
-        yield (
-            one.strategy,
-            _amount(one.greatest),
-            f"{one.skew:.2f}",
-            str(one.moves),
-            one.feasible,
-            one.unsafe or "",
-        )
+def _print_alternatives(others: Sequence[output.Record], reached: str, ratio: str, form: Format) -> None:
+    """What every strategy would give, if any was tried. ``reached``, ``ratio``: the titles of the two measures."""
+    if others:
+        headers = ("strategy", reached, ratio, "moves", "feasible", "unsafe")
+        output.print_table(headers, [_alternative(one) for one in others], wide=form.wide)
+
+
+def _alternative(one: output.Record) -> tuple[str, ...]:
+    greatest = _amount_or_never(one["greatest"])
+    return (
+        one["strategy"],
+        greatest,
+        f"{one['skew']:.2f}",
+        str(one["moves"]),
+        one["feasible"],
+        one["unsafe"] or "",
+    )

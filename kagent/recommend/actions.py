@@ -345,7 +345,7 @@ def _restart(advice: Advice) -> Iterator[Action]:
 def _restart_of_task(advice: Advice) -> str:
     """The request to Connect's REST API; connector and task are in the names of a sink's group and client ids (WorkerSinkTask)."""
     roster, finding = advice.model.roster, advice.finding
-    # Where nobody knows who holds what, findings name the readers of partitions: they are no members, and may be more.
+    # Where it is not known who holds what, findings name the readers of partitions: they are no members, and may be more.
     named = advice.model.by_member and finding.members
     client = roster.members[finding.members[0]].client_id if roster and named else ""
     task = re.fullmatch(r"connector-consumer-(.+)-(\d+)", client)

@@ -16,8 +16,8 @@ class RepeatedLines(logging.Filter):
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._clock = clock
-        self._last: dict[tuple[str, str], float] = {}
-        self._left_out: dict[tuple[str, str], int] = {}
+        self._written: dict[tuple[str, str], tuple[float, int]] = {}
+        """Logger and wording → when it was last written, and how often it was left out since; as many as aiokafka has wordings."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the line is written; one that is says how many were not."""
@@ -32,11 +32,12 @@ class RepeatedLines(logging.Filter):
     def _decide(self, record: logging.LogRecord) -> bool:
         # The wording before its arguments are filled in: which node or partition it is changes from line to line.
         key, now = (record.name, str(record.msg)), self._clock()
-        if now - self._last.get(key, float("-inf")) < EVERY_S:
-            self._left_out[key] = self._left_out.get(key, 0) + 1
+        written, left_out = self._written.get(key, (-EVERY_S, 0))
+        if now - written < EVERY_S:
+            self._written[key] = (written, left_out + 1)
             return False
-        self._last[key] = now
-        if left_out := self._left_out.pop(key, 0):
+        self._written[key] = (now, 0)
+        if left_out:
             record.msg, record.args = f"{record.getMessage()} ({left_out} more like this since)", ()
         return True
 

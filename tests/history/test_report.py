@@ -111,4 +111,6 @@ def test_partitions_stand_in_their_order_and_nothing_is_no_figure() -> None:
     assert charts.member_lag([]) is None
     assert charts.skew([], 1.5, [], 0) is None
     assert charts.hot_keys([]) is None
-    assert page("empty", Range(0, 1000), []).count("No group had anything to show") == 1
+    assert (
+        page("empty", Range(0, 1000), []).count("No group has commits or recommendations in this time") == 1
+    )

@@ -8,15 +8,10 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
-import tarfile
 import threading
 import time
 import urllib.request
-import zipfile
 from collections.abc import Callable, Iterator
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +21,11 @@ from confluent_kafka import Producer
 
 from kagent.contract.events import Beat, GroupEvent, TopicOffsets, encode
 from kagent.embedded.broker import free_port
+from tests.fixtures.previous_release import previous_release
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 GROUPS = 20
 LONGER_THAN_THE_SESSION_S = 18.0
-PREVIOUS = "eb337d6"
-"""Commit of the previous release: the first state with transactions that was on the main branch, until there is a tag."""
-ROOT = Path(__file__).parents[2]
 
 
 class Load:
@@ -67,18 +60,7 @@ class Load:
 
 @pytest.fixture(scope="module")
 def previous(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the wheel of the previous release in it, unpacked."""
-    folder = tmp_path_factory.mktemp("previous")
-    archive = subprocess.run(["git", "archive", PREVIOUS], cwd=ROOT, capture_output=True, check=False)
-    if archive.returncode:
-        return ROOT  # a shallow clone: both workers are of this release, and fence each other all the same
-    with tarfile.open(fileobj=BytesIO(archive.stdout)) as tree:
-        tree.extractall(folder / "tree", filter="data")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(build, cwd=folder / "tree", check=True, capture_output=True)
-    with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
-        wheel.extractall(folder / "package")
-    return folder / "package"
+    return previous_release(tmp_path_factory.mktemp("previous"))
 
 
 @pytest.fixture(scope="module")

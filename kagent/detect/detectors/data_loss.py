@@ -37,6 +37,12 @@ MOST = 100
 """Partitions whose offsets are remembered, so that the group's row stays small: the next to lose records."""
 READ_FACTOR = 2.0
 """A leap of more than twice what the member can have read since its last commit is a reset."""
+GAPS = 3.0
+"""A leap may have taken as many of the member's usual gaps between commits (judgement, not measured)."""
+UNOWNED_S = 60.0
+"""How long a leap may have taken where no member is known, and so no gap (judgement, not measured)."""
+LEAST_S = 1.0
+"""Commits have times of a millisecond, but come in polls: a shorter time says nothing about a speed."""
 
 
 def remembered(seen: Observation, state: JudgeState, policy: Policy) -> int:
@@ -102,7 +108,7 @@ def _lost(model: GroupModel, at: int, before: int) -> int:
     if committed < start:
         again = owner >= 0 and int(model.columns.committed_at[owner]) > int(lags.time[at])
         return start - committed if again or lags.time[at] > lags.moved[at] else 0
-    since = max(1.0, float(model.columns.gap[owner]) * 3 if owner >= 0 else 60.0)
+    since_s = max(LEAST_S, float(model.columns.gap[owner]) * GAPS if owner >= 0 else UNOWNED_S)
     speed = float(model.capacity.rate.high[owner]) if owner >= 0 else 0.0
-    can_read = READ_FACTOR * since * max(speed, float(lags.inflow[at]))
+    can_read = READ_FACTOR * since_s * max(speed, float(lags.inflow[at]))
     return gone if committed - before > can_read else 0

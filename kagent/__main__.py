@@ -1,7 +1,5 @@
 """``python -m kagent``: the same as the ``kagent`` command."""
 
-import sys
+from kagent.cli import run
 
-from kagent.cli import main
-
-sys.exit(main())
+run()

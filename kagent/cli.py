@@ -233,21 +233,21 @@ def run() -> None:
         sys.exit(main())
     except SystemExit as end:
         if end.code == 2:
-            _end_at_once(2)
+            _fail_at_once()
         raise
 
 
-def _end_at_once(code: int) -> NoReturn:
-    """End the process without taking Python and the C libraries down around threads that still run.
+def _fail_at_once() -> NoReturn:
+    """End the process with code 2, without taking Python and the C libraries down around threads that still run.
 
     A command that fails leaves Kafka clients open: the error holds them. Their native threads then run through the teardown, and
-    one command in some hundreds that found no cluster was seen to end with a segmentation fault, after its sentence.
+    a command that found no cluster was once seen to end with a segmentation fault, after its sentence.
     """
     atexit._run_exitfuncs()  # Spark's gateway and temporary folders
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):  # closed, or its reader went away
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # None: the parent process closed it
+        with suppress(OSError, ValueError):  # its reader went away, or we closed it
             stream.flush()
-    os._exit(code)
+    os._exit(2)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -129,6 +130,18 @@ def test_the_exit_code_is_the_one_that_is_documented(arguments: tuple[str, ...],
     assert answer.returncode == code, answer.stderr
     assert "Traceback" not in answer.stderr
     assert bool(answer.stderr) is (code != 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("closed", [">&-", "2>&-"])
+def test_a_command_that_fails_says_so_by_its_exit_code_though_its_output_is_closed(closed: str) -> None:
+    command = shlex.join([sys.executable, "-m", "kagent", "lagg"])
+    answer = subprocess.run(
+        f"{command} {closed}", shell=True, capture_output=True, text=True, timeout=120, check=False
+    )
+
+    assert answer.returncode == 2, answer.stderr
+    assert "Traceback" not in answer.stderr
 
 
 AWAY = [

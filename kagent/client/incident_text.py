@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from kagent.contract.recommendation import Action, MemberWork, Recommendation, Resolution, State, Status
-from kagent.contract.words import action_words
+from kagent.contract.words import VERDICTS, action_words
 from kagent.text import counted, shown, span
 
 SILENT_MS = 120_000
@@ -17,9 +17,9 @@ PERHAPS = " (perhaps)"
 SURE = {"yes": "", "no": " (not feasible)", "unknown": PERHAPS}
 
 
-def number(value: float | None, unit: str = "") -> str:
+def number(value: float | None) -> str:
     """``1.83``, or ``?`` where it is unknown."""
-    return "?" if value is None else f"{value:.2f}{unit}"
+    return "?" if value is None else f"{value:.2f}"
 
 
 def age(ms: int) -> str:
@@ -27,22 +27,19 @@ def age(ms: int) -> str:
     return span(max(0, ms) / 1000)
 
 
-def best(rec: Recommendation) -> str:
-    """The best action, and whether it can be done where that is not a plain yes."""
-    if not rec.actions:
-        return "none"
-    return _titled(rec.actions[0])
-
-
 def first_action(rec: Recommendation) -> str:
-    """As :func:`best`, in the words of a table."""
-    if not rec.actions:
-        return "none"
-    return action_words(rec.actions[0]) + SURE[rec.actions[0].feasible]
+    """The best action, and whether it can be done where that is not a plain yes."""
+    return _titled(rec.actions[0]) if rec.actions else "none"
 
 
 def _titled(action: Action) -> str:
-    return action.type.value + SURE[action.feasible]
+    return action_words(action) + SURE[action.feasible]
+
+
+def skew_words(rec: Recommendation) -> str:
+    """``skew 3.87 → 1.33``; only what it is now where the advice does not change it."""
+    now, after = number(rec.skew.now), number(rec.skew.after)
+    return f"skew {now}" if rec.skew.after is None or now == after else f"skew {now} → {after}"
 
 
 def stale_note(rec: Recommendation) -> str:
@@ -51,16 +48,14 @@ def stale_note(rec: Recommendation) -> str:
 
 
 def headline(rec: Recommendation, now: int | None = None) -> str:
-    """One line: status, group, verdict, severity, skew now → after, best action, and with ``now`` (ms) its age."""
-    skew = f"skew {number(rec.skew.now)}" + (
-        f" → {number(rec.skew.after)}" if rec.skew.after is not None else ""
-    )
-    how = rec.resolution.value if rec.status is Status.RESOLVED and rec.resolution else best(rec)
+    """One line: status, group, verdict, severity, skew now → after, first action, and with ``now`` (ms) its age."""
+    ended = rec.resolution if rec.status is Status.RESOLVED else None
+    how = ended.value.replace("_", " ") if ended else first_action(rec)
     stale = stale_note(rec)
     if now is not None:
         until = rec.as_of if rec.status is Status.RESOLVED else now
         stale = f"  {'open' if rec.status is not Status.RESOLVED else 'was open'} for {age(until - rec.opened_at)}{stale}"
-    return f"{rec.status.value.upper():<10} {shown(rec.group)}  {rec.verdict.value}  {rec.severity.value}  {skew}  {how}{stale}"
+    return f"{rec.status.value.upper():<10} {shown(rec.group)}  {VERDICTS[rec.verdict].short}  {rec.severity.value}  {skew_words(rec)}  {how}{stale}"
 
 
 def story(rec: Recommendation) -> list[str]:
@@ -70,11 +65,8 @@ def story(rec: Recommendation) -> list[str]:
         return lines + _outcome(rec)
     loads = sorted(rec.members, key=lambda m: -(m.work_now or 0))[:5]
     for member in loads:
-        moved = bool(rec.moves) and member.work_after is not None
-        after = f", {_work(member.work_after, rec)} after the moves" if moved else ""
-        lines.append(
-            f"  {shown(member.member)}: {counted(member.partitions, 'partition')}, {_work(member.work_now, rec)}{after}"
-        )
+        held = counted(member.partitions, "partition")
+        lines.append(f"  {shown(member.member)}: {held}, {_work(member, rec)}")
     for move in rec.moves[:8]:
         source = shown(move.source) if move.source else "no member"
         lines.append(f"  move {shown(move.topic)}-{move.partition} from {source} to {shown(move.to)}")
@@ -84,18 +76,29 @@ def story(rec: Recommendation) -> list[str]:
     return lines
 
 
-def _work(work: float | None, rec: Recommendation) -> str:
-    if work is None:
+def _work(member: MemberWork, rec: Recommendation) -> str:
+    """``36 s to process its lag, 13 s after the moves``."""
+    now, after = member.work_now, member.work_after
+    if now is None:
         return "work unknown"
-    return f"{work:,.0f} s of work" if rec.work_unit == "seconds" else f"{work:,.0f} records behind"
+    seconds = rec.work_unit == "seconds"
+    words = f"{span(now)} to process its lag" if seconds else f"{now:,.0f} records behind"
+    if not rec.moves or after is None:
+        return words
+    return f"{words}, {span(after) if seconds else f'{after:,.0f}'} after the moves"
 
 
 def _outcome(rec: Recommendation) -> list[str]:
     out = rec.outcome
     if out is None or rec.resolution not in (Resolution.FOLLOWED, Resolution.DRAINED):
         return []
-    drain = f"  drain: predicted {number(out.predicted_drain_s, ' s')}, measured {number(out.measured_drain_s, ' s')}"
-    return [drain, f"  skew: predicted {number(out.predicted_skew)}, measured {number(out.measured_skew)}"]
+    predicted, measured = (
+        "?" if drained is None else span(drained) for drained in (out.predicted_drain_s, out.measured_drain_s)
+    )
+    return [
+        f"  time to drain: predicted {predicted}, measured {measured}",
+        f"  skew: predicted {number(out.predicted_skew)}, measured {number(out.measured_skew)}",
+    ]
 
 
 def is_old(state: State, now: int) -> bool:

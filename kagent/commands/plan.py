@@ -257,7 +257,7 @@ def _judged_sentence(found: dict[str, Any]) -> str:
         skew = "" if now is None else f", skew {now:.2f}"
         return f"{found['verdict']}: no move helps{skew}; as the worker judged it at {at}"
     noun = "move" if count == 1 else "moves"
-    unit = "s of work" if found["work_unit"] == "seconds" else "records of work"
+    unit = "s to process its lag" if found["work_unit"] == "seconds" else "records"
     greatest = f"most loaded member {_amount(found['greatest']['now'])} → {_amount(found['greatest']['after'])} {unit}"
     return f"{found['verdict']}: {count} {noun}; {greatest}, skew {now:.2f} → {after:.2f}; as the worker judged it at {at}"
 

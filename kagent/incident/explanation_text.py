@@ -98,12 +98,18 @@ def _track_line(track: dict[str, int]) -> str:
 
 def _member_line(m: dict[str, Any]) -> str:
     late = f"{span(m['seconds_behind'])} behind" if m["known"] else "its last commit is unknown"
-    unit = "s of work" if m["unit"] == "seconds" else "records"
     speed = f", can process {rounded(m['capacity_per_s'])} records/s" if m.get("capacity_per_s") else ""
     held = counted(m["partitions"], "partition")
-    least, most = rounded(m["work_at_least"]), rounded(m["work_at_most"])
-    waiting = least if least == most else f"{least} to {most}"
-    return f"  {m['member']}: {late}, {held}, {waiting} {unit} waiting, inflow {rounded(m['inflow_per_s'])} records/s{speed}"
+    inflow = f"inflow {rounded(m['inflow_per_s'])} records/s"
+    return f"  {m['member']}: {late}, {held}, {_waiting(m)}, {inflow}{speed}"
+
+
+def _waiting(m: dict[str, Any]) -> str:
+    """``80 to 82 s to process its lag``; a part of a second is less than a commit tells."""
+    seconds = m["unit"] == "seconds"
+    amount, unit = (span, "to process its lag") if seconds else (rounded, "records waiting")
+    least, most = amount(m["work_at_least"]), amount(m["work_at_most"])
+    return f"{least} {unit}" if least == most else f"{least} to {most} {unit}"
 
 
 def _topic_line(t: dict[str, Any]) -> str:
@@ -148,10 +154,12 @@ def _advice_lines(message: Recommendation, frontier_unit: str | None) -> list[st
 
 
 def _frontier_line(message: Recommendation, unit: str | None) -> str:
-    """What each number of moves reaches; 3,525 s until all have caught up must not read as work that waits."""
+    """What each number of moves reaches; 3,525 s until all have caught up must not read as the time for the lag of now."""
     if unit == "drain":
         reached = (f"{counted(moves, 'move')} {span(value)}" for moves, value in message.frontier)
         return f"  until all have caught up, by number of moves: {', '.join(reached)}"
-    reached = (f"{counted(moves, 'move')} {rounded(value)}" for moves, value in message.frontier)
-    work = "s of work" if message.work_unit == "seconds" else "records"
-    return f"  greatest work of a member, in {work}, by number of moves: {', '.join(reached)}"
+    seconds = message.work_unit == "seconds"
+    amount = span if seconds else rounded
+    reached = (f"{counted(moves, 'move')} {amount(value)}" for moves, value in message.frontier)
+    work = "longest time of a member to process its lag" if seconds else "most records of a member"
+    return f"  {work}, by number of moves: {', '.join(reached)}"

@@ -221,7 +221,7 @@ def test_watch_is_lines_in_a_pipe_and_a_table_on_a_terminal(home: Home, rec: Any
     terminal = on_a_terminal(command)
 
     assert "\x1b" not in piped
-    assert "OPEN       c-<script>\\x1b[2J  rebalance  page  skew 2.50 → 1.10" in piped
+    assert "OPEN       c-<script>\\x1b[2J  uneven work  page  skew 2.50 → 1.10" in piped
     assert "c-over" not in piped
     assert {json.loads(line)["group"] for line in objects.splitlines() if b'"group":"c-' in line} == {
         evil,

@@ -118,7 +118,7 @@ def test_the_demo_shows_the_whole_job_and_ends_by_itself(run: Run) -> None:
         assert seconds(predicted) > 0
         assert seconds(measured) > 0
         assert seconds(twin) > 0
-        assert re.search(rf"RESOLVED +{group}  rebalance .* followed", text)
+        assert re.search(rf"RESOLVED +{group}  uneven work .* followed", text)
     for twin in ("orders-b", "parcels-b"):
         assert rows[twin][1:4] == ["rebalance", "follow_plan", "no"]
     assert rows["hot"][1] == "hot_partition"

@@ -104,4 +104,4 @@ def test_what_moves_reach_has_its_unit() -> None:
 
     assert story["frontier_unit"] == "drain"
     assert "until all have caught up, by number of moves: 3 moves " in told
-    assert "greatest work of a member, in s of work, by number of moves: 3 moves " in of_work
+    assert "longest time of a member to process its lag, by number of moves: 3 moves " in of_work

@@ -85,7 +85,7 @@ function Arrows({ moves, index, rows, weight }) {
   </svg>`;
 }
 
-export const amount = (value, unit) => (unit === "seconds" ? `${span(value)} of work` : `${short(value)} records`);
+export const amount = (value, unit) => (unit === "seconds" ? `${span(value)} to process its lag` : `${short(value)} records`);
 
 export const Legend = () => html`<ul class="legend" aria-label="Legend">
   <li>length: work</li>

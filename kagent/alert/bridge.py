@@ -14,7 +14,6 @@ from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from aiokafka.errors import KafkaError as ClientError
 from tenacity import AsyncRetrying, retry_if_exception, wait_random_exponential
 
 from kagent.alert.delivery_log import Delivered, DeliveryLog, Event, of_destination
@@ -23,10 +22,11 @@ from kagent.client.client import Message, parsed
 from kagent.client.incident_text import is_old
 from kagent.contract.recommendation import Recommendation, Resolution, State, Status, is_newer
 from kagent.destination_settings import AnyDestination, Wants
-from kagent.errors import KafkaError, SettingsError
+from kagent.errors import SettingsError, mendable
 from kagent.kafka.acls import rules
 from kagent.kafka.rights_watch import RightsWatch
 from kagent.kafka.topic_reader import ReadMark, read_forever
+from kagent.retry import BACKOFF, warned
 from kagent.settings import Cluster, Settings
 from kagent.text import shown
 
@@ -206,18 +206,27 @@ class Bridge:
             raise SettingsError("No destination is set: name at least one under alert.destinations.")
 
     async def run(self) -> None:
-        """Until cancelled. Raises KafkaError if the topic cannot be read at the start."""
-        await asyncio.to_thread(self.delivery_log.ensure)
-        try:
-            records = await self.delivery_log.load()
-            await self.delivery_log.start()
-        except ClientError as error:
-            raise KafkaError(f"{self.home.bootstrap} cannot be reached: {error}.") from error
+        """Until cancelled. Raises KafkaError for what no waiting mends; a cluster that is away is waited for."""
+        records = await self._begun()
         try:
             with RightsWatch([(self.home, rules(self.settings.topics)["alert"])], log):
                 await self._deliver_all(records)
         finally:
             await self.delivery_log.stop()
+
+    async def _begun(self) -> dict[str, bytes]:
+        """What the delivery log holds, as soon as it can be read and written."""
+        async for attempt in AsyncRetrying(
+            retry=retry_if_exception(mendable),
+            wait=BACKOFF,
+            before_sleep=warned(log, "not started yet"),
+            reraise=True,
+        ):
+            with attempt:
+                await asyncio.to_thread(self.delivery_log.ensure)
+                found = await self.delivery_log.load()
+                await self.delivery_log.start()
+        return found
 
     async def _deliver_all(self, records: dict[str, bytes]) -> None:
         async with asyncio.TaskGroup() as tasks:

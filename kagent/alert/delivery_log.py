@@ -7,6 +7,7 @@ destination took the message; a crash between the two repeats one message, under
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -19,11 +20,12 @@ from kagent.contract.admission import INT64
 from kagent.contract.recommendation import Recommendation, Status
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import aiokafka
-from kagent.kafka.consumer import consumer
-from kagent.kafka.topic_reader import standing
-from kagent.kafka.topics import delivery_log, ensure
+from kagent.kafka.consumer import consumer, start
+from kagent.kafka.topic_reader import standing, unreadable
+from kagent.kafka.topics import delivery_log, make_sure
 from kagent.settings import Cluster, Topics
 
+log = logging.getLogger("kagent.alert")
 Event = Literal["open", "change", "close"]
 BULKY: dict[str, Any] = {
     "members": [],
@@ -67,27 +69,35 @@ class DeliveryLog:
 
     def ensure(self) -> None:
         """Create the topic if it is missing. Raises KafkaError."""
-        ensure(Admin(self.home, deadline=10), self.topics, needed=[delivery_log(self.topics)])
+        make_sure(Admin(self.home, deadline=10), self.topics, log, [delivery_log(self.topics)])
 
     async def load(self) -> dict[str, bytes]:
         """Every record that stands, by key. Raises KafkaError."""
         found: dict[str, bytes] = {}
         # No group: the state is the whole topic, at every start.
         async with consumer(self.home) as reader:
-            await reader.start()
-            async for record in standing(reader, self.name):
-                key = (record.key or b"").decode(errors="replace")
-                if record.value is None:
-                    found.pop(key, None)
-                else:
-                    found[key] = record.value
+            try:
+                await start(reader, self.home)
+                async for record in standing(reader, self.name):
+                    key = (record.key or b"").decode(errors="replace")
+                    if record.value is None:
+                        found.pop(key, None)
+                    else:
+                        found[key] = record.value
+            except ClientError as error:
+                raise unreadable(self.name, self.home, error) from error
         return found
 
     async def start(self) -> None:
-        """Ready to write."""
+        """Ready to write. Raises KafkaError."""
         # Idempotent: a retry of the client must not put an older delivery behind a newer one (KIP-98).
-        self._producer = AIOKafkaProducer(**aiokafka(self.home, acks="all", enable_idempotence=True))
-        await self._producer.start()
+        producer = AIOKafkaProducer(**aiokafka(self.home, acks="all", enable_idempotence=True))
+        try:
+            await producer.start()
+        except ClientError as error:
+            await producer.stop()
+            raise unreadable(self.name, self.home, error) from error
+        self._producer = producer
 
     async def stop(self) -> None:
         """Write what is under way, and leave."""

@@ -8,16 +8,16 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kagent.errors import KafkaError, SettingsError
+from kagent.errors import KafkaError, SettingsError, mendable
 from kagent.history.delta_writer import Ends, Writer, create, known_topics
 from kagent.history.past_range import History
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import spark as spark_options
 from kagent.kafka.descriptions import TopicDescription
-from kagent.kafka.topics import ensure, wanted
+from kagent.kafka.topics import make_sure, wanted
 from kagent.pipeline.checkpoint import Checkpoint
 from kagent.pipeline.restarts import awaited, between_batches, ending, kept
-from kagent.pipeline.source import OffsetsSource, mendable
+from kagent.pipeline.source import OffsetsSource
 from kagent.pipeline.spark_session import session
 from kagent.settings import Cluster, Settings, Topics
 
@@ -29,13 +29,13 @@ log = logging.getLogger("kagent.history")
 MAX_MESSAGES = 200_000
 
 
-def check(settings: Settings, name: str) -> None:
-    """Raises KafkaError for what no waiting mends: a refused login, topics that it may not create. A cluster that is away is waited for."""
+def check(settings: Settings, name: str, patient: bool) -> None:
+    """Raises KafkaError for what no waiting mends, such as a refused login; all else is waited for later where one is ``patient``."""
     home = Admin(settings.home_cluster(name), deadline=10)
     try:
         _topics(home, settings.topics)
     except KafkaError as error:
-        if not mendable(error):
+        if not (patient and mendable(error)):
             raise
 
 
@@ -45,7 +45,7 @@ def _topics(home: Admin, topics: Topics) -> dict[str, TopicDescription]:
     found = home.topics(read)
     missing = [topic for topic in wanted(topics) if topic.name in read and topic.name not in found]
     if missing:
-        ensure(home, topics, needed=missing)
+        make_sure(home, topics, log, missing)
         found = home.topics(read)
     for name in read:
         if name not in found:
@@ -74,7 +74,7 @@ class Keeper:
         ``starting``: held while Spark starts.
         """
         # Before Spark, whose start takes long: a refused login or a missing topic is then a sentence within a second.
-        check(self.settings, self.name)
+        check(self.settings, self.name, patient=not self.available_now)
         with starting or nullcontext():
             started = session(self.settings.pipeline, self.master, delta=True)
         with ending(started) as running:

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import closing
 
-from kagent.errors import KafkaError
+from kagent.errors import Misconfigured
 from kagent.kafka.clients import ssl_context
 from kagent.settings import Cluster
 
@@ -25,10 +25,6 @@ SPEAKS_TLS = "speaks TLS, and the settings say plaintext: set security.protocol 
 # Size, API key 18, version 0, correlation id 1, then the client id as a length and its bytes.
 API_VERSIONS = struct.pack(">ihhih6s", 16, 18, 0, 1, 6, b"kagent")
 """``ApiVersionsRequest`` version 0, the one request that every broker answers before a login."""
-
-
-class Misconfigured(KafkaError):
-    """Something in the settings does not fit the cluster: waiting does not mend it."""
 
 
 class LoginRefused(Misconfigured):

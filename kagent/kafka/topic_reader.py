@@ -19,7 +19,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import GroupAuthorizationFailedError, KafkaConnectionError, TopicAuthorizationFailedError
 from aiokafka.errors import KafkaError as ClientError
 
-from kagent.errors import KafkaError
+from kagent.errors import KafkaError, mendable
 from kagent.kafka.aiokafka_internals import partitions_of, refreshed_topics
 from kagent.kafka.consumer import consumer, start
 from kagent.retry import pause_s
@@ -188,7 +188,7 @@ async def read_forever(
     :param group_id: resume where this group committed; no mark but BEGIN then.
     :param resume: after an interruption, go on from the last record; otherwise begin at the topics' start again. A tombstone is
         compacted away after ``delete.retention.ms``: a reader that must miss none compares with a fresh start.
-    :param patient: retry every error of the client, from the first attempt on. Otherwise KafkaError is raised for what goes
+    :param patient: retry every error that waiting may mend, from the first attempt on: a topic that is missing too. Otherwise KafkaError is raised for what goes
         wrong at the start, and for a topic or group to which access is refused.
     :param confirm: after CAUGHT_UP, pass on UpToDate too, every CONFIRM_EVERY_S at which all that there was has been read.
     :param prompt: for a reader that ends soon: marks come half a second sooner, at the cost of more requests.
@@ -215,8 +215,7 @@ async def read_forever(
                         if confirm or not isinstance(record, UpToDate):
                             yield record
         except (ClientError, KafkaError, TimeoutError) as error:
-            # Misconfigured, or no such topic: nothing that another attempt would mend.
-            if isinstance(error, KafkaError) and not begun:
+            if isinstance(error, KafkaError) and not begun and not (patient and mendable(error)):
                 raise
             if not patient and (not begun or isinstance(error, REFUSED)):
                 raise unreadable(named, cluster, error) from error

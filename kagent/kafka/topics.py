@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from confluent_kafka import KafkaError as Code
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic
 
-from kagent.errors import KafkaError, missing_right
+from kagent.errors import KafkaError, Misconfigured, missing_right
 from kagent.kafka.admin import Admin
 from kagent.settings import Topics
 
@@ -106,6 +107,33 @@ def ensure(
     return sorted(findings, key=lambda finding: finding.topic)
 
 
+def make_sure(
+    admin: Admin, topics: Topics, log: logging.Logger, needed: Sequence[TopicSpec] | None = None
+) -> list[TopicCheck]:
+    """As :func:`ensure`, at the start of a service. Raises KafkaError where a topic is missing, Misconfigured where one has another
+    number of partitions; any other setting that is not as it must be is logged, as the work can go on."""
+    needed = wanted(topics) if needed is None else needed
+    findings, known = ensure(admin, topics, needed=needed), admin.topic_names()
+    for topic in needed:
+        if misfit := _misfit(topic, known.get(topic.name, 0)):
+            kind, problem = misfit
+            raise kind(f"The topic {topic.name} {problem}.")
+    for finding in findings:
+        if finding.problem:
+            log.warning("The topic %s %s.", finding.topic, finding.problem)
+    return findings
+
+
+def _misfit(topic: TopicSpec, partitions: int) -> tuple[type[KafkaError], str] | None:
+    """Why nothing can work with the topic as it is, and which error that is. ``partitions``: 0 if it cannot be seen."""
+    if not partitions:
+        return KafkaError, "is missing, or may not be seen: run `kagent topics`"
+    if partitions != topic.partitions:
+        problem = f"has {partitions} partitions, the settings say {topic.partitions}: change topics.partitions or re-create it"
+        return Misconfigured, problem
+    return None
+
+
 def _visible(admin: Admin, needed: Sequence[TopicSpec]) -> dict[str, int]:
     """The topics there are, once all that are needed can be seen: brokers learn of a new one a moment later."""
     until = time.monotonic() + VISIBLE_WITHIN_S
@@ -141,11 +169,8 @@ def _refused(name: str, error: Code) -> str:
 def _judged(topic: TopicSpec, partitions: int, config: Mapping[str, str], tools: str) -> TopicCheck:
     """What is wrong with a topic that exists. Its settings are empty where they may not be read. ``tools``: how Kafka's own tools
     reach the cluster."""
-    if not partitions:
-        return TopicCheck(topic.name, "wrong", "is missing, or may not be seen: run `kagent topics`")
-    if partitions != topic.partitions:
-        problem = f"has {partitions} partitions, the settings say {topic.partitions}: change topics.partitions or re-create it"
-        return TopicCheck(topic.name, "wrong", problem)
+    if misfit := _misfit(topic, partitions):
+        return TopicCheck(topic.name, "wrong", misfit[1])
     judged = JUDGED + (READ_BY_OTHERS if topic.config.get("compression.type") == "gzip" else ())
     # Settings that change only speed or size are not judged: an administrator may have reasons for theirs.
     wrong = [name for name in judged if name in topic.config and not _holds(name, topic.config, config)]

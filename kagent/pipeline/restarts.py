@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from kagent.errors import KafkaError
+from kagent.errors import KafkaError, mendable
 from kagent.pipeline.spark_errors import sentence
 from kagent.retry import pause_s
 
@@ -34,30 +34,43 @@ def kept(
 ) -> None:
     """Call ``run`` until ``stop`` is set; with ``once`` until it has ended well. Raises KafkaError where trying again is
     hopeless, or at the first failure with ``once``; SparkDied when the JVM is gone."""
-    from py4j.protocol import Py4JError, Py4JJavaError
-    from pyspark.errors import PySparkException
-
     failures = 0
     while not stop.is_set():
         began = time.monotonic()
-        try:
-            run()
+        reason = _interrupted(run, once)
+        if reason is None:
             if once:
                 return
-        except (PySparkException, Py4JJavaError) as error:
-            reason, hopeless = sentence(error)
-            log.debug("Spark's error: %s", error)
-            if once or hopeless:
-                raise KafkaError(reason) from error
-            failures = 1 if time.monotonic() - began > HEALTHY_AFTER else failures + 1
-            log.warning("The stream stopped: %s Starting again in %.0f s.", reason, pause_s(failures))
-            if failed:
-                failed()
-            stop.wait(pause_s(failures))
-        # Not a Java exception but a broken gateway: the JVM is gone, and its sessions with it. What is called after that, such as
-        # `isActive` of the query, finds no one listening, which is no error of Py4J's own.
-        except (Py4JError, ConnectionError) as error:
-            raise SparkDied("Spark's JVM has ended") from error
+            continue
+        failures = 1 if time.monotonic() - began > HEALTHY_AFTER else failures + 1
+        log.warning("The stream stopped: %s Starting again in %.0f s.", reason, pause_s(failures))
+        if failed:
+            failed()
+        stop.wait(pause_s(failures))
+
+
+def _interrupted(run: Callable[[], None], once: bool) -> str | None:
+    """Why it stopped, if trying again may help; None if it ended well. Raises as :func:`kept`."""
+    from py4j.protocol import Py4JError, Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        run()
+    except (PySparkException, Py4JJavaError) as error:
+        reason, hopeless = sentence(error)
+        log.debug("Spark's error: %s", error)
+        if once or hopeless:
+            raise KafkaError(reason) from error
+        return reason
+    except KafkaError as error:
+        if once or not mendable(error):
+            raise
+        return str(error)
+    # Not a Java exception but a broken gateway: the JVM is gone, and its sessions with it. What is called after that, such as
+    # `isActive` of the query, finds no one listening, which is no error of Py4J's own.
+    except (Py4JError, ConnectionError) as error:
+        raise SparkDied("Spark's JVM has ended") from error
+    return None
 
 
 def awaited(query: StreamingQuery, stop: threading.Event, check: Callable[[], None] | None = None) -> None:

@@ -24,10 +24,9 @@ from tenacity import (
     stop_when_event_set,
 )
 
-from kagent.errors import KafkaError, SettingsError
+from kagent.errors import KafkaError, Misconfigured, SettingsError, mendable
 from kagent.kafka.admin import Admin
 from kagent.kafka.descriptions import Offsets, TopicDescription
-from kagent.kafka.reach import Misconfigured
 from kagent.offsets import OFFSETS_TOPIC
 from kagent.pipeline.progress import Ends
 from kagent.retry import BACKOFF
@@ -79,7 +78,7 @@ class OffsetsSource:
     def tried(self, ask: Callable[[], Found]) -> Found | None:
         """The answer, however long the cluster is away; None if asked to stop. Raises what waiting cannot mend."""
         attempts = Retrying(
-            retry=retry_if_exception(lambda e: self.patient and isinstance(e, KafkaError) and mendable(e)),
+            retry=retry_if_exception(lambda e: self.patient and mendable(e)),
             wait=BACKOFF,
             sleep=sleep_using_event(self.stop),
             stop=stop_when_event_set(self.stop),
@@ -140,9 +139,9 @@ class OffsetsSource:
         return trusted
 
     def check(self) -> None:
-        """Raise KafkaError once the topic is no longer the one that was begun."""
+        """Raise Misconfigured once the topic is no longer the one that was begun, LogCutError once its log has lost its end."""
         if self.lost:
-            raise KafkaError(self.lost)
+            raise Misconfigured(self.lost)
         if self.cut:
             raise LogCutError(self.cut_sentence())
 
@@ -166,8 +165,3 @@ class OffsetsSource:
 def _trying_again(state: RetryCallState) -> None:
     error = state.outcome.exception() if state.outcome else None
     log.warning("%s Trying again in %.0f s.", error, state.upcoming_sleep)
-
-
-def mendable(error: KafkaError) -> bool:
-    """Whether waiting may mend it: a cluster comes back and a right is given; a wrong password or certificate stays wrong."""
-    return not isinstance(error, Misconfigured)

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kagent.contract.events import Beat, LogCut
-from kagent.errors import KafkaError, SettingsError
+from kagent.errors import SettingsError
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import spark as spark_options
 from kagent.kafka.rights_watch import RightsWatch, of_pipeline
-from kagent.kafka.topics import ensure
+from kagent.kafka.topics import make_sure
 from kagent.offsets import OFFSETS_TOPIC
 from kagent.pipeline.build import Target
 from kagent.pipeline.bundle import Bundling
@@ -79,11 +79,8 @@ class Pipeline:
         if source.wait() is None:
             return None
         home = Admin(self.settings.home_cluster(self.name), deadline=10)
-        findings = source.tried(lambda: ensure(home, self.settings.topics))
-        for finding in findings or ():
-            if finding.problem:
-                raise KafkaError(f"The topic {finding.topic} {finding.problem}.")
-        return source if findings is not None else None
+        made = source.tried(lambda: make_sure(home, self.settings.topics, log))
+        return source if made is not None else None
 
     def run_on(self, running: SparkSession, source: OffsetsSource) -> None:
         """As :meth:`run`, on a Spark session that is there already."""
@@ -92,7 +89,11 @@ class Pipeline:
             folder = own if self.replay else self.checkpoint or self.settings.pipeline.checkpoint
             place = Checkpoint(running, f"{folder.rstrip('/')}/{self.name}")
             assert source.topic is not None
-            place.claim(source.identified(self.cluster.cluster_id, self.name), source.topic.id)
+            # tried(): Spark took long to start, and the cluster may have gone away meanwhile.
+            cluster_id = source.tried(lambda: source.identified(self.cluster.cluster_id, self.name))
+            if cluster_id is None:
+                return
+            place.claim(cluster_id, source.topic.id)
             home = self.settings.home_cluster(self.name)
             with (
                 RightsWatch(of_pipeline(self.settings, self.name, self.cluster), log),

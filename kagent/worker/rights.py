@@ -25,13 +25,12 @@ from confluent_kafka import KafkaException, Producer
 
 from kagent.client.client import current
 from kagent.contract.recommendation import State, to_bytes
-from kagent.errors import KafkaError
+from kagent.errors import KafkaError, mendable
 from kagent.kafka.acls import Rule, rules
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import confluent
-from kagent.kafka.reach import Misconfigured
 from kagent.kafka.rights import EVERY, Announcer, Lack, lacking
-from kagent.kafka.topics import ensure
+from kagent.kafka.topics import make_sure
 from kagent.retry import pause_s
 from kagent.settings import Cluster, Settings, Topics
 from kagent.worker.http import security
@@ -121,8 +120,7 @@ async def granted(settings: Settings, home: Cluster, watched: Iterable[str]) -> 
             try:
                 lacks = await asyncio.to_thread(_lacks, settings.topics, home)
             except KafkaError as error:
-                # A refused login or a wrong certificate does not mend itself while the process waits.
-                if isinstance(error, Misconfigured):
+                if not mendable(error):
                     raise
                 lacks = [str(error)]
             if not lacks:
@@ -139,7 +137,7 @@ def _lacks(topics: Topics, home: Cluster) -> list[str]:
     admin = Admin(home, deadline=10)
     found = [f"{lack}." for lack in lacking(admin, own(topics))]
     if not found:
-        ensure(admin, topics)
+        make_sure(admin, topics, log)
     return found
 
 

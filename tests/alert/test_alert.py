@@ -170,6 +170,24 @@ def test_a_broker_that_goes_and_comes_back_costs_no_open_and_no_close(
     assert len(receiver.received) == 4
 
 
+def test_a_bridge_that_starts_before_its_cluster_waits_for_it(
+    bridge: Any, own_broker: Any, receiver: Any, rec: Any, eventually: Any
+) -> None:
+    home = own_broker()
+    running = bridge(home.bootstrap, hook={"type": "webhook", "url": receiver.url, "retry_most": 0.5})
+    running.kill()
+    home.kill()
+
+    running.start()
+    eventually("it says what it waits for", lambda: "cannot be reached" in running.log())
+    home.start(180)
+    running.publish(rec("late"))
+
+    eventually("an open arrives", lambda: receiver.events("late") == ["open"])
+    assert running.process.poll() is None
+    assert "Traceback" not in running.log()
+
+
 def test_a_destination_is_tried_by_name_with_an_incident_that_is_no_group_s(
     receiver: Any, tmp_path: Any
 ) -> None:

@@ -21,8 +21,8 @@ def test_on_a_new_cluster_it_makes_the_topics_that_it_reads_as_the_worker_would(
     settings = load(bootstrap=broker)
     topics = settings.topics
 
-    check(settings, "main")
-    check(settings, "main")  # a second start finds them
+    check(settings, "main", patient=True)
+    check(settings, "main", patient=True)  # a second start finds them
 
     found = Admin(settings.clusters["main"]).topic_names()
     of_prefix = {name: partitions for name, partitions in found.items() if name.startswith(topics.prefix)}

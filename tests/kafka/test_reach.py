@@ -17,7 +17,8 @@ import yaml
 
 from kagent.cli import main
 from kagent.embedded.broker import free_port
-from kagent.kafka.reach import API_VERSIONS, Misconfigured, check
+from kagent.errors import Misconfigured
+from kagent.kafka.reach import API_VERSIONS, check
 from kagent.settings import Cluster
 from tests.fixtures.certificates import Certificates
 from tests.fixtures.waiting import PATIENCE_S

@@ -118,3 +118,16 @@ async def test_a_topic_that_was_made_anew_is_read_from_its_start(broker: str, re
         topic.send("new")
 
         assert (await read_until(records, lambda record: record == "new"))[-1] == "new"
+
+
+async def test_a_patient_reader_waits_for_a_topic_that_is_not_there_yet(
+    broker: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = Topic(broker)
+    async with aclosing(read_forever(Cluster(bootstrap=broker), topic.name, patient=True)) as records:
+        reading = asyncio.create_task(read_until(records, lambda record: record == "first"))
+        await asyncio.to_thread(until, lambda: "does not exist" in caplog.text, "the reader misses its topic")
+        await topic.create()
+        topic.send("first")
+
+        assert (await reading)[-1] == "first"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import logging
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from kagent.cli import root
+from kagent.errors import Misconfigured
+from kagent.kafka.topics import make_sure
 from kagent.settings import Topics
 
 if TYPE_CHECKING:
@@ -74,3 +77,24 @@ def test_what_is_wrong_is_said_with_the_command_that_mends_it(cast: Cast) -> Non
     )
     assert "has 3 partitions, the settings say 8" in lines[topics.events]
     assert "has retention.ms=1000" in lines[topics.ticks]
+
+
+def test_a_service_starts_with_a_topic_that_is_set_otherwise_and_says_so(
+    cast: Cast, caplog: pytest.LogCaptureFixture
+) -> None:
+    topics = Topics(prefix="short-")
+    short: Any = {"retention.ms": "1000"}
+    cast.topic(topics.ticks, topics.partitions, **short)
+
+    made = make_sure(cast.admin, topics, logging.getLogger("kagent.test"))
+
+    assert {finding.topic for finding in made if finding.problem} == {topics.ticks}
+    assert "The topic short-ticks has retention.ms=1000: run `kafka-configs.sh" in caplog.text
+
+
+def test_a_service_does_not_start_with_a_topic_of_another_number_of_partitions(cast: Cast) -> None:
+    topics = Topics(prefix="wide-")
+    cast.topic(topics.events, 3)
+
+    with pytest.raises(Misconfigured, match=r"The topic wide-group-events has 3 partitions, .* say 8"):
+        make_sure(cast.admin, topics, logging.getLogger("kagent.test"))

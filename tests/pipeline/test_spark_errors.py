@@ -8,7 +8,7 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from kagent.errors import KafkaError
+from kagent.errors import KafkaError, Misconfigured
 from kagent.pipeline import restarts as service
 from kagent.pipeline.restarts import SparkDied, kept
 from kagent.pipeline.spark_errors import errors_as_sentences, sentence
@@ -66,6 +66,16 @@ def test_a_query_that_fails_is_started_again(monkeypatch: pytest.MonkeyPatch) ->
     assert len(failed) == 2
 
 
+def test_a_cluster_that_goes_away_while_a_query_starts_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "pause_s", lambda failures: 0.0)
+    stop, failed = threading.Event(), []
+    query = Query(stop, KafkaError("The cluster cannot be reached."))
+
+    kept(query, stop, once=False, failed=lambda: failed.append(1))
+
+    assert (query.runs, len(failed)) == (2, 1)
+
+
 def test_what_is_hopeless_or_runs_once_is_not_tried_again() -> None:
     stop = threading.Event()
 
@@ -73,6 +83,10 @@ def test_what_is_hopeless_or_runs_once_is_not_tried_again() -> None:
         kept(Query(stop, PySparkException("SaslAuthenticationException")), stop, once=False)
     with pytest.raises(KafkaError, match="does not answer"):
         kept(Query(stop, PySparkException("TimeoutException")), stop, once=True)
+    with pytest.raises(KafkaError, match="re-created"):
+        kept(Query(stop, Misconfigured("It was re-created.")), stop, once=False)
+    with pytest.raises(KafkaError, match="cannot be reached"):
+        kept(Query(stop, KafkaError("It cannot be reached.")), stop, once=True)
 
 
 @pytest.mark.parametrize("error", [Py4JError("gone"), ConnectionRefusedError("gone")])

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Annotated, Any, TypeVar
 
 import msgspec
+import pydantic
 from msgspec import Meta, Struct
 
 from kagent.contract.events import (
@@ -268,6 +269,8 @@ def checked(call: Callable[[], T]) -> T:
         raise Refused(_reason(str(error)), str(error)) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Refused("not_json", f"not JSON: {error}") from error
+    except pydantic.ValidationError as error:
+        raise _first_of(error) from error
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
         raise Refused("wrong_shape", f"{type(error).__name__}: {error}") from error
     except RecursionError as error:
@@ -311,6 +314,15 @@ def same_length(what: str, *columns: list[int]) -> None:
     """Refuse parallel columns of which one is shorter."""
     if len({len(column) for column in columns}) > 1:
         raise ValueError(f"columns of {what} have lengths {', '.join(str(len(c)) for c in columns)}")
+
+
+def _first_of(error: pydantic.ValidationError) -> Refused:
+    """The first complaint and the number of the others: pydantic has three lines for each."""
+    first, *more = error.errors(include_url=False, include_context=False, include_input=False)
+    where = ".".join(map(str, first["loc"]))
+    sentence = f"{where}: {first['msg']}" if where else first["msg"]
+    reason = {"json_invalid": "not_json", "missing": "missing_field"}.get(first["type"], "wrong_shape")
+    return Refused(reason, f"{sentence} (and {len(more)} more)" if more else sentence)
 
 
 def _reason(sentence: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -13,6 +15,7 @@ from kagent.contract import admission
 from kagent.contract.admission import INT64, MAX_AHEAD_MS, Refused, is_topic_name, not_ahead
 from kagent.contract.events import Beat, GroupEvent, TopicOffsets, encode
 from kagent.contract.recommendation import to_bytes
+from tests.fixtures.poison import forty_kinds, odd_but_whole
 from tests.worker.test_engine import recommendation
 
 COMMIT: dict[str, Any] = {
@@ -141,6 +144,35 @@ def test_the_samples_that_poison_is_made_of_are_let_in() -> None:
     assert admission.decode(event(mood="blue", schema=9)) == admission.decode(event())
 
 
+@pytest.mark.parametrize(
+    ("data", "reason", "sentence"),
+    [
+        (b"\xff{", "not_json", "Invalid JSON: expected value at line 1 column 1"),
+        (b'{"id": 1}', "wrong_shape", "id: Input should be a valid string (and 13 more)"),
+        (b"{}", "missing_field", "id: Field required (and 13 more)"),
+    ],
+)
+def test_what_is_wrong_with_a_published_message_is_one_line(data: bytes, reason: str, sentence: str) -> None:
+    with pytest.raises(Refused) as refused:
+        admission.published(data)
+
+    assert (refused.value.reason, str(refused.value)) == (reason, sentence)
+
+
+@pytest.mark.parametrize("read", [admission.decode, admission.tick, admission.mute])
+def test_forty_kinds_of_bytes_are_refused_and_odd_json_is_not(read: Callable[[bytes], Any]) -> None:
+    sound = {**EVENT, "until": 2} if read is not admission.tick else {"type": "tick", "time": 5}
+    # msgspec passes over what it does not know without looking whether it is UTF-8.
+    passed_over = {"latin-1", "an overlong NUL"}
+
+    for kind, data in forty_kinds(sound).items():
+        if kind not in passed_over:
+            with pytest.raises(Refused):
+                read(data)
+    for data in odd_but_whole(sound).values():
+        assert read(data) == read(json.dumps(sound).encode())
+
+
 def test_what_only_a_newer_kagent_sends_is_passed_over() -> None:
     assert admission.decode(b'{"type": "weather", "sun": true}') is None
     assert admission.tick(b'{"type": "eclipse"}') is None
@@ -154,8 +186,6 @@ json_values = st.recursive(
 
 
 def dumped(value: Any) -> bytes:
-    import json
-
     return json.dumps(
         value
     ).encode()  # writes what orjson refuses: NaN, numbers beyond int64, lone surrogates

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,11 +19,13 @@ from kagent.contract.redaction import Redaction
 from kagent.detect.state import JudgeState
 from kagent.incident.correlation import CorrelationState
 from kagent.incident.evaluate import Judgement
+from kagent.incident.lifecycle import last_message
 from kagent.incident.session import EvaluationSession
 from kagent.lag.observation import Observation
 from kagent.policy import Policies
 from kagent.settings import Settings
 from kagent.tables.declaration import Tables
+from kagent.text import shown
 from kagent.worker.beyond_log_end import BeyondLogEnd
 from kagent.worker.cluster_logs import ClusterLogs
 from kagent.worker.context import WorkerContext
@@ -42,6 +44,8 @@ from kagent.worker.status import Summary, state_message
 from kagent.worker.valid_judgements import ValidJudgements
 
 log = logging.getLogger("kagent.worker")
+RESTATED_AFTER_MS = 10_000
+"""Longer than a message waits for its flush and the end of its transaction."""
 
 
 @dataclass(slots=True)
@@ -131,6 +135,23 @@ class GroupEngine:
         state = adopt(entry.judged, message)
         if state is not entry.judged and state is not None:
             self.index.judged(partition, entry, state)
+
+    def restate(self, partition: int, published: Container[str], asked_ms: int) -> bool:
+        """Publish open incidents again that the topic, read after ``asked_ms``, no longer holds under their keys; false if it is too
+        early to tell of some."""
+        told = True
+        for key, entry in self.index.entries(partition).items():
+            incident = entry.judged.incident if entry.judged else None
+            if incident is None or key in published:
+                continue
+            # A message of the last moments may wait in the outbox, or be in a transaction that has not ended.
+            if incident.sent_at >= asked_ms - RESTATED_AFTER_MS:
+                told = False
+                continue
+            self.refused["recommendation", "gone"] += 1
+            log.warning("the open incident of %s was gone from its topic: it is published again", shown(key))
+            self.publisher.publish_again(partition, key, last_message(incident))
+        return told
 
     async def tick(self, partition: int, at: int) -> list[Summary]:
         """Judge this partition's groups as of ``at`` (ms); publish and write rows."""

@@ -39,6 +39,7 @@ class Ownership:
         """Whether the log ends have not been read since the partitions were loaded."""
         self._not_adopted: set[int] = set()
         self._published: dict[str, Message] = {}
+        self._asked_ms = 0
         self._loading = asyncio.Lock()
 
     def owned(self) -> set[int]:
@@ -66,11 +67,12 @@ class Ownership:
             began = self.recoveries
             committed = await in_thread(self.committed)
             # Read again at every load: the previous owner may have published since.
+            asked_ms = self.engine.now
             published = await current(self.home, self.engine.settings.topics.recommendations)
             if began != self.recoveries or owned != self.owned():
                 return  # a rebalance happened meanwhile: the next owner builds it
             self.engine.load(owned, committed)
-            self._published = published
+            self._published, self._asked_ms = published, asked_ms
             self._not_adopted = set(owned)
             self.loaded, self.loaded_at = owned, began
             # Not at once: sampling is slow, and events can be applied without log ends.
@@ -84,6 +86,7 @@ class Ownership:
         if partition in self._not_adopted:
             self._not_adopted.discard(partition)
             self.engine.adopt(partition, self._published)
+            self.engine.restate(partition, self._published, self._asked_ms)
 
     def committed(self) -> dict[int, int | None]:
         """Partition → offset at which the app's group resumes the events topic; None without a commit. Blocking."""

@@ -25,6 +25,7 @@ from kagent.worker.http.cluster_view import ask as ask_peers
 from kagent.worker.log_end_sampler import Sampler
 from kagent.worker.mute_reader import MuteReader
 from kagent.worker.ownership import Ownership
+from kagent.worker.published_watch import PublishedWatch
 from kagent.worker.tick_reader import TickReader
 
 log = logging.getLogger("kagent.app")
@@ -72,6 +73,7 @@ class Worker:
         self.tick_reader = TickReader(
             engine, self.ownership, self.outbox, self.dead_letters, ticks, self.clusters.sample
         )
+        self.published_watch = PublishedWatch(engine, self.ownership, self.home)
         self.mute_reader = MuteReader(engine.mutes, self.ownership, self.dead_letters, self.home)
         if engine.redaction and settings.salt() is None:
             log.warning(

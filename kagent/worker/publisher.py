@@ -39,6 +39,15 @@ class Publisher:
             self.context.counts[f"said_{message.status.value}"] += 1
             log.info("%s %s: %s", message.status.value, key, message.reason)
 
+    def publish_again(self, partition: int, key: str, message: Recommendation) -> None:
+        """Put a message that the topic has lost into the outbox: it tells nothing new."""
+        # How far it was numbered may be lost with it: seconds since the epoch are more than any number of changes.
+        self.revisions.setdefault(key, self.context.now // 1000)
+        again = self._numbered(key, self.context.redaction.checked(message))
+        self.send(partition, key, to_bytes(again), None)
+        self.latest[key] = again
+        self.context.live.published(partition, key, again)
+
     def publish_common(self, partition: int, key: str, message: Recommendation) -> None:
         """Put a message about many groups into the outbox."""
         # Not in `latest`, which holds groups: common incidents are remembered in the rows of coverage.

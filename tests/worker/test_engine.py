@@ -244,6 +244,48 @@ def test_what_was_put_and_not_committed_counts_as_not_published() -> None:
     assert worker.published == {}
 
 
+def test_an_open_incident_that_is_gone_from_its_topic_is_published_again() -> None:
+    sent: list[tuple[str, bytes | None]] = []
+    worker = desk(sent=sent)
+    for name in ("gone", "there"):
+        worker.take(0, 0, event(name, [commit(1, 5, 1)]))
+    worker.adopt(0, {f"main/{name}": recommendation(name, revision=7) for name in ("gone", "there")})
+    worker.context.clock.advance(60)  # type: ignore[attr-defined]
+
+    assert worker.restate(0, {"main/there"}, worker.now)
+
+    (key, value), *more = sent
+    again = from_bytes(value or b"")
+    assert isinstance(again, Recommendation)
+    assert (key, again.id, again.status, again.revision, more) == ("main/gone", "i1", Status.OPEN, 8, [])
+    assert worker.refused["recommendation", "gone"] == 1
+
+
+def test_an_incident_of_the_last_moments_is_not_taken_for_gone() -> None:
+    sent: list[tuple[str, bytes | None]] = []
+    worker = desk(sent=sent)
+    worker.take(0, 0, event("g", [commit(1, 5, 1)]))
+    worker.adopt(0, {"main/g": recommendation("g")})
+
+    assert not worker.restate(0, set(), NOW)
+    assert sent == []
+
+
+def test_after_a_start_an_incident_that_only_the_row_knows_gets_a_revision_beyond_those_before() -> None:
+    rows, sent = tables(), list[tuple[str, bytes | None]]()
+    first = desk(rows)
+    first.take(0, 0, event("g", [commit(1, 5, 1)]))
+    first.adopt(0, {"main/g": recommendation("g", revision=7)})
+    second = desk(rows, sent)
+    second.context.clock.advance(60)  # type: ignore[attr-defined]
+
+    second.restate(0, set(), second.now)
+
+    again = from_bytes(sent[0][1] or b"")
+    assert isinstance(again, Recommendation)
+    assert again.revision > 1_000_000_000
+
+
 def progress(start: int, offset: int) -> bytes:
     end = [offset]
     return encode(Beat("main", NOW, "r", 1.0, False, [3], [start], end, end, end))

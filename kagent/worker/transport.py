@@ -53,7 +53,7 @@ class Consumer(driver.Consumer):
         return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
 
     async def highwaters(self, *partitions: TP) -> Mapping[TP, int]:
-        """The offset after the last visible record of each partition; 0 where there is none."""
+        """The offset after the last visible record of each partition; the log start where there is none."""
         # aiokafka's getmany() asserts its own TopicPartition; Faust's TP is another tuple.
         places = {TopicPartition(tp.topic, tp.partition): tp for tp in partitions}
         app: Any = self.app  # kagent's own, which knows its cluster
@@ -67,7 +67,7 @@ class Consumer(driver.Consumer):
 async def last_records(
     reader: AIOKafkaConsumer, places: Iterable[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    """The offset after the last record that this consumer can see in each partition; 0 where there is none."""
+    """The offset after the last record that this consumer can see in each partition; the log start where there is none."""
     reader.assign(list(places))
     ends = await reader.end_offsets(list(places))
     begins = await reader.beginning_offsets(list(places))
@@ -77,9 +77,10 @@ async def last_records(
         for tp in missing:
             reader.seek(tp, max(begins[tp], ends[tp] - back))
         last = await _last_before(reader, {tp: ends[tp] for tp in missing})
-        # Searched down to the log start without a record: Faust subtracts one from 0 and recovers nothing.
+        # Searched down to the log start without a record: Faust begins there too, and has nothing to recover. Less than it, as where
+        # records were deleted, would look to Faust as if its tables were ahead of the changelog.
         whole = {tp for tp in missing if ends[tp] - back <= begins[tp]}
-        found |= {tp: last.get(tp, 0) for tp in missing if tp in last or tp in whole}
+        found |= {tp: last.get(tp, begins[tp]) for tp in missing if tp in last or tp in whole}
         # Aborted transactions and control records can fill the last offsets: look further back.
         back *= 16
     return found

@@ -11,11 +11,14 @@ from uuid import uuid4
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from confluent_kafka import Producer
+from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, NewTopic
 from faust.types import TP
 
-from kagent.settings import Settings
+from kagent.kafka.consumer import consumer
+from kagent.settings import Cluster, Settings
 from kagent.worker.faust_app import faust_app
+from kagent.worker.transport import last_records
 
 pytestmark = pytest.mark.kafka
 
@@ -83,3 +86,22 @@ async def test_what_a_fetch_brings_that_faust_would_drop_is_fetched_again(
         consumer._thread.thread_loop.close()  # of the thread that was never started
 
     assert (len(dropped), len(again)) == (0, 1)
+
+
+@pytest.mark.parametrize(("deleted", "end"), [(0, 3), (2, 3), (3, 3)])
+async def test_a_changelog_ends_at_its_start_where_its_records_were_deleted(
+    broker: str, topic: str, deleted: int, end: int
+) -> None:
+    producer = Producer({"bootstrap.servers": broker})
+    for _ in range(3):
+        producer.produce(topic, b"row", partition=0)
+    producer.flush(20)
+    admin, place = AdminClient({"bootstrap.servers": broker}), TopicPartition(topic, 0)
+    for future in admin.delete_records([Place(topic, 0, deleted)]).values():
+        future.result(20)
+
+    async with consumer(Cluster(bootstrap=broker), auto_offset_reset="earliest") as reader:
+        await reader.start()
+        found = await last_records(reader, [place])
+
+    assert found == {place: end}

@@ -17,6 +17,7 @@ from confluent_kafka import Producer
 from kagent.contract.events import Beat, GroupEvent, TopicOffsets, encode
 from kagent.tables.declaration import ROWS
 from tests.contract.test_admission import POISON
+from tests.fixtures.poison import forty_kinds
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 PARTITION = 0
@@ -24,6 +25,7 @@ CHANGELOGS = tuple(ROWS)
 BAD_ROWS = [b"", b"not json", b"{}", b"[]", b"null", b'{"cluster": 1}', b"\xff\xfe"]
 TICKS = [b"", b"{}", b"[]", b'{"type": "tick"}', b'{"type": "tick", "time": {}}', b'{"type": "summary"}',
          b'{"type": "summary", "summary": 5}', b'{"type": "tick", "time": 99999999999999}']  # fmt: skip
+ODD_KEYS = [b"main/x", b"", b"\xff\xfe", b"main/\0", b"main/" + b"k" * 10_000]
 MUTES = [b"[]", b"nonsense", b'{"until": "x"}', b'{"until": 1e400}', b'{"until": 99999999999999999999}']
 
 
@@ -141,6 +143,26 @@ def test_no_record_on_any_topic_stops_or_restarts_a_worker(running: Any, pipelin
     assert len(running.read("kagent-dead-letters")) - letters >= sent
     reasons = {orjson.loads(value)["reason"] for _, value in running.read("kagent-dead-letters")}
     assert {"not_json", "wrong_shape", "unequal_columns", "out_of_bounds", "time_ahead"} <= reasons
+    assert "Traceback" not in running.log("worker")
+
+
+def test_a_thousand_records_of_forty_kinds_on_each_topic_cost_themselves(
+    running: Any, pipeline: Pipeline
+) -> None:
+    running.eventually("the sound group is judged", lambda: judged(running))
+    before = events_refused(running)
+    group = {"type": "group", "cluster": "elsewhere", "group": "g", "source": 3, "time": 1}
+    kinds = forty_kinds(group)
+    for topic in ("group-events", "ticks", "mutes", "recommendations", "dead-letters"):
+        for at in range(1_000 // len(kinds)):
+            for place, data in enumerate(kinds.values()):
+                pipeline.send(f"kagent-{topic}", data, ODD_KEYS[place % len(ODD_KEYS)] + b"%d" % at)
+            pipeline.producer.flush(30)
+
+    running.eventually("each is counted", lambda: events_refused(running) >= before + 1_000)
+    running.eventually("the sound group is judged all the same", lambda: judged(running))
+    assert [g["group"] for g in json.loads(page(running, "/api/groups")[1])["groups"]] == ["sound"]
+    assert running.processes["worker"].poll() is None
     assert "Traceback" not in running.log("worker")
 
 

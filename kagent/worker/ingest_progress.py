@@ -54,7 +54,8 @@ class SourceProgress:
     def heard(self, p: Progress) -> None:
         """Take a progress record in."""
         self.offset, self.time, self.trigger = p.offset, p.time, p.trigger
-        self.ends.append((p.time, p.log_end))
+        # An end of a later time came from a wrong clock or record: it would keep all before it in the window until that time.
+        self.ends = [*(end for end in self.ends if end[0] <= p.time), (p.time, p.log_end)]
         # One end from before the window is kept: that much must have been read by now.
         while len(self.ends) > 1 and self.ends[1][0] <= self.time - self.window:
             self.ends.pop(0)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kagent.contract.admission import Refused, checked
 from kagent.contract.events import Progress
-from kagent.worker.ingest_progress import RUNS_REMEMBERED, Coverage
+from kagent.worker.ingest_progress import RUNS_REMEMBERED, Coverage, SourceProgress
 
 
 def beat(
@@ -184,3 +184,15 @@ def test_a_row_of_another_shape_is_not_taken_for_a_loss(change: dict[str, Any]) 
 
 def test_a_row_that_lacks_a_column_is_read() -> None:
     assert Coverage.from_row({"gaps": [["main", 7, 1, 5]], "newer": 1}).gaps == {("main", 7): (1, 5)}
+
+
+def test_a_wrong_log_end_is_forgotten_after_the_window_though_a_wrong_time_came_with_it() -> None:
+    known = SourceProgress(0, 0, 1.0)
+    now, hour = 10_000_000, 3_600_000
+    for time, log_end in ((now, 10**6), (now + hour, 10), (now - hour, 10**6)):
+        known.heard(Progress("main", 3, 5, 5, log_end, 5, time, "run", 1.0))
+
+    for second in range(1, 14):
+        known.heard(Progress("main", 3, 5, 5, 5, 5, now + 1000 * second, "run", 1.0))
+
+    assert (known.behind, known.log_end) == (0, 5)

@@ -15,6 +15,7 @@ from kagent import __version__
 from kagent.alert.delivery_log import Delivered, Event
 from kagent.client.incident_text import number, stale_note
 from kagent.contract.recommendation import Recommendation
+from kagent.contract.words import VERDICTS
 from kagent.destination_settings import HttpDestination
 from kagent.errors import SettingsError
 from kagent.text import shown
@@ -89,7 +90,7 @@ def summary(rec: Recommendation) -> str:
     """One line for a person."""
     skew = f", skew {number(rec.skew.now)}" if rec.skew.now is not None else ""
     stale = stale_note(rec)
-    return f"{shown(rec.cluster)}/{shown(rec.group)}: {rec.verdict.value}{skew}{stale}"
+    return f"{shown(rec.cluster)}/{shown(rec.group)}: {VERDICTS[rec.verdict].short}{skew}{stale}"
 
 
 def incident_key(rec: Recommendation) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from kagent.contract.recommendation import Action, MemberWork, Recommendation, Resolution, State, Status
-from kagent.contract.words import VERDICTS, action_words
+from kagent.contract.words import VERDICTS, action_words, in_words
 from kagent.text import counted, shown, span
 
 SILENT_MS = 120_000
@@ -50,7 +50,7 @@ def stale_note(rec: Recommendation) -> str:
 def headline(rec: Recommendation, now: int | None = None) -> str:
     """One line: status, group, verdict, severity, skew now → after, first action, and with ``now`` (ms) its age."""
     ended = rec.resolution if rec.status is Status.RESOLVED else None
-    how = ended.value.replace("_", " ") if ended else first_action(rec)
+    how = in_words(ended.value) if ended else first_action(rec)
     stale = stale_note(rec)
     if now is not None:
         until = rec.as_of if rec.status is Status.RESOLVED else now

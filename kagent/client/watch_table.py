@@ -47,12 +47,10 @@ COLUMNS = (
     TableColumn("judged", "AS OF", rank=7, right=True),
     TableColumn("note", "NOTE", rank=3, least=18, keep="start"),
     TableColumn("owner", "OWNER", rank=9, least=13),
-    TableColumn("verdict", "VERDICT", rank=10),
-    TableColumn("skew", "SKEW", rank=11, right=True),
-    TableColumn("how", "HOW", rank=12),
+    TableColumn("skew", "SKEW", rank=10, right=True),
+    TableColumn("how", "HOW", rank=11),
 )
-"""What a person asks first stays longest: which group, how late, what to do; then why, since when, who. The name of the verdict,
-by which the documentation and programs know it, comes behind them."""
+"""What a person asks first stays longest: which group, how late, what to do; then why, since when, who."""
 LATELY = 5
 OLD_MS = 60_000
 """From this age on, the time of an incident's numbers is shown: `explain` has those of now."""
@@ -209,7 +207,6 @@ class Board:
             "group": shown(rec.group, 64),
             "severity": rec.severity.value,
             "why": VERDICTS[rec.verdict].short,
-            "verdict": rec.verdict.value,
             "behind": "?" if behind is None else age(int(behind * 1000)),
             "backlog": "?" if waiting is None else f"{waiting:,}",
             "who": shown(names[worst.member], 64) if worst else "",

@@ -15,6 +15,7 @@ from kagent.commands.common import chosen
 from kagent.commands.spans import SPAN
 from kagent.contract.mute import is_pattern
 from kagent.contract.recommendation import Recommendation
+from kagent.contract.words import VERDICTS
 from kagent.text import counted, shown, span
 
 if TYPE_CHECKING:
@@ -111,7 +112,8 @@ def _tell(message: Recommendation, as_json: bool) -> None:
     if as_json:
         click.echo(message.model_dump_json(by_alias=True))
         return
-    output.say(f"{message.severity.value.upper()} {shown(message.group)}: {message.verdict.value}", indent=2)
+    words = VERDICTS[message.verdict].short
+    output.say(f"{message.severity.value.upper()} {shown(message.group)}: {words}", indent=2)
     output.say(f"  {message.reason}", indent=2)
     for action in message.actions:
         # What cannot be done here is in --json; for people it would be noise between what can.

@@ -15,6 +15,7 @@ from click.core import ParameterSource
 from kagent.commands import common, completion, explain, output, worker_plan
 from kagent.commands import input_lines as lines
 from kagent.commands.output import Format
+from kagent.contract.words import verdict_words
 from kagent.errors import InputError, KagentError
 from kagent.text import shown, told_apart
 from kagent.text_table import TableColumn
@@ -252,14 +253,19 @@ def _reached(found: dict[str, Any]) -> str:
 
 def _judged_sentence(found: dict[str, Any]) -> str:
     now, after, count = found["skew"]["now"], found["skew"]["after"], found["move_count"]
-    at = time.strftime("%H:%M:%S UTC", time.gmtime(found["as_of"] / 1000))
+    at, words = (
+        time.strftime("%H:%M:%S UTC", time.gmtime(found["as_of"] / 1000)),
+        verdict_words(found["verdict"]),
+    )
     if not count or after is None:
         skew = "" if now is None else f", skew {now:.2f}"
-        return f"{found['verdict']}: no move helps{skew}; as the worker judged it at {at}"
+        return f"{words}: no move helps{skew}; as the worker judged it at {at}"
     noun = "move" if count == 1 else "moves"
     unit = "s to process its lag" if found["work_unit"] == "seconds" else "records"
     greatest = f"most loaded member {_amount(found['greatest']['now'])} → {_amount(found['greatest']['after'])} {unit}"
-    return f"{found['verdict']}: {count} {noun}; {greatest}, skew {now:.2f} → {after:.2f}; as the worker judged it at {at}"
+    return (
+        f"{words}: {count} {noun}; {greatest}, skew {now:.2f} → {after:.2f}; as the worker judged it at {at}"
+    )
 
 
 def _judged_members(found: dict[str, Any], names: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
@@ -291,7 +297,7 @@ def _sentence(plan: Plan, ratio: str) -> str:
         " (proven fewest)" if plan.move_count == plan.move_bound else f" (at least {plan.move_bound} needed)"
     )
     price = "" if plan.r_score is None else f"; R-score {plan.r_score:.3f}"
-    return f"{plan.verdict}: {moves}{proof if plan.moves else ''}; {reach}; {best}{price}"
+    return f"{verdict_words(plan.verdict)}: {moves}{proof if plan.moves else ''}; {reach}; {best}{price}"
 
 
 def _amount(value: float) -> str:

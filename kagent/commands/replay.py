@@ -17,6 +17,7 @@ from kagent.commands.past import cluster_name
 from kagent.commands.past import policies as of_files
 from kagent.commands.spans import SPAN
 from kagent.contract.recommendation import Recommendation, to_bytes
+from kagent.contract.words import in_words, verdict_words
 from kagent.errors import InputError
 from kagent.policy import Policy, make_policy
 from kagent.settings import Settings
@@ -146,8 +147,8 @@ def _cells(row: Record) -> dict[str, str]:
     return {
         "time": row["time"][:19].replace("T", " "),
         "group": shown(row["group"], 64),
-        "status": f"{row['status']} ({row['resolution']})" if row["resolution"] else row["status"],
-        "verdict": row["verdict"],
+        "status": f"{row['status']} ({in_words(row['resolution'])})" if row["resolution"] else row["status"],
+        "verdict": verdict_words(row["verdict"]),
         "severity": row["severity"],
         "reason": shown(row["reason"], 300),
     }

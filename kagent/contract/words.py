@@ -138,6 +138,21 @@ WITH_NUMBERS = (
 """Action, the parameter that it may have, and its words then."""
 
 
+def verdict_words(name: str) -> str:
+    """The words of a verdict that came as a name; one of a newer kagent keeps its name.
+
+    >>> verdict_words("stalled"), verdict_words("some_day")
+    ('stuck partition', 'some day')
+    """
+    known = {verdict.value: words.short for verdict, words in VERDICTS.items()}
+    return known.get(name) or in_words(name)
+
+
+def in_words(name: str) -> str:
+    """A name without words of its own, such as a resolution or a kind of group: ``group changed``, ``classic java``."""
+    return name.replace("_", " ")
+
+
 def action_words(action: Action) -> str:
     """The action in two to four words, such as ``run 4 members``."""
     for kind, name, words in WITH_NUMBERS:

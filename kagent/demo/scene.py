@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from kagent.contract.recommendation import Recommendation, Resolution, State, Status, Verdict
+from kagent.contract.words import VERDICTS, in_words
 from kagent.demo.topology import FOLLOWERS, LOADS, DemoGroup
 from kagent.kafka.group_lag import ShownGroup
 
@@ -146,7 +147,7 @@ class Scene:
         if hot is None:
             found.append("no message about the hot partition")
         elif hot.verdict is not Verdict.HOT_PARTITION:
-            found.append(f"the hot partition was called {hot.verdict.value}")
+            found.append(f"the hot partition was called {VERDICTS[hot.verdict].short}")
         return found
 
     def _failure(self, group: DemoGroup) -> str | None:
@@ -162,5 +163,7 @@ class Scene:
         if not self.resolved(name):
             return f"the incident of {name} was not resolved"
         if latest.resolution is not Resolution.FOLLOWED or latest.outcome is None:
-            return f"the incident of {name} was resolved as {latest.resolution}, not as followed"
+            return (
+                f"the incident of {name} was resolved as {in_words(str(latest.resolution))}, not as followed"
+            )
         return None

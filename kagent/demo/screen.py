@@ -11,6 +11,7 @@ from rich.text import Text
 
 from kagent.client.incident_text import age, headline, number, state_line, story
 from kagent.contract.recommendation import ActionType, Recommendation, Status
+from kagent.contract.words import VERDICTS, action_words
 from kagent.demo.scene import GroupLag, Scene
 from kagent.demo.topology import GROUPS, PIPELINE, POLICY, TWINS, WORKER, DemoGroup
 from kagent.text_table import TableColumn, lines
@@ -27,16 +28,16 @@ COLUMNS = (
     TableColumn("behind", "BEHIND", right=True),
     TableColumn("bar", "", rank=5),
     TableColumn("ratio", "MAX/MEAN LAG", rank=2, right=True),
-    TableColumn("says", "KAGENT SAYS", least=14, keep="start"),
+    TableColumn("says", "KAGENT SAYS", least=23, keep="start"),
 )
 SUMMARY = (
     TableColumn("group", "GROUP"),
     TableColumn("verdict", "VERDICT", rank=2),
-    TableColumn("action", "ACTION", rank=3, least=11, keep="start"),
+    TableColumn("action", "ACTION", rank=3, least=15, keep="start"),
     TableColumn("taken", "TAKEN"),
     TableColumn("predicted", "PREDICTED", rank=1, right=True),
     TableColumn("measured", "MEASURED", right=True),
-    TableColumn("twin", "TWIN BEHIND", right=True),
+    TableColumn("twin", "TWIN LATE", right=True),
 )
 NO_GROUP = {"group": "", "ratio": "", "says": ""}
 
@@ -70,7 +71,7 @@ def _rows(scene: Scene, group: DemoGroup) -> Iterator[dict[str, str]]:
         yield {"group": group.name, "says": group.role}
         return
     verdict = scene.messages.get(group.name)
-    says = f"{verdict.status.value}: {verdict.verdict.value}" if verdict else "–"
+    says = f"{verdict.status.value}: {VERDICTS[verdict.verdict].short}" if verdict else "–"
     of_group = {"group": group.name, "ratio": number(lag.skew), "says": says}
     for member in lag.members:
         yield (
@@ -110,8 +111,9 @@ def worth_a_panel(rec: Recommendation) -> bool:
 def advice(rec: Recommendation) -> Panel:
     """A recommendation as a person wants to read it."""
     style = "green" if rec.status is Status.RESOLVED else "yellow"
+    # The headline within, where it is folded: a panel cuts a title that is wider than the terminal.
     return Panel(
-        Text("\n".join(story(rec))), title=Text(headline(rec)), title_align="left", border_style=style
+        Text("\n").join([Text(headline(rec), style="bold"), *map(Text, story(rec))]), border_style=style
     )
 
 
@@ -123,13 +125,13 @@ def summary(scene: Scene, width: int | None) -> Text:
 
 def _outcome(scene: Scene, name: str) -> dict[str, str]:
     first, rec, followed = scene.opened.get(name), scene.messages.get(name), scene.followed.get(name)
-    verdict = first.verdict.value if first and rec else "never opened"
+    verdict = VERDICTS[first.verdict].short if first and rec else "never opened"
     if rec is not None and name == "hot":
-        verdict = rec.verdict.value
+        verdict = VERDICTS[rec.verdict].short
     return {
         "group": name,
         "verdict": verdict,
-        "action": first.actions[0].type.value if first and first.actions else "–",
+        "action": action_words(first.actions[0]) if first and first.actions else "–",
         "taken": "yes" if followed else "no" if first is not None and name in TWINS else "–",
         "predicted": _seconds(predicted(scene, name)) if followed else "–",
         "measured": _seconds(followed.drained_after) if followed else "–",

@@ -11,6 +11,7 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from kagent.contract.words import verdict_words
 from kagent.text import shown
 
 MOST_MEMBERS = 24
@@ -81,7 +82,7 @@ def skew(
     for incident in incidents:
         figure.add_vrect(
             x0=when(incident["start"]), x1=when(incident["end"] or end), fillcolor=ALARM, line_width=0,
-            annotation_text=label(incident["verdict"]), annotation_position="top left",
+            annotation_text=label(verdict_words(incident["verdict"])), annotation_position="top left",
         )  # fmt: skip
     return _plain(figure, 260, "greatest ÷ mean member work")
 

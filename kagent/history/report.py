@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from jinja2 import Environment, PackageLoader
 
+from kagent.contract.words import verdict_words
 from kagent.history import charts
 from kagent.history.backtest import readable
 from kagent.history.past_range import Range
@@ -99,7 +100,7 @@ def section(
         {
             "time": _time(m["as_of"]),
             "status": m["status"],
-            "verdict": m["verdict"],
+            "verdict": verdict_words(m["verdict"]),
             "reason": shown(m["reason"], 2000),
         }
         for m in messages

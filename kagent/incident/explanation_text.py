@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kagent.contract.recommendation import Recommendation
+from kagent.contract.recommendation import Recommendation, Verdict
+from kagent.contract.words import in_words, verdict_words
 from kagent.text import counted, rounded, span
 
 TRACK = {"group_changed": "ended as the group changed", "expired": "not seen to their end"}
@@ -14,17 +15,25 @@ TRACK = {"group_changed": "ended as the group changed", "expired": "not seen to 
 def lines(story: dict[str, Any]) -> list[str]:
     """The story for a person; the caller escapes the names in it."""
     if "group" not in story:
-        return [f"verdict {story['verdict']}" + (f": {story['not_opened']}" if story["not_opened"] else "")]
+        return [
+            f"verdict: {verdict_words(story['verdict'])}"
+            + (f": {story['not_opened']}" if story["not_opened"] else "")
+        ]
     skew = "" if story["skew"] is None else f", skew {story['skew']:.2f} (threshold {story['threshold']:g})"
     raw = story["recommendation"]
-    verdict = "not judged now" if story["blind"] and not story["open"] else story["verdict"]
-    if verdict == "balanced" and story["not_opened"]:
+    verdict = verdict_words(story["verdict"])
+    if story["blind"] and not story["open"]:
+        verdict = "not judged now"
+    elif story["verdict"] == Verdict.BALANCED and story["not_opened"]:
         # Beside "80 s behind" and a skew of 3 it would read as a mistake.
         verdict = "not reported"
-    if story["open"] and raw and raw["verdict"] != verdict:
+    if story["open"] and raw and raw["verdict"] != story["verdict"]:
         # Another verdict is published only once it has led for a while; the sentence below is already about it.
-        verdict = f"reported as {verdict}, now {raw['verdict']}"
-    out = [f"{story['group']}: {verdict} ({story['kind']}, {story['state']}{skew})", story["reason"]]
+        verdict = f"reported as {verdict}, now {verdict_words(raw['verdict'])}"
+    out = [
+        f"{story['group']}: {verdict} ({in_words(story['kind'])}, {story['state']}{skew})",
+        story["reason"],
+    ]
     if story["blind"]:
         out.append(f"kagent cannot judge this group now: {story['blind']}.")
     if story["not_opened"]:
@@ -45,7 +54,7 @@ def _evidence_lines(story: dict[str, Any]) -> list[str]:
     if not found or not found["missing"]:
         return []
     adds = f" Missing: {found['adds']}." if found["adds"] else ""
-    what = f"for {found['verdict']}" if found["verdict"] else "that it stays behind"
+    what = f"for {verdict_words(found['verdict'])}" if found["verdict"] else "that it stays behind"
     # Before a member has been late at two commits no length of time is asked for.
     if not found["needed_seconds"]:
         return [f"Evidence {what}: none yet.{adds}"]
@@ -77,8 +86,9 @@ def _past_lines(story: dict[str, Any]) -> list[str]:
         )
     last = story.get("last")
     if last and not incident:
-        how = f"resolved ({last['resolution']})" if last["resolution"] else last["status"]
-        out.append(f"Last incident {last['id']}: {last['verdict']}, opened {ago(last['opened_at'])}, {how}.")
+        how = f"resolved ({in_words(last['resolution'])})" if last["resolution"] else last["status"]
+        was = verdict_words(last["verdict"])
+        out.append(f"Last incident {last['id']}: {was}, opened {ago(last['opened_at'])}, {how}.")
     if story["track"]:
         out.append(f"Incidents so far: {_track_line(story['track'])}.")
     return out

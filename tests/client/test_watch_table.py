@@ -47,7 +47,7 @@ def test_a_row_says_all_that_a_person_wants_first(rec: Any) -> None:
     row = next(line for line in screen(board).splitlines() if "orders" in line)
 
     assert [cell.strip() for cell in row.split("  ") if cell.strip()] == [
-        "orders", "ticket", "uneven work", "?", "?", "follow the plan", "5 min", "0 s ago", "rebalance", "2.50 → 1.10", "Let the group follow the plan."
+        "orders", "ticket", "uneven work", "?", "?", "follow the plan", "5 min", "0 s ago", "2.50 → 1.10", "Let the group follow the plan."
     ]  # fmt: skip
 
 

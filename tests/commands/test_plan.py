@@ -67,7 +67,7 @@ def test_a_person_gets_bars_and_no_control_characters(
 ) -> None:
     out, err, _ = run(capsys, str(lines))
 
-    assert "rebalance: 1 move (proven fewest); most loaded member 150 → 100" in out
+    assert "uneven work: 1 move (proven fewest); most loaded member 150 → 100" in out
     assert "█" in out
     assert "\x1b" not in out
     assert "kagent: line 2: not JSON" in err

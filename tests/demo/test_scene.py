@@ -169,7 +169,7 @@ def test_a_wrong_verdict_on_the_hot_partition_is_a_failure() -> None:
     scene = followed()
     scene.hear(said("hot", Verdict.UNDER_PROVISIONED))
 
-    assert scene.failures() == ["the hot partition was called under_provisioned"]
+    assert scene.failures() == ["the hot partition was called too few members"]
 
 
 def test_advice_without_moves_or_already_resolved_is_not_applied() -> None:
@@ -199,7 +199,7 @@ def test_the_table_at_the_end_fits(width: int | None) -> None:
     assert max(map(len, (title, header, *rows))) <= (width or 200)
     assert all(word in header for word in ("GROUP", "VERDICT", "ACTION", "TAKEN", "PREDICTED", "MEASURED"))
     assert rows[0].split()[-4:] == ["35", "s", "1234", "s"]
-    assert "add_partiti" in rows[-1]
+    assert "add partitions" in rows[-1]
     assert longest in rows[-1] or width == 80
 
 
@@ -222,7 +222,7 @@ def test_the_live_table_fits_and_keeps_the_group_how_late_and_what_is_said(width
         assert sum(line.startswith(f"{name} ") for line in shown.splitlines()) == 1
     late = next(line for line in shown.splitlines() if line.startswith("orders-b"))
     assert "40 s" in late
-    assert "resolved: rebalance" in shown
+    assert "resolved: uneven work" in shown
 
 
 def test_a_demo_that_is_kept_names_no_end() -> None:

@@ -71,8 +71,8 @@ def test_a_verdict_that_is_not_published_yet_is_named_beside_the_published_one()
     story = story_after(700)
     said = lines(story | {"verdict": "slow_member", "open": "1"})[0]
 
-    assert said.startswith("g: reported as slow_member, now rebalance (")
-    assert lines(story)[0].startswith("g: rebalance (")
+    assert said.startswith("g: reported as slow member, now uneven work (")
+    assert lines(story)[0].startswith("g: uneven work (")
 
 
 def test_of_a_healthy_group_it_says_so() -> None:

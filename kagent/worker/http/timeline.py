@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kagent.contract.recommendation import Recommendation, Status
+from kagent.contract.words import VERDICTS, in_words
 
 EVENTS = 60
 """Most events kept for one group."""
@@ -59,7 +60,7 @@ def events_of(message: Recommendation) -> list[Event]:
         return [confirmed, Event(message.opened_at, "opened", message.reason, message.id)]
     text = message.reason
     if message.resolution is not None:
-        text = f"{message.resolution.value.replace('_', ' ')}: {text}{_drain(message)}"
+        text = f"{in_words(message.resolution.value)}: {text}{_drain(message)}"
     at_ms = max(message.as_of, message.opened_at)  # an update may rest on data of just before the opening
     return [Event(at_ms, message.status.value, text, message.id)]
 
@@ -78,7 +79,7 @@ def outline(message: Recommendation | None) -> list[Event]:
         return []
     if message.status is Status.OPEN:
         return events_of(message)
-    opened = Event(message.opened_at, "opened", f"Opened as {message.verdict.value}.", message.id)
+    opened = Event(message.opened_at, "opened", f"Opened: {VERDICTS[message.verdict].short}.", message.id)
     return [opened, *events_of(message)]
 
 

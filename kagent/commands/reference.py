@@ -31,7 +31,7 @@ from kagent.contract.recommendation import (
     Verdict,
 )
 from kagent.contract.schema import asyncapi, schema
-from kagent.contract.words import ACTIONS, VERDICTS, VerdictWords
+from kagent.contract.words import ACTIONS, VERDICTS, WITH_NUMBERS, VerdictWords
 from kagent.destination_settings import DESTINATIONS
 from kagent.errors import InputError
 from kagent.pipeline.stream_metrics import Metrics as PipelineMetrics
@@ -437,6 +437,20 @@ PAGES = {
     "http.md": http_page,
     "strategies.md": strategies_page,
 }
+WORDS_OF_THE_PAGE = DOCS.parent / "kagent" / "worker" / "http" / "ui" / "words.js"
+
+
+def words_of_the_page() -> str:
+    """``words.js``: the words of verdicts and actions, for the worker's page."""
+    tables = {
+        "VERDICTS": {verdict: words.short for verdict, words in VERDICTS.items()},
+        "ACTIONS": ACTIONS,
+        "WITH_NUMBERS": {kind: [parameter, words] for kind, parameter, words in WITH_NUMBERS},
+    }
+    made = [f"export const {name} = {json.dumps(table, indent=2)};" for name, table in tables.items()]
+    return "\n".join(["// Made from the code by `make docs`; edit kagent/contract/words.py.", *made, ""])
+
+
 SCHEMAS = {"recommendations.schema.json": schema, "asyncapi.json": asyncapi}
 
 
@@ -444,6 +458,7 @@ def write(folder: Path = DOCS) -> None:
     """Write all pages, and the schemas of the messages."""
     for name, page in PAGES.items():
         (folder / name).write_text(page(), encoding="utf-8")
+    WORDS_OF_THE_PAGE.write_text(words_of_the_page(), encoding="utf-8")
     for name, made in SCHEMAS.items():
         (folder / "schema" / name).write_text(json.dumps(made(), indent=2) + "\n", encoding="utf-8")
 

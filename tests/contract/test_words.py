@@ -6,7 +6,7 @@ import pytest
 
 from kagent.commands import reference
 from kagent.contract.recommendation import Action, ActionType, Verdict
-from kagent.contract.words import ACTIONS, VERDICTS, action_words
+from kagent.contract.words import ACTIONS, VERDICTS, action_words, verdict_words
 from kagent.errors import InputError
 
 
@@ -22,6 +22,17 @@ def test_the_page_of_verdicts_refuses_one_without_words(monkeypatch: pytest.Monk
 
     with pytest.raises(InputError, match="stalled"):
         reference.verdicts_page()
+
+
+def test_the_page_has_the_same_words() -> None:
+    written = reference.WORDS_OF_THE_PAGE.read_text(encoding="utf-8")
+
+    assert written == reference.words_of_the_page(), "run `make docs`"
+
+
+def test_a_verdict_of_a_newer_worker_is_shown_by_its_name() -> None:
+    assert verdict_words("rebalance") == "uneven work"
+    assert verdict_words("too_many_topics") == "too many topics"
 
 
 def test_words_of_a_table_tell_verdicts_and_actions_apart_and_are_short() -> None:

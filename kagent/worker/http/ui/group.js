@@ -1,5 +1,5 @@
 // One group: what to do, where its work lies, how it came to be, and what could be.
-import { html, useContext, useState, useLive, href, Ago, Behind, Breakable, Old, asOf, Condition, CopyButton, Loading, Name, Verdict, clock, count, inert, plural, short, span, words } from "./lib.js";
+import { html, useContext, useState, useLive, href, Ago, Behind, Breakable, Old, asOf, Condition, CopyButton, Loading, Name, Verdict, actionWords, clock, count, inert, plural, short, span, words } from "./lib.js";
 import { GroupCharts } from "./charts.js";
 import { Legend, Map, Table, amount, marksOf, partitionsOf } from "./map.js";
 import { WhatIf } from "./whatif.js";
@@ -81,7 +81,7 @@ function Action({ a, row, place }) {
   const gain = typeof a.gain.after === "number" ? `predicted to drain in ${span(a.gain.after)}${a.gain.now ? ` instead of ${span(a.gain.now)}` : ""}` : null;
   const price = [a.disruption.partitions && plural(a.disruption.partitions, "partition move"), a.disruption.pause_s && `pause ${span(a.disruption.pause_s)}`];
   const facts = [gain, a.durable ? "outlasts the next rebalance" : null, ...price].filter(Boolean);
-  return html`<li class=${`action ${a.feasible}`}><div><strong>${place}. ${words(a.type)}</strong> <span class=${`badge ${a.feasible}`}><span aria-hidden="true">${sign}</span> ${about}</span></div>
+  return html`<li class=${`action ${a.feasible}`}><div><strong>${place}. ${actionWords(a)}</strong> <span class=${`badge ${a.feasible}`}><span aria-hidden="true">${sign}</span> ${about}</span></div>
     <p><${Breakable} text=${a.how} /></p>${a.reason && html`<p class="dim">${inert(a.reason, 1000)}</p>`}${facts.length > 0 && html`<p class="dim">${facts.join(" · ")}</p>`}<${Copies} a=${a} row=${row} /></li>`;
 }
 

@@ -1,6 +1,7 @@
 // What all views share: the address, the live connection, numbers and names as text.
 import { h, html, render, createContext, useState, useEffect, useLayoutEffect, useRef, useMemo, useCallback, useContext } from "./vendor/preact-htm.js";
 export { h, html, render, createContext, useState, useEffect, useLayoutEffect, useRef, useMemo, useCallback, useContext };
+import { ACTIONS, VERDICTS, WITH_NUMBERS } from "./words.js";
 
 // The address at which kagent lies, whatever prefix a proxy puts before it. Kept, as the page's own address changes.
 export const ROOT = document.baseURI;
@@ -155,7 +156,12 @@ export function clock(ms) {
   const day = date.toDateString() === new Date(now()).toDateString() ? "" : `${date.toLocaleDateString("en-CA")} `;
   return `${day}${date.toLocaleTimeString("en-GB")}`;
 }
-export const words = (text) => inert(text).replaceAll("_", " ");
+// By the same words as on a terminal: see kagent/contract/words.py.
+export const words = (name) => (Object.hasOwn(VERDICTS, name) ? VERDICTS[name] : inert(name).replaceAll("_", " "));
+export function actionWords({ type, params }) {
+  const [parameter, text] = WITH_NUMBERS[type] || [];
+  return params?.[parameter] !== undefined ? text.replace("{}", inert(params[parameter])) : ACTIONS[type] || words(type);
+}
 export const plural = (n, what) => `${count(n)} ${what}${n === 1 ? "" : "s"}`;
 
 export function Ago({ ms }) {

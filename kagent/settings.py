@@ -26,6 +26,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    PrivateAttr,
     SecretStr,
     ValidationError,
     ValidationInfo,
@@ -60,6 +61,8 @@ MASTER = r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\]|-cluster\[[^\]]+\])?|spark://[^\s/:
 LEAST_DRIVER_MB = 450
 """Spark refuses to start with less (UnifiedMemoryManager: one and a half of its 300 MB)."""
 PUBLIC_URL = r"^https?://[^/\s?#]+[^\s?#]*$"
+DEFAULT_CLUSTER = "main"
+"""The name of a cluster of which only the address was given."""
 # No slash: keys are <cluster>/<group>, and a group's name may hold slashes.
 CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
@@ -511,6 +514,16 @@ class Settings(BaseSettings):
     )
     redact_salt_file: Path | None = Field(None, description="A file that holds it.")
     alert: AlertSettings = Field(AlertSettings(), description="Destinations of `kagent alert`.")
+    _file: str | None = PrivateAttr(None)
+    """The file that they were read from."""
+
+    def command_options(self, cluster: str) -> str:
+        """The global options with which another ``kagent`` command reaches this cluster, to be pasted behind its name."""
+        if self._file:
+            return f"--config {quote(self._file)} --cluster {quote(cluster)}"
+        # An address alone makes a cluster `main`; of one with another name the variables must be set there too.
+        known = self.clusters.get(cluster) if cluster == DEFAULT_CLUSTER else None
+        return (f"-b {quote(known.bootstrap)} " if known else "") + f"--cluster {quote(cluster)}"
 
     @model_validator(mode="before")
     @classmethod
@@ -614,11 +627,14 @@ def loaded_from(
     bootstrap = bootstrap or os.environ.get("KAGENT_BOOTSTRAP")
     given = GivenSettings.of(read(Path(path)) if path else SettingsFile(), os.environ)
     settings = _checked(given)
+    if path:
+        # Absolute: a command in advice is pasted in another folder.
+        settings._file = os.path.abspath(path)
     # After validation, over the file and the variables: what stands on the command line wins.
     addressed = None
     if bootstrap:
         named = cluster or os.environ.get("KAGENT_CLUSTER")
-        addressed = named if named in settings.clusters else next(iter(settings.clusters), "main")
+        addressed = named if named in settings.clusters else next(iter(settings.clusters), DEFAULT_CLUSTER)
         settings = _at_address(settings, addressed, bootstrap)
     return Loaded(settings, given, tuple(_notes(given)), addressed)
 

@@ -138,6 +138,14 @@ def test_the_salt_of_hidden_names_is_a_secret_from_a_variable_or_a_file(
     assert "chili" not in load().model_dump_json()
 
 
+def test_commands_in_advice_name_the_settings_file_else_the_address(tmp_path: Path) -> None:
+    file = tmp_path / "my kagent.yaml"
+    file.write_text("clusters: {east: {bootstrap: 'a:1'}}")
+
+    assert load(file).command_options("east") == f"--config '{file}' --cluster east"
+    assert load(bootstrap="a:1").command_options("main") == "-b a:1 --cluster main"
+
+
 @pytest.mark.parametrize(
     ("said", "options"),
     [

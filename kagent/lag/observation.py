@@ -58,6 +58,8 @@ class Observation:
     present_since: int = 0
     tool_options: str = UNKNOWN_CLUSTER
     """How Kafka's own tools reach the cluster, for commands in advice."""
+    command_options: str = ""
+    """How ``kagent``'s commands reach it: :meth:`kagent.settings.Settings.command_options`."""
 
     @property
     def unwatched(self) -> bool:

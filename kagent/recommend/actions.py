@@ -157,7 +157,22 @@ def _follow(advice: Advice) -> Iterator[Action]:
         return
     how = f"Let the group follow the plan: {_first_moves(made)} {_carried_out_by(advice, feasible)}".rstrip()
     disruption = _disruption(made, made.plan.move_count) | {"r_score": made.cost.r_score}
-    yield _action(ActionType.FOLLOW_PLAN, how, feasible, reason, gain=_gain(advice), disruption=disruption)
+    # Beside the sentence, which has names from clients in it: the page must not read the command from there.
+    params = {"options": _command_options(advice)} if advice.kind is K.CONSUMER else {}
+    yield _action(
+        ActionType.FOLLOW_PLAN,
+        how,
+        feasible,
+        reason,
+        params=params,
+        gain=_gain(advice),
+        disruption=disruption,
+    )
+
+
+def _command_options(advice: Advice) -> str:
+    seen = advice.model.seen
+    return seen.command_options or f"--cluster {quote(seen.cluster)}"
 
 
 APPLIES = {K.CLASSIC_JAVA: "kagent.apply=follow", K.CLASSIC_PYTHON: "apply=True (kagent.follow)"}
@@ -169,7 +184,7 @@ def _carried_out_by(advice: Advice, feasible: Feasible) -> str:
     if advice.kind is K.CONSUMER:
         # The cluster too: with several in the settings, the command would only list them.
         seen = advice.model.seen
-        run = f"Run `kagent apply {quote(shown(seen.group))} --cluster {seen.cluster}`."
+        run = f"Run `kagent apply {quote(shown(seen.group))} {_command_options(advice)}`."
         return (
             run
             if feasible == "yes"

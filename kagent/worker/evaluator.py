@@ -57,10 +57,12 @@ class GroupEvaluator:
     set_aside: dict[str, str] = field(default_factory=dict)
     _tool_options: dict[str, str] = field(init=False)
     """Cluster → how Kafka's own tools reach it, for commands in advice."""
+    _command_options: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
         clusters = self.context.settings.clusters
         self._tool_options = {name: cluster.tool_options() for name, cluster in clusters.items()}
+        self._command_options = {name: self.context.settings.command_options(name) for name in clusters}
 
     def observe(self, partition: int, entry: Entry, at: int) -> Observation:
         """Everything that a judgement of this group at ``at`` (ms) rests on."""
@@ -84,6 +86,7 @@ class GroupEvaluator:
             patience=self.logs.patience_ms,
             present_since=self.context.presence.since_ms,
             tool_options=self._tool_options.get(entry.cluster, UNKNOWN_CLUSTER),
+            command_options=self._command_options.get(entry.cluster, ""),
         )
 
     def judge(self, partition: int, entry: Entry, at: int, counts: Counts) -> Candidate | None:

@@ -15,8 +15,9 @@ HALVES = {"m0": {"t": [0, 1, 2, 3]}, "m1": {"t": [4, 5, 6, 7]}}
 ID = "srXqDBVKTVGu5o8K6EONgg"
 
 
-def message(group: Any, **more: Any) -> Recommendation:
+def message(group: Any, options: str = "", **more: Any) -> Recommendation:
     model, found = group(SKEWED, HALVES, ids={"t": (ID, ID)}, **more).looked()
+    model = replace(model, seen=replace(model.seen, command_options=options))
     # Late for too short to be judged: the plan is that of a rebalance.
     return compose(diagnose(model, replace(found[0], verdict=Verdict.REBALANCE)), "i", 0, Status.OPEN)
 
@@ -29,7 +30,15 @@ def test_a_kip_848_group_on_kagents_assignor_is_told_to_apply(group: Any) -> Non
     made = message(group, type="consumer", protocol="kagent")
     assert made.actions[0].type is ActionType.FOLLOW_PLAN
     assert made.actions[0].feasible == "yes"
-    assert "kagent apply orders" in made.actions[0].how
+    assert made.actions[0].how.endswith("Run `kagent apply orders --cluster main`.")
+
+
+def test_its_command_has_what_reaches_the_cluster(group: Any) -> None:
+    options = "--config '/etc/my kagent.yaml' --cluster main"
+    made = message(group, options, type="consumer", protocol="kagent")
+
+    assert made.actions[0].how.endswith(f"Run `kagent apply orders {options}`.")
+    assert made.actions[0].params == {"options": options}
 
 
 def test_one_on_the_brokers_default_is_told_how_to_find_out(group: Any) -> None:

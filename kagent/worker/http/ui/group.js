@@ -63,7 +63,7 @@ const EXACT = {
 function exact(a, { group, cluster }) {
   if (a.type === "follow_plan") {
     if (a.how.includes("`kagent assignor --consumer`")) return ["kagent assignor --consumer"];
-    return a.how.includes("`kagent apply") ? [...(a.how.includes("`kagent assignor`") ? ["kagent assignor"] : []), `kagent apply ${quoted(group)} --cluster ${quoted(cluster)}`] : [];
+    return a.how.includes("`kagent apply") ? [...(a.how.includes("`kagent assignor`") ? ["kagent assignor"] : []), `kagent apply ${quoted(group)} ${inert(a.params.options ?? `--cluster ${quoted(cluster)}`, 2000)}`] : [];
   }
   const found = EXACT[a.type] ? [...new Set([...a.how.matchAll(EXACT[a.type])].map(([text]) => text))] : [];
   return found.some((text) => text.includes("<")) ? [] : found; // "<the present one>" is to be filled in by a person

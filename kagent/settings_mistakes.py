@@ -210,6 +210,9 @@ def _variable(way: tuple[str, ...]) -> str:
 
 
 def _unknown(name: str, known: Iterable[str], schema: Mapping[str, Any]) -> str:
+    if name.isdigit():
+        # `{threshold: 1,5}` is threshold 1 and a setting 5 to YAML.
+        return f"there is no setting {name}; a decimal number has a point, as in 1.{name}"
     names = sorted(known)
     dotted = tuple(name.split("."))
     if len(dotted) > 1 and dotted in set(_ways(schema)):
@@ -341,6 +344,10 @@ def _instead(
         return "; begin each entry with a dash"
     if kind == "list_type" and isinstance(value, str):
         return f"; write [{_input(value)}]"
+    if kind == "string_type" and where[-1] == "bootstrap" and isinstance(value, list):
+        return f"; write {','.join(map(str, value))}"
+    if kind in HOLDERS and len(where) == 2 and where[0] == "groups" and isinstance(value, str):
+        return f"; write {{match: {_input(value)}}}"
     if kind not in HOLDERS or not isinstance(value, str):
         return ""
     own = around.get("properties", {}).get(where[-1]) if where else None

@@ -18,7 +18,6 @@ from kagent.client.incident_text import (
     backlog,
     clock,
     first_action,
-    headline,
     in_first_hour,
     is_old,
     number,
@@ -27,7 +26,7 @@ from kagent.client.incident_text import (
     worst_member,
 )
 from kagent.contract.recommendation import Recommendation, Severity, State, Status
-from kagent.contract.words import VERDICTS
+from kagent.contract.words import VERDICTS, in_words
 from kagent.group_key import group_key
 from kagent.text import LONGEST, shown, told_apart
 from kagent.text_table import TableColumn, fitted, folded, lines, shortened
@@ -51,6 +50,14 @@ COLUMNS = (
     TableColumn("how", "HOW", rank=11),
 )
 """What a person asks first stays longest: which group, how late, what to do; then why, since when, who."""
+ENDED = (
+    TableColumn("group", "ENDED", least=16),
+    TableColumn("why", "WHY"),
+    TableColumn("how", "HOW IT ENDED"),
+    TableColumn("lasted", "WAS OPEN FOR", right=True),
+    TableColumn("skew", "SKEW", rank=1),
+)
+"""Of incidents that ended while somebody looked on."""
 LATELY = 5
 OLD_MS = 60_000
 """From this age on, the time of an incident's numbers is shown: `explain` has those of now."""
@@ -114,10 +121,9 @@ class Board:
         if not self.states:
             why = "No state message has come: no worker runs, so no incident does not mean healthy."
             top = [Text(line, "bold red") for line in folded(why, width, 2)]
-        ended = [Text(headline(rec, now), "green") for rec in self.lately]
-        for part in ended:
-            # A line that wraps would push the table off the screen: the height was counted in lines.
-            part.no_wrap, part.overflow = True, "ellipsis"
+        # As a table: a line that wraps would push the other one off the screen, as the height was counted in lines.
+        told = lines(ENDED, [_ended(rec) for rec in self.lately], width)
+        ended = [Text(line, "green", no_wrap=True) for line in told] if self.lately else []
         # Five lines: the header, the blank lines, "… and n more", and the cursor's own. One more: how old the numbers are.
         is_aged = any(now - rec.as_of >= OLD_MS for rec in self.open.values())
         room = max(1, height - len(top) - len(ended) - 5 - is_aged)
@@ -225,6 +231,16 @@ class Board:
         notes = [f"muted until {clock(mute.until)}"] if mute else []
         notes += ["blind: out of date"] if rec.stale else []
         return ", ".join(notes)
+
+
+def _ended(rec: Recommendation) -> dict[str, str]:
+    return {
+        "group": shown(rec.group, 64),
+        "why": VERDICTS[rec.verdict].short,
+        "how": in_words(rec.resolution.value) if rec.resolution else rec.status.value,
+        "lasted": age(rec.as_of - rec.opened_at),
+        "skew": _skew(rec) if rec.skew.now is not None else "",
+    }
 
 
 def _age_note(

@@ -361,8 +361,8 @@ VERDICTS_HEAD = """\
 
 <!-- Made from the code by `make docs`; edit kagent/contract/words.py. -->
 
-What an incident says is wrong, and what to do first. `kagent watch` and `kagent status` show the words; the name is in `--json`, on the topic and
-in alerts. How each is found is in [judgement](judgement.md#verdicts). Every incident has its own ranked actions with the exact
+What an incident says is wrong, and what to do first. All that people read has the words; the name is in `--json`, in settings and filters, on the topic and
+in labels of alerts. How each is found is in [judgement](judgement.md#verdicts). Every incident has its own ranked actions with the exact
 command: `kagent explain GROUP`.
 """
 

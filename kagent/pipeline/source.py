@@ -64,7 +64,7 @@ class OffsetsSource:
         warned = False
         while not self.stop.is_set():
             self.topic = self.tried(lambda: self.admin.topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC))
-            if self.topic is not None:
+            if self.topic is not None or self.stop.is_set():
                 return self.topic
             sentence = f"{OFFSETS_TOPIC} does not exist yet (no group has ever committed here) or may not be seen (`kagent acls` prints the rights)"
             if not self.patient:

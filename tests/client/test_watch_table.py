@@ -113,9 +113,28 @@ def test_the_urgent_come_first_and_what_ended_goes_below(rec: Any) -> None:
     text = screen(board)
 
     assert [r.group for r in board.ranked()] == ["young", "early", "late"]
-    assert text.index("young") < text.index("early") < text.index("late") < text.index("RESOLVED")
+    assert (
+        text.index("young")
+        < text.index("early")
+        < text.index("late")
+        < text.index("ENDED")
+        < text.index("over")
+    )
     assert "drained" in text
     assert "never-open" not in text
+
+
+def test_how_an_incident_ended_is_shown_whatever_the_name_and_the_width(rec: Any) -> None:
+    board, name = Board(), "payments-settlement-reconciliation-processor-eu-central-1-v2"
+    board.take(rec(name))
+    board.take(rec(name, status="resolved", resolution="group_changed"))
+
+    shown_lines = screen(board, width=80).splitlines()
+
+    row = next(line for line in shown_lines if line.startswith("payments-"))
+    assert "uneven work" in row
+    assert "group changed" in row
+    assert max(map(len, shown_lines)) <= 80
 
 
 def test_severity_has_a_colour_on_a_terminal_and_none_elsewhere(rec: Any) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from kagent.contract.recommendation import Action, ActionType, Recommendation
 from kagent.simulator import rebalancing
+from kagent.simulator import world as w
 from kagent.simulator.world import World
 from kagent.strategies import STRATEGIES
 
@@ -97,7 +98,8 @@ def _spread(world: World, at: int, action: Action, message: Recommendation) -> N
     topic = action.params.get("topic") or next(iter(message.basis.partitions))
     here = slice(*world.span(str(topic)))
     world.weight[at, here] = world.weight[at, here].mean()
-    world.noise_until[at] = -1.0
+    # Not by new weather: its other random numbers would be taken for what the action did.
+    w.set_flow(world, min(world.scenario.step, world.scenario.world.max_step_s))
 
 
 def _abort(world: World, at: int, action: Action, message: Recommendation) -> None:

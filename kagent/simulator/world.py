@@ -370,9 +370,8 @@ def ended(world: World, seconds: float) -> Floats:
 
 def _weather(world: World, dt: float, seeds: Longs | None = None) -> None:
     """The inflow until the next change."""
-    made, topics, topic = world.scenario.world, world.topics, world.topic
+    made, topic = world.scenario.world, world.topic
     some = np.arange(world.seeds) if seeds is None else seeds
-    sigma = np.array([t.noise for t in topics])[topic]
     for seed in some.tolist():
         random = world.randoms[seed]
         world.noise[seed] = random.standard_normal(len(topic))
@@ -380,6 +379,13 @@ def _weather(world: World, dt: float, seeds: Longs | None = None) -> None:
         if made.inflow_changes_at_random:
             wait = max(1.0, float(random.exponential(wait)))
         world.noise_until[seed] = world.time + wait
+    set_flow(world, dt)
+
+
+def set_flow(world: World, dt: float) -> None:
+    """The inflow by the present weights, noise and bursts; draws no random numbers."""
+    topics, topic = world.topics, world.topic
+    sigma = np.array([t.noise for t in topics])[topic]
     daily = np.array([t.daily for t in topics])
     inflow = np.array([t.inflow for t in topics])
     wave = inflow * (1 + daily * np.sin(2 * np.pi * world.time / 86_400)) * world.factor

@@ -122,3 +122,13 @@ def test_a_group_that_switched_keeps_to_the_strategy_when_a_member_comes_back() 
     switched, not_switched = world.owner[0], world.owner[1]
     assert switched[0] != switched[1]
     assert not_switched[0] == not_switched[1]
+
+
+def test_an_action_that_changes_nothing_leaves_the_same_world() -> None:
+    acted, other = group(FEW), group(FEW)
+    carry_out(acted, 0, message(ActionType.ADD_PARTITIONS_OR_REKEY, topic="t"))
+    run(acted, 600)
+    run(other, 600)
+    # Records were spread evenly before: what differed now would be other random numbers, and be taken for the action's doing.
+    np.testing.assert_allclose(acted.end, other.end, atol=1.0)
+    np.testing.assert_allclose(acted.position, other.position, atol=1.0)

@@ -16,8 +16,9 @@ from kagent.detect.state import JudgeState
 from kagent.group_key import group_key
 from kagent.group_pattern import check, matches
 from kagent.groups import GroupView, MemberView
-from kagent.incident.evaluate import Judgement, ignored
+from kagent.incident.evaluate import Judgement
 from kagent.incident.explanation import Looked, look_at
+from kagent.incident.glance import ignored
 from kagent.incident.session import EvaluationSession
 from kagent.kafka.admin import Admin
 from kagent.kafka.descriptions import GroupDescription, Key, TopicDescription

@@ -61,11 +61,12 @@ def kept(windows: Sequence[Window], now: int) -> tuple[Window, ...]:
     return tuple(w for w in windows if now - w.until <= OLDEST_MS)[-MOST:]
 
 
-def costs(windows: Sequence[Window]) -> dict[str, float]:
+def costs(members: Sequence[Sequence[Window]], now: int) -> dict[str, float]:
     """Relative cost of a record by topic, mean 1: ridge regression of window lengths on records, in relative residuals.
 
     With one topic, or where one member alone is busy, this stays near 1 for all: no decision may need it then.
     """
+    windows = [w for some in members for w in kept(some, now)]
     topics = sorted({t for w in windows for t, n in w.records.items() if n > 0})
     if len(topics) < 2:
         return dict.fromkeys(topics, 1.0)
@@ -121,8 +122,16 @@ def estimate(rates: Sequence[float]) -> tuple[float, float, float] | None:
     return mid * max(0.0, 1 - error), mid, mid * (1 + error)
 
 
+def of_windows(
+    members: Sequence[Sequence[Window]], cost: Mapping[str, float], now: int, keeps_up_with: Floats
+) -> Capacity:
+    """The capacity of every member, from its busy windows."""
+    found = [estimate(samples(kept(windows, now), cost, now)) for windows in members]
+    return of_members(found, keeps_up_with)
+
+
 def of_members(found: Sequence[tuple[float, float, float] | None], keeps_up_with: Floats) -> Capacity:
-    """The capacity of every member. One that was never busy can do at least what it keeps up with, and is taken for a usual one
+    """The capacity of every member, from the estimates of those that were ever busy. One that was never busy can do at least what it keeps up with, and is taken for a usual one
     where some member was busy; at most it can do what the fastest can."""
     measured = np.array([f is not None for f in found], bool)
     low, mid, high = (np.array([f[i] if f else 0.0 for f in found]) for i in range(3))

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from kagent.contract.recommendation import GroupKind
-from kagent.detect.inflow import names_of
 from kagent.lag.measure import Lags, Longs
 from kagent.lag.membership import NOBODY, Roster
 from kagent.policy import Policy
@@ -61,7 +60,7 @@ def units_of(
 
 
 def _by_committer(lags: Lags, known: Mapping[str, tuple[str, int]]) -> Units:
-    keys = names_of(lags, range(len(lags)))
+    keys = lags.keys(range(len(lags)))
     seen = _seen_together(lags, keys, known)
     # Once may be chance: two programs that commit in the same millisecond.
     sure = {key: label for key, (label, times) in seen.items() if times >= TWICE}

@@ -11,13 +11,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kagent.contract.recommendation import Verdict
-from kagent.detect import evidence
+from kagent.detect import evidence, spells
 from kagent.detect.detectors import ORDER, STANDING, data_loss, skew
 from kagent.detect.facts import ROWS
 from kagent.detect.finding import Finding
-from kagent.detect.group_model import GroupModel
+from kagent.detect.group_model import GroupModel, observe
 from kagent.detect.late_member import LateMember, Line
 from kagent.detect.state import JudgeState, MemberState
+from kagent.lag.observation import Observation
+from kagent.policy import Policy
 
 LINES: tuple[Line, ...] = tuple(line for detector in ORDER if detector.SPREAD for line in detector.LINES)
 
@@ -28,6 +30,14 @@ class GroupFindings:
 
     findings: tuple[Finding, ...]
     state: JudgeState
+
+
+def examine(seen: Observation, state: JudgeState, policy: Policy) -> tuple[GroupModel, tuple[Finding, ...]]:
+    """The model of a group and what is the matter with it, the leading finding first. What was learned is in the model's state."""
+    model = observe(seen, state, policy)
+    # After the model: spells need the lateness and T that its capacity gives.
+    decision = decide(replace(model, state=spells.advance(model, state)))
+    return replace(model, state=replace(decision.state, last_tick=seen.now)), decision.findings
 
 
 def decide(model: GroupModel) -> GroupFindings:

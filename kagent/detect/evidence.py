@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kagent.detect.capacity import RARE_GAP_S
-from kagent.detect.standstill import habit
+from kagent.detect.habits import habit
 from kagent.detect.state import Backlog, JudgeState, MemberState, Spell
 from kagent.policy import Policy
 

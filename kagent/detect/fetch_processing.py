@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from kagent.detect.backlog import backlog
 from kagent.detect.group_model import GroupModel
-from kagent.detect.lateness import backlog
 from kagent.lag.measure import Longs
 
 GAPS = 3

@@ -1,6 +1,6 @@
 """The model of one group at one moment: what each member has to do, can do and does. Detectors read it and nothing else.
 
-``observe`` builds it from an observation and what is remembered, and advances the clocks of members that have committed since.
+``observe`` builds it from an observation and what is remembered.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from kagent.contract.recommendation import GroupKind
+from kagent.detect import busy_windows, pauses, standstill
 from kagent.detect import inflow as inflows
-from kagent.detect import tracking
+from kagent.detect.backlog import backlog
 from kagent.detect.capacity import Capacity
 from kagent.detect.evidence import idle_s
 from kagent.detect.forecast import Placement, best_drain_s, drain_s
 from kagent.detect.inflow import Interval
-from kagent.detect.lateness import backlog
-from kagent.detect.load import lateness_s, load_of, record_costs
+from kagent.detect.lateness import lateness_s
+from kagent.detect.load import load_of, record_costs
 from kagent.detect.observed_columns import (
     ObservedColumns,
     columns_of,
@@ -30,7 +31,7 @@ from kagent.detect.observed_columns import (
 from kagent.detect.start_position import begins_at_start
 from kagent.detect.state import JudgeState, MemberState
 from kagent.lag.measure import Flags, Floats, Lags, Longs, ages
-from kagent.lag.membership import Roster, kind_of
+from kagent.lag.membership import Roster
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
 
@@ -47,7 +48,6 @@ class GroupModel:
     seen: Observation
     policy: Policy
     state: JudgeState
-    kind: GroupKind
     columns: ObservedColumns
     cost: Floats
     excluded: Flags
@@ -69,6 +69,10 @@ class GroupModel:
     @property
     def roster(self) -> Roster | None:
         return self.seen.roster
+
+    @property
+    def kind(self) -> GroupKind:
+        return self.columns.kind
 
     @property
     def lags(self) -> Lags:
@@ -241,25 +245,26 @@ def skew_of(work: tuple[Floats, Floats]) -> float:
 
 
 def observe(seen: Observation, state: JudgeState, policy: Policy) -> GroupModel:
-    """The model of a group as it is seen now. What its clocks have learned is in the model's ``state``."""
+    """The model of a group as it is seen now. What stands and what members do while busy is in its ``state``; spells are advanced
+    from it, by ``kagent.detect.spells``."""
     if not state.from_start and begins_at_start(seen.commits, seen.ends):
         state = replace(state, from_start=True)
     # The order matters. What stands is found first, because a record that no consumer can process proves no member busy and must be
-    # out of the capacity windows; spells come last, because they need the lateness and T that those windows give.
-    before, columns = state, columns_of(seen, state, policy)
+    # out of the capacity windows.
+    columns = columns_of(seen, state, policy)
     first = min((row.first for row in seen.commits.values()), default=0)
-    state = tracking.advance_standing(columns, state, _as_of(seen), first, policy.settle)
+    state = standstill.advance(columns, state, _as_of(seen), first, policy.settle)
     excluded = excluded_from(columns, state, policy)
-    state = tracking.advance_windows(columns, state, excluded, seen.ends, policy)
+    state = pauses.learned(state, dict(zip(columns.units.names, columns.committed_at.tolist(), strict=True)))
+    state = busy_windows.advance(columns, state, excluded, seen.ends, policy)
     cost = record_costs(columns, state, seen.now)
     each = per_partition(columns, cost)
     owner = owner_of_counted(columns, excluded)
     work, flow, capacity = load_of(columns, owner, cost, state, seen)
-    model = GroupModel(
+    return GroupModel(
         seen=seen,
         policy=policy,
         state=state,
-        kind=kind_of(seen.roster, seen.group, policy.kind),
         columns=columns,
         cost=each,
         excluded=excluded,
@@ -268,7 +273,6 @@ def observe(seen: Observation, state: JudgeState, policy: Policy) -> GroupModel:
         inflow=flow,
         capacity=capacity,
     )
-    return replace(model, state=tracking.advance_clocks(model, before))
 
 
 def _as_of(seen: Observation) -> int:

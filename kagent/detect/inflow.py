@@ -6,7 +6,7 @@ first and the estimate then.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,8 +84,3 @@ def grown_since(
         grown = np.diff(ends[lags.topics[code]].interpolated(lags.partition[mine], times), axis=0)[0]
         total += float((grown * weight[mine]).sum())
     return total
-
-
-def names_of(lags: Lags, rows: Sequence[int]) -> list[str]:
-    """``<topic>/<partition>`` of each place: the key under which a partition is remembered."""
-    return [f"{lags.topics[lags.topic[at]]}/{int(lags.partition[at])}" for at in rows]

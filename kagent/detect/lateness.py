@@ -1,4 +1,4 @@
-"""How late each member is: its judged backlog, and one number V a member.
+"""How late each member is: one number V a member.
 
 V is how long ago the log ends, summed over the member's partitions, were where its commits are now. The age of the oldest
 record and ratios of lags jump when a client serves one partition's fetch after another; V does not.
@@ -9,75 +9,51 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+import numpy.typing as npt
 
-from kagent.detect.state import MemberState
-from kagent.lag.log_ends import UNKNOWN, EndHistory
+from kagent.detect.inflow import Interval
+from kagent.detect.observed_columns import ObservedColumns
+from kagent.detect.state import JudgeState
+from kagent.lag.log_ends import EndHistory
 from kagent.lag.measure import Floats, Lags, Longs
+from kagent.lag.observation import Observation
 
-KNOWN_GAPS = 3
-"""An offset that was not committed again holds for this many of its member's commit gaps: clients that commit only what moved
-do not repeat a waiting partition."""
-GAPS_KEPT = 9
-"""Up to four gaps that are not the usual ones leave the median of nine among the usual ones."""
 LEAST_SPAN_S = 1.0
 """A history of one sample has no length: its inflow counts as that of a second."""
 
 
-def commit_times(lags: Lags, owner: np.ndarray[tuple[int, ...], np.dtype[np.int32]], members: int) -> Longs:
-    """Time of each member's latest commit, ms; 0 where it has none."""
-    times = np.zeros(members, np.int64)
-    held = owner >= 0
-    np.maximum.at(times, owner[held], lags.time[held])
-    return times
-
-
-def gap_s(known: MemberState | None, cadence_ms: float) -> float:
-    """The member's median gap between commits, in s; the topic's until three gaps of its own are known."""
-    if known is None or len(known.gaps) < KNOWN_GAPS:
-        return cadence_ms / 1000
-    return float(np.median(known.gaps)) / 1000
-
-
-def judged_at(lags: Lags, owner: Longs, committed_at: Longs, gaps_s: Floats) -> Longs:
-    """The time at which each partition's committed offset is known to hold, ms."""
-    held = owner >= 0
-    repeated = np.zeros(len(lags), np.int64)
-    # The partition's own commit where it is younger: one member's partitions may be committed seconds apart.
-    repeated[held] = committed_at[owner[held]] - (KNOWN_GAPS * 1000 * gaps_s[owner[held]]).astype(np.int64)
-    return np.maximum(lags.time, repeated)
-
-
-def backlog(lags: Lags, ends: Mapping[str, EndHistory], times: Longs, allowed: int) -> tuple[Floats, Floats]:
-    """Records that wait per partition, at least and at most: the log end in the last sample before, and in the first one
-    after, the time at which the offset is known to hold. Within ``allowed`` it is 0 (transaction markers)."""
-    low, high = np.zeros(len(lags)), np.zeros(len(lags))
-    for code, name in enumerate(lags.topics):
-        here = np.flatnonzero(lags.topic == code)
-        # What retention deleted is lost, not waiting: a reader below the log start can only go on at the log start.
-        base = np.maximum(lags.committed[here], lags.start[here])
-        before, after = ends[name].bracket(lags.partition[here], times[here])
-        waits = np.where(before == UNKNOWN, 0, np.maximum(before - base, 0))
-        # Commit and abort markers of transactions take an offset each and are never read (KIP-98), so a reader of a transactional
-        # topic may end one short of the log end for ever.
-        # https://cwiki.apache.org/confluence/display/KAFKA/KIP-98+-+Exactly+Once+Delivery+and+Transactional+Messaging
-        low[here] = np.where(waits <= allowed, 0, waits)
-        high[here] = np.maximum(np.where(after == UNKNOWN, lags.end[here], after) - base, low[here])
-    return low, high
-
-
-def waiting_since(lags: Lags, ends: Mapping[str, EndHistory], allowed: int) -> Longs:
-    """When each partition's oldest unread record was in the log for certain, ms; 0 where nothing is unread, or no more than is
-    allowed: these may be markers, which nobody reads and which would stand for ever."""
-    out = np.zeros(len(lags), np.int64)
-    for code, name in enumerate(lags.topics):
-        here = np.flatnonzero(lags.topic == code)
-        base = np.maximum(lags.committed[here], lags.start[here])
-        since = ends[name].first_beyond(lags.partition[here], base)
-        out[here] = np.where(lags.end[here] - base > allowed, since, 0)
+def lateness_s(
+    columns: ObservedColumns,
+    owner: npt.NDArray[np.int32],
+    cost: Floats,
+    work: Floats,
+    flow: Interval,
+    state: JudgeState,
+    seen: Observation,
+    idle: float,
+) -> Floats:
+    """V of every member, s. Members with next to nothing waiting, and no clock running, are on time."""
+    out = np.zeros(columns.members)
+    for at in np.flatnonzero(work > 0).tolist():
+        known = state.members.get(columns.units.names[at])
+        # The usual case: so small a backlog arrived within the last seconds, so its age is backlog ÷ inflow without a search.
+        if work[at] < idle * flow.mid[at] and not (known and known.running):
+            out[at] = work[at] / flow.mid[at]
+            continue
+        rows = np.flatnonzero(owner == at)
+        out[at] = _virtual_lateness_s(
+            columns.lags,
+            seen.ends,
+            rows,
+            cost,
+            float(work[at]),
+            int(columns.committed_at[at]),
+            float(flow.mid[at]),
+        )
     return out
 
 
-def virtual_lateness_s(
+def _virtual_lateness_s(
     lags: Lags, ends: Mapping[str, EndHistory], rows: Longs, cost: Floats, work: float, at: int, inflow: float
 ) -> float:
     """V of the member that holds these partitions: s before ``at`` (ms) at which their log ends, summed, were where its commits

@@ -1,4 +1,4 @@
-"""The members' load: what waits for each, what arrives, what it can do by one cost of a record per topic, and how late it is."""
+"""The members' load: what waits for each, what arrives, and what it can do, by one cost of a record per topic."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from kagent.detect import capacity as capacities
 from kagent.detect import inflow as inflows
 from kagent.detect.capacity import Capacity
 from kagent.detect.inflow import Interval
-from kagent.detect.lateness import virtual_lateness_s
 from kagent.detect.observed_columns import ObservedColumns, per_partition
 from kagent.detect.state import JudgeState, Window
 from kagent.lag.measure import Floats
@@ -22,17 +21,17 @@ LATE_FOR_LONG_MS = 1_200_000
 never be reported."""
 
 
-def _windows(columns: ObservedColumns, state: JudgeState, now: int) -> list[tuple[Window, ...]]:
-    """The busy windows of every member that are young enough."""
+def _windows(columns: ObservedColumns, state: JudgeState) -> list[tuple[Window, ...]]:
+    """The busy windows that are remembered of every member."""
     known = [state.members.get(name) for name in columns.units.names]
-    return [capacities.kept(m.windows, now) if m else () for m in known]
+    return [m.windows if m else () for m in known]
 
 
 def record_costs(columns: ObservedColumns, state: JudgeState, now: int) -> dict[str, float]:
     """The work of a record by topic."""
     if len(columns.lags.topics) < 2:
         return {}
-    return capacities.costs([w for some in _windows(columns, state, now) for w in some])
+    return capacities.costs(_windows(columns, state), now)
 
 
 def load_of(
@@ -47,8 +46,7 @@ def load_of(
     work = inflows.totals(owner[held], (columns.backlog * each)[held], columns.members)
     flow = inflows.estimate(inflows.summed(columns.rates, owner, columns.members, each))
     flow = _since_late(columns, owner, each, flow, state, seen)
-    rates = [capacities.samples(w, cost, seen.now) for w in _windows(columns, state, seen.now)]
-    return work, flow, capacities.of_members([capacities.estimate(r) for r in rates], flow.mid)
+    return work, flow, capacities.of_windows(_windows(columns, state), cost, seen.now, flow.mid)
 
 
 def _since_late(
@@ -72,34 +70,3 @@ def _since_late(
         low[at] = max(low[at], grown * 1000 / (late.last - late.began))
     # Raised alone, low could lie above mid and high.
     return Interval(low, np.maximum(flow.mid, low), np.maximum(flow.high, low))
-
-
-def lateness_s(
-    columns: ObservedColumns,
-    owner: npt.NDArray[np.int32],
-    cost: Floats,
-    work: Floats,
-    flow: Interval,
-    state: JudgeState,
-    seen: Observation,
-    idle: float,
-) -> Floats:
-    """V of every member, s. Members with next to nothing waiting, and no clock running, are on time."""
-    out = np.zeros(columns.members)
-    for at in np.flatnonzero(work > 0).tolist():
-        known = state.members.get(columns.units.names[at])
-        # The usual case: so small a backlog arrived within the last seconds, so its age is backlog ÷ inflow without a search.
-        if work[at] < idle * flow.mid[at] and not (known and known.running):
-            out[at] = work[at] / flow.mid[at]
-            continue
-        rows = np.flatnonzero(owner == at)
-        out[at] = virtual_lateness_s(
-            columns.lags,
-            seen.ends,
-            rows,
-            cost,
-            float(work[at]),
-            int(columns.committed_at[at]),
-            float(flow.mid[at]),
-        )
-    return out

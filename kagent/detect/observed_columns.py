@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from kagent.contract.recommendation import GroupKind
 from kagent.detect import inflow as inflows
+from kagent.detect.backlog import backlog, waiting_since
 from kagent.detect.committers import Units, units_of
-from kagent.detect.lateness import backlog, commit_times, gap_s, judged_at, waiting_since
 from kagent.detect.start_position import with_start_positions
-from kagent.detect.state import JudgeState
+from kagent.detect.state import JudgeState, MemberState
 from kagent.lag.commits import GONE
 from kagent.lag.measure import Flags, Floats, Lags, Longs, measure
 from kagent.lag.membership import NOBODY, kind_of
@@ -21,6 +22,10 @@ from kagent.policy import Policy
 
 SET_ASIDE_SHARE = 0.2
 """A partition that stands for this share of ``hold`` (60 s) is excluded from lateness and plans."""
+
+KNOWN_GAPS = 3
+"""An offset that was not committed again holds for this many of its member's commit gaps: clients that commit only what moved
+do not repeat a waiting partition."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,7 @@ class ObservedColumns:
     Per member: ``committed_at`` (ms), ``gap`` (s).
     """
 
+    kind: GroupKind
     lags: Lags
     units: Units
     owner: npt.NDArray[np.int32]
@@ -57,14 +63,15 @@ def columns_of(seen: Observation, state: JudgeState, policy: Policy) -> Observed
     units = units_of(seen.roster, lags, kind, state.committers)
     relevant = np.asarray(lags.known & (lags.committed != GONE) & ~lags.orphaned & (units.owner != NOBODY))
     owner = np.where(relevant, units.owner, NOBODY).astype(np.int32)
-    committed_at = commit_times(lags, owner, len(units.names))
+    committed_at = _commit_times(lags, owner, len(units.names))
     cadence = _cadence(lags, owner, len(units.names))
     gap = np.array([gap_s(state.members.get(n), float(c)) for n, c in zip(units.names, cadence, strict=True)])
-    times = judged_at(lags, owner.astype(np.int64), committed_at, gap)
+    times = _judged_at(lags, owner.astype(np.int64), committed_at, gap)
     # Backlog at the time of the commit, not now: a commit is as old as commit interval, trigger and tick together, so a member
     # that has caught up would show its inflow times that age, and unequal inflow alone would look like skew.
     low, high = backlog(lags, seen.ends, times, policy.allowed_lag)
     return ObservedColumns(
+        kind=kind,
         lags=lags,
         units=units,
         owner=owner,
@@ -77,6 +84,30 @@ def columns_of(seen: Observation, state: JudgeState, policy: Policy) -> Observed
         waiting_since=np.where(relevant, waiting_since(lags, seen.ends, policy.allowed_lag), 0),
         rates=inflows.minutes(lags, seen.ends),
     )
+
+
+def _commit_times(lags: Lags, owner: npt.NDArray[np.int32], members: int) -> Longs:
+    """Time of each member's latest commit, ms; 0 where it has none."""
+    times = np.zeros(members, np.int64)
+    held = owner >= 0
+    np.maximum.at(times, owner[held], lags.time[held])
+    return times
+
+
+def gap_s(known: MemberState | None, cadence_ms: float) -> float:
+    """The member's median gap between commits, in s; the topic's until three gaps of its own are known."""
+    if known is None or len(known.gaps) < KNOWN_GAPS:
+        return cadence_ms / 1000
+    return float(np.median(known.gaps)) / 1000
+
+
+def _judged_at(lags: Lags, owner: Longs, committed_at: Longs, gaps_s: Floats) -> Longs:
+    """The time at which each partition's committed offset is known to hold, ms."""
+    held = owner >= 0
+    repeated = np.zeros(len(lags), np.int64)
+    # The partition's own commit where it is younger: one member's partitions may be committed seconds apart.
+    repeated[held] = committed_at[owner[held]] - (KNOWN_GAPS * 1000 * gaps_s[owner[held]]).astype(np.int64)
+    return np.maximum(lags.time, repeated)
 
 
 def _cadence(lags: Lags, owner: npt.NDArray[np.int32], members: int) -> Floats:

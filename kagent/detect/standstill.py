@@ -8,39 +8,139 @@ had already had a turn. All clocks run on commits of the member, or on moves of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from kagent.detect.state import Habit, Standing
+from kagent.contract.recommendation import Verdict
+from kagent.detect.finding import NO_PROGRESS
+from kagent.detect.habits import WORTH_S, learned
+from kagent.detect.observed_columns import ObservedColumns
+from kagent.detect.state import Habit, JudgeState, MemberState, Standing
 from kagent.lag.measure import Flags, Lags, Longs
 from kagent.lag.membership import NOBODY
 
 MOST = 200
 """Partitions whose clocks are kept, those that stand longest first."""
-PAUSE_FACTOR = 1.5
-"""A pause this much longer than the longest one that ended by itself is no habit."""
-HABIT_MEMORY_MS = 7 * 86_400_000
-WORTH_S = 60.0
-"""A shorter pause is every group's habit."""
+REST_S = 60.0
+"""A group none of whose partitions moves for a minute while records wait is at rest."""
+SILENT_S, SILENT_GAPS = 30.0, 2
+"""A member is checked for silence after this time, or this many of its gaps, without a move."""
+STOPPED = NO_PROGRESS | {Verdict.BLOCKED_BY_TRANSACTION}
+"""What a person may have mended before it ends: no habit of the group."""
 SOLE_FACTOR = 3.0
 """The only partition of its topic on a member may wait this much longer: a priority consumer starves topics, not records."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProgressColumns:
-    """What the clocks need of a group: its columns, who holds what, each member's latest commit (ms), since when each
-    partition has had unread records (ms, 0: none), and which partitions count."""
-
-    lags: Lags
-    owner: np.ndarray[tuple[int, ...], np.dtype[np.int32]]
-    committed_at: Longs
-    waiting_since: Longs
-    relevant: Flags
-
-
 def advance(
-    group: ProgressColumns,
+    columns: ObservedColumns, state: JudgeState, as_of: int, first_commit: int, settle_s: float
+) -> JudgeState:
+    """The state with the clocks of partitions, members and the group that stand. ``first_commit``: of the group, ms."""
+    rows = standing_rows(columns).tolist()
+    names = dict(zip(rows, columns.lags.keys(rows), strict=True))
+    clocks = _clocks(columns, state.standing, names, columns.units.names, as_of)
+    # Longer than a reassignment takes to settle it was given back, not handed over: a batch job ended, its members left.
+    if as_of - state.assigned_at <= settle_s * 1000:
+        clocks = between_holders(columns.lags, columns.units.owner, state.standing) | clocks
+    habits = _ended_pauses(state, clocks, as_of)
+    new = replace(state, standing=clocks, habits=habits, committers=columns.units.committers)
+    return _advance_rest(columns, _advance_silence(columns, new), as_of, first_commit)
+
+
+def _ended_pauses(state: JudgeState, clocks: Mapping[str, Standing], now: int) -> Mapping[str, Habit]:
+    """What stood and moves again ended by itself, unless it had been reported."""
+    habits = state.habits
+    if _standstill_is_open(state):
+        return habits
+    for key, clock in state.standing.items():
+        if key in clocks and clocks[key].since == clock.since:
+            continue
+        habits = learned(habits, "passed_over", clock.passed_over_s, now)
+        habits = learned(habits, "idle", clock.idle_s, now)
+    return habits
+
+
+def _standstill_is_open(state: JudgeState) -> bool:
+    """Whether a standstill has been reported: a person may have mended what ends now, so it is no habit of the group."""
+    return state.incident is not None and state.incident.verdict in STOPPED
+
+
+def moved_at(columns: ObservedColumns) -> Longs:
+    """When a partition of each member last made progress, ms."""
+    out = np.zeros(columns.members, np.int64)
+    held = columns.owner >= 0
+    np.maximum.at(out, columns.owner[held], columns.lags.moved[held])
+    return out
+
+
+def waits_since(columns: ObservedColumns) -> Longs:
+    """Since when each member has had something unread and not moved, ms; 0 where it has nothing unread."""
+    # The greatest integer stands for "nothing unread", so that np.minimum.at can find the least.
+    oldest = np.full(columns.members, np.iinfo(np.int64).max)
+    held = (columns.owner >= 0) & (columns.waiting_since > 0)
+    np.minimum.at(oldest, columns.owner[held], columns.waiting_since[held])
+    return np.where(oldest < np.iinfo(np.int64).max, np.maximum(oldest, moved_at(columns)), 0)
+
+
+def _advance_silence(columns: ObservedColumns, state: JudgeState) -> JudgeState:
+    # Without a second member nothing tells a hang from a group that sleeps.
+    if columns.members < 2:
+        return state
+    moved = moved_at(columns)
+    members = {**state.members, **_silences(columns, state.members, moved)}
+    return replace(state, members=members, habits=_ended_silences(state, members, int(moved.max())))
+
+
+def _silences(
+    columns: ObservedColumns, before: Mapping[str, MemberState], moved: Longs
+) -> dict[str, MemberState]:
+    """Those members whose clock of silence runs on or ends."""
+    since, members = waits_since(columns), dict[str, MemberState]()
+    # The latest move of any other member is the group's latest, or the second latest for the member that made that one.
+    first, second = np.sort(moved)[-1], np.sort(moved)[-2]
+    for at, name in enumerate(columns.units.names):
+        others = int(second if moved[at] == first else first)
+        known = before.get(name, MemberState())
+        quiet_s = (others - int(since[at])) / 1000
+        if since[at] <= 0 or quiet_s < max(SILENT_S, SILENT_GAPS * columns.gap[at]):
+            if known.silent_s:
+                members[name] = replace(known, silent_s=0.0, silent_seen=0)
+            continue
+        # After a sleep of the whole group, the first that wakes would otherwise make all others silent for the length of the sleep.
+        cap = max(REST_S, 3 * float(columns.gap.max()))
+        length = silence(known.silent_s, known.silent_seen, others, int(since[at]), cap)
+        members[name] = replace(known, silent_s=length, silent_seen=others)
+    return members
+
+
+def _ended_silences(state: JudgeState, members: Mapping[str, MemberState], now: int) -> Mapping[str, Habit]:
+    habits = state.habits
+    if _standstill_is_open(state):
+        return habits
+    for name, known in state.members.items():
+        if members[name].silent_s < known.silent_s:
+            habits = learned(habits, "silent", known.silent_s, now)
+    return habits
+
+
+def _advance_rest(columns: ObservedColumns, state: JudgeState, as_of: int, first_commit: int) -> JudgeState:
+    """The whole group: how long it has been at rest, or since when it has gone on."""
+    waits = waits_since(columns)
+    began = int(waits[waits > 0].min(initial=np.iinfo(np.int64).max))
+    last = int(columns.lags.moved[columns.relevant].max(initial=0))
+    rest = (as_of - max(began, last)) / 1000 if (waits > 0).any() else 0.0
+    going = state.going_since or first_commit
+    if rest >= REST_S:
+        return replace(state, at_rest_s=rest, going_since=going)
+    if not state.at_rest_s:
+        return state if going == state.going_since else replace(state, going_since=going)
+    ended_by_itself = not _standstill_is_open(state)
+    habits = learned(state.habits, "rest", state.at_rest_s, as_of) if ended_by_itself else state.habits
+    return replace(state, at_rest_s=0.0, going_since=last, habits=habits)
+
+
+def _clocks(
+    group: ObservedColumns,
     known: Mapping[str, Standing],
     names: Mapping[int, str],
     members: Sequence[str],
@@ -75,7 +175,7 @@ def between_holders(
     }
 
 
-def standing_rows(group: ProgressColumns) -> Longs:
+def standing_rows(group: ObservedColumns) -> Longs:
     """Places of relevant partitions with unread records that did not move at their member's latest commit, or for a minute while
     others committed: a member that hangs commits nothing, and its partitions may be handed to the next one."""
     lags, held = group.lags, group.owner >= 0
@@ -89,11 +189,11 @@ def standing_rows(group: ProgressColumns) -> Longs:
     return rows[np.argsort(_since(group)[rows], kind="stable")][:MOST]
 
 
-def _since(group: ProgressColumns) -> Longs:
+def _since(group: ObservedColumns) -> Longs:
     return np.maximum(group.lags.moved, group.waiting_since)
 
 
-def _clock(group: ProgressColumns, at: int, known: Standing | None) -> Standing:
+def _clock(group: ObservedColumns, at: int, known: Standing | None) -> Standing:
     now = int(group.committed_at[group.owner[at]])
     # When the record arrived is less exactly known once log-end samples are thinned out: the clock keeps its first answer.
     still = known is not None and group.lags.moved[at] <= known.since
@@ -118,13 +218,13 @@ def _clock(group: ProgressColumns, at: int, known: Standing | None) -> Standing:
     return replace(clock, turn=turn, passed_over_s=max(passed, clock.passed_over_s), idle_s=idle, seen=now)
 
 
-def _first_turn(group: ProgressColumns, siblings: Flags, since: int) -> int:
+def _first_turn(group: ObservedColumns, siblings: Flags, since: int) -> int:
     moved = group.lags.moved[siblings]
     later = moved[moved > since]
     return int(later.min()) if len(later) else 0
 
 
-def _passed_over_s(group: ProgressColumns, siblings: Flags, turn: int, now: int) -> float:
+def _passed_over_s(group: ObservedColumns, siblings: Flags, turn: int, now: int) -> float:
     """For how long siblings have been given records that arrived after one of them had had its turn. A sibling with nothing
     unread has been given all that came until now."""
     oldest = group.waiting_since[siblings]
@@ -137,20 +237,6 @@ def silence(before_s: float, seen: int, others_moved: int, since: int, cap_s: fl
     (ms) is later than the one that was seen (or than ``since``, at first). One long gap is a sleeping group's: it counts at most
     ``cap_s``."""
     return before_s + min(max(0, others_moved - (seen or since)) / 1000, cap_s)
-
-
-def habit(habits: Mapping[str, Habit], kind: str, now: int) -> float:
-    """The longest pause or spell of this kind, in s, that ended by itself in the last seven days."""
-    known = habits.get(kind)
-    return known.longest_s if known is not None and now - known.ended <= HABIT_MEMORY_MS else 0.0
-
-
-def learned(habits: Mapping[str, Habit], kind: str, length_s: float, now: int) -> Mapping[str, Habit]:
-    """The habits after something of this kind ended by itself."""
-    # The longest is replaced only by a longer one, and runs out a week after it ended: a habit that stopped is forgotten.
-    if length_s < WORTH_S or length_s <= habit(habits, kind, now):
-        return habits
-    return {**habits, kind: Habit(round(length_s, 1), now)}
 
 
 def reassigned(clock: Standing) -> Standing:

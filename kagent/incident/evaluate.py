@@ -13,26 +13,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from kagent.contract.recommendation import GroupKind, Recommendation, Verdict
-from kagent.detect import signs, useful_members
+from kagent.detect import useful_members
 from kagent.detect.baselines import update_membership
 from kagent.detect.clock_set_back import latest_ms, set_back
-from kagent.detect.decision import decide
-from kagent.detect.detectors import SIGNS
+from kagent.detect.decision import examine
 from kagent.detect.finding import Finding
-from kagent.detect.group_model import GroupModel, observe
+from kagent.detect.group_model import GroupModel
+from kagent.detect.signs import YOUNG_MS
 from kagent.detect.state import JudgeState
 from kagent.incident import lifecycle
 from kagent.incident.confirmation import GroupNow, refusal
+from kagent.incident.glance import healthy_at_a_glance, ignored
 from kagent.incident.suppression import suppression_reason
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
 from kagent.recommend.render import diagnose, incident_id
 
-IGNORED_TYPES = frozenset({None, "consumer", "streams", "share"})
-"""Protocol types of groups that consume; others (Connect's and Schema Registry's workers) only share a coordinator."""
-ABANDONED_MS = 86_400_000
-QUESTIONS = tuple(sign for sign in SIGNS if sign is not signs.unread)
-"""Signs that ask for a close look whatever the group's lag."""
 REPEATED_MS = 60_000
 """Ticks come over a topic at least once, so some come again after a restart, but no older than this. A state that is further ahead
 was made by a clock that was."""
@@ -92,49 +88,8 @@ def judge(seen: Observation, state: JudgeState | None, policy: Policy) -> Judgem
     # An open incident needs a close look at each tick, or nothing would resolve it.
     if known.incident is None and healthy_at_a_glance(seen, known, policy):
         return Judgement(known)
-    model, found = model_of(seen, known, policy)
+    model, found = examine(seen, known, policy)
     return _judged((replace(model, state=useful_members.advance(model, found)), found))
-
-
-def model_of(seen: Observation, state: JudgeState, policy: Policy) -> tuple[GroupModel, tuple[Finding, ...]]:
-    """The model of a group and what is the matter with it, the leading finding first."""
-    model = observe(seen, state, policy)
-    decision = decide(model)
-    return replace(model, state=replace(decision.state, last_tick=seen.now)), decision.findings
-
-
-def ignored(seen: Observation, policy: Policy) -> bool:
-    """Whether kagent does not judge the group."""
-    roster = seen.roster
-    return policy.ignore or bool(roster and roster.protocol_type not in IGNORED_TYPES)
-
-
-def healthy_at_a_glance(seen: Observation, state: JudgeState, policy: Policy) -> bool:
-    """Whether a cheap look finds nothing that could be the matter: most groups, most of the time, stop here."""
-    if abandoned(seen):
-        return True
-    return not has_open_questions(seen, state, policy) and signs.unread(seen, state, policy) > seen.now
-
-
-def has_open_questions(seen: Observation, state: JudgeState, policy: Policy) -> bool:
-    """Whether something asks for a close look at the group whatever its lag."""
-    # A loop, not `next_question_at`: this runs for every group at every tick.
-    for sign in QUESTIONS:
-        if sign(seen, state, policy) <= seen.now:
-            return True
-    return useful_members.due(state, seen.now)
-
-
-def next_question_at(seen: Observation, state: JudgeState, policy: Policy) -> int:
-    """From when on (ms) the group asks for a close look whatever its lag, if it has no event until then."""
-    return min(sign(seen, state, policy) for sign in QUESTIONS)
-
-
-def abandoned(seen: Observation) -> bool:
-    """Whether the group has no members and has not committed for a day: a job that ended, not one that is late."""
-    members = seen.roster.members if seen.roster is not None else ()
-    # Committed offsets outlive their group by offsets.retention.minutes (a week by default), while its topics go on.
-    return not members and all(seen.now - row.last > ABANDONED_MS for row in seen.commits.values())
 
 
 def _judged(looked: tuple[GroupModel, tuple[Finding, ...]]) -> Judgement:
@@ -188,7 +143,7 @@ def _candidate(model: GroupModel, lead: Finding) -> Candidate:
         topics=tuple(dict.fromkeys(model.lags.name(at)[0] for at in lead.rows)),
         brokers=_leaders(model, lead),
         broker_count=len(leaders),
-        first_sight=lead.since - model.state.first_seen < signs.YOUNG_MS,
+        first_sight=lead.since - model.state.first_seen < YOUNG_MS,
     )
 
 
@@ -212,7 +167,7 @@ def confirm(candidate: Candidate, fresh: Observation, state: JudgeState, policy:
     # The coordinator answers later than the tick asked: meanwhile another tick may have opened the incident.
     if state.incident is not None:
         return Judgement(state, rejected_by="already_open")
-    model, found = model_of(fresh, state, policy)
+    model, found = examine(fresh, state, policy)
     reason = _refused(candidate, model)
     if reason is None and not (found and found[0].ripe):
         reason = "not_confirmed"

@@ -11,10 +11,11 @@ import numpy as np
 from kagent.contract.recommendation import Status, Verdict
 from kagent.detect.capacity import kept
 from kagent.detect.committers import co_partitioned
+from kagent.detect.decision import examine
 from kagent.detect.finding import Finding
 from kagent.detect.group_model import GroupModel
 from kagent.detect.state import JudgeState
-from kagent.incident.evaluate import Judgement, model_of
+from kagent.incident.evaluate import Judgement
 from kagent.incident.suppression import REASONS
 from kagent.lag.log_ends import UNKNOWN
 from kagent.lag.membership import NOBODY
@@ -31,7 +32,7 @@ def look_at(judged: Judgement, seen: Observation, state: JudgeState, policy: Pol
     # The model that judged, not a new one: another look would advance clocks, and explain something else than what was decided.
     if judged.model is not None:
         return judged.model, judged.findings
-    return model_of(seen, state, policy)
+    return examine(seen, state, policy)
 
 
 def explain(judged: Judgement, looked: Looked | None = None) -> dict[str, Any]:
@@ -82,7 +83,7 @@ def explain(judged: Judgement, looked: Looked | None = None) -> dict[str, Any]:
 
 def _drafted(lead: Finding) -> Finding:
     """The finding as the draft of a message shows it."""
-    # What moving partitions would give can be told before it is known why a member is late.
+    # The effect of moving partitions is known before the reason why a member is late is.
     return lead if lead.verdict else replace(lead, verdict=Verdict.REBALANCE)
 
 

@@ -23,7 +23,8 @@ from kagent.detect.baselines import HOUR_MS
 from kagent.detect.evidence import idle_s
 from kagent.detect.signs import NEVER, young_ms
 from kagent.detect.state import JudgeState
-from kagent.incident.evaluate import Judgement, abandoned, next_question_at
+from kagent.incident.evaluate import Judgement
+from kagent.incident.glance import abandoned, next_question_at
 from kagent.lag.commits import GONE, TopicCommits
 from kagent.lag.log_ends import EndHistory
 from kagent.lag.observation import Observation

@@ -7,7 +7,7 @@ the end in the last sample before the commit − committed, at most the end in t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -82,6 +82,10 @@ class Lags:
     def name(self, at: int) -> tuple[str, int]:
         """Topic and partition at this place."""
         return self.topics[self.topic[at]], int(self.partition[at])
+
+    def keys(self, rows: Iterable[int]) -> list[str]:
+        """``<topic>/<partition>`` of each place: the key under which a partition is remembered."""
+        return [f"{self.topics[self.topic[at]]}/{int(self.partition[at])}" for at in rows]
 
 
 def measure(seen: Observation, policy: Policy) -> Lags:

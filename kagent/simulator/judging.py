@@ -14,7 +14,7 @@ from kagent.contract.recommendation import Recommendation
 from kagent.detect.evidence import idle_s
 from kagent.detect.signs import young_ms
 from kagent.group_key import group_key
-from kagent.incident.evaluate import has_open_questions
+from kagent.incident.glance import has_open_questions
 from kagent.incident.session import Ask, EvaluationSession
 from kagent.lag.commits import GONE
 from kagent.lag.log_ends import UNKNOWN, EndHistory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kagent.detect.baselines import update_membership
 from kagent.detect.state import JudgeState
-from kagent.incident.evaluate import has_open_questions
+from kagent.incident.glance import has_open_questions
 from kagent.lag.membership import Roster
 from kagent.lag.observation import Observation
 from kagent.policy import Policy

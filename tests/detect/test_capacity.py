@@ -51,7 +51,7 @@ def test_costs_of_topics_are_told_apart_with_a_mean_of_one() -> None:
     for _ in range(40):
         share = rng.uniform(0.1, 0.9)
         every.append(Window(NOW, 30.0, {"cheap": round(30_000 * share), "dear": round(3000 * (1 - share))}))
-    cost = capacity.costs(every)
+    cost = capacity.costs([every], NOW)
 
     assert sum(cost.values()) / len(cost) == pytest.approx(1.0)
     assert (
@@ -60,7 +60,7 @@ def test_costs_of_topics_are_told_apart_with_a_mean_of_one() -> None:
 
 
 def test_with_one_topic_costs_say_nothing() -> None:
-    assert capacity.costs(windows(100, 50)) == {"t": 1.0}
+    assert capacity.costs([windows(100, 50)], NOW) == {"t": 1.0}
 
 
 def test_who_was_never_busy_is_taken_for_a_usual_one_and_can_do_what_it_keeps_up_with() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kagent.detect.group_model import observe
-from kagent.detect.lateness import gap_s
+from kagent.detect.observed_columns import gap_s
 from kagent.detect.state import JudgeState, MemberState
 from kagent.policy import Policy
 from tests.fixtures.findings import FINE, FOUR, LATE

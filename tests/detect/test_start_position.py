@@ -7,7 +7,7 @@ from typing import Any
 
 from kagent.detect.start_position import begins_at_start
 from kagent.detect.state import JudgeState
-from kagent.incident.evaluate import healthy_at_a_glance
+from kagent.incident.glance import healthy_at_a_glance
 from kagent.lag.commits import TopicCommits
 from kagent.lag.log_ends import EndHistory
 from kagent.policy import Policy

@@ -11,7 +11,8 @@ import pytest
 
 from kagent.contract.recommendation import ActionType, Recommendation, Status
 from kagent.detect.state import JudgeState
-from kagent.incident.evaluate import QUESTIONS, Judgement, confirm, judge
+from kagent.incident.evaluate import Judgement, confirm, judge
+from kagent.incident.glance import QUESTIONS
 from kagent.incident.suppression import REASONS
 from kagent.lag.observation import Mute, Observation
 from kagent.policy import Policy
@@ -143,7 +144,7 @@ def test_a_detector_is_asked_about_a_group_that_shows_its_sign_alone(monkeypatch
     def quiet_for_an_hour(seen: Observation, state: JudgeState, policy: Policy) -> int:
         return seen.now
 
-    monkeypatch.setattr("kagent.incident.evaluate.QUESTIONS", (*QUESTIONS, quiet_for_an_hour))
+    monkeypatch.setattr("kagent.incident.glance.QUESTIONS", (*QUESTIONS, quiet_for_an_hour))
     assert judge(later, found.state, Policy()).model is not None
 
 

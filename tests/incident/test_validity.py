@@ -11,7 +11,8 @@ import pytest
 from kagent.detect.baselines import HOUR_MS
 from kagent.detect.state import JudgeState, Useful
 from kagent.detect.useful_members import LOOK_EVERY_MS
-from kagent.incident.evaluate import ABANDONED_MS, judge
+from kagent.incident.evaluate import judge
+from kagent.incident.glance import ABANDONED_MS
 from kagent.incident.validity import GROWING_MS, Validity, validity_of
 from kagent.lag.commits import GONE, TopicCommits
 from kagent.lag.log_ends import EndHistory

@@ -16,8 +16,8 @@ from confluent_kafka.admin import NewTopic
 
 from kagent.cli import root
 from kagent.contract.recommendation import Action, ActionType, Verdict
+from kagent.detect.decision import examine
 from kagent.detect.state import JudgeState
-from kagent.incident.evaluate import model_of
 from kagent.kafka.admin import Admin
 from kagent.policy import Policy
 from kagent.recommend.render import diagnose
@@ -70,7 +70,7 @@ def advised(made: Any, cluster: Cluster, kind: ActionType, **known: Any) -> Acti
     """The action of this kind in the advice for the first finding, on this cluster."""
     seen = replace(made.observe(), tool_options=cluster.tool_options())
     usual = {"first_seen": NOW - 864_000_000, "members_at": NOW, "generation_at": NOW - 36_000_000}
-    model, found = model_of(seen, JudgeState(**{**usual, **known}), Policy())
+    model, found = examine(seen, JudgeState(**{**usual, **known}), Policy())
     # Late for too short to be judged: the plan is that of a rebalance.
     finding = replace(found[0], verdict=found[0].verdict or Verdict.REBALANCE)
     return next(action for action in diagnose(model, finding).actions if action.type is kind)

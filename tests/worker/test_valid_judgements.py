@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 
 from kagent.contract.events import Beat, GroupEvent, MembershipRecord, TopicOffsets, TopicTombstones, encode
 from kagent.detect.baselines import update_membership
+from kagent.detect.decision import examine
 from kagent.detect.state import JudgeState
-from kagent.incident.evaluate import Judgement, abandoned, healthy_at_a_glance, judge, model_of
+from kagent.incident.evaluate import Judgement, judge
+from kagent.incident.glance import abandoned, healthy_at_a_glance
 from kagent.offsets import Record
 from kagent.settings import Cluster, Settings
 from kagent.testing import RecordingPublisher, memory_tables
@@ -63,7 +65,7 @@ class CheckedGlances(ValidJudgements):
         state = update_membership(entry.judged or JudgeState(first_seen=at), seen, policy)
         if seen.blind is None and not seen.unwatched and healthy_at_a_glance(seen, state, policy):
             self.passed_over += 1
-            _, findings = model_of(seen, state, policy)
+            _, findings = examine(seen, state, policy)
             assert abandoned(seen) or not [finding for finding in findings if finding.ripe]
         return None
 

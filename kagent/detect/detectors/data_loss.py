@@ -17,7 +17,6 @@ from kagent.contract.recommendation import ActionType, Verdict
 from kagent.detect.facts import NAMED, holders, named, worst
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
-from kagent.detect.inflow import names_of
 from kagent.detect.signs import BEHIND, NEVER
 from kagent.detect.state import JudgeState
 from kagent.lag.observation import Observation
@@ -85,7 +84,7 @@ def learn(model: GroupModel) -> JudgeState:
         return state
     # The furthest below, or the nearest above, its log start first: these are the next to lose records.
     rows = np.flatnonzero(behind)[np.argsort((lags.committed - lags.start)[behind], kind="stable")][:MOST]
-    trail = dict(zip(names_of(lags, rows.tolist()), lags.committed[rows].tolist(), strict=True))
+    trail = dict(zip(lags.keys(rows.tolist()), lags.committed[rows].tolist(), strict=True))
     lost = {key: (at, n) for key, (at, n) in state.lost.items() if model.now - at < REPORTED_MS}
     place = lags.places
     for key, before in state.trail.items():

@@ -25,8 +25,9 @@ from kagent.detect.facts import at_stable, cadence_s, holders, named
 from kagent.detect.fetch_processing import fetch_s
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
+from kagent.detect.habits import PAUSE_FACTOR, habit
 from kagent.detect.signs import BEHIND
-from kagent.detect.standstill import PAUSE_FACTOR, SOLE_FACTOR, habit
+from kagent.detect.standstill import SOLE_FACTOR
 from kagent.detect.start_position import has_commit
 from kagent.detect.state import Standing
 from kagent.lag.measure import Flags

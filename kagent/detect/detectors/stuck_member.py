@@ -19,8 +19,8 @@ from kagent.detect.facts import at_stable, cadence_s, worst
 from kagent.detect.fetch_processing import GAPS, fetch_s, whole_fetch_s
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
+from kagent.detect.habits import PAUSE_FACTOR, habit
 from kagent.detect.signs import BEHIND
-from kagent.detect.standstill import PAUSE_FACTOR, habit
 from kagent.lag.measure import Longs
 from kagent.text import shown, span
 

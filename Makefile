@@ -50,7 +50,7 @@ DEBS := $(or $(KAGENT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kagent)/debs
 
 .PHONY: docs
 docs: $(STAMP) ## write the reference pages that are made from the code
-	$(BIN)/python -m kagent.commands.reference
+	$(BIN)/python -m kagent.reference_pages
 
 .PHONY: openssl
 openssl:

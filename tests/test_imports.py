@@ -137,18 +137,15 @@ def modules() -> dict[str, Path]:
     return found
 
 
-def imported(node: ast.AST, known: Mapping[str, Path]) -> Iterator[str]:
-    """The package's own modules that this one imports when it is loaded: not within functions, nor for types alone."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
-            continue
-        if isinstance(child, ast.ImportFrom) and child.module:
-            for alias in child.names:
-                full = f"{child.module}.{alias.name}"
-                yield full if full in known else child.module
-        yield from imported(child, known)
+def imported(tree: ast.AST, known: Mapping[str, Path]) -> Iterator[str]:
+    """The package's own modules that this one imports: also within functions, and for types alone."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                yield full if full in known else node.module
 
 
 @cache

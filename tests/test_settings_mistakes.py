@@ -13,9 +13,9 @@ from click.testing import CliRunner, Result
 
 from kagent import policy
 from kagent.cli import root
-from kagent.commands.reference import DOCS, PAGES
 from kagent.commands.settings import json_schema
 from kagent.errors import SettingsError
+from kagent.reference_pages import DOCS, PAGES
 from kagent.settings import load, loaded_from
 
 MISTAKES = [

@@ -33,7 +33,7 @@ def first_action(rec: Recommendation) -> str:
 
 
 def _titled(action: Action) -> str:
-    return action_words(action) + SURE[action.feasible]
+    return action_words(action.type, action.params) + SURE[action.feasible]
 
 
 def skew_words(rec: Recommendation) -> str:
@@ -161,7 +161,7 @@ def clock(ms: int) -> str:
 
 def worst_member(rec: Recommendation) -> MemberWork | None:
     """The member that is furthest behind, else the one with the most work or records before it; None if no member has any."""
-    # What stands is nobody's work: of a member that has only a stuck partition, the lag alone tells.
+    # A stalled partition counts as no member's work: for a member that has nothing else, only the lag shows it.
     late = [m for m in rec.members if any((m.seconds_behind, m.work_now, m.lag))]
     return max(late, key=lambda m: (m.seconds_behind or 0, m.work_now or 0, m.lag or 0), default=None)
 

@@ -38,10 +38,11 @@ def live(ctx: click.Context, group: str) -> tuple[str, Any]:
     """Where it is from, and the scenario line of a group that runs now; what had to be assumed goes to stderr."""
     from kagent.kafka.admin import Admin
     from kagent.kafka.live_scenario import scenario_line
+    from kagent.strategies import STRATEGIES
 
     cluster = chosen(ctx)[2]
     with output.waiting_for(cluster.bootstrap):
-        line = scenario_line(Admin(cluster), group)
+        line = scenario_line(Admin(cluster), group, STRATEGIES)
     for sentence in line["assumed"]:
         click.echo(f"assumed: {sentence}", err=True)
     return f"group {shown(group)}", line

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from kagent.contract.recommendation import Action
+from typing import Any
 
 
 class Verdict(StrEnum):
@@ -153,9 +150,9 @@ def in_words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def action_words(action: Action) -> str:
-    """The action in two to four words, such as ``run 4 members``."""
+def action_words(action: ActionType, params: Mapping[str, Any]) -> str:
+    """The action with its parameters in two to four words, such as ``run 4 members``."""
     for kind, name, words in WITH_NUMBERS:
-        if action.type is kind and name in action.params:
-            return words.format(action.params[name])
-    return ACTIONS[action.type]
+        if action is kind and name in params:
+            return words.format(params[name])
+    return ACTIONS[action]

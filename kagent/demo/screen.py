@@ -131,12 +131,16 @@ def _outcome(scene: Scene, name: str) -> dict[str, str]:
     return {
         "group": name,
         "verdict": verdict,
-        "action": action_words(first.actions[0]) if first and first.actions else "–",
+        "action": _action(first) if first else "–",
         "taken": "yes" if followed else "no" if first is not None and name in TWINS else "–",
         "predicted": _seconds(predicted(scene, name)) if followed else "–",
         "measured": _seconds(followed.drained_after) if followed else "–",
         "twin": _twin(followed.twin_at_drain) if followed else "–",
     }
+
+
+def _action(advice: Recommendation) -> str:
+    return action_words(advice.actions[0].type, advice.actions[0].params) if advice.actions else "–"
 
 
 def predicted(scene: Scene, group: str) -> float | None:

@@ -6,20 +6,20 @@ is the coordinator's, which need not be the order in which they joined.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from kagent.errors import InputError
 from kagent.kafka.admin import Admin
 from kagent.kafka.descriptions import Described, Key
 from kagent.kafka.group_lag import Row, rows_of
-from kagent.strategies import STRATEGIES
 from kagent.text import shown
 
 
-def scenario_line(admin: Admin, group: str) -> dict[str, Any]:
+def scenario_line(admin: Admin, group: str, strategies: Container[str]) -> dict[str, Any]:
     """The group as one line of the scenario format (``kagent.strategies.scenario_lines``), with ``assumed`` besides.
 
-    ``owned`` is what each member holds now; ``lags`` is the shown lag. Blocking; not to be called in an event loop.
+    ``owned`` is what each member holds now; ``lags`` is the shown lag. ``strategies``: the names that a line may have. Blocking; not to be called in an event loop.
     Raises InputError if there is no such group or it has no members, KafkaError if the cluster does not answer.
     """
     found = admin.described([group]).get(group)
@@ -45,7 +45,7 @@ def scenario_line(admin: Admin, group: str) -> dict[str, Any]:
         "topic_ids": {name: topic.id for name, topic in sorted(topics.items())},
         "assumed": assumed,
     }
-    if found.group.type == "classic" and found.group.protocol in STRATEGIES:
+    if found.group.type == "classic" and found.group.protocol in strategies:
         line["strategy"] = found.group.protocol
     return line
 

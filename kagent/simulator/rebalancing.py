@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from kagent.simulator import world as w
+from kagent.simulator.committing import write
 from kagent.simulator.world import NEVER, NOBODY, Longs, World
 from kagent.strategies import STRATEGIES, Member, Scenario, assign
 
@@ -148,8 +149,6 @@ def _take_effect(world: World, seed: int) -> None:
 
 def _settle(world: World, seed: int, owner: Longs) -> None:
     """A new generation: who gives something up has committed it, and everybody reads on from the committed offsets."""
-    from kagent.simulator.committing import write
-
     before = world.owner[seed]
     # Eager members give up all that they hold (KIP-429).
     changed = (before != owner) | (world.protocol == "eager")

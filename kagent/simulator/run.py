@@ -29,6 +29,8 @@ from kagent.simulator import world as w
 from kagent.simulator.commit_table import EPOCH
 from kagent.simulator.judging import Mind
 from kagent.simulator.observing import TOGETHER, Sight, ms
+from kagent.simulator.passing_time import begin
+from kagent.simulator.passing_time import step as pass_time
 from kagent.simulator.scenario import SimulatorScenario
 from kagent.simulator.scenario_events import happen
 from kagent.simulator.world import World
@@ -130,7 +132,7 @@ def run_many(
 
 
 def _run(scenario: SimulatorScenario, seeds: tuple[int, ...], policy: Policy, sieve: bool) -> list[Report]:
-    world = w.begin(scenario, seeds)
+    world = begin(scenario, seeds)
     watcher = _watcher(world, seeds, policy)
     queue: list[tuple[float, int, Mapping[str, Any]]] = []
     # Breaks ties in the heap: events at one time happen in the order of the file, and mappings cannot be compared.
@@ -145,7 +147,7 @@ def _run(scenario: SimulatorScenario, seeds: tuple[int, ...], policy: Policy, si
             for more in happen(world, heapq.heappop(queue)[2]):
                 heapq.heappush(queue, (float(more["at"]), serial, more))
                 serial += 1
-        w.step(world, step)
+        pass_time(world, step)
         observing.look(world, watcher.sight)
         _act(world, watcher)
         if world.time >= next_tick:

@@ -11,7 +11,7 @@ from kagent.simulator.world import Flags, World, ended
 LATE_S = 60.0
 CAUGHT_UP = 30.0
 CALM_S = 120.0
-"""So long must nobody be late before an action is held to have drained the group: after so long an incident resolves, too."""
+"""An action has drained the group once no member was late for this time, after which an incident also resolves."""
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class Truth:
                 self.drained[at] = since
 
     def note_calm(self, now: float, late_now: list[bool]) -> None:
-        """Note since when nobody is late, of the groups that acted."""
+        """Note since when no member is late, in groups that acted."""
         for at, is_late in enumerate(late_now):
             calm = self.calm[at]
             # Once it has lasted, what the action was for is over: a burst an hour later is none of it.

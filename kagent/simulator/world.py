@@ -3,7 +3,7 @@
 Groups of one scenario and several seeds go through it side by side: columns have one row a seed, and one entry a partition
 or a member. A seed's fate does not depend on which seeds run beside it: each has its own random numbers. How members serve
 their partitions is in :mod:`kagent.simulator.service`, when they commit in :mod:`kagent.simulator.committing`, and who
-holds what in :mod:`kagent.simulator.rebalancing`.
+holds what in :mod:`kagent.simulator.rebalancing`; :mod:`kagent.simulator.passing_time` calls them in turn.
 """
 
 from __future__ import annotations
@@ -183,10 +183,8 @@ class World:
         return first, first + sizes[names.index(topic)]
 
 
-def begin(scenario: SimulatorScenario, seeds: Sequence[int]) -> World:
-    """The world at its start: everybody caught up but for the scenario's backlog."""
-    from kagent.simulator import rebalancing
-
+def without_members(scenario: SimulatorScenario, seeds: Sequence[int]) -> World:
+    """The world before the first member joins: all is read but the scenario's backlog."""
     # A generator per seed: a seed's run is the same alone and beside others.
     randoms = tuple(np.random.default_rng(seed) for seed in seeds)
     sizes = [t.partitions for t in scenario.topics]
@@ -201,7 +199,7 @@ def begin(scenario: SimulatorScenario, seeds: Sequence[int]) -> World:
     clients = _clients(scenario, seeds, randoms)
     delayed = max(t.delay for t in scenario.topics)
     ranks = {name: at for at, name in enumerate(scenario.clients.priority)}
-    world = World(
+    return World(
         scenario=scenario,
         randoms=randoms,
         clients=clients,
@@ -249,12 +247,6 @@ def begin(scenario: SimulatorScenario, seeds: Sequence[int]) -> World:
         ),
         scaled_at=np.full(many, -NEVER),
     )
-    for name in range(scenario.members):
-        for seed in range(many):
-            rebalancing.enter(world, seed, f"m{name}")
-    rebalancing.begin(world)
-    _weather(world, scenario.step)
-    return world
 
 
 def _clients(
@@ -307,27 +299,10 @@ def _spread(topic: ScenarioTopic, random: np.random.Generator) -> Floats:
     return np.asarray(weights / weights.sum())
 
 
-def step(world: World, dt: float) -> None:
-    """Let ``dt`` seconds pass: records arrive, members read what they can, and commit when it is time."""
-    from kagent.simulator import committing, rebalancing, service
-
-    world.before = world.position
-    _disturb(world, dt)
-    _arrive(world, dt)
-    rebalancing.autoscale(world)
-    rebalancing.advance(world)
-    busy = _flags()
-    if not world.resting and world.slots:
-        busy = service.read(world, dt)
-    world.time += dt
-    if not world.resting and world.slots:
-        committing.by_timer(world, dt, busy)
-
-
-def _arrive(world: World, dt: float) -> None:
+def arrive(world: World, dt: float) -> None:
     due = world.time >= world.noise_until
     if due.any():
-        _weather(world, dt, np.flatnonzero(due))
+        weather(world, dt, np.flatnonzero(due))
     # A log grows by whole records; what is left over arrives with the next step.
     world.sent = world.sent + world.flow * dt
     now, linger = world.time + dt, world.scenario.world.linger_s
@@ -368,7 +343,7 @@ def ended(world: World, seconds: float) -> Floats:
     return np.asarray(ends - world.usual * (first - now + seconds))
 
 
-def _weather(world: World, dt: float, seeds: Longs | None = None) -> None:
+def weather(world: World, dt: float, seeds: Longs | None = None) -> None:
     """The inflow until the next change."""
     made, topic = world.scenario.world, world.topic
     some = np.arange(world.seeds) if seeds is None else seeds
@@ -395,7 +370,7 @@ def set_flow(world: World, dt: float) -> None:
     world.unseen = world.flow * min(WAKE, dt)
 
 
-def _disturb(world: World, dt: float) -> None:
+def disturb(world: World, dt: float) -> None:
     """Pauses of single members, leaks of speed, bursts of single partitions: at random times of each seed."""
     made, now = world.scenario.world, world.time
     if made.gc_pause_every_s:

@@ -7,7 +7,8 @@
 """
 
 from kagent.strategies.assignment import Assignment
+from kagent.strategies.member import Member
 from kagent.strategies.registry import STRATEGIES, Strategy, assign
-from kagent.strategies.scenario import Member, Scenario
+from kagent.strategies.scenario import Scenario
 
 __all__ = ["STRATEGIES", "Assignment", "Member", "Scenario", "Strategy", "assign"]

@@ -20,6 +20,8 @@ import numpy.typing as npt
 from kagent.errors import InputError
 from kagent.strategies.assignment import Assignment
 from kagent.strategies.layout import Layout
+from kagent.strategies.member import Member
+from kagent.strategies.scenario_lines import fields_of
 from kagent.text import shown
 
 Lags = Mapping[str, npt.ArrayLike]
@@ -27,26 +29,6 @@ Owned = Assignment | Mapping[str, Sequence[tuple[str, int]]]
 _ID, _TOPICS, _INSTANCE = attrgetter("id"), attrgetter("topics"), attrgetter("group_instance_id")
 DENSE = 4
 """Up to this many cells per claim, claims are counted in a table; beyond it they are sorted."""
-
-
-class Member(msgspec.Struct, frozen=True, gc=False):
-    """One member of the group, as it joins: what is in its subscription but the partitions it owns.
-
-    A msgspec Struct, because a frozen dataclass takes fifteen times as long to make, which for a large group is longer
-    than the assignment. ``msgspec.structs.replace`` makes a changed copy.
-    """
-
-    id: str
-    topics: tuple[str, ...]
-    """The topics it subscribes to, in its own order, those that do not exist too."""
-    group_instance_id: str | None = None
-    """Set for a static member (KIP-345)."""
-    rack: str | None = None
-    """``client.rack``; empty counts as none."""
-    generation: int | None = None
-    """The generation field of its subscription (version 2 and up); None where it is absent."""
-    remembered_generation: int | None = None
-    """The generation in the user data of the sticky assignors; None without user data or in its first version."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,10 +93,16 @@ class Scenario:
     @classmethod
     def from_json(cls, line: Mapping[str, Any]) -> Scenario:
         """A scenario out of one line of the ``kagent assign`` format; InputError names the field at fault."""
-        # Here, not above: that module builds instances of this class.
-        from kagent.strategies.scenario_lines import scenario_of
-
-        return scenario_of(line)
+        read = fields_of(line)
+        return cls.of(
+            read.members,
+            read.partitions_per_topic,
+            owned=read.owned,
+            remembered=read.remembered,
+            lags=read.lags,
+            replica_racks=read.replica_racks,
+            topic_ids=read.topic_ids,
+        )
 
     def with_owned(self, owned: Owned, generation: int) -> Scenario:
         """The same group after a rebalance: everybody in ``generation`` and owning what is given."""

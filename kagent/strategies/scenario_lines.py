@@ -1,4 +1,4 @@
-"""Scenarios from the lines that ``kagent assign`` reads.
+"""Reads the lines of ``kagent assign``: the fields of a scenario.
 
     {"id", "strategy", "partitions_per_topic": {topic: n} and/or "lags": {topic: [[partition, lag], …]},
      "members": [{"id", "topics", "group_instance_id", "rack", "owned": [[topic, partition], …], "generation",
@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from kagent.errors import InputError
-from kagent.strategies.scenario import Member, Scenario
+from kagent.strategies.member import Member
 from kagent.text import shown
 
 # Partitions and generations are int32 in Kafka's protocol.
@@ -30,8 +31,21 @@ NO_ID = "A" * 22
 Pairs = list[tuple[str, int]]
 
 
-def scenario_of(line: Mapping[str, Any]) -> Scenario:
-    """The scenario of one line; InputError names the field at fault."""
+@dataclass(frozen=True, slots=True)
+class ScenarioFields:
+    """What a line gives to ``Scenario.of``. ``remembered`` is None where no member has user data."""
+
+    members: list[Member]
+    partitions_per_topic: dict[str, int]
+    owned: dict[str, Pairs]
+    remembered: dict[str, Pairs] | None
+    lags: dict[str, list[int]]
+    replica_racks: dict[str, list[list[str]]]
+    topic_ids: dict[str, str]
+
+
+def fields_of(line: Mapping[str, Any]) -> ScenarioFields:
+    """What one line says; InputError names the field at fault."""
     if not isinstance(line, Mapping):
         raise InputError("a scenario is a JSON object")
     lags = _lags(line)
@@ -50,7 +64,7 @@ def scenario_of(line: Mapping[str, Any]) -> Scenario:
         )
         owned.setdefault(member.id, has)
         remembered.setdefault(member.id, knew)
-    return Scenario.of(
+    return ScenarioFields(
         members,
         counts,
         owned=owned,

@@ -18,8 +18,9 @@ from kagent.retry import BACKOFF, warned
 from kagent.settings import Cluster, Settings
 from kagent.worker import rights
 from kagent.worker.fence import PartitionProducers
-from kagent.worker.http import pages, security
+from kagent.worker.http import security
 from kagent.worker.http.cluster_view import reached_at
+from kagent.worker.http.web_application import application_options
 from kagent.worker.outbox import Outbox
 from kagent.worker.recovery_watch import watched
 from kagent.worker.repeated_lines import shorten_outages
@@ -162,7 +163,7 @@ def faust_app(settings: Settings, home: Cluster) -> App:
         web_port=settings.worker.web_port,
         web_ssl_context=tls,
         canonical_url=f"https://{host}:{settings.worker.web_port}" if tls else None,
-        web_application_options=pages.application_options(settings.worker.http),
+        web_application_options=application_options(settings.worker.http),
         worker_redirect_stdouts=False,
         autodiscover=False,
     )

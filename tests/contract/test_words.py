@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kagent.commands import reference
+from kagent import reference_pages
 from kagent.contract.recommendation import Action, ActionType, Verdict
 from kagent.contract.words import ACTIONS, VERDICTS, action_words, verdict_words
 from kagent.errors import InputError
@@ -18,16 +18,16 @@ def test_no_verdict_and_no_action_is_without_words() -> None:
 
 def test_the_page_of_verdicts_refuses_one_without_words(monkeypatch: pytest.MonkeyPatch) -> None:
     without = {verdict: words for verdict, words in VERDICTS.items() if verdict is not Verdict.STALLED}
-    monkeypatch.setattr(reference, "VERDICTS", without)
+    monkeypatch.setattr(reference_pages, "VERDICTS", without)
 
     with pytest.raises(InputError, match="stalled"):
-        reference.verdicts_page()
+        reference_pages.verdicts_page()
 
 
 def test_the_page_has_the_same_words() -> None:
-    written = reference.WORDS_OF_THE_PAGE.read_text(encoding="utf-8")
+    written = reference_pages.WORDS_OF_THE_PAGE.read_text(encoding="utf-8")
 
-    assert written == reference.words_of_the_page(), "run `make docs`"
+    assert written == reference_pages.words_of_the_page(), "run `make docs`"
 
 
 def test_a_verdict_of_a_newer_worker_is_shown_by_its_name() -> None:
@@ -55,4 +55,4 @@ def test_words_of_a_table_tell_verdicts_and_actions_apart_and_are_short() -> Non
 def test_an_action_says_the_number_that_it_is_about(kind: ActionType, params: object, words: str) -> None:
     action = Action.model_validate({"type": kind, "how": "-", "feasible": "yes", "params": params})
 
-    assert action_words(action) == words
+    assert action_words(action.type, action.params) == words

@@ -12,7 +12,7 @@ from confluent_kafka import TopicPartition
 from kagent.cli import root
 from kagent.errors import InputError
 from kagent.kafka.live_scenario import scenario_line
-from kagent.strategies import Scenario, assign
+from kagent.strategies import STRATEGIES, Scenario, assign
 
 if TYPE_CHECKING:
     from tests.fixtures.cast import Cast
@@ -30,7 +30,7 @@ def test_a_running_group_can_be_assigned_anew(cast: Cast, protocol: str) -> None
     cast.settle(group, a, b)
     a.commit(offsets=[TopicPartition(two, 0, 1)], asynchronous=False)
 
-    line = scenario_line(cast.admin, group)
+    line = scenario_line(cast.admin, group, STRATEGIES)
 
     assert line["partitions_per_topic"] == {one: 3, two: 1}
     members = {member["group_instance_id"]: member for member in line["members"]}
@@ -66,7 +66,7 @@ def test_a_pattern_is_taken_as_all_topics_of_the_group_and_that_is_said(cast: Ca
     consumer = cast.join("live-pattern", ["^live-pattern-.*"], **{"group.protocol": "consumer"})
     cast.settle("live-pattern", consumer)
 
-    line = scenario_line(cast.admin, "live-pattern")
+    line = scenario_line(cast.admin, "live-pattern", STRATEGIES)
 
     assert line["members"][0]["topics"] == ["live-pattern-1"]
     assert any("subscribes by the pattern" in sentence for sentence in line["assumed"])
@@ -74,4 +74,4 @@ def test_a_pattern_is_taken_as_all_topics_of_the_group_and_that_is_said(cast: Ca
 
 def test_a_group_that_is_not_there_is_one_sentence(cast: Cast) -> None:
     with pytest.raises(InputError, match="There is no consumer group live-nobody on this cluster"):
-        scenario_line(cast.admin, "live-nobody")
+        scenario_line(cast.admin, "live-nobody", STRATEGIES)

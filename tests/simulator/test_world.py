@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from kagent.simulator.conditions import FAMILIES, HARSH
+from kagent.simulator.passing_time import begin, step
 from kagent.simulator.scenario import SimulatorScenario, parse
 from kagent.simulator.scenario_events import happen
-from kagent.simulator.world import World, begin, step
+from kagent.simulator.world import World
 
 SEEDS = (1, 2, 3)
 DEEP = {"at": 75, "do": "backlog", "topic": "t", "partition": [0, 1], "records": 12_000}

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 from aiohttp import web
@@ -19,10 +19,11 @@ from kagent.contract.redaction import Redaction
 from kagent.errors import InputError, KafkaError
 from kagent.kafka.admin import Admin
 from kagent.kafka.live_scenario import scenario_line
+from kagent.strategies import STRATEGIES
 from kagent.worker.engine import in_thread
 from kagent.worker.http import group_list, models, what_if
 from kagent.worker.http.group_list import GroupQuery
-from kagent.worker.http.openapi import document
+from kagent.worker.http.openapi import Parameter, Route, document
 from kagent.worker.http.workers import Answers, Workers
 from kagent.worker.status import Summary, state_message
 
@@ -138,7 +139,7 @@ class Api:
         if not found or admin is None:
             return self._none(answers)
         # The group's name as the broker knows it: the one in the address may be the escaped one.
-        line = await in_thread(scenario_line, admin, found[0])
+        line = await in_thread(scenario_line, admin, found[0], STRATEGIES)
         return reply(request, "", lambda: models.Scenario(what_if.redacted(line, self.redaction)))
 
     async def what_if(self, request: web.Request) -> web.Response:
@@ -151,28 +152,6 @@ class Api:
     async def openapi(self, request: web.Request) -> web.Response:
         """This document."""
         return reply(request, __version__, lambda: document(ROUTES, __version__))
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """One parameter of an address."""
-
-    name: str
-    about: str
-    required: bool = False
-    kind: Literal["string", "integer"] = "string"
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """One address. ``answer`` and ``body``: the models; None: any JSON object."""
-
-    method: Literal["GET", "POST"]
-    path: str
-    handler: Callable[[Api, web.Request], Awaitable[web.Response]]
-    answer: type[Any] | None
-    parameters: tuple[Parameter, ...] = ()
-    body: type[Any] | None = None
 
 
 ONE_GROUP = (
@@ -189,7 +168,8 @@ FILTER = (
     Parameter("offset", "How many to pass over.", kind="integer"),
     Parameter("limit", f"How many at most, up to {group_list.MOST_ROWS}; 100 by default.", kind="integer"),
 )
-ROUTES = (
+ApiRoute = Route[Api]
+ROUTES: tuple[ApiRoute, ...] = (
     Route("GET", "/api/v1/status", Api.status, models.Status),
     Route("GET", "/api/v1/groups", Api.groups, models.GroupList, FILTER),
     Route("GET", "/api/v1/group", Api.group, models.GroupDetail, ONE_GROUP),
@@ -200,7 +180,7 @@ ROUTES = (
 )
 
 
-async def answered(api: Api, route: Route, request: web.Request) -> web.Response:
+async def answered(api: Api, route: ApiRoute, request: web.Request) -> web.Response:
     """The route's answer, or what is wrong as a sentence."""
     try:
         return await route.handler(api, request)

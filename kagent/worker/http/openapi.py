@@ -1,16 +1,17 @@
-"""The OpenAPI document of ``/api/v1``, made from the routes and the models that answer them."""
+"""What a route of ``/api/v1`` is, and the OpenAPI document made from the routes and the models that answer them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar
 
+from aiohttp import web
 from pydantic import TypeAdapter
 
 from kagent.worker.http import models
 
-if TYPE_CHECKING:
-    from kagent.worker.http.api import Route
+Handlers = TypeVar("Handlers")
 
 REF = "#/components/schemas/{model}"
 ABOUT = (
@@ -25,7 +26,29 @@ PROBLEMS = {
 }
 
 
-def document(routes: Iterable[Route], version: str) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of an address."""
+
+    name: str
+    about: str
+    required: bool = False
+    kind: Literal["string", "integer"] = "string"
+
+
+@dataclass(frozen=True, slots=True)
+class Route(Generic[Handlers]):
+    """One address, and the method of ``Handlers`` that answers it. ``answer`` and ``body``: the models; None: any JSON object."""
+
+    method: Literal["GET", "POST"]
+    path: str
+    handler: Callable[[Handlers, web.Request], Awaitable[web.Response]]
+    answer: type[Any] | None
+    parameters: tuple[Parameter, ...] = ()
+    body: type[Any] | None = None
+
+
+def document(routes: Iterable[Route[Any]], version: str) -> dict[str, Any]:
     """The document, for these routes."""
     known = list(routes)
     named = {m for route in known for m in (route.answer, route.body) if m is not None} | {models.Problem}
@@ -48,7 +71,7 @@ def document(routes: Iterable[Route], version: str) -> dict[str, Any]:
     }
 
 
-def _operation(route: Route) -> dict[str, Any]:
+def _operation(route: Route[Any]) -> dict[str, Any]:
     about = (route.handler.__doc__ or "").strip()
     made: dict[str, Any] = {
         "summary": about.splitlines()[0],

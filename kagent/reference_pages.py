@@ -1,4 +1,4 @@
-"""Pages made from the code: ``python -m kagent.commands.reference`` writes them, a test holds them current."""
+"""Pages made from the code: ``python -m kagent.reference_pages`` writes them, a test holds them current."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from kagent.errors import InputError
 from kagent.pipeline.stream_metrics import Metrics as PipelineMetrics
 from kagent.policy import RETIRED, retired
 from kagent.strategies.registry import JAVA, LIBRDKAFKA, PYTHON, SERVER, STRATEGIES, Strategy
-from kagent.worker.http.api import ROUTES, Route
+from kagent.worker.http.api import ROUTES
 from kagent.worker.http.metrics import METRICS
-from kagent.worker.http.openapi import document
+from kagent.worker.http.openapi import Route, document
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[1] / "docs"
 
 SETTINGS_HEAD = """\
 # Settings
@@ -321,7 +321,7 @@ def http_page() -> str:
     return "\n".join(parts)
 
 
-def _route(route: Route) -> Iterator[str]:
+def _route(route: Route[Any]) -> Iterator[str]:
     about = " ".join((route.handler.__doc__ or "").split())
     yield f"### `{route.method} {route.path}`\n\n{about}\n"
     if route.parameters:

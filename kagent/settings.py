@@ -166,7 +166,7 @@ def with_ports(bootstrap: str) -> str:
     for address in map(str.strip, bootstrap.split(",")):
         found = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+)(?::(\d+))?", address)
         if found is None or not 0 < int(found[2] or 9092) < 65536:
-            # Without brackets it cannot be told where an IPv6 address ends and its port begins (RFC 3986).
+            # Without brackets it is ambiguous where an IPv6 address ends and its port begins (RFC 3986).
             is_ipv6 = re.fullmatch(r"[0-9a-fA-F:.]*:[0-9a-fA-F:.]*:[0-9a-fA-F:.]*", address)
             hint = "; an IPv6 address stands in brackets, as in [::1]:9092" if is_ipv6 else ""
             raise ValueError(f"must be host:port, several with commas; {address!r} is no host:port{hint}")

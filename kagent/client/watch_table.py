@@ -139,13 +139,13 @@ class Board:
 
     def details(self, now: int, width: int, room: int) -> Iterator[Text]:
         """The most urgent incidents in words: the whole name, what is wrong, what to do first. At most ``room`` lines."""
-        told = [rec for rec in self.ranked() if not self.mutes.of(rec.cluster, rec.group, now)]
+        unmuted = [rec for rec in self.ranked() if not self.mutes.of(rec.cluster, rec.group, now)]
         # Each takes three lines at least, so more than fit need not be folded.
-        told = told[: room // 3]
-        whole = [_detail(rec, width, now, WHOLE) for rec in told]
+        unmuted = unmuted[: room // 3]
+        whole = [_detail(rec, width, now, WHOLE) for rec in unmuted]
         # A command whose end is cut off is of no use, so what has room is shown whole.
         fits = sum(len(found) + 1 for found in whole) <= room
-        for rec, found in zip(told, whole, strict=True):
+        for rec, found in zip(unmuted, whole, strict=True):
             printed = ["", *(found if fits else _detail(rec, width, now, PART_LINES))]
             room -= len(printed)
             if room < 0:

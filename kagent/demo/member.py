@@ -15,7 +15,7 @@ from aiokafka.errors import KafkaError
 from pydantic import TypeAdapter
 
 from kagent.assignor import NAME
-from kagent.demo.assignor import FixedList
+from kagent.demo.fixed_assignor import FixedList
 from kagent.demo.topology import DemoMember
 from kagent.follow import aiokafka_follower
 from kagent.follow.for_aiokafka import AiokafkaFollower

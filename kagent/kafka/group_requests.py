@@ -225,7 +225,7 @@ class StreamsAnswer(Response):
                         ("host", SHORT_TEXT),
                         ("topology_epoch", Int32),
                         ("process_id", SHORT_TEXT),
-                        # The port is unsigned; nobody reads it here.
+                        # The port is unsigned; nothing here reads it.
                         (
                             "user_endpoint",
                             Optional(

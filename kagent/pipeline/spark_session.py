@@ -118,7 +118,7 @@ BATCHES = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",
 }
-# Java chooses collector, compiler threads and pools for the cores that it is told of: for one core its serial collector. That collector
+# Java chooses collector, compiler threads and pools for the number of cores it is given: for one core the serial collector. That collector
 # is not named here, as Java refuses to start if a user's options name another. A heap would begin with a 64th of the machine's memory and
 # keep what a catch-up once needed: this one begins small, grows up to pipeline.driver_memory, and is given back.
 ONE_CORE = "-XX:ActiveProcessorCount=1 -Xms64m -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40"

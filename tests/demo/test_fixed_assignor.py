@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kagent.demo.assignor import FixedList
+from kagent.demo.fixed_assignor import FixedList
 from kagent.demo.topology import Held
 from kagent.strategies.plugins.join import Joined
 

@@ -7,8 +7,8 @@
 """
 
 from kagent.strategies.assignment import Assignment
-from kagent.strategies.member import Member
 from kagent.strategies.registry import STRATEGIES, Strategy, assign
 from kagent.strategies.scenario import Scenario
+from kagent.strategies.subscribed_member import Member
 
 __all__ = ["STRATEGIES", "Assignment", "Member", "Scenario", "Strategy", "assign"]

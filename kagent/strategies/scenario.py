@@ -20,8 +20,8 @@ import numpy.typing as npt
 from kagent.errors import InputError
 from kagent.strategies.assignment import Assignment
 from kagent.strategies.layout import Layout
-from kagent.strategies.member import Member
 from kagent.strategies.scenario_lines import fields_of
+from kagent.strategies.subscribed_member import Member
 from kagent.text import shown
 
 Lags = Mapping[str, npt.ArrayLike]

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from kagent.errors import InputError
-from kagent.strategies.member import Member
+from kagent.strategies.subscribed_member import Member
 from kagent.text import shown
 
 # Partitions and generations are int32 in Kafka's protocol.

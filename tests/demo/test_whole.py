@@ -114,14 +114,14 @@ def test_the_demo_shows_the_whole_job_and_ends_by_itself(run: Run) -> None:
     }
     for group in ("orders-a", "parcels-a"):
         _, verdict, action, taken, predicted, measured, twin = rows[group]
-        assert (verdict, action, taken) == ("rebalance", "follow_plan", "yes")
+        assert (verdict, action, taken) == ("uneven work", "follow the plan", "yes")
         assert seconds(predicted) > 0
         assert seconds(measured) > 0
         assert seconds(twin) > 0
         assert re.search(rf"RESOLVED +{group}  uneven work .* followed", text)
     for twin in ("orders-b", "parcels-b"):
-        assert rows[twin][1:4] == ["rebalance", "follow_plan", "no"]
-    assert rows["hot"][1] == "hot_partition"
+        assert rows[twin][1:4] == ["uneven work", "follow the plan", "no"]
+    assert rows["hot"][1] == "hot partition"
     assert rows["healthy"][1] == "never opened"
     run.until(lambda: not run.left(), 20)
     assert not list((run.folder / "tmp").glob("kagent-demo-*")), "the logs are kept only after a failure"

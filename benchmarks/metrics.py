@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import resource
 import time
 from types import SimpleNamespace
@@ -48,6 +49,7 @@ async def scrape(groups: int, partitions: int) -> None:
         world.group(f"group-{n}", partitions, behind=n % 20 == 0)
     world.sampled(partitions)
     filled = time.perf_counter() - began
+    gc.freeze()  # as a worker does once it has loaded its groups
     ticked = await world.tick()
     print(
         f"{groups} groups, {groups * partitions} group-partitions: taken in in {filled:.1f} s, a tick takes {ticked:.2f} s"

@@ -111,15 +111,16 @@ def test_how_long_it_takes_still_fits_beside_a_long_name_at_80_columns(
 @pytest.mark.spark
 def test_ctrl_c_while_spark_works_ends_the_command_without_a_stack_trace(broker: str, tmp_path: Path) -> None:
     admin = Admin(Cluster(bootstrap=broker))
-    admin.create([NewTopic("ctrl-c", 1, 1)])["ctrl-c"].result(30)
+    topic = f"ctrl-c-{tmp_path.name}"  # of its own at every try
+    admin.create([NewTopic(topic, 1, 1)])[topic].result(30)
     producer = Producer({"bootstrap.servers": broker})
     for n in range(1000):
-        producer.produce("ctrl-c", b"x", key=str(n % 7))
+        producer.produce(topic, b"x", key=str(n % 7))
     assert producer.flush(30) == 0
     environment = os.environ | {"TERM": "xterm", "KAGENT_BOOTSTRAP": broker, "KAGENT_DATA": str(tmp_path)}
     ours, theirs = pty.openpty()
     try:
-        program = [sys.executable, "-m", "kagent", "keys", "ctrl-c"]
+        program = [sys.executable, "-m", "kagent", "keys", topic]
         running = subprocess.Popen(program, env=environment, stderr=theirs, stdout=subprocess.DEVNULL)
         os.close(theirs)
         said = read_until(ours, "Sampling")
@@ -130,7 +131,7 @@ def test_ctrl_c_while_spark_works_ends_the_command_without_a_stack_trace(broker:
         os.close(ours)
 
     assert "Traceback" not in said
-    assert code == 130
+    assert code == 130, said
 
 
 @pytest.mark.slow

@@ -47,13 +47,6 @@ def test_members_that_are_up_to_date_are_on_time_whatever_their_inflow(group: An
     assert model.skew == 1.0
 
 
-def test_markers_at_the_end_of_the_log_are_no_backlog(group: Any) -> None:
-    model = group({"t": [{"end": 100, "committed": 98, "age": 1800}]}, {"m0": {"t": [0]}}).look()
-
-    assert model.work.tolist() == [0.0]
-    assert model.columns.waiting_since.tolist() == [0]
-
-
 def test_the_gap_is_the_members_own_median_once_three_are_known() -> None:
     assert gap_s(MemberState(gaps=(1000, 9000, 2000)), 5000) == 2
     assert gap_s(MemberState(gaps=(1000, 9000)), 5000) == 5

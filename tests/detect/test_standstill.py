@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kagent.detect import standstill
-from kagent.detect.habits import habit, learned
-from kagent.detect.state import Habit, Standing
+from kagent.detect.state import Standing
 from tests.fixtures.timeline import Timeline, judged
 
 NOW = 1_700_000_000_000
@@ -65,16 +64,6 @@ def test_silence_grows_by_no_more_than_one_gap_at_a_time(before: float, moved: i
     after = standstill.silence(before, NOW, NOW + moved, NOW - 5000, cap)
 
     assert before <= after <= before + cap
-
-
-def test_a_pause_is_learned_when_it_is_the_longest_and_forgotten_after_a_week() -> None:
-    habits = learned({}, "silent", 90.0, NOW)
-
-    assert habit(habits, "silent", NOW) == 90
-    assert learned(habits, "silent", 80.0, NOW) is habits
-    assert learned({}, "silent", 59.0, NOW) == {}
-    assert habit(habits, "silent", NOW + 8 * 86_400_000) == 0
-    assert habit({"silent": Habit(90.0, NOW)}, "idle", NOW) == 0
 
 
 def test_another_assignment_ends_what_the_siblings_have_shown() -> None:

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from kagent.detect.start_position import begins_at_start
-from kagent.detect.state import JudgeState
-from kagent.incident.glance import healthy_at_a_glance
 from kagent.lag.commits import TopicCommits
 from kagent.lag.log_ends import EndHistory
 from kagent.policy import Policy
@@ -59,16 +57,6 @@ def test_a_partition_that_nobody_holds_has_no_reader(group: Make) -> None:
     model = group({"t": [UNSERVED, SERVED]}, {"m0": {"t": [1]}}).look(from_start=True)
 
     assert not model.relevant[0]
-
-
-def test_a_partition_without_a_commit_that_receives_records_is_looked_at(group: Make) -> None:
-    grows, rests = (
-        group({"t": [partition, SERVED]}, HELD).observe() for partition in (UNSERVED, {"end": 100_000})
-    )
-    known = JudgeState(first_seen=NOW - 864_000_000, members_at=NOW, generation_at=NOW - 36_000_000)
-
-    assert not healthy_at_a_glance(grows, known, Policy())
-    assert healthy_at_a_glance(rests, known, Policy())
 
 
 def test_first_commits_nearer_to_the_log_start_are_of_a_group_that_begins_there() -> None:

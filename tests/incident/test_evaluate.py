@@ -10,11 +10,9 @@ from typing import Any
 import pytest
 
 from kagent.contract.recommendation import ActionType, Recommendation, Status
-from kagent.detect.state import JudgeState
 from kagent.incident.evaluate import Judgement, confirm, judge
-from kagent.incident.glance import QUESTIONS
 from kagent.incident.suppression import REASONS
-from kagent.lag.observation import Mute, Observation
+from kagent.lag.observation import Mute
 from kagent.policy import Policy
 from tests.fixtures.timeline import Timeline, judged
 
@@ -133,19 +131,6 @@ def test_a_healthy_group_leaves_its_row_alone() -> None:
     found = judged(Timeline([50.0] * 6, HELD, dict.fromkeys(HELD, 220.0)), 900)
 
     assert found[-1].state is found[-2].state
-
-
-def test_a_detector_is_asked_about_a_group_that_shows_its_sign_alone(monkeypatch: Any) -> None:
-    world = Timeline([50.0] * 6, HELD, dict.fromkeys(HELD, 220.0))
-    found = judged(world, 900)[-1]
-    later = replace(world.observe(), now=world.now + 1)
-    assert judge(later, found.state, Policy()).model is None
-
-    def quiet_for_an_hour(seen: Observation, state: JudgeState, policy: Policy) -> int:
-        return seen.now
-
-    monkeypatch.setattr("kagent.incident.glance.QUESTIONS", (*QUESTIONS, quiet_for_an_hour))
-    assert judge(later, found.state, Policy()).model is not None
 
 
 def test_a_tick_that_comes_twice_changes_nothing() -> None:

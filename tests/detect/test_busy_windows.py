@@ -1,0 +1,70 @@
+"""A window is open while its member is certainly busy with the same partitions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kagent.detect.busy_windows import advance
+from kagent.detect.observed_columns import columns_of
+from kagent.detect.state import JudgeState, MemberState
+from kagent.policy import Policy
+from tests.fixtures.timeline import Timeline
+
+HELD = {"m0": (0, 1), "m1": (2, 3)}
+
+
+def world() -> Timeline:
+    """m0 gets more than it can do, m1 keeps up."""
+    return Timeline([150.0, 150, 50, 50], HELD, dict.fromkeys(HELD, 220.0))
+
+
+def followed(
+    made: Timeline, seconds: int, state: JudgeState | None = None, set_aside: bool = False
+) -> JudgeState:
+    """After looks at the group every ten seconds; ``set_aside``: whether its partitions say nothing of their members' work."""
+    known, policy = state or JudgeState(first_seen=0), Policy()
+    for _ in range(seconds // 10):
+        made.run(10)
+        seen = made.observe()
+        columns = columns_of(seen, known, policy)
+        excluded = np.full(len(columns.lags), set_aside)
+        known = advance(columns, known, excluded, seen.ends, policy)
+    return known
+
+
+def only(state: JudgeState) -> MemberState:
+    (member,) = state.members.values()
+    return member
+
+
+def test_only_the_member_that_has_something_to_do_is_measured() -> None:
+    state = followed(world(), 300)
+
+    assert [name.split("/")[0] for name in state.members] == ["m0"]
+    assert only(state).windows
+
+
+def test_what_a_former_holder_committed_is_in_no_window() -> None:
+    made = world()
+    before = followed(made, 320)
+    made.held, made.at = {"m0": (0, 2), "m1": (1, 3)}, dict.fromkeys(HELD, 0)
+    after = followed(made, 10, before)
+
+    was = only(before)
+    now = after.members[next(iter(before.members))]
+    assert was.mark is not None
+    assert now.mark is not None
+    assert was.mark.busy_s > 0
+    assert (now.mark.busy_s, set(now.mark.committed)) == (0, {"t/0", "t/2"})
+    assert now.windows == was.windows
+
+
+def test_a_partition_that_is_set_aside_shows_nobody_busy() -> None:
+    made = world()
+    before = followed(made, 320)
+    begun, found = only(before), only(followed(made, 300, before, set_aside=True))
+
+    assert begun.mark is not None
+    assert found.mark is not None
+    assert (begun.mark.busy_s > 0, found.mark.busy_s) == (True, 0)
+    assert found.windows == begun.windows

@@ -264,6 +264,39 @@ COMMANDS = [
 ]  # fmt: skip
 SEEN = {"lag", "check --for 1s", "topics --check"}
 """Their answer to somebody without rights is an answer too: there is nothing to be seen, or the topics are missing."""
+WAITS = "alert"
+"""A service: it waits for a right that it lacks, as somebody may give it. Those with --available-now do not."""
+
+
+def kagent_as(estate: Guarded, user: str, password: str, folder: Path) -> list[str]:
+    """The start of a command line, for a user of the guarded broker."""
+    security = {**estate.security, "username": user, "password": password}
+    settings = {
+        "clusters": {"main": {"bootstrap": estate.bootstrap, "security": security}},
+        "alert": {"destinations": {"x": {"type": "webhook", "url": "http://127.0.0.1:9/x"}}},
+        "worker": {"web_port": 0},
+    }
+    file = folder / "kagent.yaml"
+    file.write_text(yaml.safe_dump(settings))
+    return [sys.executable, "-m", "kagent", "--config", str(file)]
+
+
+@pytest.mark.slow
+def test_a_service_without_a_right_names_it_and_waits(estate: Guarded, tmp_path: Path) -> None:
+    argv = [*kagent_as(estate, "owner", estate.password, tmp_path), WAITS]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as running:
+        end = threading.Timer(60, running.kill)
+        end.start()
+        assert running.stderr
+        said = next((line for line in running.stderr if "not started yet" in line), "")
+        waits = running.poll() is None
+        running.terminate()
+        rest = running.stderr.read()
+        end.cancel()
+
+    assert "the user lacks CREATE on it" in said
+    assert waits
+    assert "Traceback" not in rest
 
 
 @pytest.mark.slow
@@ -272,22 +305,18 @@ def test_a_refused_login_or_right_is_one_sentence_in_every_command(
     estate: Guarded, user: str, tmp_path: Path
 ) -> None:
     password = "wrong" if user == "worker" else estate.password
-    security = {**estate.security, "username": user, "password": password}
-    file = tmp_path / "kagent.yaml"
-    settings = {"clusters": {"main": {"bootstrap": estate.bootstrap, "security": security}}}
-    alert = {"destinations": {"x": {"type": "webhook", "url": "http://127.0.0.1:9/x"}}}
-    file.write_text(yaml.safe_dump({**settings, "alert": alert, "worker": {"web_port": 0}}))
-    argv = [sys.executable, "-m", "kagent", "--config", str(file)]
+    argv = kagent_as(estate, user, password, tmp_path)
+    commands = [command for command in COMMANDS if password == "wrong" or command != WAITS]
     # By fours: each is a Python that loads for a second.
     with ThreadPoolExecutor(4) as pool:
         answers = pool.map(
             lambda n: subprocess.run(
-                [*argv, *COMMANDS[n].replace("FOLDER", str(tmp_path / f"f{n}")).split()],
+                [*argv, *commands[n].replace("FOLDER", str(tmp_path / f"f{n}")).split()],
                 stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False,
             ),
-            range(len(COMMANDS)),
+            range(len(commands)),
         )  # fmt: skip
-        for command, answer in zip(COMMANDS, answers, strict=True):
+        for command, answer in zip(commands, answers, strict=True):
             if password != "wrong" and command in SEEN:
                 assert "Traceback" not in answer.stderr, command
                 continue

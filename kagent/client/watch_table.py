@@ -122,8 +122,8 @@ class Board:
             why = "No state message has come: no worker runs, so no incident does not mean healthy."
             top = [Text(line, "bold red") for line in folded(why, width, 2)]
         # As a table: a line that wraps would push the other one off the screen, as the height was counted in lines.
-        told = lines(ENDED, [_ended(rec) for rec in self.lately], width)
-        ended = [Text(line, "green", no_wrap=True) for line in told] if self.lately else []
+        shown_lines = lines(ENDED, [_ended(rec) for rec in self.lately], width)
+        ended = [Text(line, "green", no_wrap=True) for line in shown_lines] if self.lately else []
         # Five lines: the header, the blank lines, "… and n more", and the cursor's own. One more: how old the numbers are.
         is_aged = any(now - rec.as_of >= OLD_MS for rec in self.open.values())
         room = max(1, height - len(top) - len(ended) - 5 - is_aged)

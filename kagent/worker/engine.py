@@ -139,19 +139,19 @@ class GroupEngine:
     def restate(self, partition: int, published: Container[str], asked_ms: int) -> bool:
         """Publish open incidents again that the topic, read after ``asked_ms``, no longer holds under their keys; false if it is too
         early to tell of some."""
-        told = True
+        complete = True
         for key, entry in self.index.entries(partition).items():
             incident = entry.judged.incident if entry.judged else None
             if incident is None or key in published:
                 continue
             # A message of the last moments may wait in the outbox, or be in a transaction that has not ended.
             if incident.sent_at >= asked_ms - RESTATED_AFTER_MS:
-                told = False
+                complete = False
                 continue
             self.refused["recommendation", "gone"] += 1
             log.warning("the open incident of %s was gone from its topic: it is published again", shown(key))
             self.publisher.publish_again(partition, key, last_message(incident))
-        return told
+        return complete
 
     async def tick(self, partition: int, at: int) -> list[Summary]:
         """Judge this partition's groups as of ``at`` (ms); publish and write rows."""

@@ -34,11 +34,11 @@ class PublishedWatch:
             begins = await in_thread(self._ask)
             if begins == self._begins:
                 return
-            told = await self._restate()
+            whole = await self._restate()
         except (KafkaError, ClientError, TimeoutError) as error:
             log.debug("whether %s is whole is not known: %s", self.topic, error)
             return
-        self._begins = begins if told else None
+        self._begins = begins if whole else None
 
     def _ask(self) -> tuple[str, dict[Key, int]]:
         found = self.admin.topics([self.topic]).get(self.topic)
@@ -51,5 +51,5 @@ class PublishedWatch:
         asked = self.engine.now
         published = await current(self.home, self.topic)
         mine = [p for p in sorted(self.ownership.owned()) if self.ownership.built(p)]
-        told = [self.engine.restate(partition, published, asked) for partition in mine]
-        return all(told)
+        whole = [self.engine.restate(partition, published, asked) for partition in mine]
+        return all(whole)

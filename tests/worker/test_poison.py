@@ -7,6 +7,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -99,16 +100,16 @@ def judged(running: Any) -> bool:
     return bool(state and state.judged == 1) and page(running, "/metrics")[0] == 200
 
 
-def counted(running: Any) -> dict[str, float]:
-    found: dict[str, float] = {}
+def counted(running: Any) -> Counter[str]:
+    found: Counter[str] = Counter()
     for line in page(running, "/metrics")[1].splitlines():
         if line.startswith(("kagent_records_refused_total{", "kagent_rows_refused_total{")):
             name, value = line.rsplit(" ", 1)
-            found[name] = float(value)
+            found[name] = int(float(value))
     return found
 
 
-def events_refused(running: Any) -> float:
+def events_refused(running: Any) -> int:
     return sum(count for name, count in counted(running).items() if 'what="event"' in name)
 
 
@@ -117,6 +118,8 @@ def test_no_record_on_any_topic_stops_or_restarts_a_worker(running: Any, pipelin
     future = int(time.time() * 1000) + 10 * 365 * 86_400_000
     far = Beat("main", future, "other", 1.0, False, [1], [10**12], [10**12], [10**12], [10**12])
     foreign = GroupEvent("elsewhere", "g", 1, 1, [TopicOffsets("orders", None, [0], [1], [1], [1])])
+    # A second try of this test meets what the first one left on the same worker: only what is added counts.
+    before = counted(running)
     letters = len(running.read("kagent-dead-letters"))
 
     for _ in range(20):
@@ -132,15 +135,20 @@ def test_no_record_on_any_topic_stops_or_restarts_a_worker(running: Any, pipelin
         pipeline.send("kagent-recommendations", b'{"id": 1}', b"main/sound")
 
     sent = 20 * (len(POISON) + 2)
-    running.eventually("all poison is counted", lambda: events_refused(running) >= sent)
+    earlier = sum(count for name, count in before.items() if 'what="event"' in name)
+    running.eventually("all poison is counted", lambda: events_refused(running) >= earlier + sent)
     running.eventually("the sound group is judged all the same", lambda: judged(running))
     assert page(running, "/api/groups")[0] == 200
     assert [g["group"] for g in json.loads(page(running, "/api/groups")[1])["groups"]] == ["sound"]
     found = counted(running)
+    found.subtract(before)
     assert found['kagent_records_refused_total{reason="unknown_cluster",what="event"}'] == 20
     assert found['kagent_records_refused_total{reason="time_ahead",what="event"}'] == 20
     assert sum(n for name, n in found.items() if 'what="mute"' in name) >= 20 * len(MUTES)
-    assert len(running.read("kagent-dead-letters")) - letters >= sent
+    # The worker counts a record first and writes it to the dead letters after.
+    running.eventually(
+        "all poison is kept", lambda: len(running.read("kagent-dead-letters")) - letters >= sent
+    )
     reasons = {orjson.loads(value)["reason"] for _, value in running.read("kagent-dead-letters")}
     assert {"not_json", "wrong_shape", "unequal_columns", "out_of_bounds", "time_ahead"} <= reasons
     assert "Traceback" not in running.log("worker")

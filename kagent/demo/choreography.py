@@ -85,7 +85,7 @@ class Demo:
                 cluster = settings.cluster("demo")[1]
                 await step("topics", lambda: asyncio.to_thread(self._topics, settings, cluster))
                 await step("producer and consumers", lambda: self._load(processes, cluster))
-                listening = self._listening = asyncio.create_task(self._listen(settings, cluster))
+                listening = self._listening = asyncio.create_task(self._listen(settings, cluster, processes))
                 await step("pipeline and worker", lambda: self._services(processes))
                 await step("first look", lambda: self._seen(processes, listening))
             self._introduce(settings, cluster)
@@ -216,12 +216,12 @@ class Demo:
             f"kagent did not begin to watch, and nothing moves any more: {reason} (logs: {self.folder})."
         )
 
-    async def _listen(self, settings: Settings, cluster: Cluster) -> None:
+    async def _listen(self, settings: Settings, cluster: Cluster, processes: Processes) -> None:
         heard = recommendations(cluster, topic=settings.topics.recommendations, states=True)
         async with aclosing(heard):
-            await self._hear(heard)
+            await self._hear(heard, processes)
 
-    async def _hear(self, heard: AsyncIterator[Any]) -> None:
+    async def _hear(self, heard: AsyncIterator[Any], processes: Processes) -> None:
         async for message in heard:
             before = self.scene.messages.get(message.group) if isinstance(message, Recommendation) else None
             self.scene.hear(message)
@@ -229,6 +229,8 @@ class Demo:
                 self.console.print(
                     screen.advice(message) if screen.worth_a_panel(message) else headline(message)
                 )
+            # With each message, not at the next look: a group that follows by itself may have superseded its advice by then.
+            self._follow(processes)
 
     async def _watch(self, processes: Processes, cluster: Cluster, listening: asyncio.Task[None]) -> None:
         """Look and show until all was seen or time is up; apply the advice when it comes."""
@@ -245,7 +247,6 @@ class Demo:
                     listening.result()
                 await self._look(admin)
                 self._patience.saw(self.scene.reached)
-                self._follow(processes)
                 if panel is not None:
                     left = None if self.keep else max(0.0, self._left)
                     panel.update(screen.live(self.scene, left, self.console.width), refresh=True)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import resource
 import time
 from types import SimpleNamespace
@@ -27,6 +26,7 @@ from kagent.testing import memory_tables
 from kagent.worker.engine import GroupEngine
 from kagent.worker.http.metrics import SeriesLimits, exposition
 from kagent.worker.http.server import view
+from kagent.worker.ownership import spare_from_collections
 
 START = 1_700_000_000_000
 DAY = 86_400_000
@@ -49,7 +49,7 @@ async def scrape(groups: int, partitions: int) -> None:
         world.group(f"group-{n}", partitions, behind=n % 20 == 0)
     world.sampled(partitions)
     filled = time.perf_counter() - began
-    gc.freeze()  # as a worker does once it has loaded its groups
+    spare_from_collections()  # as a worker does once it has loaded its groups
     ticked = await world.tick()
     print(
         f"{groups} groups, {groups * partitions} group-partitions: taken in in {filled:.1f} s, a tick takes {ticked:.2f} s"

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kagent.contract.recommendation import GroupKind
-from kagent.detect import busy_windows, pauses, standstill
+from kagent.detect import busy_windows, habits, pauses, standstill
 from kagent.detect import inflow as inflows
 from kagent.detect.backlog import backlog
 from kagent.detect.capacity import Capacity
@@ -253,7 +253,9 @@ def observe(seen: Observation, state: JudgeState, policy: Policy) -> GroupModel:
     # out of the capacity windows.
     columns = columns_of(seen, state, policy)
     first = min((row.first for row in seen.commits.values()), default=0)
-    state = standstill.advance(columns, state, _as_of(seen), first, policy.settle)
+    clocks = standstill.advance(columns, state, _as_of(seen), first, policy.settle)
+    last_move = int(standstill.moved_at(columns).max(initial=0))
+    state = habits.with_ended_pauses(state, clocks, _as_of(seen), last_move)
     excluded = excluded_from(columns, state, policy)
     state = pauses.learned(state, dict(zip(columns.units.names, columns.committed_at.tolist(), strict=True)))
     state = busy_windows.advance(columns, state, excluded, seen.ends, policy)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from kagent.detect.state import Habit
+from kagent.contract.recommendation import Verdict
+from kagent.detect.finding import NO_PROGRESS
+from kagent.detect.state import Habit, JudgeState
 
 PAUSE_FACTOR = 1.5
 """A pause this much longer than the longest one that ended by itself is no habit."""
 HABIT_MEMORY_MS = 7 * 86_400_000
 WORTH_S = 60.0
 """A shorter pause is every group's habit."""
+MENDABLE = NO_PROGRESS | {Verdict.BLOCKED_BY_TRANSACTION}
+"""What a person may have mended before it ends: no habit of the group."""
 
 
 def habit(habits: Mapping[str, Habit], kind: str, now: int) -> float:
@@ -25,3 +30,21 @@ def learned(habits: Mapping[str, Habit], kind: str, length_s: float, now: int) -
     if length_s < WORTH_S or length_s <= habit(habits, kind, now):
         return habits
     return {**habits, kind: Habit(round(length_s, 1), now)}
+
+
+def with_ended_pauses(before: JudgeState, after: JudgeState, as_of: int, last_move: int) -> JudgeState:
+    """``after``, with the standstills of partitions, silences of members and rests of the group that have ended by themselves since
+    ``before``. ``last_move``: when a partition of a member last made progress; both times in ms."""
+    if before.incident is not None and before.incident.verdict in MENDABLE:
+        return after
+    habits = before.habits
+    for key, clock in before.standing.items():
+        if key not in after.standing or after.standing[key].since != clock.since:
+            habits = learned(habits, "passed_over", clock.passed_over_s, as_of)
+            habits = learned(habits, "idle", clock.idle_s, as_of)
+    for name, member in before.members.items():
+        if after.members[name].silent_s < member.silent_s:
+            habits = learned(habits, "silent", member.silent_s, last_move)
+    if not after.at_rest_s:
+        habits = learned(habits, "rest", before.at_rest_s, as_of)
+    return after if habits is before.habits else replace(after, habits=habits)

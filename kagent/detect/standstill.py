@@ -12,11 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from kagent.contract.recommendation import Verdict
-from kagent.detect.finding import NO_PROGRESS
-from kagent.detect.habits import WORTH_S, learned
+from kagent.detect.habits import WORTH_S
 from kagent.detect.observed_columns import ObservedColumns
-from kagent.detect.state import Habit, JudgeState, MemberState, Standing
+from kagent.detect.state import JudgeState, MemberState, Standing
 from kagent.lag.measure import Flags, Lags, Longs
 from kagent.lag.membership import NOBODY
 
@@ -26,8 +24,6 @@ REST_S = 60.0
 """A group none of whose partitions moves for a minute while records wait is at rest."""
 SILENT_S, SILENT_GAPS = 30.0, 2
 """A member is checked for silence after this time, or this many of its gaps, without a move."""
-STOPPED = NO_PROGRESS | {Verdict.BLOCKED_BY_TRANSACTION}
-"""What a person may have mended before it ends: no habit of the group."""
 SOLE_FACTOR = 3.0
 """The only partition of its topic on a member may wait this much longer: a priority consumer starves topics, not records."""
 
@@ -42,27 +38,8 @@ def advance(
     # Longer than a reassignment takes to settle it was given back, not handed over: a batch job ended, its members left.
     if as_of - state.assigned_at <= settle_s * 1000:
         clocks = between_holders(columns.lags, columns.units.owner, state.standing) | clocks
-    habits = _ended_pauses(state, clocks, as_of)
-    new = replace(state, standing=clocks, habits=habits, committers=columns.units.committers)
+    new = replace(state, standing=clocks, committers=columns.units.committers)
     return _advance_rest(columns, _advance_silence(columns, new), as_of, first_commit)
-
-
-def _ended_pauses(state: JudgeState, clocks: Mapping[str, Standing], now: int) -> Mapping[str, Habit]:
-    """What stood and moves again ended by itself, unless it had been reported."""
-    habits = state.habits
-    if _standstill_is_open(state):
-        return habits
-    for key, clock in state.standing.items():
-        if key in clocks and clocks[key].since == clock.since:
-            continue
-        habits = learned(habits, "passed_over", clock.passed_over_s, now)
-        habits = learned(habits, "idle", clock.idle_s, now)
-    return habits
-
-
-def _standstill_is_open(state: JudgeState) -> bool:
-    """Whether a standstill has been reported: a person may have mended what ends now, so it is no habit of the group."""
-    return state.incident is not None and state.incident.verdict in STOPPED
 
 
 def moved_at(columns: ObservedColumns) -> Longs:
@@ -87,8 +64,7 @@ def _advance_silence(columns: ObservedColumns, state: JudgeState) -> JudgeState:
     if columns.members < 2:
         return state
     moved = moved_at(columns)
-    members = {**state.members, **_silences(columns, state.members, moved)}
-    return replace(state, members=members, habits=_ended_silences(state, members, int(moved.max())))
+    return replace(state, members={**state.members, **_silences(columns, state.members, moved)})
 
 
 def _silences(
@@ -113,16 +89,6 @@ def _silences(
     return members
 
 
-def _ended_silences(state: JudgeState, members: Mapping[str, MemberState], now: int) -> Mapping[str, Habit]:
-    habits = state.habits
-    if _standstill_is_open(state):
-        return habits
-    for name, known in state.members.items():
-        if members[name].silent_s < known.silent_s:
-            habits = learned(habits, "silent", known.silent_s, now)
-    return habits
-
-
 def _advance_rest(columns: ObservedColumns, state: JudgeState, as_of: int, first_commit: int) -> JudgeState:
     """The whole group: how long it has been at rest, or since when it has gone on."""
     waits = waits_since(columns)
@@ -134,9 +100,7 @@ def _advance_rest(columns: ObservedColumns, state: JudgeState, as_of: int, first
         return replace(state, at_rest_s=rest, going_since=going)
     if not state.at_rest_s:
         return state if going == state.going_since else replace(state, going_since=going)
-    ended_by_itself = not _standstill_is_open(state)
-    habits = learned(state.habits, "rest", state.at_rest_s, as_of) if ended_by_itself else state.habits
-    return replace(state, at_rest_s=0.0, going_since=last, habits=habits)
+    return replace(state, at_rest_s=0.0, going_since=last)
 
 
 def _clocks(

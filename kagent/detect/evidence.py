@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kagent.detect.capacity import RARE_GAP_S
 from kagent.detect.habits import habit
-from kagent.detect.state import Backlog, JudgeState, MemberState, Spell
+from kagent.detect.state import JudgeState, MemberState
 from kagent.policy import Policy
 
 SPELL = "spell"
-BACK, KEPT = 1.25, 2.2
-"""A lateness below its value this many times the least evidence ago (75 s) is falling; it is kept for a little longer."""
 RISE = 1 / 12
 """A spell must rise above the greatest lateness of its first stretch (the least evidence, 60 s) by this share of it (5 s)."""
 COMMITS, COMMITS_RARE = 3, 2
@@ -29,11 +27,6 @@ HABIT_FACTOR = 2.0
 """The next spell is longer than the longest of n with probability 1/(n+1); the factor buys the tail."""
 LONGEST_NEED_S = 1800.0
 """Beyond it a habit is reported each day."""
-QUIET_GROWTH = 2.0
-"""A spell ends when it has not grown for this many times the least evidence (120 s) and two gaps."""
-STEP = 0.5
-"""A commit adds at most this share of the least evidence (30 s), or the time that its records took: a long gap is a pause unless work
-fills it."""
 # A backlog that drains opens only if it has fallen by at least 30 s, a tenth of its peak, and half of what capacity and inflow
 # promise. Without that, a consumer that is late on purpose is reported whenever a log-end sample is missing.
 DRAIN_COMMITS = 4
@@ -82,98 +75,6 @@ def first_verdict_s(policy: Policy) -> float:
     limits = LatenessLimits.of(policy)
     need = max(NEW_GROWING * limits.growing_need, NEW_DRAINING * limits.draining_need)
     return FIRST_VERDICT_SLACK * (policy.settle + policy.min_behind + policy.evidence * need)
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """One look at a member with a newer commit: its time (ms), lateness (s), whether it counts as late, T at the optimist's
-    ends (s), median commit gap (s), records done since the last look, and how long they took at the member's speed (s; 0: unknown).
-    ``trend``: the lateness that is compared with earlier and later ones, s."""
-
-    time: int
-    lateness: float
-    late: bool
-    drain: float
-    gap: float
-    records: int
-    trend: float
-    worked_s: float = 0.0
-
-
-def growing(known: MemberState, look: Look, limits: LatenessLimits) -> bool:
-    """Whether the lateness is not below its value of a while of commit time ago."""
-    # Compared with a while ago, not with the look before: a client that serves large blocks swings from look to look.
-    back_ms = BACK * limits.growing_need * 1000
-    before = [v for t, v in known.lateness if t <= look.time - back_ms]
-    return not known.lateness or look.trend >= (before[-1] if before else known.lateness[0][1])
-
-
-def history(known: MemberState, look: Look, limits: LatenessLimits) -> tuple[tuple[int, float], ...]:
-    """The lateness of the last two minutes with this look."""
-    kept_ms = KEPT * limits.growing_need * 1000
-    kept = tuple(item for item in known.lateness if look.time - item[0] <= kept_ms)
-    # At most 25 looks, or short ticks would fill the row, which goes to a changelog topic, with two minutes of them.
-    return (*kept[-24:], (look.time, round(look.trend, 1)))
-
-
-def step_s(look: Look, before: int, limits: LatenessLimits) -> float:
-    """Commit time that a look adds, s."""
-    return min((look.time - before) / 1000, max(STEP * limits.growing_need, look.worked_s))
-
-
-def next_spell(known: MemberState, look: Look, limits: LatenessLimits) -> Spell | None:
-    """The member's spell after a look; None where there is none, or it has ended."""
-    grows, spell = look.late and growing(known, look, limits), known.spell
-    if spell is None:
-        return Spell(look.time, look.time, look.trend, grew_at=look.time) if grows else None
-    # With rare commits the first look alone is the reference: a second one comes a gap later, and its growth would raise it.
-    began = look.time - spell.began <= limits.growing_need * 1000 and look.gap < RARE_GAP_S
-    reference = max(spell.reference, look.trend) if began else spell.reference
-    grown = spell.grown_s + (step_s(look, spell.last, limits) if grows else 0.0)
-    after = replace(
-        spell,
-        last=look.time,
-        reference=reference,
-        grown_s=grown,
-        grew_at=look.time if grows else spell.grew_at,
-        commits=spell.commits + 1,
-        records=spell.records + look.records,
-    )
-    # Back to where it began: late by habit or on purpose, not later and later. For two looks: a client that serves its partitions
-    # in turn swings from look to look by what one fetch holds.
-    fell = not began and look.trend <= reference and _was_back(known, spell, reference, limits)
-    over = look.lateness < limits.over or look.drain < limits.drain_over
-    # Two gaps on top, or a member with rare commits would end its spell between two of them.
-    rests = look.time - after.grew_at > (QUIET_GROWTH * limits.growing_need + 2 * look.gap) * 1000
-    return None if fell or over or rests else after
-
-
-def _was_back(known: MemberState, spell: Spell, reference: float, limits: LatenessLimits) -> bool:
-    """Whether the look before, if it came after the spell's first stretch, was back at its beginning already."""
-    if not known.lateness:
-        return False
-    time, lateness = known.lateness[-1]
-    return time - spell.began > limits.growing_need * 1000 and lateness <= reference
-
-
-def next_backlog(known: MemberState, look: Look, limits: LatenessLimits) -> Backlog | None:
-    """The stretch in which the member is late; None where it is not."""
-    before = known.backlog
-    if look.lateness < limits.over or look.drain < limits.drain_over or (before is None and not look.late):
-        return None
-    if before is None:
-        ramp = {"ramp_s": known.ramp_s, "ramp_records": known.ramp_records}
-        return Backlog(look.time, look.time, look.trend, look.time, **ramp)  # type: ignore[arg-type]
-    peak = look.trend >= before.most
-    return replace(
-        before,
-        last=look.time,
-        most=max(before.most, look.trend),
-        most_at=look.time if peak else before.most_at,
-        late_s=before.late_s + step_s(look, before.last, limits),
-        commits=before.commits + 1,
-        records=before.records + look.records,
-    )
 
 
 def needed_s(state: JudgeState, base: float, now: int, factor: float, new_factor: float) -> float:

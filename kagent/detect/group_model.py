@@ -20,14 +20,8 @@ from kagent.detect.evidence import idle_s
 from kagent.detect.forecast import Placement, best_drain_s, drain_s
 from kagent.detect.inflow import Interval
 from kagent.detect.lateness import lateness_s
-from kagent.detect.load import load_of, record_costs
-from kagent.detect.observed_columns import (
-    ObservedColumns,
-    columns_of,
-    excluded_from,
-    owner_of_counted,
-    per_partition,
-)
+from kagent.detect.load import load_of, owner_of_counted, per_partition, record_costs
+from kagent.detect.observed_columns import ObservedColumns, columns_of
 from kagent.detect.start_position import begins_at_start
 from kagent.detect.state import JudgeState, MemberState
 from kagent.lag.measure import Flags, Floats, Lags, Longs, ages
@@ -256,7 +250,7 @@ def observe(seen: Observation, state: JudgeState, policy: Policy) -> GroupModel:
     clocks = standstill.advance(columns, state, _as_of(seen), first, policy.settle)
     last_move = int(standstill.moved_at(columns).max(initial=0))
     state = habits.with_ended_pauses(state, clocks, _as_of(seen), last_move)
-    excluded = excluded_from(columns, state, policy)
+    excluded = standstill.excluded_from(columns, state, policy)
     state = pauses.learned(state, dict(zip(columns.units.names, columns.committed_at.tolist(), strict=True)))
     state = busy_windows.advance(columns, state, excluded, seen.ends, policy)
     cost = record_costs(columns, state, seen.now)

@@ -73,7 +73,24 @@ def estimate(by_minute: Floats) -> Interval:
     return Interval(np.minimum(last, usual), usual, np.maximum(last, usual))
 
 
-def grown_since(
+def at_least_since(
+    flow: Interval,
+    since: Mapping[int, tuple[int, int]],
+    lags: Lags,
+    ends: Mapping[str, EndHistory],
+    owner: npt.NDArray[np.int32],
+    weight: Floats,
+) -> Interval:
+    """The inflow, with these members (code → a stretch of time, ms) having at least the mean inflow of theirs."""
+    low = flow.low.copy()
+    for at, (began, last) in since.items():
+        grown = _grown(ends, lags, np.flatnonzero(owner == at), weight, began, last)
+        low[at] = max(low[at], grown * 1000 / (last - began))
+    # Raised alone, low could lie above mid and high.
+    return Interval(low, np.maximum(flow.mid, low), np.maximum(flow.high, low))
+
+
+def _grown(
     ends: Mapping[str, EndHistory], lags: Lags, rows: Longs, weight: Floats, since: int, until: int
 ) -> float:
     """Work that arrived at these partitions between two times (ms)."""

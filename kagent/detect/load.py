@@ -11,14 +11,27 @@ from kagent.detect import capacity as capacities
 from kagent.detect import inflow as inflows
 from kagent.detect.capacity import Capacity
 from kagent.detect.inflow import Interval
-from kagent.detect.observed_columns import ObservedColumns, per_partition
+from kagent.detect.observed_columns import ObservedColumns
 from kagent.detect.state import JudgeState, Window
-from kagent.lag.measure import Floats
+from kagent.lag.measure import Flags, Floats
+from kagent.lag.membership import NOBODY
 from kagent.lag.observation import Observation
 
 LATE_FOR_LONG_MS = 1_200_000
 """After twenty minutes of lateness the mean since then bounds the inflow from below, or frequent bursts with a calm median would
 never be reported."""
+
+
+def per_partition(columns: ObservedColumns, cost: Mapping[str, float]) -> Floats:
+    """The cost of a record of each partition, from that of its topic; 1 where it is unknown."""
+    per_topic = np.array([cost.get(t, 1.0) for t in columns.lags.topics] or [1.0])
+    return per_topic[columns.lags.topic] if len(columns.lags) else np.ones(0)
+
+
+def owner_of_counted(columns: ObservedColumns, excluded: Flags) -> npt.NDArray[np.int32]:
+    """Code of the member whose work each partition counts as, or NOBODY."""
+    held = columns.relevant & ~excluded & (columns.owner >= 0)
+    return np.where(held, columns.owner, NOBODY).astype(np.int32)
 
 
 def _windows(columns: ObservedColumns, state: JudgeState) -> list[tuple[Window, ...]]:
@@ -43,30 +56,16 @@ def load_of(
 ) -> tuple[Floats, Interval, Capacity]:
     """What waits for each member, what arrives and what it can do, all in work by one cost of a record per topic."""
     each, held = per_partition(columns, cost), owner >= 0
+    windows, late = _windows(columns, state), _late_for_long(columns, state)
     work = inflows.totals(owner[held], (columns.backlog * each)[held], columns.members)
     flow = inflows.estimate(inflows.summed(columns.rates, owner, columns.members, each))
-    flow = _since_late(columns, owner, each, flow, state, seen)
-    return work, flow, capacities.of_windows(_windows(columns, state), cost, seen.now, flow.mid)
+    flow = inflows.at_least_since(flow, late, columns.lags, seen.ends, owner, each)
+    return work, flow, capacities.of_windows(windows, cost, seen.now, flow.mid)
 
 
-def _since_late(
-    columns: ObservedColumns,
-    owner: npt.NDArray[np.int32],
-    cost: Floats,
-    flow: Interval,
-    state: JudgeState,
-    seen: Observation,
-) -> Interval:
-    """Who has been late for long has at least the mean inflow since then."""
-    low = flow.low.copy()
-    for at, name in enumerate(columns.units.names):
-        known = state.members.get(name)
-        # The stretch of the backlog, not of the spell: a lull ends a spell, and this mean has to span bursts and lulls.
-        late = known.backlog if known else None
-        if late is None or late.last - late.began < LATE_FOR_LONG_MS:
-            continue
-        rows = np.flatnonzero(owner == at)
-        grown = inflows.grown_since(seen.ends, columns.lags, rows, cost, late.began, late.last)
-        low[at] = max(low[at], grown * 1000 / (late.last - late.began))
-    # Raised alone, low could lie above mid and high.
-    return Interval(low, np.maximum(flow.mid, low), np.maximum(flow.high, low))
+def _late_for_long(columns: ObservedColumns, state: JudgeState) -> dict[int, tuple[int, int]]:
+    """Code of each member that has been late for long → from when until when, ms."""
+    known = {at: state.members.get(name) for at, name in enumerate(columns.units.names)}
+    # The stretch of the backlog, not of the spell: a lull ends a spell, and the mean over it has to span bursts and lulls.
+    late = {at: member.backlog for at, member in known.items() if member and member.backlog}
+    return {at: (b.began, b.last) for at, b in late.items() if b.last - b.began >= LATE_FOR_LONG_MS}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,9 +18,6 @@ from kagent.lag.measure import Flags, Floats, Lags, Longs, measure
 from kagent.lag.membership import NOBODY, kind_of
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
-
-SET_ASIDE_SHARE = 0.2
-"""A partition that stands for this share of ``hold`` (60 s) is excluded from lateness and plans."""
 
 KNOWN_GAPS = 3
 """An offset that was not committed again holds for this many of its member's commit gaps: clients that commit only what moved
@@ -118,29 +114,3 @@ def _cadence(lags: Lags, owner: npt.NDArray[np.int32], members: int) -> Floats:
     # https://numpy.org/doc/stable/reference/generated/numpy.ufunc.at.html
     np.maximum.at(out, owner[held], lags.cadence[held])
     return out
-
-
-def excluded_from(columns: ObservedColumns, state: JudgeState, policy: Policy) -> Flags:
-    """Partitions that have been passed over, or idle beside, for so long that they say nothing of their member's work."""
-    out = np.zeros(len(columns.lags), bool)
-    if not state.standing:
-        return out
-    limit = SET_ASIDE_SHARE * policy.hold
-    place = columns.lags.places
-    # Over the few clocks, not over all partitions: in a healthy group there is none.
-    for key, clock in state.standing.items():
-        if key in place and max(clock.passed_over_s, clock.idle_s) > limit:
-            out[place[key]] = True
-    return out
-
-
-def per_partition(columns: ObservedColumns, cost: Mapping[str, float]) -> Floats:
-    """The cost of a record of each partition, from that of its topic; 1 where it is unknown."""
-    per_topic = np.array([cost.get(t, 1.0) for t in columns.lags.topics] or [1.0])
-    return per_topic[columns.lags.topic] if len(columns.lags) else np.ones(0)
-
-
-def owner_of_counted(columns: ObservedColumns, excluded: Flags) -> npt.NDArray[np.int32]:
-    """Code of the member whose work each partition counts as, or NOBODY."""
-    held = columns.relevant & ~excluded & (columns.owner >= 0)
-    return np.where(held, columns.owner, NOBODY).astype(np.int32)

@@ -1,26 +1,50 @@
 """Advances the spells of members that are late, once the model says how late each is. Pure: state in, state out.
 
 A spell advances only when its member has committed again: nothing counts ticks, and the same events in one batch or in thirty
-give the same spells. What makes a spell is in ``kagent.detect.evidence``.
+give the same spells. How much of it is enough is in ``kagent.detect.evidence``.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from kagent.detect import evidence
+from kagent.detect.capacity import RARE_GAP_S
+from kagent.detect.evidence import SPELL, LatenessLimits, idle_s
 from kagent.detect.group_model import GroupModel
 from kagent.detect.habits import learned
-from kagent.detect.state import JudgeState, MemberState
+from kagent.detect.state import Backlog, JudgeState, MemberState, Spell
 
+BACK, KEPT = 1.25, 2.2
+"""A lateness below its value this many times the least evidence ago (75 s) is falling; it is kept for a little longer."""
+QUIET_GROWTH = 2.0
+"""A spell ends when it has not grown for this many times the least evidence (120 s) and two gaps."""
+STEP = 0.5
+"""A commit adds at most this share of the least evidence (30 s), or the time that its records took: a long gap is a pause unless work
+fills it."""
 FALLS_SHARE = 0.5
 """A member whose lateness rises by half of the time that passes falls behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look at a member with a newer commit: its time (ms), lateness (s), whether it counts as late, T at the optimist's
+    ends (s), median commit gap (s), records done since the last look, and how long they took at the member's speed (s; 0: unknown).
+    ``trend``: the lateness that is compared with earlier and later ones, s."""
+
+    time: int
+    lateness: float
+    late: bool
+    drain: float
+    gap: float
+    records: int
+    trend: float
+    worked_s: float = 0.0
 
 
 def advance(model: GroupModel, before: JudgeState) -> JudgeState:
     """The state with the spells of members that have committed since ``before``. No spell runs right after a rebalance: lags are
     the pause's then, not the assignment's."""
-    state, limits = model.state, evidence.LatenessLimits.of(model.policy)
+    state, limits = model.state, LatenessLimits.of(model.policy)
     if model.as_of - state.assigned_at < model.policy.settle * 1000:
         return state
     members, habits = dict(state.members), state.habits
@@ -33,9 +57,9 @@ def advance(model: GroupModel, before: JudgeState) -> JudgeState:
             known = _after_look(model, at, known, earlier, limits)
         # Learned only once the member is on time again, or as late as before: spells that restart during an illness are no habit.
         if known.longest_spell_s and (known.on_time_at == known.time or _fell_back(known, earlier)):
-            habits = learned(habits, evidence.SPELL, known.longest_spell_s, known.time)
+            habits = learned(habits, SPELL, known.longest_spell_s, known.time)
             known = replace(known, longest_spell_s=0.0)
-        members[name] = _slim(known, model.work[at] <= evidence.idle_s(model.policy) * model.inflow.mid[at])
+        members[name] = _slim(known, model.work[at] <= idle_s(model.policy) * model.inflow.mid[at])
     # What equals the default is left out: rows of healthy groups stay small, and equal states are not written again.
     return replace(state, members={n: m for n, m in members.items() if m != MemberState()}, habits=habits)
 
@@ -47,30 +71,30 @@ def _fell_back(known: MemberState, earlier: MemberState) -> bool:
 
 
 def _after_look(
-    model: GroupModel, at: int, known: MemberState, earlier: MemberState, limits: evidence.LatenessLimits
+    model: GroupModel, at: int, known: MemberState, earlier: MemberState, limits: LatenessLimits
 ) -> MemberState:
     """The member with its spell, backlog clock and ramp advanced by its newest commit."""
     look = _look(model, at, known, earlier, limits)
-    spell = evidence.next_spell(known, look, limits)
+    spell = next_spell(known, look, limits)
     longest = max(known.longest_spell_s, known.spell.grown_s if known.spell else 0.0)
     on_time = known.time if look.lateness < limits.on_time else known.on_time_at
     ramp_s, ramp_records = _ramp(look, known, earlier, on_time == known.time)
     known = replace(
         known, ramp_s=ramp_s, ramp_records=ramp_records, on_time_at=on_time, longest_spell_s=longest
     )
-    backlog = evidence.next_backlog(known, look, limits)
-    return replace(known, spell=spell, backlog=backlog, lateness=evidence.history(known, look, limits))
+    backlog = next_backlog(known, look, limits)
+    return replace(known, spell=spell, backlog=backlog, lateness=history(known, look, limits))
 
 
 def _look(
-    model: GroupModel, at: int, known: MemberState, earlier: MemberState, limits: evidence.LatenessLimits
-) -> evidence.Look:
+    model: GroupModel, at: int, known: MemberState, earlier: MemberState, limits: LatenessLimits
+) -> Look:
     lateness, drain = float(model.lateness[at]), float(model.drain_low[at])
     records = sum(max(0, n - earlier.done.get(key, n)) for key, n in known.done.items())
     late = lateness >= limits.late and drain > limits.drain
     speed = float(model.capacity.rate.mid[at]) if model.capacity.measured[at] else 0.0
     worked_s = records / speed if speed else 0.0
-    return evidence.Look(
+    return Look(
         time=known.time,
         lateness=lateness,
         late=late,
@@ -82,7 +106,7 @@ def _look(
     )
 
 
-def _ramp(look: evidence.Look, known: MemberState, earlier: MemberState, on_time: bool) -> tuple[float, int]:
+def _ramp(look: Look, known: MemberState, earlier: MemberState, on_time: bool) -> tuple[float, int]:
     """How long the member has fallen behind since it was on time, s, and what it did meanwhile, until it was late."""
     if known.backlog is not None or not earlier.time:
         return known.ramp_s, known.ramp_records
@@ -103,4 +127,80 @@ def _slim(known: MemberState, idle: bool) -> MemberState:
         return known
     return MemberState(
         gaps=known.gaps, windows=known.windows, on_time_at=known.on_time_at if known.windows else 0
+    )
+
+
+def growing(known: MemberState, look: Look, limits: LatenessLimits) -> bool:
+    """Whether the lateness is not below its value of a while of commit time ago."""
+    # Compared with a while ago, not with the look before: a client that serves large blocks swings from look to look.
+    back_ms = BACK * limits.growing_need * 1000
+    before = [v for t, v in known.lateness if t <= look.time - back_ms]
+    return not known.lateness or look.trend >= (before[-1] if before else known.lateness[0][1])
+
+
+def history(known: MemberState, look: Look, limits: LatenessLimits) -> tuple[tuple[int, float], ...]:
+    """The lateness of the last two minutes with this look."""
+    kept_ms = KEPT * limits.growing_need * 1000
+    kept = tuple(item for item in known.lateness if look.time - item[0] <= kept_ms)
+    # At most 25 looks, or short ticks would fill the row, which goes to a changelog topic, with two minutes of them.
+    return (*kept[-24:], (look.time, round(look.trend, 1)))
+
+
+def step_s(look: Look, before: int, limits: LatenessLimits) -> float:
+    """Commit time that a look adds, s."""
+    return min((look.time - before) / 1000, max(STEP * limits.growing_need, look.worked_s))
+
+
+def next_spell(known: MemberState, look: Look, limits: LatenessLimits) -> Spell | None:
+    """The member's spell after a look; None where there is none, or it has ended."""
+    grows, spell = look.late and growing(known, look, limits), known.spell
+    if spell is None:
+        return Spell(look.time, look.time, look.trend, grew_at=look.time) if grows else None
+    # With rare commits the first look alone is the reference: a second one comes a gap later, and its growth would raise it.
+    began = look.time - spell.began <= limits.growing_need * 1000 and look.gap < RARE_GAP_S
+    reference = max(spell.reference, look.trend) if began else spell.reference
+    grown = spell.grown_s + (step_s(look, spell.last, limits) if grows else 0.0)
+    after = replace(
+        spell,
+        last=look.time,
+        reference=reference,
+        grown_s=grown,
+        grew_at=look.time if grows else spell.grew_at,
+        commits=spell.commits + 1,
+        records=spell.records + look.records,
+    )
+    # Back to where it began: late by habit or on purpose, not later and later. For two looks: a client that serves its partitions
+    # in turn swings from look to look by what one fetch holds.
+    fell = not began and look.trend <= reference and _was_back(known, spell, reference, limits)
+    over = look.lateness < limits.over or look.drain < limits.drain_over
+    # Two gaps on top, or a member with rare commits would end its spell between two of them.
+    rests = look.time - after.grew_at > (QUIET_GROWTH * limits.growing_need + 2 * look.gap) * 1000
+    return None if fell or over or rests else after
+
+
+def _was_back(known: MemberState, spell: Spell, reference: float, limits: LatenessLimits) -> bool:
+    """Whether the look before, if it came after the spell's first stretch, was back at its beginning already."""
+    if not known.lateness:
+        return False
+    time, lateness = known.lateness[-1]
+    return time - spell.began > limits.growing_need * 1000 and lateness <= reference
+
+
+def next_backlog(known: MemberState, look: Look, limits: LatenessLimits) -> Backlog | None:
+    """The stretch in which the member is late; None where it is not."""
+    before = known.backlog
+    if look.lateness < limits.over or look.drain < limits.drain_over or (before is None and not look.late):
+        return None
+    if before is None:
+        ramp = {"ramp_s": known.ramp_s, "ramp_records": known.ramp_records}
+        return Backlog(look.time, look.time, look.trend, look.time, **ramp)  # type: ignore[arg-type]
+    peak = look.trend >= before.most
+    return replace(
+        before,
+        last=look.time,
+        most=max(before.most, look.trend),
+        most_at=look.time if peak else before.most_at,
+        late_s=before.late_s + step_s(look, before.last, limits),
+        commits=before.commits + 1,
+        records=before.records + look.records,
     )

@@ -17,11 +17,14 @@ from kagent.detect.observed_columns import ObservedColumns
 from kagent.detect.state import JudgeState, MemberState, Standing
 from kagent.lag.measure import Flags, Lags, Longs
 from kagent.lag.membership import NOBODY
+from kagent.policy import Policy
 
 MOST = 200
 """Partitions whose clocks are kept, those that stand longest first."""
 REST_S = 60.0
 """A group none of whose partitions moves for a minute while records wait is at rest."""
+SET_ASIDE_SHARE = 0.2
+"""A partition that stands for this share of ``hold`` (60 s) is excluded from lateness and plans."""
 SILENT_S, SILENT_GAPS = 30.0, 2
 """A member is checked for silence after this time, or this many of its gaps, without a move."""
 SOLE_FACTOR = 3.0
@@ -40,6 +43,20 @@ def advance(
         clocks = between_holders(columns.lags, columns.units.owner, state.standing) | clocks
     new = replace(state, standing=clocks, committers=columns.units.committers)
     return _advance_rest(columns, _advance_silence(columns, new), as_of, first_commit)
+
+
+def excluded_from(columns: ObservedColumns, state: JudgeState, policy: Policy) -> Flags:
+    """Partitions that have been passed over, or idle beside, for so long that they say nothing of their member's work."""
+    out = np.zeros(len(columns.lags), bool)
+    if not state.standing:
+        return out
+    limit = SET_ASIDE_SHARE * policy.hold
+    place = columns.lags.places
+    # Over the few clocks, not over all partitions: in a healthy group there is none.
+    for key, clock in state.standing.items():
+        if key in place and max(clock.passed_over_s, clock.idle_s) > limit:
+            out[place[key]] = True
+    return out
 
 
 def moved_at(columns: ObservedColumns) -> Longs:

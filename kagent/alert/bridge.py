@@ -22,11 +22,11 @@ from kagent.client.client import Message, parsed
 from kagent.client.incident_text import is_old
 from kagent.contract.recommendation import Recommendation, Resolution, State, Status, is_newer
 from kagent.destination_settings import AnyDestination, Wants
-from kagent.errors import SettingsError, mendable
+from kagent.errors import SettingsError
 from kagent.kafka.acls import rules
 from kagent.kafka.rights_watch import RightsWatch
 from kagent.kafka.topic_reader import ReadMark, read_forever
-from kagent.retry import BACKOFF, warned
+from kagent.retry import warned, while_mendable
 from kagent.settings import Cluster, Settings
 from kagent.text import shown
 
@@ -216,12 +216,7 @@ class Bridge:
 
     async def _begun(self) -> dict[str, bytes]:
         """What the delivery log holds, as soon as it can be read and written."""
-        async for attempt in AsyncRetrying(
-            retry=retry_if_exception(mendable),
-            wait=BACKOFF,
-            before_sleep=warned(log, "not started yet"),
-            reraise=True,
-        ):
+        async for attempt in while_mendable(AsyncRetrying, warned(log, "not started yet")):
             with attempt:
                 await asyncio.to_thread(self.delivery_log.ensure)
                 found = await self.delivery_log.load()

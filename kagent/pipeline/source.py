@@ -16,20 +16,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tenacity import (
-    RetryCallState,
-    Retrying,
-    retry_if_exception,
-    sleep_using_event,
-    stop_when_event_set,
-)
+from tenacity import RetryCallState, Retrying, sleep_using_event, stop_when_event_set
 
-from kagent.errors import KafkaError, Misconfigured, SettingsError, mendable
+from kagent.errors import KafkaError, Misconfigured, SettingsError
 from kagent.kafka.admin import Admin
 from kagent.kafka.descriptions import Offsets, TopicDescription
 from kagent.offsets import OFFSETS_TOPIC
 from kagent.pipeline.progress import Ends
-from kagent.retry import BACKOFF
+from kagent.retry import while_mendable
 
 log = logging.getLogger("kagent.pipeline")
 Found = TypeVar("Found")
@@ -77,15 +71,18 @@ class OffsetsSource:
 
     def tried(self, ask: Callable[[], Found]) -> Found | None:
         """The answer, however long the cluster is away; None if asked to stop. Raises what waiting cannot mend."""
-        attempts = Retrying(
-            retry=retry_if_exception(lambda e: self.patient and mendable(e)),
-            wait=BACKOFF,
+        if self.stop.is_set():
+            return None
+        if not self.patient:
+            return ask()
+        attempts = while_mendable(
+            Retrying,
+            _trying_again,
             sleep=sleep_using_event(self.stop),
             stop=stop_when_event_set(self.stop),
-            before_sleep=_trying_again,
             retry_error_callback=lambda _: None,
         )
-        return None if self.stop.is_set() else attempts(ask)
+        return attempts(ask)
 
     def ends(self) -> Ends:
         """Log end and last stable offset of every partition. Raises KafkaError; notices a topic that is another now."""

@@ -139,12 +139,6 @@ def canonical(problem: PlanningProblem, drain: bool) -> Canonical:
     )
 
 
-def drains(problem: PlanningProblem) -> bool:
-    """Whether drain times can be computed: inflow and a member's capacity are known, and there is lag to drain."""
-    known = problem.rate is not None and (problem.cost is not None or problem.capacity is not None)
-    return known and bool(problem.lag.any())
-
-
 def _member_order(problem: PlanningProblem) -> Codes:
     names = problem.instance or (None,) * len(problem.members)
     keys = [

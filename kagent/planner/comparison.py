@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kagent.errors import KagentError
-from kagent.planner.plan import Plan, greatest, skew, work_per_member
+from kagent.planner.assignment_value import greatest, skew, work_per_member
+from kagent.planner.plan import Plan
 from kagent.planner.problem import Codes, PlanningProblem
 from kagent.strategies import STRATEGIES, Assignment, Scenario, Strategy, assign
 from kagent.strategies.availability import feasible

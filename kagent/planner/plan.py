@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kagent.planner import bounds, scale, search, spread
-from kagent.planner.canonical_problem import CLOSE, Canonical, Case, canonical, drains, score
-from kagent.planner.problem import Codes, Flags, Numbers, PlanningProblem, summed
+from kagent.planner.assignment_value import drain_per_member, drains, moved_share, skew, work_per_member
+from kagent.planner.canonical_problem import CLOSE, Canonical, Case, canonical, score
+from kagent.planner.problem import Codes, Flags, Numbers, PlanningProblem
 from kagent.planner.search import Budget
 
 REPAIRABLE = 400_000
@@ -288,7 +289,7 @@ def _result(
         work_now,
         work_after,
         tuple((one.moves + forced, one.greatest) for one in answer.frontier),
-        _r_score(problem, assigned),
+        moved_share(problem, assigned),
         drain_now,
         drain_after,
         "balanced",
@@ -313,54 +314,6 @@ def _moves(problem: PlanningProblem, assigned: Codes) -> tuple[Move, ...]:
         )
         for row in rows.tolist()
     )
-
-
-def _per_record(problem: PlanningProblem) -> Numbers:
-    return np.ones(len(problem)) if problem.cost is None else problem.cost[problem.topic]
-
-
-def work_per_member(problem: PlanningProblem, owner: Codes) -> Numbers:
-    """Lag × cost ÷ speed, summed per member, under an assignment given as member code per partition."""
-    work = summed(owner, problem.lag * _per_record(problem), len(problem.members))
-    return work if problem.speed is None else work / problem.speed
-
-
-def drain_per_member(problem: PlanningProblem, owner: Codes) -> Numbers | None:
-    """Seconds until drained per member, where rates and costs or capacities are known."""
-    if not drains(problem) or problem.rate is None:
-        return None
-    members = len(problem.members)
-    per, speed = _per_record(problem), problem.speed
-    if problem.capacity is not None:
-        per, speed = np.ones(len(problem)), problem.capacity
-    work = summed(owner, problem.lag * per, members)
-    inflow = summed(owner, problem.rate * per, members)
-    scored = score(work, inflow, np.ones(members) if speed is None else speed)
-    return np.where(scored < 1e18, scored, np.inf)
-
-
-def greatest(problem: PlanningProblem, owner: Codes, objective: str) -> float:
-    """The greatest member value of an assignment, in work or in seconds until drained."""
-    drained = drain_per_member(problem, owner) if objective == "drain" else None
-    values = work_per_member(problem, owner) if drained is None else drained
-    return float(values.max()) if len(values) else 0.0
-
-
-def skew(work: Numbers) -> float:
-    """Greatest ÷ mean over the members; 1.0 without work."""
-    mean = float(work.mean()) if len(work) else 0.0
-    return float(work.max()) / mean if mean > 0 else 1.0
-
-
-def _r_score(problem: PlanningProblem, assigned: Codes) -> float | None:
-    if not drains(problem) or problem.rate is None:
-        return None
-    moved = (problem.owner >= 0) & (assigned >= 0) & (assigned != problem.owner)
-    if problem.capacity is not None:
-        # One capacity for all, as the R-score is defined; the median where members differ.
-        return float(problem.rate[moved].sum() / np.median(problem.capacity))
-    speed = 1.0 if problem.speed is None else float(np.median(problem.speed))
-    return float((problem.rate * _per_record(problem))[moved].sum() / speed)
 
 
 def _verdict(result: Plan, canon: Canonical) -> tuple[str, tuple[str, ...]]:

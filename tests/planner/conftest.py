@@ -11,7 +11,7 @@ import pytest
 from hypothesis import strategies as st
 
 from kagent.planner import PlanningProblem
-from kagent.planner.plan import greatest
+from kagent.planner.assignment_value import greatest
 
 
 @st.composite

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kagent.planner import QUICK, Plan, PlanningProblem, lower_bound, plan
-from kagent.planner.plan import greatest
+from kagent.planner.assignment_value import greatest
 
 pytestmark = pytest.mark.slow  # examples are planned, some of them exhaustively
 

@@ -93,6 +93,10 @@ class GroupModel:
         """What is remembered of a member."""
         return self.state.members.get(self.names[at], MemberState())
 
+    def has_work(self, member: int) -> bool:
+        """Whether more waits for the member than a few seconds of its inflow."""
+        return bool(self.work[member] > idle_s(self.policy) * self.inflow.mid[member])
+
     @cached_property
     def counted(self) -> Flags:
         """Partitions that count as some member's work."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from kagent.contract.recommendation import Verdict
 from kagent.detect import capacity
-from kagent.detect.evidence import LatenessLimits, idle_s
+from kagent.detect.evidence import LatenessLimits
 from kagent.detect.forecast import longest_s
 from kagent.detect.group_model import GroupModel
 from kagent.lag.measure import Longs
@@ -142,8 +142,8 @@ class LateMember:
     @property
     def _is_explained(self) -> bool:
         done = self.model.capacity.rate.mid[self.model.capacity.measured]
-        waits = self.model.work[self.at] > idle_s(self.model.policy) * self.inflow[1]
-        return self.measured and bool((done > 0).all()) and self.inflow[1] > self.speed[1] and bool(waits)
+        behind = self.inflow[1] > self.speed[1] and self.model.has_work(self.at)
+        return self.measured and bool((done > 0).all()) and behind
 
     @property
     def longest_s(self) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from kagent.detect.capacity import RARE_GAP_S
-from kagent.detect.evidence import SPELL, LatenessLimits, idle_s
+from kagent.detect.evidence import SPELL, LatenessLimits
 from kagent.detect.group_model import GroupModel
 from kagent.detect.habits import learned
 from kagent.detect.state import Backlog, JudgeState, MemberState, Spell
@@ -59,7 +59,7 @@ def advance(model: GroupModel, before: JudgeState) -> JudgeState:
         if known.longest_spell_s and (known.on_time_at == known.time or _fell_back(known, earlier)):
             habits = learned(habits, SPELL, known.longest_spell_s, known.time)
             known = replace(known, longest_spell_s=0.0)
-        members[name] = _slim(known, model.work[at] <= idle_s(model.policy) * model.inflow.mid[at])
+        members[name] = _slim(known, not model.has_work(at))
     # What equals the default is left out: rows of healthy groups stay small, and equal states are not written again.
     return replace(state, members={n: m for n, m in members.items() if m != MemberState()}, habits=habits)
 

@@ -51,10 +51,10 @@ class Api:
         answers = await self.workers.ask("status", {})
         return reply(request, answers.tag, lambda: self._status(answers))
 
-    def _status(self, answers: Answers) -> models.Status:
+    def _status(self, answers: Answers) -> models.ServiceStatus:
         parts = answers.parts
         rows = [_plain(row) for part in parts for row in part["open"]]
-        return models.Status(
+        return models.ServiceStatus(
             time_ms=_oldest(parts),
             tick_s=self.tick_s,
             version=__version__,
@@ -140,7 +140,7 @@ class Api:
             return self._none(answers)
         # The group's name as the broker knows it: the one in the address may be the escaped one.
         line = await in_thread(scenario_line, admin, found[0], STRATEGIES)
-        return reply(request, "", lambda: models.Scenario(what_if.redacted(line, self.redaction)))
+        return reply(request, "", lambda: models.ScenarioLine(what_if.redacted(line, self.redaction)))
 
     async def what_if(self, request: web.Request) -> web.Response:
         """The plan with other members, fewer moves or another strategy. Nothing is changed anywhere."""
@@ -170,11 +170,11 @@ FILTER = (
 )
 ApiRoute = Route[Api]
 ROUTES: tuple[ApiRoute, ...] = (
-    Route("GET", "/api/v1/status", Api.status, models.Status),
+    Route("GET", "/api/v1/status", Api.status, models.ServiceStatus),
     Route("GET", "/api/v1/groups", Api.groups, models.GroupList, FILTER),
     Route("GET", "/api/v1/group", Api.group, models.GroupDetail, ONE_GROUP),
     Route("GET", "/api/v1/group/series", Api.series, models.Recent, ONE_GROUP),
-    Route("GET", "/api/v1/group/scenario", Api.scenario, models.Scenario, ONE_GROUP),
+    Route("GET", "/api/v1/group/scenario", Api.scenario, models.ScenarioLine, ONE_GROUP),
     Route("POST", "/api/v1/what-if", Api.what_if, models.WhatIf, body=models.WhatIfQuestion),
     Route("GET", "/api/v1/openapi.json", Api.openapi, None),
 )

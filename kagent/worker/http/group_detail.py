@@ -8,7 +8,7 @@ from typing import Any
 from kagent.contract.recommendation import Recommendation, Verdict
 from kagent.text import LONGEST, shown, shown_all
 from kagent.worker.http.judgement_view import GroupColumns
-from kagent.worker.http.models import GroupDetail, GroupRow, Member, PartitionMap, TimelineEvent
+from kagent.worker.http.models import GroupDetail, GroupMember, GroupRow, PartitionMap, TimelineEvent
 from kagent.worker.http.timeline import Event
 
 # Reasons quote names of members and topics, which may be as long as a client likes.
@@ -47,7 +47,7 @@ def detail(
     )
 
 
-def _members(columns: GroupColumns, advice: Mapping[str, Any]) -> list[Member]:
+def _members(columns: GroupColumns, advice: Mapping[str, Any]) -> list[GroupMember]:
     held = [0] * len(columns.members.name)
     for code in columns.partitions.member:
         if code >= 0:
@@ -58,9 +58,9 @@ def _members(columns: GroupColumns, advice: Mapping[str, Any]) -> list[Member]:
 
 def _member(
     columns: GroupColumns, at: int, held: int, after: Mapping[str, float | None], advice: Mapping[str, Any]
-) -> Member:
+) -> GroupMember:
     m = columns.members
-    return Member(
+    return GroupMember(
         name=shown(m.name[at]),
         member_id=shown(m.member_id[at]),
         client_id=shown(m.client_id[at]),

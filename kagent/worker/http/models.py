@@ -91,7 +91,7 @@ class GroupRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class ServiceStatus:
     """``GET /api/v1/status``. ``complete`` is false where a partition of the events topic has no worker that answers."""
 
     time_ms: int
@@ -121,7 +121,7 @@ class GroupList:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class GroupMember:
     """One member of a group. ``evidence``: why it counts as slow, or None."""
 
     name: str
@@ -183,7 +183,7 @@ class GroupDetail:
     by_member: bool
     threshold: float
     work_unit: str
-    members: list[Member]
+    members: list[GroupMember]
     map: PartitionMap
     timeline: list[TimelineEvent]
     recommendation: dict[str, Any] | None
@@ -221,7 +221,7 @@ class Recent:
 
 
 @dataclass(frozen=True, slots=True)
-class Scenario:
+class ScenarioLine:
     """``GET /api/v1/group/scenario``: the live group as the line that ``kagent plan`` and ``kagent assign`` read."""
 
     line: dict[str, Any]

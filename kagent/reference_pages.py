@@ -46,7 +46,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 SETTINGS_HEAD = """\
 # Settings
 
-<!-- Made from the code by `make docs`; edit the descriptions in kagent/settings.py, policy.py and destination_settings.py. -->
+<!-- Made from the code by `make docs`; edit the descriptions in kagent/settings/, policy.py and destination_settings.py. -->
 
 Settings are one YAML file (`--config FILE`, or `KAGENT_CONFIG`) and variables; the variable wins. A variable's name is
 the path in upper case, joined by two underscores: `KAGENT_PIPELINE__TRIGGER=2s` is `pipeline: {trigger: 2s}`. Lists and

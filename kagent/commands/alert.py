@@ -24,7 +24,7 @@ from kagent.contract.recommendation import (
 )
 from kagent.destination_settings import AnyDestination
 from kagent.errors import InputError, KagentError
-from kagent.settings_mistakes import suggestion
+from kagent.settings.mistakes import suggestion
 from kagent.text import shown
 
 if TYPE_CHECKING:

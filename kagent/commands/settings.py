@@ -13,8 +13,8 @@ from pydantic import BaseModel
 
 from kagent.commands.common import asked
 from kagent.settings import Loaded, Settings, loaded_from
-from kagent.settings_file import Where
-from kagent.settings_mistakes import GivenSettings, suggestion
+from kagent.settings.mistakes import GivenSettings, suggestion
+from kagent.settings.settings_file import Where
 
 
 @click.command()

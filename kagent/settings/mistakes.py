@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from kagent.destination_settings import DESTINATIONS, services
-from kagent.settings_file import MISSING, SettingsFile, Twice, Where
+from kagent.settings.settings_file import MISSING, SettingsFile, Twice, Where
 from kagent.text import shown
 
 PREFIX = "KAGENT_"

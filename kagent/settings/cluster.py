@@ -1,0 +1,129 @@
+"""A Kafka cluster: its name, its address, and the login."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from shlex import quote
+from typing import Annotated, Literal
+
+from pydantic import (
+    AfterValidator,
+    Field,
+    SecretStr,
+    field_validator,
+    model_validator,
+)
+
+from kagent.errors import SettingsError
+from kagent.settings.strict import Strict
+
+# No slash: keys are <cluster>/<group>, and a group's name may hold slashes.
+CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+
+
+def _cluster_name(name: str) -> str:
+    if not CLUSTER_NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no name for a cluster: letters, digits, dot, dash and underscore only")
+    return name
+
+
+ClusterName = Annotated[str, AfterValidator(_cluster_name)]
+
+
+class Security(Strict):
+    """How to log in to a cluster; set once, given to Spark, Faust and the admin client alike."""
+
+    protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
+        "PLAINTEXT", description="As in Kafka's security.protocol."
+    )
+    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
+        "PLAIN", description="As in Kafka's sasl.mechanism; used with SASL only."
+    )
+    username: str | None = Field(None, description="Whom to log in as, with SASL.")
+    password: SecretStr | None = Field(None, description="Of that user.")
+    password_file: Path | None = Field(None, description="A file that holds the password.")
+    ca_file: Path | None = Field(
+        None, description="PEM of the authority that signed the brokers' certificates."
+    )
+    cert_file: Path | None = Field(None, description="PEM of the client's certificate chain (mutual TLS).")
+    key_file: Path | None = Field(None, description="PEM of the client's private key, PKCS#8.")
+    key_password: SecretStr | None = Field(None, description="Opens key_file, if it is encrypted.")
+
+    @model_validator(mode="after")
+    def _whole(self) -> Security:
+        if self.protocol.startswith("SASL") and not (self.username and (self.password or self.password_file)):
+            raise ValueError(f"{self.protocol} needs username and password (or password_file)")
+        if self.username and not self.protocol.startswith("SASL"):
+            raise ValueError(f"username is not used with protocol {self.protocol}; did you mean SASL_SSL?")
+        if (self.password or self.password_file) and not self.protocol.startswith("SASL"):
+            raise ValueError(f"password is not used with protocol {self.protocol}; did you mean SASL_SSL?")
+        if self.password and self.password_file:
+            raise ValueError("needs either password or password_file, not both")
+        if self.key_password and self.key_file is None:
+            raise ValueError("key_password is of no use without cert_file and key_file")
+        if (self.cert_file is None) != (self.key_file is None):
+            raise ValueError("cert_file and key_file belong together")
+        if not self.protocol.endswith("SSL"):
+            # Whoever names an authority believes that the connection is encrypted.
+            for name in ("ca_file", "cert_file"):
+                if getattr(self, name):
+                    near = self.protocol.replace("PLAINTEXT", "SSL")
+                    raise ValueError(
+                        f"{name} is not used with protocol {self.protocol}; did you mean {near}?"
+                    )
+        return self
+
+    def secret(self) -> str | None:
+        """The password, from its file if there is one. Raises SettingsError if the file cannot be read."""
+        if self.password_file is None:
+            return self.password.get_secret_value() if self.password else None
+        try:
+            return self.password_file.read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise SettingsError(
+                f"The password file {self.password_file} cannot be read ({error.strerror})."
+            ) from error
+
+
+def with_ports(bootstrap: str) -> str:
+    """The addresses, each with a port: where it is left out librdkafka takes 9092, but Kafka's Java client refuses it.
+
+    Raises ValueError for what is no address.
+    """
+    addresses = []
+    for address in map(str.strip, bootstrap.split(",")):
+        found = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+)(?::(\d+))?", address)
+        if found is None or not 0 < int(found[2] or 9092) < 65536:
+            # Without brackets it is ambiguous where an IPv6 address ends and its port begins (RFC 3986).
+            is_ipv6 = re.fullmatch(r"[0-9a-fA-F:.]*:[0-9a-fA-F:.]*:[0-9a-fA-F:.]*", address)
+            hint = "; an IPv6 address stands in brackets, as in [::1]:9092" if is_ipv6 else ""
+            raise ValueError(f"must be host:port, several with commas; {address!r} is no host:port{hint}")
+        addresses.append(f"{found[1]}:{found[2] or 9092}")
+    return ",".join(addresses)
+
+
+class Cluster(Strict):
+    """One Kafka cluster."""
+
+    bootstrap: str = Field(description="host:port, several with commas.")
+    cluster_id: str | None = Field(None, description="If set, kagent refuses to run against another cluster.")
+    security: Security = Security()
+    command_config: Path | None = Field(
+        None, description="File with the login for Kafka's own tools, named in advice as --command-config."
+    )
+
+    @field_validator("bootstrap")
+    @classmethod
+    def _with_ports(cls, bootstrap: str) -> str:
+        if "${" in bootstrap:
+            raise ValueError("variables are not replaced in the file; set KAGENT_CLUSTERS__<NAME>__BOOTSTRAP")
+        return with_ports(bootstrap)
+
+    def tool_options(self) -> str:
+        """How Kafka's own command-line tools reach this cluster, to be pasted behind their name."""
+        config = self.command_config
+        if config is None and self.security.protocol != "PLAINTEXT":
+            config = Path("client.properties")
+        login = f" --command-config {quote(str(config))}" if config else ""
+        return f"--bootstrap-server {quote(self.bootstrap)}{login}"

@@ -1,0 +1,129 @@
+"""From the file, the variables and the command line to the settings in effect, or to every mistake at once."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import (
+    ValidationError,
+)
+from pydantic_settings import SettingsError as UnreadableVariable
+
+from kagent.errors import SettingsError
+from kagent.settings.all_settings import DEFAULT_CLUSTER, Settings
+from kagent.settings.cluster import Cluster, with_ports
+from kagent.settings.contradictions import contradictions
+from kagent.settings.mistakes import (
+    GivenSettings,
+    Mistake,
+    hidden,
+    in_order,
+    mistakes,
+    sentence,
+    take_out,
+)
+from kagent.settings.settings_file import SettingsFile, Where, read
+from kagent.settings.without_effect import notes
+
+log = logging.getLogger("kagent.settings")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The settings in effect, what they were made from, notes about what has no effect any more, and the cluster whose
+    address came from ``-b`` or ``KAGENT_BOOTSTRAP``."""
+
+    settings: Settings
+    given: GivenSettings
+    notes: tuple[str, ...] = ()
+    addressed: str | None = None
+
+
+def load(
+    config: str | Path | None = None, bootstrap: str | None = None, cluster: str | None = None
+) -> Settings:
+    """The settings in effect: file (``config``, else ``KAGENT_CONFIG``), then variables, then ``bootstrap``.
+
+    ``bootstrap`` (else ``KAGENT_BOOTSTRAP``) is the address of the cluster that ``cluster`` (else ``KAGENT_CLUSTER``) names,
+    of the first one without a name, or of a cluster ``main`` where there is none.
+    Raises SettingsError with every mistake, its file and line or its variable.
+    """
+    loaded = loaded_from(config, bootstrap, cluster)
+    for note in loaded.notes:
+        log.warning("%s", note)
+    return loaded.settings
+
+
+def loaded_from(
+    config: str | Path | None = None, bootstrap: str | None = None, cluster: str | None = None
+) -> Loaded:
+    """As :func:`load`, with where every value comes from."""
+    path = config or os.environ.get("KAGENT_CONFIG")
+    bootstrap = bootstrap or os.environ.get("KAGENT_BOOTSTRAP")
+    given = GivenSettings.of(read(Path(path)) if path else SettingsFile(), os.environ)
+    settings = _checked(given)
+    if path:
+        # Absolute: a command in advice is pasted in another folder.
+        settings._file = os.path.abspath(path)
+    # After validation, over the file and the variables: what stands on the command line wins.
+    addressed = None
+    if bootstrap:
+        named = cluster or os.environ.get("KAGENT_CLUSTER")
+        addressed = named if named in settings.clusters else next(iter(settings.clusters), DEFAULT_CLUSTER)
+        settings = _at_address(settings, addressed, bootstrap)
+    return Loaded(settings, given, tuple(notes(given)), addressed)
+
+
+def _at_address(settings: Settings, name: str, bootstrap: str) -> Settings:
+    """With this address for the cluster of this name; of the others only the one that holds kagent's topics is left."""
+    known = settings.clusters
+    try:
+        address = with_ports(bootstrap)
+    except ValueError as error:
+        raise SettingsError(f"-b or KAGENT_BOOTSTRAP: {error}.") from error
+    given = known[name].model_copy(update={"bootstrap": address}) if known else Cluster(bootstrap=address)
+    home = {n: other for n, other in known.items() if n == settings.home}
+    return settings.model_copy(update={"clusters": {**home, name: given}})
+
+
+def _checked(given: GivenSettings) -> Settings:
+    settings, error = _validated(given, given.file.values)
+    # Also without an error: pydantic ignores unknown names at the top, as KAGENT_CONFIG and the like are none.
+    found = mistakes(Settings, given, error)
+    rest, taken, wrong = copy.deepcopy(given.file.values), set[Where](), error
+    # Once more without what is wrong, until the rest is right: all mistakes are named at once.
+    while wrong is not None and (gone := take_out(rest, Settings, wrong)):
+        taken.update(gone)
+        settings, wrong = _validated(given, rest)
+        found += hidden(Settings, given, wrong, taken) if wrong else []
+    if settings is not None:
+        found += contradictions(settings, given, taken)
+    if found or settings is None:
+        raise SettingsError(sentence(in_order(found))) from error
+    return settings
+
+
+def _validated(
+    given: GivenSettings, values: Mapping[str, Any]
+) -> tuple[Settings | None, ValidationError | None]:
+    try:
+        return Settings(**values), None
+    except ValidationError as wrong:
+        return None, wrong
+    except UnreadableVariable as wrong:
+        raise SettingsError(sentence([_unreadable(given, wrong)])) from wrong
+
+
+def _unreadable(given: GivenSettings, error: Exception) -> Mistake:
+    """A variable for a list or a mapping that is no JSON."""
+    field = re.search(r'field "(\w+)"', str(error))
+    return Mistake(
+        given.place((field[1],)) if field else "", "", "must hold JSON, such as '[\"a\"]' or '{\"a\": 1}'"
+    )

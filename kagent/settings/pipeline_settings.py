@@ -1,0 +1,103 @@
+"""The section ``pipeline``: the Spark stream."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pydantic import (
+    Field,
+    field_validator,
+)
+
+from kagent.durations import Seconds
+from kagent.settings.strict import HostName, Strict
+
+MASTER = r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\]|-cluster\[[^\]]+\])?|spark://[^\s/:]+:\d+(,[^\s/:]+:\d+)*|k8s://\S+|yarn"
+"""As Spark 4 takes it: https://spark.apache.org/docs/4.0.0/submitting-applications.html#master-urls"""
+LEAST_DRIVER_MB = 450
+"""Spark refuses to start with less (UnifiedMemoryManager: one and a half of its 300 MB)."""
+
+
+class PipelineSettings(Strict):
+    """The Spark stream."""
+
+    trigger: Seconds = Field(1.0, gt=0, description="Time between triggers.")
+    checkpoint: str = Field(
+        "",
+        description="Folder or URL of the stream's checkpoint; by default `checkpoint` under `data`.",
+    )
+    master: str = Field("local[*]", description="Spark's master, such as local[2] or spark://host:7077.")
+    driver_memory: str = Field("1g", description="Memory of Spark's driver, such as 512m or 2g.")
+    # Bounds a batch, so that progress comes while the pipeline catches up: without it, a backlog is one long silence.
+    max_offsets_per_trigger: int = Field(2_000_000, ge=1, description="Most records read in one trigger.")
+    # One until no worker of a release is left that reads single events only: such a one would stay blind.
+    events_per_message: int = Field(
+        1,
+        ge=1,
+        le=1000,
+        description="Most groups' events in one message to the workers; 50 costs them a quarter. Only once all workers read such messages.",
+    )
+    connector: str = Field(
+        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",
+        description="Maven coordinates of Spark's Kafka connector.",
+    )
+    history: str | None = Field(
+        None, description="Folder or URL of the history (Delta tables); none: not kept."
+    )
+    history_interval: Seconds = Field(
+        10.0, ge=1, description="Time between writes of the history: how fine it is."
+    )
+    metrics_port: int | None = Field(
+        None, ge=1, le=65535, description="Where the pipeline serves Prometheus metrics; none: nowhere."
+    )
+    metrics_host: HostName = Field("0.0.0.0", description="Address for the pipeline's metrics.")
+    options: dict[str, str] = Field(default_factory=dict, description="Further Spark settings, as they are.")
+
+    @field_validator("master")
+    @classmethod
+    def _master(cls, master: str) -> str:
+        # Checked here: Spark names a wrong master only after a JVM has started.
+        if not re.fullmatch(MASTER, master):
+            raise ValueError(f"must be local[n], spark://host:port, k8s://… or yarn, not {master!r}")
+        return master
+
+    @field_validator("connector")
+    @classmethod
+    def _coordinates(cls, connector: str) -> str:
+        if not re.fullmatch(r"[^\s:,]+(:[^\s:,]+){2,}", connector):
+            raise ValueError(f"must be Maven coordinates, group:artifact:version, not {connector!r}")
+        scala = re.search(r"_(2\.\d+)(:|$)", connector)
+        if scala and scala[1] != "2.13":  # the only one that Spark 4 is built for
+            raise ValueError(
+                f"is built for Scala {scala[1]}, and Spark 4 needs one that ends in _2.13, not {connector!r}"
+            )
+        return connector
+
+    @field_validator("options")
+    @classmethod
+    def _names(cls, options: dict[str, str]) -> dict[str, str]:
+        for name in options:
+            if not name.startswith("spark."):  # spark-submit ignores others with a warning
+                raise ValueError(f"Spark's settings begin with spark.: did you mean spark.{name}?")
+        return options
+
+    @field_validator("driver_memory", mode="before")
+    @classmethod
+    def _memory(cls, memory: Any) -> Any:
+        # Before the type: 512 is a number to YAML, and what it lacks is the unit.
+        if isinstance(memory, int) and not isinstance(memory, bool):
+            memory = str(memory)
+        # As -Xmx takes it: the JVM does not start with 2GB.
+        if isinstance(memory, str) and not re.fullmatch(r"\d+[kmgt]", memory, re.IGNORECASE):
+            words = re.fullmatch(r"(\d+)\s*([kmgt])[a-z]*", memory, re.IGNORECASE)
+            near = f"; did you mean {words[1]}{words[2].lower()}?" if words else ""
+            raise ValueError(f"must be a number with a unit, such as 512m or 2g, not {memory!r}{near}")
+        if isinstance(memory, str) and _megabytes(memory) < LEAST_DRIVER_MB:
+            raise ValueError(f"must be at least {LEAST_DRIVER_MB}m, or Spark does not start, not {memory!r}")
+        return memory
+
+
+def _megabytes(memory: str) -> float:
+    found = re.match(r"(\d+)([kmgt])", memory.lower())
+    return int(found[1]) * 1024 ** ("kmgt".index(found[2]) - 1) if found else 0

@@ -1,0 +1,43 @@
+"""What every section of the settings is made from: a model that takes no other names than its own, and the name of a host."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    ValidationInfo,
+    field_validator,
+)
+
+from kagent.policy import refuse_truth
+
+
+def _host(host: str) -> str:
+    """A name or an address by itself: with a scheme or a port it is found wrong only when nothing answers there."""
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        if not re.fullmatch(r"[\w.-]*", host):
+            raise ValueError(
+                f"must be a host name or an address, without a scheme or port, not {host!r}"
+            ) from None
+    return host
+
+
+HostName = Annotated[str, AfterValidator(_host)]
+
+
+class Strict(BaseModel):
+    """A part of the settings: a name that does not exist is an error, not ignored."""
+
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _number(cls, value: Any, info: ValidationInfo) -> Any:
+        return refuse_truth(value, cls.model_fields[str(info.field_name)].annotation)

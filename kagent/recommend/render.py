@@ -29,7 +29,8 @@ from kagent.detect.detectors import OF, SPREAD, skew
 from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.planner import comparison as planned
-from kagent.recommend.actions import Advice, actions, gains
+from kagent.recommend.actions import actions
+from kagent.recommend.advice import Advice, gains
 from kagent.recommend.alternatives import alternatives_of
 from kagent.recommend.member_counts import counts
 from kagent.recommend.reassignment import Reassignment, reassign

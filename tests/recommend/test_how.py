@@ -26,11 +26,14 @@ from kagent.cli import root
 from kagent.contract.recommendation import Action, ActionType, GroupKind, Verdict
 from kagent.detect.detectors import OF
 from kagent.detect.finding import Finding
+from kagent.detect.remedies import Remedy
 from kagent.embedded.jars import broker_jars
 from kagent.embedded.java import java
 from kagent.policy import Policy
-from kagent.recommend.actions import Advice, _restart_of_task, actions
+from kagent.recommend.actions import MAKERS, actions
+from kagent.recommend.advice import Advice
 from kagent.recommend.alternatives import alternatives_of
+from kagent.recommend.member_actions import restart_of_task
 from kagent.recommend.member_counts import counts
 from kagent.recommend.reassignment import reassign
 from kagent.recommend.switching import GO, how_to_switch
@@ -105,11 +108,15 @@ def test_every_action_is_seen_here() -> None:
     assert set(ActionType) - seen <= {ActionType.NONE}
 
 
+def test_each_remedy_has_a_maker_and_a_verdict() -> None:
+    assert set(MAKERS) == set(Remedy) == {remedy for detector in OF.values() for remedy in detector.REMEDIES}
+
+
 @pytest.mark.parametrize("verdict", OF)
 def test_each_action_of_a_detector_is_offered_to_groups_of_some_kind(verdict: Verdict) -> None:
     offered = {action.type for kind in GroupKind for of, action in advised(kind) if of is verdict}
 
-    assert offered - {ActionType.NONE} == set(OF[verdict].ACTIONS) - {ActionType.NONE}
+    assert offered - {ActionType.NONE} == {remedy.action for remedy in OF[verdict].REMEDIES}
 
 
 @pytest.mark.parametrize("kind", GroupKind)
@@ -162,7 +169,7 @@ def test_where_nobody_tells_who_holds_what_the_task_to_restart_is_left_open() ->
     model = replace(model, columns=replace(model.columns, units=readers))
     finding = Finding(Verdict.SLOW_MEMBER, members=(2,), rows=(4,))
 
-    how = _restart_of_task(Advice(model, finding, None, (), counts(made.looked()[0])))
+    how = restart_of_task(Advice(model, finding, None, (), counts(made.looked()[0])))
 
     assert how.endswith("/connectors/<name>/tasks/<n>/restart")
 

@@ -3,7 +3,7 @@
 A detector is a module with ``VERDICT``, ``SPREAD`` (whether it is about how work is spread: then a change among such verdicts is
 the same incident), ``URGENCY``, ``MEMBERS_MAY_HELP`` (where not, an autoscaler's number stands while it leads), ``ONE_MEMBER`` (whether it is about one member, so that
 another in its place is what was advised), ``ASKS`` (what the coordinator must confirm),
-``SIGNS`` (where none of them shows, and no other detector's, it is not asked: see ``kagent.detect.signs``), ``ACTIONS`` (in their order), ``reason(model, finding)``, and ``find(model)``; those of spread have ``LINES`` instead
+``SIGNS`` (where none of them shows, and no other detector's, it is not asked: see ``kagent.detect.signs``), ``REMEDIES`` (``kagent.detect.remedies``, the best first), ``reason(model, finding)``, and ``find(model)``; those of spread have ``LINES`` instead
 (``kagent.detect.late_member.Line``), which are asked for each late member.
 """
 

@@ -13,10 +13,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from kagent.contract.recommendation import ActionType, Verdict
+from kagent.contract.recommendation import Verdict
 from kagent.detect.facts import NAMED, holders, named, worst
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
+from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND, NEVER
 from kagent.detect.state import JudgeState
 from kagent.lag.observation import Observation
@@ -29,7 +30,7 @@ URGENCY = Urgency.LOSS
 MEMBERS_MAY_HELP = True
 ONE_MEMBER = False
 ASKS = Asks.STABLE
-ACTIONS = (ActionType.RESET_OR_ACCEPT_LOSS,)
+REMEDIES = (Remedy.KEEP_LONGER,)
 REPORTED_MS = 3_600_000
 """Nothing of a loss is to be seen once the group has read on: for an hour it is reported all the same."""
 MOST = 100

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from kagent.contract.recommendation import ActionType, Verdict
+from kagent.contract.recommendation import Verdict
 from kagent.detect.facts import NAMED
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.forecast import Placement, best_drain_s
 from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import LateMember, Line
+from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND
 from kagent.text import rounded, shown, span
 
@@ -28,7 +29,7 @@ MEMBERS_MAY_HELP = True
 ONE_MEMBER = False
 ASKS = Asks.ASSIGNMENT
 SIGNS = BEHIND
-ACTIONS = (ActionType.ADD_PARTITIONS_OR_REKEY, ActionType.FOLLOW_PLAN)
+REMEDIES = (Remedy.SPREAD_KEYS, Remedy.FOLLOW_PLAN)
 NEARLY = 0.95
 """Beyond this share of a member's capacity a queue takes hours to drain."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kagent.contract.recommendation import ActionType, Verdict
+from kagent.contract.recommendation import Verdict
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
+from kagent.detect.remedies import Remedy
 from kagent.detect.signs import NEVER
 from kagent.detect.state import JudgeState
 from kagent.groups import MemberView
@@ -19,7 +20,7 @@ URGENCY = Urgency.CAN_WAIT
 MEMBERS_MAY_HELP = True
 ONE_MEMBER = False
 ASKS = Asks.ASSIGNMENT
-ACTIONS = (ActionType.SET_MEMBER_COUNT,)
+REMEDIES = (Remedy.FEWER_MEMBERS,)
 
 
 def without_partition(seen: Observation, state: JudgeState, policy: Policy) -> int:

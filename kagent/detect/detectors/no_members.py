@@ -12,10 +12,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kagent.contract.recommendation import ActionType, Verdict
+from kagent.contract.recommendation import Verdict
 from kagent.detect.facts import named, worst
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
+from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND, NEVER
 from kagent.detect.state import JudgeState
 from kagent.lag.measure import Flags
@@ -30,7 +31,7 @@ URGENCY = Urgency.CAN_WAIT
 MEMBERS_MAY_HELP = False
 ONE_MEMBER = False
 ASKS = Asks.STABLE
-ACTIONS = (ActionType.SET_MEMBER_COUNT, ActionType.RESTART_MEMBER)
+REMEDIES = (Remedy.START_MEMBERS, Remedy.ASSIGN_ANEW)
 DAY_MS = 86_400_000
 
 

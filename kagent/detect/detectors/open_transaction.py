@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kagent.contract.recommendation import ActionType, Verdict
+from kagent.contract.recommendation import Verdict
 from kagent.detect.facts import at_stable, holders, named, worst
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
+from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND
 from kagent.text import shown, span
 
@@ -22,7 +23,7 @@ MEMBERS_MAY_HELP = False
 ONE_MEMBER = False
 ASKS = Asks.STABLE
 SIGNS = BEHIND
-ACTIONS = (ActionType.ABORT_TRANSACTION,)
+REMEDIES = (Remedy.ABORT_TRANSACTION,)
 
 
 def find(model: GroupModel) -> Iterator[Finding]:

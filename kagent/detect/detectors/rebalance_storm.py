@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kagent.contract.recommendation import ActionType, GroupKind, Verdict
+from kagent.contract.recommendation import GroupKind, Verdict
 from kagent.detect.deployments import come_and_go, may_be_deployment
 from kagent.detect.detectors.stalled_partition import stands_through
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
+from kagent.detect.remedies import Remedy
 from kagent.detect.signs import NEVER
 from kagent.detect.state import JudgeState
 from kagent.lag.observation import Observation
@@ -28,7 +29,7 @@ URGENCY = Urgency.STANDSTILL
 MEMBERS_MAY_HELP = False
 ONE_MEMBER = False
 ASKS = Asks.NOTHING
-ACTIONS = (ActionType.RESTART_MEMBER,)
+REMEDIES = (Remedy.STEADY_MEMBERS,)
 
 
 def restless(seen: Observation, state: JudgeState, policy: Policy) -> int:

@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from kagent.contract.recommendation import ActionType, Verdict
+from kagent.contract.recommendation import Verdict
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import AS_MUCH, LateMember, Line
+from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND
 from kagent.policy import Policy
 from kagent.text import shown, span
@@ -30,13 +31,13 @@ MEMBERS_MAY_HELP = True
 ONE_MEMBER = False
 ASKS = Asks.ASSIGNMENT
 SIGNS = BEHIND
-ACTIONS = (
-    ActionType.WAIT,
-    ActionType.FOLLOW_PLAN,
-    ActionType.SWITCH_ASSIGNOR,
-    ActionType.SET_MEMBER_COUNT,
-    ActionType.RAISE_PARALLELISM,
-    ActionType.ADD_PARTITIONS_OR_REKEY,
+REMEDIES = (
+    Remedy.WAIT,
+    Remedy.FOLLOW_PLAN,
+    Remedy.SWITCH_ASSIGNOR,
+    Remedy.MORE_MEMBERS,
+    Remedy.OTHER_PROCESS,
+    Remedy.MORE_PARTITIONS_TOO,
 )
 COSTLY_TOPIC = "costly_topic"
 GAIN = 0.75

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from kagent.contract.recommendation import ActionType, Verdict
+from kagent.contract.recommendation import Verdict
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import LateMember, Line
+from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND
 from kagent.text import rounded, shown, span
 
@@ -25,7 +26,7 @@ MEMBERS_MAY_HELP = False
 ONE_MEMBER = True
 ASKS = Asks.ASSIGNMENT
 SIGNS = BEHIND
-ACTIONS = (ActionType.RESTART_MEMBER, ActionType.FOLLOW_PLAN)
+REMEDIES = (Remedy.RESTART_MEMBER, Remedy.FOLLOW_PLAN)
 SLOWER = 0.9
 """Ten per cent is what twelve capacity windows resolve."""
 

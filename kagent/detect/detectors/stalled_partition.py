@@ -19,13 +19,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kagent.contract.recommendation import ActionType, Verdict
+from kagent.contract.recommendation import Verdict
 from kagent.detect.deployments import crashes_in_turn
 from kagent.detect.facts import at_stable, cadence_s, holders, named
 from kagent.detect.fetch_processing import fetch_s
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.habits import PAUSE_FACTOR, habit
+from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND
 from kagent.detect.standstill import SOLE_FACTOR
 from kagent.detect.start_position import has_commit
@@ -40,7 +41,7 @@ MEMBERS_MAY_HELP = False
 ONE_MEMBER = False
 ASKS = Asks.STABLE
 SIGNS = BEHIND
-ACTIONS = (ActionType.SKIP_OR_FIX_RECORD, ActionType.RESTART_MEMBER)
+REMEDIES = (Remedy.FIX_RECORD, Remedy.RESTART_MEMBER)
 CRASHES = 3
 """Generations through which a partition stands before a crash loop is blamed on its record."""
 STANDS_S = 60.0

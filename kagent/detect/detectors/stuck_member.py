@@ -14,12 +14,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kagent.contract.recommendation import ActionType, Verdict
+from kagent.contract.recommendation import Verdict
 from kagent.detect.facts import at_stable, cadence_s, worst
 from kagent.detect.fetch_processing import GAPS, fetch_s, whole_fetch_s
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.habits import PAUSE_FACTOR, habit
+from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND
 from kagent.lag.measure import Longs
 from kagent.text import shown, span
@@ -31,7 +32,7 @@ MEMBERS_MAY_HELP = False
 ONE_MEMBER = True
 ASKS = Asks.ASSIGNMENT
 SIGNS = BEHIND
-ACTIONS = (ActionType.RESTART_MEMBER, ActionType.SKIP_OR_FIX_RECORD)
+REMEDIES = (Remedy.RESTART_MEMBER, Remedy.SUSPECT_RECORD)
 HOLD_SHARE = 0.85
 """By default clients leave the group after 300 s in one poll (``max.poll.interval.ms`` of Java, librdkafka, aiokafka and
 kafka-python, KIP-62), as long as ``hold``: the silence would begin anew at the next holder, which hangs at the same record, and never

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from kagent.contract.recommendation import ActionType, Verdict
+from kagent.contract.recommendation import Verdict
 from kagent.detect.enough_members import needed
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import LateMember, Line
+from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND
 from kagent.text import rounded, shown, span
 
@@ -27,7 +28,7 @@ MEMBERS_MAY_HELP = True
 ONE_MEMBER = False
 ASKS = Asks.ASSIGNMENT
 SIGNS = BEHIND
-ACTIONS = (ActionType.SET_MEMBER_COUNT, ActionType.RAISE_PARALLELISM, ActionType.ADD_PARTITIONS_OR_REKEY)
+REMEDIES = (Remedy.MORE_MEMBERS, Remedy.MORE_PARALLELISM, Remedy.MORE_PARTITIONS)
 
 
 def holds(member: LateMember) -> dict[str, Any] | None:

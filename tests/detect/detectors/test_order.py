@@ -7,10 +7,11 @@ from types import ModuleType
 
 import pytest
 
-from kagent.contract.recommendation import ActionType, Verdict
+from kagent.contract.recommendation import Verdict
 from kagent.detect import detectors
 from kagent.detect.decision import LINES
 from kagent.detect.finding import Asks, Urgency
+from kagent.detect.remedies import Remedy
 
 PAGE = Path(__file__).parents[3] / "docs" / "judgement.md"
 TYPES = {
@@ -20,7 +21,7 @@ TYPES = {
     "MEMBERS_MAY_HELP": bool,
     "ONE_MEMBER": bool,
     "ASKS": Asks,
-    "ACTIONS": tuple,
+    "REMEDIES": tuple,
     "SIGNS": tuple,
 }
 
@@ -53,8 +54,8 @@ def test_each_says_all_that_others_ask_of_it(detector: ModuleType) -> None:
     assert not wrong, (
         f"{detector.__name__} needs {', '.join(sorted(wrong))}: see the docstring of the package"
     )
-    assert detector.ACTIONS
-    assert all(isinstance(action, ActionType) for action in detector.ACTIONS)
+    assert detector.REMEDIES
+    assert all(isinstance(remedy, Remedy) for remedy in detector.REMEDIES)
     # Without a sign it would be asked only about groups that other detectors' signs lead to.
     assert detector.SIGNS
     assert set(detector.SIGNS) <= set(detectors.SIGNS)

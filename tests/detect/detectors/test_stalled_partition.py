@@ -12,7 +12,8 @@ from kagent.contract.recommendation import ActionType
 from kagent.detect.detectors import stalled_partition
 from kagent.detect.state import Habit
 from kagent.policy import Policy
-from kagent.recommend.actions import Advice, actions
+from kagent.recommend.actions import actions
+from kagent.recommend.advice import Advice
 from kagent.recommend.alternatives import alternatives_of
 from kagent.recommend.member_counts import counts
 from kagent.recommend.reassignment import reassign

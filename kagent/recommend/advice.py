@@ -1,0 +1,101 @@
+"""All that the actions about a finding are made from, and what their makers share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from kagent.assignor import NAME, follows_plans
+from kagent.contract.recommendation import Action, ActionType, GroupKind
+from kagent.detect.finding import Finding
+from kagent.detect.group_model import GroupModel
+from kagent.planner.comparison import Alternative
+from kagent.recommend.member_counts import Counts
+from kagent.recommend.reassignment import Reassignment
+from kagent.text import shown
+
+Feasible = Literal["yes", "no", "unknown"]
+K = GroupKind
+
+
+@dataclass(frozen=True)
+class Advice:
+    """All that the actions are made from."""
+
+    model: GroupModel
+    finding: Finding
+    reassignment: Reassignment | None
+    alternatives: tuple[Alternative, ...]
+    counts: Counts
+
+    @property
+    def kind(self) -> GroupKind:
+        return self.model.kind
+
+    @property
+    def member(self) -> str:
+        """The name of the member concerned, as data."""
+        return self.model.names[self.finding.members[0]] if self.finding.members else ""
+
+    @property
+    def place(self) -> tuple[str, int] | None:
+        """Topic and partition concerned."""
+        return self.model.lags.name(self.finding.rows[0]) if self.finding.rows else None
+
+    @property
+    def topic(self) -> str:
+        return shown(self.place[0]) if self.place else "<topic>"
+
+    @property
+    def tools(self) -> str:
+        """The options with which Kafka's own tools reach the cluster."""
+        return self.model.seen.tool_options
+
+    @property
+    def partition(self) -> str:
+        """The partition concerned, as it is shown."""
+        return f"{shown(self.place[0])}-{self.place[1]}" if self.place else "its partition"
+
+
+def action(kind: ActionType, how: str, feasible: Feasible, reason: str | None = None, **more: Any) -> Action:
+    return Action(type=kind, how=how, feasible=feasible, reason=reason, **more)
+
+
+def follows(model: GroupModel) -> bool:
+    """Whether the group's own protocol is an assignor that reads kagent's plans."""
+    protocol = model.roster.protocol if model.roster else None
+    if model.kind is K.CONSUMER:
+        # The brokers run the assignor (KIP-848), and the group only names it.
+        return follows_plans(protocol, model.policy.uniform_follows)
+    return NAME in (protocol or "")  # kagent.follow's own names begin with it
+
+
+def stateful(model: GroupModel) -> bool:
+    """Whether moving a partition means moving state."""
+    # A Streams task that moves restores its state stores from changelog topics first, for minutes to hours.
+    return model.policy.stateful or model.kind is K.STREAMS
+
+
+def gains(made: Reassignment, model: GroupModel) -> bool:
+    """Whether the plan gains what the policy asks of one."""
+    return made.helps and made.gain >= model.policy.min_gain
+
+
+def gain_of(advice: Advice, after: float | None = None) -> dict[str, float | None]:
+    """Time to catch up now and after, s; None: never, or unknown."""
+    if advice.reassignment is None or not advice.reassignment.seconds:
+        return {}
+    now, planned = advice.reassignment.drain
+    then = planned if after is None else after
+    return {"now": _seconds(now), "after": _seconds(then)}
+
+
+def disruption_of(made: Reassignment | None, partitions: int) -> dict[str, float | None]:
+    """What a rebalance costs: for how long it stops who must stop, s, and how many partitions move."""
+    return {"pause_s": made.cost.pause_s if made else None, "partitions": float(partitions)}
+
+
+def _seconds(drain: float | None) -> float | None:
+    return round(drain, 1) if drain is not None and np.isfinite(drain) else None

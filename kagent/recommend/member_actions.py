@@ -1,0 +1,132 @@
+"""Actions about the members: another number of them, or a restart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import quote as quote_url
+
+from kagent.contract.recommendation import Action, ActionType
+from kagent.detect.useful_members import SPREAD_ALONE
+from kagent.recommend.advice import Advice, K, action
+from kagent.text import counted, shown
+
+
+def _counts_members(advice: Advice) -> bool:
+    """Whether the group is run by a number of members: Streams scales by threads, simple groups by the job's parallelism."""
+    return advice.kind not in (K.STREAMS, K.SIMPLE) and advice.model.by_member
+
+
+def more_members(advice: Advice) -> Iterator[Action]:
+    """As many members as relieve the group."""
+    if _counts_members(advice):
+        yield from _scaled(advice, ActionType.SET_MEMBER_COUNT)
+
+
+def start_members(advice: Advice) -> Iterator[Action]:
+    """The consumers of a group that has none."""
+    if not advice.finding.evidence.get("members"):
+        yield action(ActionType.SET_MEMBER_COUNT, "Start the group's consumers, or delete the group.", "yes")
+
+
+def fewer_members(advice: Advice) -> Iterator[Action]:
+    """As many members as there is work for."""
+    if not _counts_members(advice):
+        return
+    count = len(advice.model.names) - len(advice.finding.members)
+    how = f"Run {counted(count, 'member')} instead of {len(advice.model.names)}, or keep the others as stand-by."
+    yield action(ActionType.SET_MEMBER_COUNT, how, "yes", params={"members": count}, durable=True)
+
+
+def _scaled(advice: Advice, kind: ActionType) -> Iterator[Action]:
+    number = advice.finding.evidence.get("needed")
+    # None where there are as many members as partitions: another one would stay idle.
+    found = (
+        advice.counts.relieving(advice.model.policy.min_gain) if number is None else advice.counts.of(number)
+    )
+    if found is None:
+        return
+    share = f"the most loaded member would get {found.share_then:.0%} of the inflow instead of {found.share_now:.0%}"
+    useful = advice.model.state.useful
+    # The number relieves a bad spread, and is not the autoscalers' number.
+    if number is None and useful is not None and useful.because == SPREAD_ALONE:
+        share = f"{useful.members} are enough if the work is well spread; with {found.members} {share}"
+    yield action(
+        kind,
+        _how_to_scale(advice, found.members),
+        "yes",
+        share,
+        params={"members": found.members, "fitting": list(found.fitting)},
+        durable=True,
+    )
+
+
+def _how_to_scale(advice: Advice, count: int) -> str:
+    have = len(advice.model.names)
+    return {
+        K.CONNECT: f"Set tasks.max={count} in the connector's configuration (now {have}).",
+        K.STREAMS: f"Run {count} stream threads in all: more instances, or num.stream.threads.",
+        K.SIMPLE: f"Raise the job's parallelism to {count}.",
+        K.FAUST: f"Run {count} workers instead of {have}.",
+    }.get(advice.kind, f"Run {count} members instead of {have}.")
+
+
+def more_parallelism(advice: Advice) -> Iterator[Action]:
+    """More stream threads, or a wider job."""
+    if advice.kind is K.STREAMS:
+        yield from _scaled(advice, ActionType.RAISE_PARALLELISM)
+    elif advice.kind is K.SIMPLE:
+        yield action(ActionType.RAISE_PARALLELISM, "Raise the job's parallelism.", "unknown", durable=True)
+
+
+def other_process(advice: Advice) -> Iterator[Action]:
+    """More stream threads, or another process of the job for the partition."""
+    if advice.kind is K.STREAMS:
+        yield from _scaled(advice, ActionType.RAISE_PARALLELISM)
+    elif advice.kind is K.SIMPLE:
+        how = f"Assign {advice.partition} to another process in the program itself: it uses no assignor."
+        yield action(ActionType.RAISE_PARALLELISM, how, "unknown", "only the program decides who reads what")
+
+
+def restart_member(advice: Advice) -> Iterator[Action]:
+    """A restart of the member concerned."""
+    who = shown(advice.member) or "the group's members"
+    how = {
+        K.CONNECT: f"Restart the task of {who}: {restart_of_task(advice)}",
+        K.SIMPLE: "Restart the job.",
+        K.STREAMS: f"Restart or replace the instance {who}.",
+    }.get(advice.kind, f"Restart or replace {who}.")
+    params = {"member": advice.member} if advice.member else {}
+    yield action(ActionType.RESTART_MEMBER, how, "yes", params=params)
+
+
+def restart_of_task(advice: Advice) -> str:
+    """The request to Connect's REST API; connector and task are in the names of a sink's group and client ids (WorkerSinkTask)."""
+    roster, finding = advice.model.roster, advice.finding
+    # Where it is not known who holds what, findings name the readers of partitions: they are no members, and may be more.
+    named = advice.model.by_member and finding.members
+    client = roster.members[finding.members[0]].client_id if roster and named else ""
+    task = re.fullmatch(r"connector-consumer-(.+)-(\d+)", client)
+    connector = quote_url(task[1], safe="") if task else "<name>"
+    number = task[2] if task else "<n>"
+    return f"curl -X POST http://<connect worker>:8083/connectors/{connector}/tasks/{number}/restart"
+
+
+def assign_anew(advice: Advice) -> Iterator[Action]:
+    """A restart that gives partitions without an owner to somebody, where the group has members."""
+    if advice.finding.evidence.get("members"):
+        how = (
+            "Restart one member, so that the group assigns its partitions anew. If they stay without an owner, its assignor is "
+            "at fault."
+        )
+        yield action(ActionType.RESTART_MEMBER, how, "yes")
+
+
+def steady_members(advice: Advice) -> Iterator[Action]:
+    """A restart of those that come and go, with what keeps them."""
+    who = ", ".join(shown(n) for n in advice.finding.evidence["come_and_go"][:3]) or "its members"
+    how = (
+        f"Restart {who} with the cure: after poll timeouts a larger max.poll.interval.ms or a smaller max.poll.records, after "
+        "crashes a fix (the logs tell which it was); static membership (group.instance.id) avoids a rebalance at a restart."
+    )
+    yield action(ActionType.RESTART_MEMBER, how, "yes")

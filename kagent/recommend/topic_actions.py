@@ -1,0 +1,113 @@
+"""Actions about what stands in a topic: a record, its partitions, a transaction, its retention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from shlex import quote
+from typing import Any
+
+from kagent.contract.recommendation import Action, ActionType
+from kagent.detect.start_position import has_commit
+from kagent.recommend.advice import Advice, action
+from kagent.text import counted, shown
+
+
+def fix_record(advice: Advice) -> Iterator[Action]:
+    """The record at which the partition stands, and how to skip it."""
+    if advice.place is None:
+        return
+    topic, partition = advice.place
+    offset = _committed(advice, topic, partition)
+    if offset is None:
+        how = (
+            f"Look in the log of the consumer of {advice.partition} for the record at which it fails, and make it handle that; "
+            "nothing of the partition has been committed, so kagent cannot name the record."
+        )
+        params: dict[str, Any] = {"topic": topic, "partition": partition}
+    else:
+        group = quote(shown(advice.model.seen.group))
+        how = (
+            f"Look at the record at {advice.partition} offset {offset}; make the consumer handle it, or stop the group and skip "
+            f"it: kafka-consumer-groups.sh {advice.tools} --group {group} --topic {quote(f'{shown(topic)}:{partition}')} "
+            f"--reset-offsets --to-offset {offset + 1} --execute"
+        )
+        params = {"topic": topic, "partition": partition, "offset": offset}
+    yield action(ActionType.SKIP_OR_FIX_RECORD, how, "yes", params=params)
+
+
+def suspect_record(advice: Advice) -> Iterator[Action]:
+    """The record that may hang its consumer, where a restart does not help."""
+    offset = _committed(advice, *advice.place) if advice.place else None
+    if offset is not None:
+        how = f"If a restart does not help, look at the record at {advice.partition} offset {offset}: it may hang its consumer."
+        reason = "only the consumer's own log shows whether this record hangs it"
+        yield action(ActionType.SKIP_OR_FIX_RECORD, how, "unknown", reason)
+
+
+def _committed(advice: Advice, topic: str, partition: int) -> int | None:
+    """The offset of the record that stands first; None without a commit: to set one might skip all that was not read."""
+    if not has_commit(advice.model.seen, topic, partition):
+        return None
+    # A committed offset is that of the next record to read (KafkaConsumer.commitSync), so this is the record itself.
+    return int(advice.model.lags.committed[advice.finding.rows[0]])
+
+
+def spread_keys(advice: Advice) -> Iterator[Action]:
+    """The keys of a partition that is too much for any member."""
+    how = (
+        f"{advice.partition} alone gets more than a member can do: spread its keys (a finer key, or salt the hottest), or add "
+        f"partitions to {advice.topic}; more members do not help."
+    )
+    yield _repartition(advice, how)
+
+
+def more_partitions(advice: Advice) -> Iterator[Action]:
+    """More partitions for the topic."""
+    how = (
+        f"Add partitions to {advice.topic}, for example twice as many; keys move to other partitions: "
+        f"kafka-topics.sh {advice.tools} --alter --topic {quote(advice.topic)} --partitions {_twice(advice)}"
+    )
+    yield _repartition(advice, how)
+
+
+def more_partitions_too(advice: Advice) -> Iterator[Action]:
+    """More partitions, where moves may not be enough."""
+    # Where moving helps for certain, keys need not change.
+    if advice.finding.evidence.get("may_not_be_enough"):
+        yield from more_partitions(advice)
+
+
+def _repartition(advice: Advice, how: str) -> Action:
+    params = {"topic": advice.place[0]} if advice.place else {}
+    reason = "only the owner of the topic knows whether the order by key allows it"
+    return action(ActionType.ADD_PARTITIONS_OR_REKEY, how, "unknown", reason, params=params, durable=True)
+
+
+def _twice(advice: Advice) -> str:
+    """Twice the topic's partitions; a placeholder where the topic is not known."""
+    about = advice.model.seen.topics.get(advice.place[0]) if advice.place else None
+    return str(2 * about.partitions) if about else "<n>"
+
+
+def abort_transaction(advice: Advice) -> Iterator[Action]:
+    """The transaction that holds a partition back."""
+    if advice.place is None:
+        return
+    topic, partition = advice.place
+    where = f"--topic {quote(advice.topic)} --partition {partition}"
+    how = (
+        f"An open transaction holds {advice.partition} back. See whether its producer is gone: kafka-transactions.sh {advice.tools} "
+        f"find-hanging {where} ; if it is: kafka-transactions.sh {advice.tools} abort {where} "
+        f"--start-offset {advice.finding.evidence['last_stable_offset']}"
+    )
+    yield action(ActionType.ABORT_TRANSACTION, how, "yes", params={"topic": topic})
+
+
+def keep_longer(advice: Advice) -> Iterator[Action]:
+    """The records that are lost, and those that need not be."""
+    lost = advice.finding.evidence["lost"]
+    how = (
+        f"Accept the loss of {counted(lost, 'record')}, or read them from another source; raise retention.ms of {advice.topic} "
+        "until the group has caught up, so that no more are lost."
+    )
+    yield action(ActionType.RESET_OR_ACCEPT_LOSS, how, "yes", params={"lost": lost})

@@ -38,8 +38,13 @@ def _titled(action: Action) -> str:
 
 def skew_words(rec: Recommendation) -> str:
     """``skew 3.87 → 1.33``; only what it is now where the advice does not change it."""
+    return f"skew {skew_numbers(rec)}"
+
+
+def skew_numbers(rec: Recommendation) -> str:
+    """``3.87 → 1.33``, as :func:`skew_words`."""
     now, after = number(rec.skew.now), number(rec.skew.after)
-    return f"skew {now}" if rec.skew.after is None or now == after else f"skew {now} → {after}"
+    return now if rec.skew.after is None or now == after else f"{now} → {after}"
 
 
 def stale_note(rec: Recommendation) -> str:

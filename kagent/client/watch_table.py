@@ -20,8 +20,8 @@ from kagent.client.incident_text import (
     first_action,
     in_first_hour,
     is_old,
-    number,
     seconds_behind,
+    skew_numbers,
     state_line,
     worst_member,
 )
@@ -221,7 +221,7 @@ class Board:
             "judged": f"{age(now - rec.as_of)} ago",
             "note": self.note(rec, now),
             "owner": shown(rec.owner or "", 40),
-            "skew": _skew(rec) if rec.skew.now is not None else "",
+            "skew": skew_numbers(rec) if rec.skew.now is not None else "",
             "how": shown(rec.actions[0].how, 300) if rec.actions else "",
         }
 
@@ -239,7 +239,7 @@ def _ended(rec: Recommendation) -> dict[str, str]:
         "why": VERDICTS[rec.verdict].short,
         "how": in_words(rec.resolution.value) if rec.resolution else rec.status.value,
         "lasted": age(rec.as_of - rec.opened_at),
-        "skew": _skew(rec) if rec.skew.now is not None else "",
+        "skew": skew_numbers(rec) if rec.skew.now is not None else "",
     }
 
 
@@ -272,9 +272,3 @@ def _detail(rec: Recommendation, width: int, now: int, part_lines: int) -> list[
         found += folded(f"Do first: {shown(rec.actions[0].how, LONGEST)}", width - 2, part_lines)
     below = found if fits else [", ".join(about), *found]
     return [beside if fits else shortened(group, width), *(f"  {line}" for line in below if line)]
-
-
-def _skew(rec: Recommendation) -> str:
-    if rec.skew.now is None:
-        return "–"
-    return number(rec.skew.now) + (f" → {number(rec.skew.after)}" if rec.skew.after is not None else "")

@@ -33,11 +33,21 @@ from aiokafka.protocol.types import (
 TEXT, SHORT_TEXT = String("utf-8"), CompactString("utf-8")
 
 
-def _structs(*fields: tuple[str, AbstractType[Any] | type[AbstractType[Any]]]) -> CompactArray:
-    return CompactArray(*fields, ("tags", TaggedFields))
+Field = tuple[str, AbstractType[Any] | type[AbstractType[Any]]]
+# A flexible version ends each struct with tagged fields (KIP-482): none is known to these versions.
+# https://cwiki.apache.org/confluence/display/KAFKA/KIP-482%3A+The+Kafka+Protocol+should+Support+Optional+Tagged+Fields
+TAGS: Field = ("tags", TaggedFields)
 
 
-HELD = Schema(
+def _struct(*fields: Field) -> Schema:
+    return Schema(*fields, TAGS)
+
+
+def _structs(*fields: Field) -> CompactArray:
+    return CompactArray(*fields, TAGS)
+
+
+HELD = _struct(
     (
         "topic_partitions",
         _structs(
@@ -46,8 +56,7 @@ HELD = Schema(
             ("topic_name", SHORT_TEXT),
             ("partitions", CompactArray(Int32)),
         ),
-    ),
-    ("tags", TaggedFields),
+    )
 )
 
 
@@ -103,7 +112,7 @@ class DescribeClassic(Request[ClassicQuestion]):
 class ConsumerAnswer(Response):
     API_KEY = 69
     API_VERSION = 0
-    SCHEMA = Schema(
+    SCHEMA = _struct(
         ("throttle_time_ms", Int32),
         (
             "groups",
@@ -133,7 +142,6 @@ class ConsumerAnswer(Response):
                 ("authorized_operations", Int32),
             ),
         ),
-        ("tags", TaggedFields),
     )
 
 
@@ -142,11 +150,7 @@ class ConsumerQuestion(RequestStruct):
     API_KEY = 69
     API_VERSION = 0
     RESPONSE_TYPE = ConsumerAnswer
-    SCHEMA = Schema(
-        ("groups", CompactArray(SHORT_TEXT)),
-        ("include_authorized_operations", Boolean),
-        ("tags", TaggedFields),
-    )
+    SCHEMA = _struct(("groups", CompactArray(SHORT_TEXT)), ("include_authorized_operations", Boolean))
 
 
 class DescribeConsumer(Request[ConsumerQuestion]):
@@ -179,9 +183,7 @@ TASKS = _structs(("subtopologyId", SHORT_TEXT), ("partitions", CompactArray(Int3
 STREAMS_TOPICS = _structs(
     ("name", SHORT_TEXT), ("partitions", Int32), ("replication_factor", Int16), ("configs", KEY_VALUES)
 )
-STREAMS_HELD = Schema(
-    ("activeTasks", TASKS), ("standbyTasks", TASKS), ("warmupTasks", TASKS), ("tags", TaggedFields)
-)
+STREAMS_HELD = _struct(("activeTasks", TASKS), ("standbyTasks", TASKS), ("warmupTasks", TASKS))
 TOPOLOGY = Optional(
     (-1, [], {}),
     ("epoch", Int32),
@@ -195,14 +197,14 @@ TOPOLOGY = Optional(
             ("repartitionSourceTopics", STREAMS_TOPICS),
         ),
     ),
-    ("tags", TaggedFields),
+    TAGS,
 )
 
 
 class StreamsAnswer(Response):
     API_KEY = 89
     API_VERSION = 0
-    SCHEMA = Schema(
+    SCHEMA = _struct(
         ("throttle_time_ms", Int32),
         (
             "groups",
@@ -228,9 +230,7 @@ class StreamsAnswer(Response):
                         # The port is unsigned; nothing here reads it.
                         (
                             "user_endpoint",
-                            Optional(
-                                ("", 0, {}), ("host", SHORT_TEXT), ("port", Int16), ("tags", TaggedFields)
-                            ),
+                            Optional(("", 0, {}), ("host", SHORT_TEXT), ("port", Int16), TAGS),
                         ),
                         ("client_tags", KEY_VALUES),
                         ("task_offsets", TASK_OFFSETS),
@@ -243,7 +243,6 @@ class StreamsAnswer(Response):
                 ("authorized_operations", Int32),
             ),
         ),
-        ("tags", TaggedFields),
     )
 
 
@@ -267,7 +266,7 @@ class DescribeStreams(Request[StreamsQuestion]):
 class CoordinatorsAnswer(Response):
     API_KEY = 10
     API_VERSION = 4
-    SCHEMA = Schema(
+    SCHEMA = _struct(
         ("throttle_time_ms", Int32),
         (
             "coordinators",
@@ -280,7 +279,6 @@ class CoordinatorsAnswer(Response):
                 ("error_message", SHORT_TEXT),
             ),
         ),
-        ("tags", TaggedFields),
     )
 
 
@@ -289,7 +287,7 @@ class CoordinatorsQuestion(RequestStruct):
     API_KEY = 10
     API_VERSION = 4
     RESPONSE_TYPE = CoordinatorsAnswer
-    SCHEMA = Schema(("key_type", Int8), ("keys", CompactArray(SHORT_TEXT)), ("tags", TaggedFields))
+    SCHEMA = _struct(("key_type", Int8), ("keys", CompactArray(SHORT_TEXT)))
 
 
 class FindCoordinators(Request[CoordinatorsQuestion]):
@@ -308,7 +306,7 @@ class FindCoordinators(Request[CoordinatorsQuestion]):
 class OffsetsAnswer(Response):
     API_KEY = 9
     API_VERSION = 8
-    SCHEMA = Schema(
+    SCHEMA = _struct(
         ("throttle_time_ms", Int32),
         (
             "groups",
@@ -333,7 +331,6 @@ class OffsetsAnswer(Response):
                 ("error_code", Int16),
             ),
         ),
-        ("tags", TaggedFields),
     )
 
 
@@ -342,7 +339,7 @@ class OffsetsQuestion(RequestStruct):
     API_KEY = 9
     API_VERSION = 8
     RESPONSE_TYPE = OffsetsAnswer
-    SCHEMA = Schema(
+    SCHEMA = _struct(
         (
             "groups",
             _structs(
@@ -351,7 +348,6 @@ class OffsetsQuestion(RequestStruct):
             ),
         ),
         ("require_stable", Boolean),
-        ("tags", TaggedFields),
     )
 
 

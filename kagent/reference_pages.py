@@ -32,10 +32,10 @@ from kagent.contract.recommendation import (
 )
 from kagent.contract.schema import asyncapi, schema
 from kagent.contract.words import ACTIONS, VERDICTS, WITH_NUMBERS, VerdictWords
-from kagent.destination_settings import DESTINATIONS
 from kagent.errors import InputError
 from kagent.pipeline.stream_metrics import Metrics as PipelineMetrics
 from kagent.policy import RETIRED, retired
+from kagent.settings.alert_destinations import DESTINATIONS
 from kagent.strategies.registry import JAVA, LIBRDKAFKA, PYTHON, SERVER, STRATEGIES, Strategy
 from kagent.worker.http.api import ROUTES
 from kagent.worker.http.metrics import METRICS
@@ -46,7 +46,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 SETTINGS_HEAD = """\
 # Settings
 
-<!-- Made from the code by `make docs`; edit the descriptions in kagent/settings/, policy.py and destination_settings.py. -->
+<!-- Made from the code by `make docs`; edit the descriptions in kagent/settings/ and policy.py. -->
 
 Settings are one YAML file (`--config FILE`, or `KAGENT_CONFIG`) and variables; the variable wins. A variable's name is
 the path in upper case, joined by two underscores: `KAGENT_PIPELINE__TRIGGER=2s` is `pipeline: {trigger: 2s}`. Lists and

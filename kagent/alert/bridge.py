@@ -17,17 +17,18 @@ from dataclasses import dataclass, field
 from tenacity import AsyncRetrying, retry_if_exception, wait_random_exponential
 
 from kagent.alert.delivery_log import Delivered, DeliveryLog, Event, of_destination
-from kagent.alert.senders import AlertSender, DeliveryFailed, DeliveryRefused, sender
+from kagent.alert.destinations import sender
+from kagent.alert.sending import AlertSender, DeliveryFailed, DeliveryRefused
 from kagent.client.client import Message, parsed
 from kagent.client.incident_text import is_old
 from kagent.contract.recommendation import Recommendation, Resolution, State, Status, is_newer
-from kagent.destination_settings import AnyDestination, Wants
 from kagent.errors import SettingsError
 from kagent.kafka.acls import rules
 from kagent.kafka.rights_watch import RightsWatch
 from kagent.kafka.topic_reader import ReadMark, read_forever
 from kagent.retry import warned, while_mendable
 from kagent.settings import Cluster, Settings
+from kagent.settings.alert_destinations import AnyDestination, Wants
 from kagent.text import shown
 
 log = logging.getLogger("kagent.alert")

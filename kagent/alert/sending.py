@@ -16,8 +16,8 @@ from kagent.alert.delivery_log import Delivered, Event
 from kagent.client.incident_text import number, stale_note
 from kagent.contract.recommendation import Recommendation
 from kagent.contract.words import VERDICTS
-from kagent.destination_settings import HttpDestination
 from kagent.errors import SettingsError
+from kagent.settings.alert_destinations import HttpDestination
 from kagent.text import shown
 
 # Not 401, 403 or 404: a key that is being rotated or a route that is being deployed comes right by itself.

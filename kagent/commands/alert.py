@@ -22,8 +22,8 @@ from kagent.contract.recommendation import (
     Status,
     Verdict,
 )
-from kagent.destination_settings import AnyDestination
 from kagent.errors import InputError, KagentError
+from kagent.settings.alert_destinations import AnyDestination
 from kagent.settings.mistakes import suggestion
 from kagent.text import shown
 
@@ -72,7 +72,8 @@ def send_test(ctx: click.Context, name: str) -> None:
 
 async def _send_test(name: str, about: AnyDestination, public_url: str | None) -> None:
     from kagent.alert.delivery_log import Delivered
-    from kagent.alert.senders import DeliveryFailed, DeliveryRefused, sender
+    from kagent.alert.destinations import sender
+    from kagent.alert.sending import DeliveryFailed, DeliveryRefused
 
     sending = sender(about, public_url)
     events: tuple[Event, ...] = ("open", "close")

@@ -31,7 +31,7 @@ from kagent.follow.decision_types import (
 from kagent.follow.rebalance_decision import decide
 from kagent.follow.rejoin_budget import Asking, May, may_ask, recent
 from kagent.follow.snapshot_reader import Reader
-from kagent.groups.library import FOLLOWING
+from kagent.groups.client_library import FOLLOWING
 from kagent.settings import Cluster, Topics
 from kagent.strategies.plugins import userdata
 from kagent.strategies.plugins.join import Engine, Joined, Pairs

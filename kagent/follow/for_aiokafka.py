@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from kagent.follow.follower import Follower, partition_counts
-from kagent.follow.java_host import java_host
+from kagent.follow.host_address import java_host
 from kagent.kafka import aiokafka_internals
 from kagent.settings import Cluster
 from kagent.strategies.plugins.for_aiokafka import VERSION

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from kagent.follow.follower import Follower, partition_counts
-from kagent.follow.java_host import java_host
+from kagent.follow.host_address import java_host
 from kagent.settings import Cluster
 from kagent.strategies.plugins.for_kafka_python import EAGER_VERSION, as_joined, cooperative_subscription
 from kagent.strategies.plugins.join import by_topic

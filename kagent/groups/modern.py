@@ -18,9 +18,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
+from kagent.groups.client_library import library_of
 from kagent.groups.group import GroupView, MemberView, Partitions, topic_id
 from kagent.groups.known_records import KnownRecords, Slot
-from kagent.groups.library import library_of
 from kagent.groups.streams_tasks import partitions_read, sources_of
 
 Live = dict[str, dict[str, Slot]]

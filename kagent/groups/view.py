@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kagent.groups.client_library import library_of, user_data_of
 from kagent.groups.group import GroupView, MemberView
 from kagent.groups.known_records import KnownRecords, Slot
-from kagent.groups.library import library_of, user_data_of
 from kagent.groups.modern import Live, joined, modern
 
 FAMILIES = ("Consumer", "Share", "Streams")

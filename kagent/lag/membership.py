@@ -221,7 +221,7 @@ def _foreign(client_id: str) -> bool:
 
 
 def _by_client_id(client_id: str) -> str | None:
-    # The default client ids; an application that sets its own is known by its metadata only (kagent.groups.library).
+    # The default client ids; an application that sets its own is known by its metadata only (kagent.groups.client_library).
     for start, library in (("aiokafka", "python"), ("kafka-python", "python"), ("rdkafka", "librdkafka")):
         if client_id.startswith(start):
             return library

@@ -20,10 +20,10 @@ from pydantic import (
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from kagent import own_groups
-from kagent.destination_settings import AlertSettings, secret
 from kagent.errors import SettingsError
 from kagent.group_pattern import GroupPattern
 from kagent.policy import Policies, PolicySettings
+from kagent.settings.alert_destinations import AlertSettings, secret
 from kagent.settings.cluster import Cluster, ClusterName
 from kagent.settings.pipeline_settings import PipelineSettings
 from kagent.settings.topic_names import Topics

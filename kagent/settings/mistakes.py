@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from kagent.destination_settings import DESTINATIONS, services
+from kagent.settings.alert_destinations import DESTINATIONS, services
 from kagent.settings.settings_file import MISSING, SettingsFile, Twice, Where
 from kagent.text import shown
 

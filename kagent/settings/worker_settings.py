@@ -14,9 +14,9 @@ from pydantic import (
     model_validator,
 )
 
-from kagent.destination_settings import secret
 from kagent.durations import Hours, Seconds
 from kagent.errors import SettingsError
+from kagent.settings.alert_destinations import secret
 from kagent.settings.strict import HostName, Strict
 
 PUBLIC_URL = r"^https?://[^/\s?#]+[^\s?#]*$"

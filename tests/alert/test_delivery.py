@@ -9,8 +9,8 @@ import pytest
 
 from kagent.alert.bridge import Delivery
 from kagent.alert.delivery_log import Delivered, DeliveryLog
-from kagent.destination_settings import AlertSettings
 from kagent.settings import Cluster, Topics
+from kagent.settings.alert_destinations import AlertSettings
 from tests.fixtures.waiting import until_async
 
 

@@ -14,11 +14,12 @@ from pydantic import ValidationError
 
 from kagent.alert.bridge import DestinationState
 from kagent.alert.delivery_log import Delivered
+from kagent.alert.destinations import sender
 from kagent.alert.destinations.webhook import ToWebhook
-from kagent.alert.senders import DeliveryFailed, DeliveryRefused, sender
-from kagent.destination_settings import DESTINATIONS, AlertSettings, HttpDestination, Wants
+from kagent.alert.sending import DeliveryFailed, DeliveryRefused
 from kagent.errors import SettingsError
 from kagent.settings import load
+from kagent.settings.alert_destinations import DESTINATIONS, AlertSettings, HttpDestination, Wants
 from kagent.text import shown
 
 EVIL = "<script>alert(1)</script>\x1b[2J"

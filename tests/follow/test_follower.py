@@ -20,7 +20,7 @@ from kagent.follow import plan_userdata as said
 from kagent.follow.decision_types import Followed, Snapshot
 from kagent.follow.follower import SWITCH, Follower
 from kagent.follow.rejoin_budget import DAY
-from kagent.groups.library import library_of, user_data_of
+from kagent.groups.client_library import library_of, user_data_of
 from kagent.strategies.plugins.join import Joined
 
 NOW = 1_000_000.0

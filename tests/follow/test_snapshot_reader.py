@@ -11,7 +11,7 @@ import pytest
 
 from kagent.contract.recommendation import Recommendation, State, to_bytes
 from kagent.embedded.broker import free_port
-from kagent.follow import java_host as hosts
+from kagent.follow import host_address as hosts
 from kagent.follow.decision_types import Snapshot
 from kagent.follow.snapshot_reader import FOREVER, LARGEST, Reader, keep
 from kagent.settings import Cluster, Topics

@@ -10,7 +10,7 @@ import orjson
 from kagent.alert.delivery_log import Delivered, Event
 from kagent.alert.sending import Http, facts, iso_time, page_of, summary
 from kagent.client.incident_text import number
-from kagent.destination_settings import Alertmanager
+from kagent.settings.alert_destinations import Alertmanager
 
 ANNOTATIONS = (
     "reason",

@@ -8,7 +8,7 @@ from kagent.alert.delivery_log import Delivered, Event
 from kagent.alert.sending import DeliveryFailed, page_of, summary
 from kagent.client.incident_text import story
 from kagent.contract.recommendation import Recommendation
-from kagent.destination_settings import Apprise, secret
+from kagent.settings.alert_destinations import Apprise, secret
 from kagent.text import shown
 
 

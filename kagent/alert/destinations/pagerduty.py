@@ -9,7 +9,7 @@ import orjson
 from kagent.alert.delivery_log import Delivered, Event
 from kagent.alert.sending import Http, facts, incident_key, page_of, summary
 from kagent.contract.recommendation import Severity
-from kagent.destination_settings import PagerDuty, secret
+from kagent.settings.alert_destinations import PagerDuty, secret
 
 SEVERITY = {Severity.PAGE: "critical", Severity.TICKET: "warning", Severity.INFO: "info"}
 LONGEST_SUMMARY = 1024

@@ -14,8 +14,8 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from kagent.alert.delivery_log import Delivered, Event
 from kagent.alert.sending import DeliveryFailed, DeliveryRefused, Http, facts, incident_key, page_of
 from kagent.contract.recommendation import Recommendation
-from kagent.destination_settings import Webhook, checked_url, secret
 from kagent.errors import SettingsError
+from kagent.settings.alert_destinations import Webhook, checked_url, secret
 
 
 class ToWebhook:

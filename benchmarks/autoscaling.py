@@ -17,7 +17,7 @@ from pathlib import Path
 
 from kagent.policy import make_policy
 from kagent.simulator.run import Report, run_many
-from kagent.simulator.scenario import SimulatorScenario, load, parse
+from kagent.simulator.scenario_file import SimulatorScenario, load, parse
 
 FOLDER = Path(__file__).with_name("scenarios")
 TROUBLES = (

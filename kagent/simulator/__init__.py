@@ -6,6 +6,6 @@ scenario files.
 """
 
 from kagent.simulator.run import Opening, Report, run, run_many
-from kagent.simulator.scenario import SimulatorScenario, load
+from kagent.simulator.scenario_file import SimulatorScenario, load
 
 __all__ = ["Opening", "Report", "SimulatorScenario", "load", "run", "run_many"]

@@ -12,7 +12,7 @@ import numpy as np
 
 from kagent.lag.commits import GAPS, GONE, LATEST, TopicCommits
 from kagent.simulator.committing import taken
-from kagent.simulator.scenario import ScenarioTopic
+from kagent.simulator.scenario_file import ScenarioTopic
 from kagent.simulator.world import Flags, Longs, World
 
 # Greater than any gap or offset, so that min() passes over places that hold nothing yet.

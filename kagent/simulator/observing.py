@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from kagent.lag.log_ends import UNKNOWN, EndHistory
 from kagent.simulator.commit_table import EPOCH, CommitTable
-from kagent.simulator.scenario import SimulatorScenario
+from kagent.simulator.scenario_file import SimulatorScenario
 from kagent.simulator.world import NEVER, World, shown_end
 
 TOGETHER = 100

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kagent.simulator import committing, rebalancing, service
-from kagent.simulator.scenario import SimulatorScenario
+from kagent.simulator.scenario_file import SimulatorScenario
 from kagent.simulator.world import World, arrive, disturb, weather, without_members
 
 

@@ -31,8 +31,8 @@ from kagent.simulator.judging import Mind
 from kagent.simulator.observing import TOGETHER, Sight, ms
 from kagent.simulator.passing_time import begin
 from kagent.simulator.passing_time import step as pass_time
-from kagent.simulator.scenario import SimulatorScenario
 from kagent.simulator.scenario_events import happen
+from kagent.simulator.scenario_file import SimulatorScenario
 from kagent.simulator.world import World
 
 CLUSTER = "sim"

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from kagent.errors import InputError
 from kagent.simulator.conditions import Family, families_of
-from kagent.simulator.scenario import ScenarioTopic, SimulatorScenario
+from kagent.simulator.scenario_file import ScenarioTopic, SimulatorScenario
 
 Floats = npt.NDArray[np.float64]
 Longs = npt.NDArray[np.int64]

@@ -15,7 +15,7 @@ from kagent.detect.state import JudgeState, Useful
 from kagent.detect.useful_members import LOOK_EVERY_MS, advance, due
 from kagent.recommend.render import diagnose, reason
 from kagent.simulator.run import run
-from kagent.simulator.scenario import parse
+from kagent.simulator.scenario_file import parse
 from tests.fixtures.findings import CALM, FINE, FOUR
 from tests.fixtures.group_builder import NOW
 

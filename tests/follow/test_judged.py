@@ -10,7 +10,7 @@ from kagent.follow.rebalance_decision import decide
 from kagent.follow.snapshot_reader import keep
 from kagent.settings import Topics
 from kagent.simulator.run import run
-from kagent.simulator.scenario import parse
+from kagent.simulator.scenario_file import parse
 
 HEAVY = 2.2
 SPREAD = [HEAVY, 1, 1] * 4

@@ -10,8 +10,8 @@ import pytest
 from kagent.contract.recommendation import Action, ActionType, Basis, Move, Recommendation
 from kagent.simulator.following import carry_out, predicted_s
 from kagent.simulator.passing_time import begin, step
-from kagent.simulator.scenario import parse
 from kagent.simulator.scenario_events import happen
+from kagent.simulator.scenario_file import parse
 from kagent.simulator.truth import late, lateness
 from kagent.simulator.world import World
 

@@ -16,8 +16,8 @@ from kagent.lag.commits import apply
 from kagent.simulator import checks, load, run, run_many
 from kagent.simulator.commit_table import CommitTable
 from kagent.simulator.passing_time import begin, step
-from kagent.simulator.scenario import parse
 from kagent.simulator.scenario_events import EVENTS, happen
+from kagent.simulator.scenario_file import parse
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "benchmarks" / "scenarios").rglob("*.yaml"))

@@ -11,8 +11,8 @@ import pytest
 
 from kagent.simulator.conditions import FAMILIES, HARSH
 from kagent.simulator.passing_time import begin, step
-from kagent.simulator.scenario import SimulatorScenario, parse
 from kagent.simulator.scenario_events import happen
+from kagent.simulator.scenario_file import SimulatorScenario, parse
 from kagent.simulator.world import World
 
 SEEDS = (1, 2, 3)

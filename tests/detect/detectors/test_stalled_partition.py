@@ -18,7 +18,7 @@ from kagent.recommend.alternatives import alternatives_of
 from kagent.recommend.member_counts import counts
 from kagent.recommend.reassignment import reassign
 from kagent.simulator import run_many
-from kagent.simulator.scenario import parse
+from kagent.simulator.scenario_file import parse
 from tests.fixtures.findings import FINE, FOUR, STANDS, leading
 from tests.fixtures.group_builder import NOW
 from tests.fixtures.timeline import Timeline, judged

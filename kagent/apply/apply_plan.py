@@ -24,6 +24,7 @@ LOOK_EVERY_S = 0.25
 TARGET_WITHIN_S = 15.0
 """For the broker's assignor: its reader is at most some seconds behind the topic."""
 LEFT_WITHIN_S = 5.0
+"""For the assignment that the nudging member's leaving makes (judgement, not measured)."""
 NOT_FOLLOWED = (
     "kagent.apply on the brokers may be dry, or the group has changed; the brokers' log and the MBean "
     "io.kagent:type=assignor have the reason"
@@ -92,6 +93,7 @@ class Applier:
         admin, began = Admin(self.cluster), time.monotonic()
         taken: dict[str, float | None] = dict.fromkeys(plan.wanted)
         nothing = f"{self.topics.prefix}apply-nothing"
+        # A member that joins moves the group's epoch, and at a new epoch the coordinator asks its assignor (KIP-848).
         with nudge(self.cluster, self.group, nothing) as member:
             given = self._given(admin, plan, member.poll, min(deadline_s, TARGET_WITHIN_S))
         # Its leaving asks the assignor once more, which may have read the plan only now.
@@ -120,6 +122,7 @@ class Applier:
         while None in taken.values() and time.monotonic() - began < deadline_s:
             held = {m.member_id: m.assigned for m in self._seen(admin).members}
             passed = round(time.monotonic() - began, 1)
+            # One may have to give a partition back while others take theirs: it counts from when it held its part for good.
             for member_id, wanted in plan.wanted.items():
                 now = held.get(member_id) == wanted
                 taken[member_id] = (passed if taken[member_id] is None else taken[member_id]) if now else None
@@ -150,6 +153,7 @@ class Applier:
         return snapshots[-1]
 
     def _topics(self, found: Described, snapshot: Snapshot | None) -> set[str]:
+        # Members that subscribe by an expression name no topics: those of the recommendation stand for them.
         names = {topic for reported in found.reported.values() for topic in reported.topics or ()}
         if snapshot and snapshot.recommendation:
             names |= set(snapshot.recommendation.basis.partitions)

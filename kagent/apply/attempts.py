@@ -62,6 +62,8 @@ def _since_reset(attempts: Iterable[Attempt]) -> list[Attempt]:
 
 def wanted(topics: Topics) -> TopicSpec:
     """The topic as it must be: a line for each time that a group was moved, for ever."""
+    # Not compacted: the limit counts the moves of a day, and compaction keeps only a group's last record. One partition, or two
+    # claims would have no order.
     return TopicSpec(topic_name(topics), 1, {"cleanup.policy": "delete", "retention.ms": "-1"})
 
 
@@ -86,6 +88,7 @@ class Attempts:
             return judged(known, self.clock(), asking)  # without a record: the topic is kept for ever
         id_ = uuid.uuid4().hex
         self._write(CLAIM, id_)
+        # Read back: the log puts claims made at once in an order, the same for all who read it.
         before: list[Attempt] = []
         for attempt in self.read():
             if attempt.id == id_:
@@ -104,6 +107,7 @@ class Attempts:
 
     def read(self) -> list[Attempt]:
         """All attempts, oldest first."""
+        # librdkafka wants a group also for assign(); nothing is ever committed to this one.
         reader = Consumer(
             confluent(
                 self.cluster,

@@ -81,6 +81,7 @@ def _holds(view: View, rec: Recommendation | None) -> bool:
 
 
 def _nobody_at_work(found: Described) -> None:
+    # It reads nothing; one that holds partitions is a consumer that somebody gave this client id.
     if any(m.client_id == CLIENT_ID and not m.assigned and not m.target for m in found.group.members):
         raise CannotApply(
             NOT_STABLE,
@@ -128,6 +129,8 @@ def _peer(member: MemberDescription, name: str, found: Described, rec: Recommend
     topics = reported.topics if reported else None
     if topics is None:  # a regular expression: the broker matches it, and the assignor sees what it matched
         topics = tuple(rec.basis.partitions) if rec else ()
+    # Assignors on the broker start from the targets, which members take up over their next heartbeats.
+    # https://cwiki.apache.org/confluence/display/KAFKA/KIP-848%3A+The+Next+Generation+of+the+Consumer+Rebalance+Protocol
     held = member.assigned if member.target is None else member.target
     return Peer(member.member_id, topics, name, tuple(sorted(held)))
 
@@ -143,6 +146,7 @@ def _same_topics(
                 NO_TOPIC_IDS,
                 f"Nothing is applied: the recommendation has no id for {shown(name)}; run a newer `kagent worker`.",
             )
+        # Deleted and made anew it has another id (KIP-516), and other records under the same partition numbers.
         if recommended != topics[name].id:
             raise CannotApply(
                 OTHER_TOPIC, f"Nothing is applied: {shown(name)} was made anew since the recommendation."

@@ -57,6 +57,7 @@ def _open(snapshot: Snapshot | None, now: float, rules: Rules) -> Recommendation
         _refuse(Reason.OFF, "following is switched off")
     if snapshot is None:
         _refuse(Reason.UNREACHABLE, "kagent's topics have not been read yet")
+    # By when it was read, not by what stands there: a reader that is cut off would follow its last plan for ever.
     age = now - snapshot.read_at
     if age > rules.max_age:
         _refuse(Reason.STALE, f"kagent's topics were last read {age:.0f} s ago")
@@ -100,6 +101,7 @@ def _members(view: View, rec: Recommendation) -> dict[str, Peer]:
     names = view.names
     if names is None:
         _refuse(Reason.FOREIGN_MEMBER, "a member of the group does not say who it is")
+    # By names, not by member ids: a classic member that joins again has a new id.
     listed = [member.member for member in rec.members]
     if len(set(listed)) != len(listed):
         _refuse(Reason.OTHER_MEMBERS, "the recommendation names a member twice")
@@ -113,6 +115,7 @@ def _members(view: View, rec: Recommendation) -> dict[str, Peer]:
 
 
 def _same_counts(view: View, rec: Recommendation) -> None:
+    # A partition that was added since would be nobody's.
     for topic, count in sorted(view.topics.items()):
         if (advised := rec.basis.partitions.get(topic)) != count:
             has = "is not known to the recommendation" if advised is None else f"had {advised} partitions"
@@ -120,6 +123,7 @@ def _same_counts(view: View, rec: Recommendation) -> None:
 
 
 def _same_generation(view: View, rec: Recommendation) -> None:
+    # Not every client's assignor is given the generation; holdings are compared in any case.
     then, now = rec.basis.generation, view.generation
     if then is not None and now is not None and then != now:
         _refuse(
@@ -150,6 +154,7 @@ def _exact(view: View, rec: Recommendation, names: Mapping[str, Peer]) -> Plan:
 
 def _same_holdings(rec: Recommendation, plan: Plan, names: Mapping[str, Peer]) -> None:
     """Whether the members hold what the plan starts from: the plan with its moves taken back."""
+    # From other holdings the same plan would move other partitions than the recommendation weighed.
     before = {name: set(held) for name, held in plan.items()}
     for move in rec.moves:
         pair = (move.topic, move.partition)

@@ -17,6 +17,8 @@ from kagent.follow.rejoin_budget import REMEMBERED
 MARK = b"kagent-follow\x01"
 """The last byte is the version."""
 LARGEST = 256 * 1024
+"""A quarter of what a record of ``__consumer_offsets`` may be by default (``message.max.bytes``): the coordinator of a classic group writes
+all members' blobs into one."""
 Name = Annotated[str, Field(max_length=4096)]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
 Number = Annotated[int, Field(ge=0, lt=2**31)]
@@ -24,6 +26,7 @@ Asked = Annotated[list[Annotated[int, Field(ge=0, lt=2**53)]], Field(max_length=
 
 
 class _Blob(BaseModel):
+    # Fields may come without a new version: members of one group are updated one after another.
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
 
     generation: Number | None = None

@@ -35,6 +35,7 @@ def _kept(view: View) -> tuple[Followed, Mapping[str, Held]] | None:
     """The followed plan as the members hold it, if they are the same; one may have come back with empty hands."""
     reported = {peer.followed for peer in view.peers if peer.followed is not None}
     blank = [peer for peer in view.peers if peer.followed is None]
+    # Of two that come back at once nothing says who had which part.
     if len(reported) != 1 or len(blank) > 1 or (followed := reported.pop()).roster != view.roster:
         return None
     if any(peer.held for peer in blank):  # it was in the group meanwhile, without the plan

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 Key = tuple[str, int]
 """Topic and partition."""
@@ -68,6 +69,8 @@ class MemberReport:
     rack: str | None = None
     generation: int | None = None
     regex: str | None = None
+    subscription: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+    """Of a classic member, all that its subscription holds, as :mod:`kagent.offsets.blobs` decodes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +81,4 @@ class Described:
     reported: Mapping[str, MemberReport] = field(default_factory=dict)
     epoch: int | None = None
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    """Topic name → id, as Kafka prints it (KIP-848)."""

@@ -233,6 +233,7 @@ def _subscribed(blob: bytes | None) -> MemberReport:
         None if topics is None else tuple(topics),
         reported.get("rackId") or None,
         reported.get("generationId"),
+        subscription=reported or None,
     )
 
 

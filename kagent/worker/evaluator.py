@@ -173,7 +173,7 @@ class GroupEvaluator:
     def _can_be_judged(self, entry: Entry) -> bool:
         if "members" in entry.unreadable:
             self.set_aside[entry.key] = (
-                "its row of members could not be read: until it rebalances, or a replay"
+                "its members are not known, as their row is lost: its coordinator is asked"
             )
         limit = self.context.settings.worker.max_partitions_per_group
         count = sum(len(c.partition) for c in entry.commits.values())

@@ -168,13 +168,26 @@ class Index:
             raise Refused("membership", f"a membership record cannot be applied: {error}") from error
         # The row also names the partition: a group without membership records needs it to be found at the next start.
         # A fold that changes nothing returns the same object: events that repeat what is known write no row.
-        if state is not entry.state or key not in self.tables.members:
+        # Where its members are not known, no row may say that there are none.
+        if state is not entry.state or not (key in self.tables.members or "members" in entry.unreadable):
             entry.state, entry._roster = state, roster
             if state is not None:
                 entry.unreadable.discard("members")
             self._keep_members(partition, entry)
         self._commit(partition, entry, event)
         return entry
+
+    def bring_back(self, partition: int, event: GroupEvent, *, members_known: bool) -> None:
+        """Take in a group whose rows are lost, by what its coordinator says; without its members it is set aside.
+
+        Raises Refused as :meth:`take`: it is set aside then too.
+        """
+        entry = self._of(self.entries(partition), event.cluster, event.group, event.source)
+        entry.unreadable.add("members")
+        self.take(partition, event)
+        if members_known and "members" in entry.unreadable:  # it has none
+            entry.unreadable.discard("members")
+            self._keep_members(partition, entry)
 
     def _commit(self, partition: int, entry: Entry, event: GroupEvent) -> None:
         # A row per topic, not per group: only the topics that the event changed are written again.

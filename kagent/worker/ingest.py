@@ -11,6 +11,7 @@ from kagent.contract.admission import INT64, Refused
 from kagent.contract.events import Beat, GroupEvent, LogCut, Message, TopicOffsets
 from kagent.group_key import group_key
 from kagent.offsets import OFFSETS_TOPIC
+from kagent.text import shown
 from kagent.worker.cluster_logs import ClusterLogs
 from kagent.worker.context import WorkerContext
 from kagent.worker.coverage_store import SourceCoverage
@@ -180,3 +181,20 @@ class Ingest:
         event = GroupEvent(entry.cluster, entry.group, entry.source, now, offsets)
         self.context.index.take(partition, event)
         entry.unreadable.discard("lag")
+
+    def bring_back(self, partition: int, event: GroupEvent, *, members_known: bool) -> bool:
+        """Take in a group whose rows are lost, by what its coordinator says; false where there is no room for it."""
+        if not self._has_room(partition, event):
+            return False
+        key = group_key(event.cluster, event.group)
+        self.changed(key)
+        try:
+            self.context.index.bring_back(partition, event, members_known=members_known)
+        except Refused as error:
+            log.warning("the members of %s cannot be taken from its coordinator: %s", shown(key), error)
+        return True
+
+    def fill(self, partition: int, event: GroupEvent) -> None:
+        """Take commits whose rows are lost."""
+        self.changed(group_key(event.cluster, event.group))
+        self.context.index.take(partition, event)

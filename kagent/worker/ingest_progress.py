@@ -208,7 +208,7 @@ class Coverage:
     def why_blind(self, cluster: str, source: int, now: int) -> str | None:
         """Why groups of this source partition may not be judged, or None if they may. ``now`` in ms."""
         if source == UNKNOWN_SOURCE:
-            return "its partition of __consumer_offsets is not known until its next commit or rebalance, or a replay"
+            return "its partition of __consumer_offsets is not known, as its row is lost: its coordinator is asked"
         known = self.sources.get((cluster, source))
         # Gaps first: progress alone does not close them, a replay does.
         if (cluster, source) in self.gaps:

@@ -23,6 +23,7 @@ from kagent.worker.http import server
 from kagent.worker.http.cluster_view import Whole, WorkerReply, merge
 from kagent.worker.http.cluster_view import ask as ask_peers
 from kagent.worker.log_end_sampler import Sampler
+from kagent.worker.lost_rows import LostRows
 from kagent.worker.mute_reader import MuteReader
 from kagent.worker.ownership import Ownership
 from kagent.worker.published_watch import PublishedWatch
@@ -74,6 +75,8 @@ class Worker:
             engine, self.ownership, self.outbox, self.dead_letters, ticks, self.clusters.sample
         )
         self.published_watch = PublishedWatch(engine, self.ownership, self.home)
+        admins = {name: sampler.admin for name, sampler in self.clusters.by_cluster.items()}
+        self.lost_rows = LostRows(engine, self.ownership, admins)
         self.mute_reader = MuteReader(engine.mutes, self.ownership, self.dead_letters, self.home)
         if engine.redaction and settings.salt() is None:
             log.warning(

@@ -90,7 +90,7 @@ def test_a_group_whose_row_of_members_cannot_be_read_is_blind_for_a_reason_that_
     blind = second.evaluator.observe(0, entry, NOW).blind or ""
     assert ("__consumer_offsets-3" in blind) == (row == "no state")
     assert "--1" not in blind
-    assert "not known until its next commit" in blind or row == "no state"
+    assert "its coordinator is asked" in blind or row == "no state"
 
 
 def test_an_older_commit_that_comes_again_changes_no_row() -> None:

@@ -1,0 +1,234 @@
+"""Groups of which the clusters know more than our rows do: a changelog was cut short, or deleted and made anew.
+
+What a group committed before that, and does not commit again, comes from no event. So after each load the groups of the watched
+clusters are compared with ours, and what is missing is asked of their coordinators. A group that is only new, and whose event is
+still on its way, is given the time that the pipeline takes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+from kagent.contract.admission import is_topic_name
+from kagent.contract.events import GroupEvent, MembershipRecord, TopicOffsets
+from kagent.errors import KafkaError
+from kagent.group_key import group_key, source_partition
+from kagent.kafka.admin import Admin
+from kagent.kafka.described_records import records_of
+from kagent.kafka.descriptions import Described, Key
+from kagent.offsets import Record
+from kagent.own_groups import is_own
+from kagent.strategies.partitioner import partitions_for
+from kagent.text import shown
+from kagent.worker.engine import GroupEngine, in_thread
+from kagent.worker.groups import Entry
+from kagent.worker.ingest_progress import UNKNOWN_SOURCE
+from kagent.worker.ownership import Ownership
+
+log = logging.getLogger("kagent.worker")
+LOOK_EVERY_S = 30.0
+MISSED_FOR_MS = 30_000
+AT_ONCE = 1_000
+"""Groups whose commits are asked for at one look: 20,000 are compared within ten minutes, at two requests each time."""
+NAMED = 5
+"""Groups that a line of the log names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a group of the cluster belongs: partition of the events topic, and of ``__consumer_offsets``."""
+
+    cluster: str
+    group: str
+    partition: int
+    source: int
+
+    @property
+    def key(self) -> str:
+        return group_key(self.cluster, self.group)
+
+
+class LostRows:
+    """``admins``: cluster → who asks it."""
+
+    def __init__(self, engine: GroupEngine, ownership: Ownership, admins: Mapping[str, Admin]) -> None:
+        self.engine, self.ownership, self.admins = engine, ownership, admins
+        self._load = -1
+        self._whole: set[str] = set()
+        """Clusters of which all groups have been compared since the load."""
+        self._missed: dict[str, int] = {}
+        """Group key → when it was first missed (ms)."""
+        self._compared: set[str] = set()
+
+    async def look(self) -> None:
+        """Compare some groups, and take what is missing. A cluster that is away is asked at the next look."""
+        if not self.ownership.ready:
+            return
+        if self._load != self.ownership.loaded_at:
+            self._load = self.ownership.loaded_at
+            for known in (self._whole, self._missed, self._compared):
+                known.clear()
+        for cluster, admin in self.admins.items():
+            if cluster in self._whole and not self._without_members(cluster):
+                continue
+            try:
+                whole = await self._look(cluster, admin)
+            except (KafkaError, TimeoutError) as error:
+                log.debug("whether rows of %s are lost is not known: %s", cluster, error)
+                continue
+            if whole:
+                self._whole.add(cluster)
+
+    def _without_members(self, cluster: str) -> bool:
+        return any(
+            entry.cluster == cluster and key not in self._compared and _unknown(entry)
+            for entries in self.engine.index.partitions.values()
+            for key, entry in entries.items()
+        )
+
+    async def _look(self, cluster: str, admin: Admin) -> bool:
+        """Whether all groups have been compared."""
+        load, asked_ms = self._load, self.engine.now
+        places = self._ours(cluster, await in_thread(admin.groups))
+        due, waiting = self._missing(places, asked_ms)
+        others = [p for p in places if p.key not in self._compared and not _unknown(self._entry(p))]
+        some = list(islice(others, AT_ONCE))
+        due, later = due[:AT_ONCE], due[AT_ONCE:]
+        if not due and not some:
+            return not waiting
+        committed = await in_thread(admin.committed, [place.group for place in (*due, *some)])
+        described = await in_thread(admin.described, [place.group for place in due]) if due else {}
+        if load != self.ownership.loaded_at or self.ownership.recoveries != load:
+            return False
+        back = self._bring_back(due, committed, described)
+        self._fill(some, committed)
+        return back and not waiting and not later and len(some) == len(others)
+
+    def _ours(self, cluster: str, names: list[str]) -> list[Place]:
+        """Those of the cluster's groups that belong to our partitions, and whose place in the source can be told."""
+        topics = self.engine.settings.topics
+        names = [name for name in names if not is_own(topics.app, name)]
+        if not names:
+            return []
+        keys = [group_key(cluster, name).encode(errors="surrogatepass") for name in names]
+        ours = {p: self._sources(cluster, p) for p in self.ownership.loaded if self.ownership.built(p)}
+        return [
+            Place(cluster, name, at, source_partition(name, ours[at]))
+            for name, at in zip(names, partitions_for(keys, topics.partitions).tolist(), strict=True)
+            if ours.get(at)
+        ]
+
+    def _sources(self, cluster: str, partition: int) -> int:
+        """How many partitions the source has; 0 before the pipeline has told of them. Every progress record names all."""
+        sources = (s for c, s in self.engine.coverage_rows.of(partition).sources if c == cluster)
+        return max(sources, default=-1) + 1
+
+    def _entry(self, place: Place) -> Entry | None:
+        return self.engine.index.entries(place.partition).get(place.key)
+
+    def _missing(self, places: Iterable[Place], now: int) -> tuple[list[Place], bool]:
+        """Groups of which we lack what no event may still bring, and whether there may be more in a while."""
+        due: list[Place] = []
+        waiting = False
+        for place in places:
+            if place.key in self._compared or not _unknown(self._entry(place)):
+                self._missed.pop(place.key, None)
+                continue
+            coverage = self.engine.coverage_rows.of(place.partition)
+            known = coverage.sources.get((place.cluster, place.source))
+            # Where events are still to come, what is missing may be among them.
+            if known is None or coverage.why_blind(place.cluster, place.source, now) is not None:
+                self._missed.pop(place.key, None)
+                waiting = True
+                continue
+            since = self._missed.setdefault(place.key, now)
+            if now - since >= max(MISSED_FOR_MS, known.window):
+                due.append(place)
+            else:
+                waiting = True
+        # Nothing was told of any source yet: the list of ours is empty for that reason alone.
+        return due, waiting or not all(
+            self._sources(cluster, p) for cluster in self.admins for p in self.ownership.loaded
+        )
+
+    def _bring_back(
+        self,
+        due: list[Place],
+        committed: Mapping[str, Mapping[Key, int]],
+        described: Mapping[str, Described],
+    ) -> bool:
+        """Take groups in of which we know nothing, or not the members; whether all of them could be asked."""
+        back: list[Place] = []
+        for place in due:
+            offsets, found = committed.get(place.group, {}), described.get(place.group)
+            if not offsets and not (found and found.group.members):
+                self._compared.add(
+                    place.key
+                )  # an empty group without commits, as it stays listed for a while
+                continue
+            records = records_of(found) if found else None
+            if records is None and (found is None or found.group.type != "streams"):
+                continue  # it rebalances: the next look finds it settled
+            self._compared.add(place.key)
+            event = self._event(place, offsets, records or ())
+            if self.engine.ingest.bring_back(place.partition, event, members_known=records is not None):
+                self.engine.index.refused["members", "missing"] += 1
+                self._name_topics(place, found)
+                back.append(place)
+        _say("groups were not known any more, and are taken from their coordinators", back)
+        return all(place.key in self._compared for place in due)
+
+    def _fill(self, places: list[Place], committed: Mapping[str, Mapping[Key, int]]) -> None:
+        """Take commits in on partitions of which we know nothing."""
+        filled: list[Place] = []
+        for place in places:
+            self._compared.add(place.key)
+            entry = self._entry(place)
+            if entry is not None and (lacking := _lacking(entry, committed.get(place.group, {}))):
+                event = self._event(place, lacking, ())
+                self.engine.ingest.fill(place.partition, event)
+                self.engine.index.refused["lag", "missing"] += len(event.offsets)
+                filled.append(place)
+        _say("some commits were not known any more, and are taken from the coordinators; groups", filled)
+
+    def _event(self, place: Place, committed: Mapping[Key, int], records: Iterable[Record]) -> GroupEvent:
+        """As an event of the pipeline. Source offset -1: every record of ``__consumer_offsets`` is newer."""
+        now = self.engine.now
+        topics: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for (topic, number), offset in sorted(committed.items()):
+            if is_topic_name(topic):
+                topics[topic].append((number, offset))
+        offsets = [
+            TopicOffsets(
+                topic, None, [n for n, _ in rows], [o for _, o in rows], [now] * len(rows), [-1] * len(rows)
+            )
+            for topic, rows in topics.items()
+        ]
+        members = [MembershipRecord(-1, now, record.to_json()) for record in records]
+        return GroupEvent(place.cluster, place.group, place.source, now, offsets, [], members)
+
+    def _name_topics(self, place: Place, found: Described | None) -> None:
+        ids: Mapping[str, str] = found.topic_ids if found else {}
+        self.engine.logs.name_topics(place.cluster, [(id_, name) for name, id_ in ids.items()])
+
+
+def _say(what: str, places: list[Place]) -> None:
+    if places:
+        names = ", ".join(shown(place.key) for place in places[:NAMED])
+        more = f" and {len(places) - NAMED} more" if len(places) > NAMED else ""
+        log.warning("%s: %s%s", what, names, more)
+
+
+def _unknown(entry: Entry | None) -> bool:
+    """Whether a group, or its place in the source, or its members are not known here."""
+    return entry is None or entry.source == UNKNOWN_SOURCE or "members" in entry.unreadable
+
+
+def _lacking(entry: Entry, committed: Mapping[Key, int]) -> dict[Key, int]:
+    """Commits on partitions of which we know nothing. A partition that is known is newer here, or an event tells of it."""
+    known = {(topic, number) for topic, row in entry.commits.items() for number in row.partition}
+    return {key: offset for key, offset in committed.items() if key not in known}

@@ -22,7 +22,8 @@ from kagent.alert.sending import AlertSender, DeliveryFailed, DeliveryRefused
 from kagent.client.client import Message, parsed
 from kagent.client.incident_text import is_old
 from kagent.contract.recommendation import Recommendation, Resolution, State, Status, is_newer
-from kagent.errors import SettingsError
+from kagent.errors import KafkaError, SettingsError
+from kagent.group_key import split_key
 from kagent.kafka.acls import rules
 from kagent.kafka.rights_watch import RightsWatch
 from kagent.kafka.topic_reader import ReadMark, read_forever
@@ -32,6 +33,10 @@ from kagent.settings.alert_destinations import AnyDestination, Wants
 from kagent.text import shown
 
 log = logging.getLogger("kagent.alert")
+LOOK_EVERY_S = 30.0
+"""Two small requests each time, whether the delivery log is whole."""
+GONE_AFTER_S = 120.0
+"""A worker publishes within a minute again what the topic of recommendations has lost."""
 FORESEEN = (DeliveryFailed, DeliveryRefused, SettingsError, TimeoutError)
 
 
@@ -133,6 +138,13 @@ class Delivery:
             except TimeoutError:
                 continue
 
+    async def keep(self) -> None:
+        """Write again all that the delivery log must hold."""
+        await self.delivery_log.started(self.name, self.since)
+        for key in list(self.state.delivered):
+            if (delivered := self.state.delivered.get(key)) is not None:
+                await self.delivery_log.write(self.name, key, delivered)
+
     async def _drain(self) -> None:
         # Before the queues are read: what comes while they are drained sets it again.
         self.news.clear()
@@ -203,6 +215,8 @@ class Bridge:
         self.delivery_log = DeliveryLog(home, settings.topics)
         self.deliveries: list[Delivery] = []
         self.states: dict[str, State] = {}
+        self._gone: dict[str, float] = {}
+        """What is open at a destination and was not on the topic when it was read from its start: since when, in seconds."""
         if not settings.alert.destinations:
             raise SettingsError("No destination is set: name at least one under alert.destinations.")
 
@@ -237,7 +251,22 @@ class Bridge:
                 if since is None:
                     await self.delivery_log.started(name, delivery.since)
                 tasks.create_task(delivery.run())
+            tasks.create_task(self._keep_log())
             await self._read()
+
+    async def _keep_log(self) -> None:
+        """Write the delivery log again where it was cut short, or deleted: at the next start it is all that is known."""
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            try:
+                lost = await asyncio.to_thread(self.delivery_log.lost)
+            except KafkaError as error:
+                log.debug("whether %s is whole is not known: %s", self.delivery_log.name, error)
+                continue
+            if lost:
+                log.warning("%s has lost what was delivered: it is written again", self.delivery_log.name)
+                for delivery in self.deliveries:
+                    await delivery.keep()
 
     def _silent(self, cluster: str) -> bool:
         state = self.states.get(cluster)
@@ -286,14 +315,30 @@ class Bridge:
                     # New to this destination: one opening for what is open now, not its history.
                     if known or at == len(messages) or (message and message.as_of >= delivery.since):
                         delivery.put(key, message)
-            # Its tombstone is compacted away too, after delete.retention.ms.
-            for key in set(delivery.state.delivered) - set(backlog):
-                delivery.put(key, None)
+        # Its tombstone is compacted away too, after delete.retention.ms; or the topic has lost it, and the worker publishes it again.
+        now = self.clock()
+        missing = {key for d in self.deliveries for key in d.state.delivered} - set(backlog)
+        self._gone = {key: self._gone.get(key, now) for key in missing}
+
+    def _close_gone(self, state: State) -> None:
+        """Close what a kagent that watches has not published for long enough: its incident has ended."""
+        if state.status != "watching":
+            return
+        due = self.clock() - GONE_AFTER_S
+        for key in [key for key, since in self._gone.items() if since <= due]:
+            cluster = split_key(key)[0]
+            # Of a cluster that was renamed no state message tells.
+            if cluster == state.cluster or cluster not in self.states:
+                del self._gone[key]
+                for delivery in self.deliveries:
+                    delivery.put(key, None)
 
     def _take(self, key: str, message: Message | None) -> None:
         if isinstance(message, State):
             self.states[message.cluster] = message
+            self._close_gone(message)
             return
+        self._gone.pop(key, None)
         for delivery in self.deliveries:
             delivery.put(key, message)
 

@@ -7,6 +7,7 @@ destination took the message; a crash between the two repeats one message, under
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterable
 from typing import Any, Literal
@@ -23,6 +24,7 @@ from kagent.kafka.clients import aiokafka
 from kagent.kafka.consumer import consumer, start
 from kagent.kafka.topic_reader import standing, unreadable
 from kagent.kafka.topics import delivery_log, make_sure
+from kagent.retry import warned
 from kagent.settings import Cluster, Topics
 
 log = logging.getLogger("kagent.alert")
@@ -66,10 +68,33 @@ class DeliveryLog:
         self.home, self.topics = home, topics
         self.name = topics.alerts
         self._producer: AIOKafkaProducer | None = None
+        self._writing = asyncio.Lock()
+        self._begins: tuple[str, int] | None = None
+        """The topic's id and where its log starts. Compaction leaves that where it is; only who deletes records moves it."""
 
     def ensure(self) -> None:
         """Create the topic if it is missing. Raises KafkaError."""
         make_sure(Admin(self.home, deadline=10), self.topics, log, [delivery_log(self.topics)])
+        self._begins = self._ask()
+
+    def lost(self) -> bool:
+        """Whether the topic has lost records since the last time, or is another one; made again where it is missing. Blocking.
+
+        Raises KafkaError.
+        """
+        before = self._begins
+        self._begins = self._ask()
+        if self._begins is None:
+            make_sure(Admin(self.home, deadline=10), self.topics, log, [delivery_log(self.topics)])
+            self._begins = self._ask()
+        return self._begins != before
+
+    def _ask(self) -> tuple[str, int] | None:
+        admin = Admin(self.home, deadline=10)
+        found = admin.topics([self.name]).get(self.name)
+        if found is None:
+            return None
+        return (found.id, admin.log_start([(self.name, 0)]).found.get((self.name, 0), 0))
 
     async def load(self) -> dict[str, bytes]:
         """Every record that stands, by key. Raises KafkaError."""
@@ -90,19 +115,29 @@ class DeliveryLog:
 
     async def start(self) -> None:
         """Ready to write. Raises KafkaError."""
+        try:
+            await self._renew()
+        except ClientError as error:
+            raise unreadable(self.name, self.home, error) from error
+
+    async def _renew(self) -> AIOKafkaProducer:
+        """A producer in the place of the one before. Raises ClientError."""
+        await self.stop()
         # Idempotent: a retry of the client must not put an older delivery behind a newer one (KIP-98).
         producer = AIOKafkaProducer(**aiokafka(self.home, acks="all", enable_idempotence=True))
         try:
             await producer.start()
-        except ClientError as error:
+        except ClientError:
             await producer.stop()
-            raise unreadable(self.name, self.home, error) from error
+            raise
         self._producer = producer
+        return producer
 
     async def stop(self) -> None:
         """Write what is under way, and leave."""
         if self._producer is not None:
-            await self._producer.stop()
+            producer, self._producer = self._producer, None
+            await producer.stop()
 
     async def write(self, destination: str, key: str, delivered: Delivered | None) -> None:
         """Returns when the broker has it."""
@@ -114,12 +149,21 @@ class DeliveryLog:
         await self._send(f"{destination}/", str(now).encode())
 
     async def _send(self, key: str, value: bytes | None) -> None:
-        assert self._producer is not None
-        async for attempt in AsyncRetrying(
-            retry=retry_if_exception_type(ClientError), wait=wait_random_exponential(0.5, max=30)
-        ):
-            with attempt:
-                await self._producer.send_and_wait(self.name, key=key.encode(), value=value)
+        # One after the other, in the order in which they were asked for: a retry must not put an older delivery behind a newer one.
+        async with self._writing:
+            async for attempt in AsyncRetrying(
+                retry=retry_if_exception_type(ClientError),
+                wait=wait_random_exponential(0.5, max=30),
+                before_sleep=warned(log, f"what was delivered cannot be written to {self.name} yet"),
+            ):
+                with attempt:
+                    producer = self._producer or await self._renew()
+                    try:
+                        await producer.send_and_wait(self.name, key=key.encode(), value=value)
+                    except ClientError:
+                        # To a topic that was made anew its sequence has a gap: what it sends is refused for ever.
+                        await self.stop()
+                        raise
 
 
 def of_destination(records: dict[str, bytes], destination: str) -> tuple[int | None, dict[str, Delivered]]:

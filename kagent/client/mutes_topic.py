@@ -31,10 +31,18 @@ async def current_mutes(cluster: Cluster, topic: str) -> Mutes:
 
 
 async def follow_mutes(cluster: Cluster, topic: str, take: Take) -> None:
-    """Pass every mute on, from the topic's start, until cancelled. Raises KafkaError."""
-    async with aclosing(read_forever(cluster, topic)) as records:
+    """Pass every mute on, from the topic's start, and lift those that the topic no longer has, until cancelled. Raises KafkaError."""
+    known, seen = set[bytes | None](), set[bytes | None]()
+    async with aclosing(read_forever(cluster, topic, resume=False)) as records:
         async for record in records:
-            if not isinstance(record, ReadMark):
+            if record is ReadMark.BEGIN:
+                seen = set()
+            elif record is ReadMark.CAUGHT_UP:
+                for key in known - seen:
+                    _take(take, key, None)
+                known = seen
+            else:
+                seen.add(record.key)
                 _take(take, record.key, record.value)
 
 

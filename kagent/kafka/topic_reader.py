@@ -120,22 +120,38 @@ async def up_to(reader: AIOKafkaConsumer, ends: Mapping[TopicPartition, int]) ->
                 yield record
 
 
-async def _followed(reader: AIOKafkaConsumer) -> AsyncGenerator[Any, None]:
-    """The records that follow, and UpToDate whenever all were read; KafkaError once a topic is not what was assigned."""
+class _MadeAnew(KafkaError):
+    """A topic of the same name is another one now: places on the old one mean nothing."""
+
+
+async def _followed(
+    reader: AIOKafkaConsumer, starts: Mapping[TopicPartition, int], reached: dict[TopicPartition, int]
+) -> AsyncGenerator[Any, None]:
+    """The records that follow, and UpToDate whenever all were read; KafkaError once a topic is not what was assigned.
+
+    ``starts``: where the partitions began then; ``reached``: how far each has been read.
+    """
     confirmed = float("-inf")
     while True:
         # Before the poll, which waits where nothing comes: who reads once has what there is by now.
         if time.monotonic() - confirmed >= CONFIRM_EVERY_S:
             asked_s = time.time()
-            if await asyncio.wait_for(_at_end(reader), ANSWER_WITHIN_S):
+            if await asyncio.wait_for(_at_end(reader, starts, reached), ANSWER_WITHIN_S):
                 confirmed = time.monotonic()
                 yield UpToDate(asked_s)
-        for records in (await reader.getmany(timeout_ms=POLL_MS)).values():
+        for tp, records in (await reader.getmany(timeout_ms=POLL_MS)).items():
             for record in records:
+                if (
+                    record.offset < reached[tp]
+                ):  # the client found its place beyond the end, and began anew by itself
+                    raise _MadeAnew(f"{tp.topic} was made anew")
+                reached[tp] = record.offset + 1
                 yield record
 
 
-async def _at_end(reader: AIOKafkaConsumer) -> bool:
+async def _at_end(
+    reader: AIOKafkaConsumer, starts: Mapping[TopicPartition, int], reached: Mapping[TopicPartition, int]
+) -> bool:
     assigned, known = reader.assignment(), await refreshed_topics(reader)
     for topic in {tp.topic for tp in assigned}:
         numbers = {tp.partition for tp in assigned if tp.topic == topic}
@@ -143,8 +159,12 @@ async def _at_end(reader: AIOKafkaConsumer) -> bool:
             raise KafkaError(f"the partitions of {topic} have changed")
     ends: Mapping[TopicPartition, int] = await reader.end_offsets(assigned)
     positions = {tp: await reader.position(tp) for tp in assigned}
-    if any(positions[tp] > end for tp, end in ends.items()):
-        raise KafkaError("a topic was made anew")
+    if any(max(positions[tp], reached[tp]) > end for tp, end in ends.items()):
+        raise _MadeAnew("a topic was made anew")
+    # Compaction leaves a log's start where it is; only who deletes records moves it, with what stood there.
+    begin: Mapping[TopicPartition, int] = await reader.beginning_offsets(assigned)
+    if any(begin[tp] > start for tp, start in starts.items()):
+        raise KafkaError("records were deleted")
     return all(positions[tp] >= end for tp, end in ends.items())
 
 
@@ -163,11 +183,13 @@ async def _all(
 ) -> AsyncGenerator[Any, None]:
     """The records of all partitions from ``places`` on, with the marks."""
     ends = await assign_all(reader, *topics, places=places)
+    # Before the records: what is deleted while they are read is noticed too.
+    starts: Mapping[TopicPartition, int] = await reader.beginning_offsets(list(ends))
     yield ReadMark.BEGIN
     async for record in up_to(reader, ends):
         yield record
     yield ReadMark.CAUGHT_UP
-    async for record in _followed(reader):
+    async for record in _followed(reader, starts, dict(ends)):
         yield record
 
 
@@ -219,6 +241,8 @@ async def read_forever(
                 raise
             if not patient and (not begun or isinstance(error, REFUSED)):
                 raise unreadable(named, cluster, error) from error
+            if isinstance(error, _MadeAnew):
+                places.clear()
             log.warning(
                 "%s at %s cannot be read (%s); trying again", named, cluster.bootstrap, in_words(error)
             )

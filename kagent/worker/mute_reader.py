@@ -13,6 +13,7 @@ from kagent.errors import KafkaError
 from kagent.kafka.topic_reader import ReadMark, read_forever
 from kagent.retry import BACKOFF, warned
 from kagent.settings import Cluster
+from kagent.text import shown
 from kagent.worker.dead_letters import DeadLetters
 from kagent.worker.mute_state import MuteState
 from kagent.worker.ownership import Ownership
@@ -47,10 +48,18 @@ class MuteReader:
                     seen = set()
                 elif record is ReadMark.CAUGHT_UP:
                     # Compaction removes a tombstone after delete.retention.ms: only its absence says that a mute ended.
-                    self.mutes.retain(seen)
+                    self._say(self.mutes.retain(seen, self.ownership.engine.now))
                 else:
                     # Also the key of a record that is refused: the mute before it stays.
                     seen.add(await self._take(record))
+
+    def _say(self, lost: list[str]) -> None:
+        if lost:
+            self.ownership.engine.refused["mute", "gone"] += len(lost)
+            log.warning(
+                "mutes that were still in effect are gone from their topic, and no longer hold: %s",
+                ", ".join(shown(key) for key in sorted(lost)),
+            )
 
     async def _take(self, record: Any) -> str:
         key = (record.key or b"").decode(errors="replace")

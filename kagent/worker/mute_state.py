@@ -37,12 +37,14 @@ class MuteState:
         if is_pattern(key.partition("/")[2]):
             self.patterns[key] = mute_from_bytes(record)
 
-    def retain(self, keys: Container[str]) -> None:
-        """Drop all mutes except those under these keys."""
+    def retain(self, keys: Container[str], now_ms: int) -> list[str]:
+        """Drop all mutes except those under these keys; the keys of those that were still in effect."""
         self.changes += 1
+        lost = [key for key, mute in self.by_key.items() if key not in keys and now_ms < mute.until]
         for known in (self.by_key, self.patterns):
             for key in [key for key in known if key not in keys]:
                 del known[key]
+        return lost
 
     def of(self, key: str, cluster: str, group: str, now_ms: int) -> Mute | None:
         """The mute of a group: its own while it holds, else a pattern's."""

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
-from confluent_kafka import Producer
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from kagent.cli import root
 from kagent.contract.recommendation import Recommendation, to_bytes
@@ -22,6 +23,7 @@ from kagent.embedded.broker import die_with_parent
 from kagent.kafka.admin import Admin
 from kagent.kafka.topics import ensure
 from kagent.settings import Cluster, Topics
+from tests.fixtures.waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -168,6 +170,85 @@ def test_a_broker_that_goes_and_comes_back_costs_no_open_and_no_close(
     running.publish(rec("after", status="resolved", resolution="drained", at=9))
     eventually("its place was kept", lambda: receiver.events("after") == ["open", "close"])
     assert len(receiver.received) == 4
+
+
+class Lost:
+    """Topics that lose what is on them."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.cluster = Cluster(bootstrap=bootstrap)
+        self.admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+
+    def cut(self, topic: str) -> None:
+        """Delete all records, which Kafka refuses for a topic that is only compacted."""
+        change = ConfigEntry("cleanup.policy", "delete", incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource("topic", topic, incremental_configs=[change])
+        self.admin.incremental_alter_configs([resource])[resource].result(30)
+        until(lambda: self._cut(topic), "the records are deleted")
+
+    def _cut(self, topic: str) -> bool:
+        found = self.admin.delete_records([TopicPartition(topic, 0, -1)])
+        return all(future.exception(30) is None for future in found.values())
+
+    def delete(self, topic: str) -> None:
+        self.admin.delete_topics([topic])[topic].result(30)
+        until(lambda: topic not in Admin(self.cluster).topics([topic]), "the topic is gone")
+
+    def keys(self, topic: str) -> set[str]:
+        """The keys of all records that are on it."""
+        reader = Consumer({"bootstrap.servers": self.cluster.bootstrap, "group.id": "r", "log_level": 0,
+                           "enable.partition.eof": True, "enable.auto.commit": False})  # fmt: skip
+        reader.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+        found: set[str] = set()
+        while (record := reader.poll(10)) is not None and record.error() is None:
+            found.add((record.key() or b"").decode())
+        reader.close()
+        return found
+
+
+@pytest.mark.parametrize("how", ["cut", "delete"])
+def test_a_delivery_log_that_is_lost_under_a_running_bridge_is_written_again(
+    bridge: Any, broker: str, receiver: Any, rec: Any, eventually: Any, how: str
+) -> None:
+    running, lost = bridge(hook={"type": "webhook", "url": receiver.url, "retry_most": 0.5}), Lost(broker)
+    running.publish(rec("one"))
+    eventually("the open arrives", lambda: receiver.events("one") == ["open"])
+    topic = f"{running.prefix}alerts"
+    eventually("it is kept", lambda: "hook/main/one" in lost.keys(topic))
+
+    getattr(lost, how)(topic)
+    running.publish(rec("two"))
+
+    eventually("the next open arrives", lambda: receiver.events("two") == ["open"])
+    eventually(
+        "both are kept again",
+        lambda: {"hook/", "hook/main/one", "hook/main/two"} <= lost.keys(topic),
+    )
+    assert "has lost what was delivered" in running.log()
+    running.kill()
+    running.publish(rec("one", status="resolved", resolution="drained", at=4))
+    running.start()
+    eventually("the close arrives", lambda: receiver.events("one") == ["open", "close"])
+    assert receiver.events("two") == ["open"]
+    assert "Traceback" not in running.log()
+
+
+def test_a_topic_of_recommendations_that_is_made_anew_closes_no_alert(
+    bridge: Any, broker: str, receiver: Any, rec: Any, eventually: Any
+) -> None:
+    running, lost = bridge(hook={"type": "webhook", "url": receiver.url, "retry_most": 0.5}), Lost(broker)
+    running.publish(rec("one"))
+    eventually("the open arrives", lambda: receiver.events("one") == ["open"])
+
+    lost.delete(f"{running.prefix}recommendations")
+    eventually("the bridge notices", lambda: "trying again" in running.log())
+    ensure(Admin(lost.cluster), Topics(prefix=running.prefix, partitions=1))
+    running.publish(rec("marker"))
+    eventually("it reads the new topic", lambda: receiver.events("marker") == ["open"])
+    running.publish(rec("one", status="updated", at=3, verdict="slow_member"))
+
+    eventually("it goes on", lambda: receiver.events("one")[-1] == "change")
+    assert receiver.events("one") == ["open", "change"]
 
 
 def test_a_bridge_that_starts_before_its_cluster_waits_for_it(

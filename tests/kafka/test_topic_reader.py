@@ -10,9 +10,10 @@ from contextlib import aclosing
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
+from kagent.kafka import topic_reader
 from kagent.kafka.topic_reader import Mark, ReadMark, UpToDate, read_forever
 from kagent.settings import Cluster
 from tests.fixtures.waiting import PATIENCE_S, until
@@ -40,6 +41,11 @@ class Topic:
 
     async def delete(self) -> None:
         await asyncio.to_thread(self.admin.delete_topics([self.name])[self.name].result, 30)
+
+    def cut(self) -> None:
+        """Delete all records."""
+        place = TopicPartition(self.name, 0, -1)
+        self.admin.delete_records([place])[place].result(30)
 
     def send(self, value: str, partition: int = 0) -> None:
         producer = Producer({"bootstrap.servers": self.bootstrap, "log_level": 0})
@@ -118,6 +124,46 @@ async def test_a_topic_that_was_made_anew_is_read_from_its_start(broker: str, re
         topic.send("new")
 
         assert (await read_until(records, lambda record: record == "new"))[-1] == "new"
+
+
+@pytest.mark.parametrize("resume", [True, False])
+async def test_a_topic_that_was_made_anew_and_filled_up_before_it_was_noticed_is_read_from_its_start(
+    broker: str, resume: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topic_reader, "CONFIRM_EVERY_S", 1e9)  # only the records tell
+    topic = Topic(broker)
+    await topic.create()
+    for number in range(3):
+        topic.send(f"old-{number}")
+
+    async with aclosing(
+        read_forever(Cluster(bootstrap=broker), topic.name, resume=resume, patient=True, confirm=True)
+    ) as records:
+        await read_until(records, up_to_date)
+        await topic.delete()
+        await topic.create()
+        topic.send("new")
+
+        found = await read_until(records, lambda record: record == "new")
+
+    assert found[0] is ReadMark.BEGIN
+
+
+async def test_records_that_were_deleted_are_noticed_by_who_keeps_what_the_topic_holds(broker: str) -> None:
+    topic = Topic(broker)
+    await topic.create()
+    topic.send("old")
+
+    async with aclosing(
+        read_forever(Cluster(bootstrap=broker), topic.name, resume=False, confirm=True)
+    ) as records:
+        await read_until(records, up_to_date)
+        await asyncio.to_thread(topic.cut)
+
+        found = await read_until(records, lambda record: record is ReadMark.CAUGHT_UP)
+
+    assert [record for record in found if isinstance(record, str)] == []
+    assert found[-2] is ReadMark.BEGIN
 
 
 async def test_a_patient_reader_waits_for_a_topic_that_is_not_there_yet(

@@ -18,7 +18,11 @@ def test_a_mute_that_a_full_read_of_the_topic_no_longer_holds_has_ended() -> Non
     for key in ("main/orders", "main/pay*", "main/kept"):
         mutes.take(key, record("deploy"))
 
-    mutes.retain({"main/kept"})
+    mutes.take("main/over", orjson.dumps({"until": NOW_MS - 1, "why": "deploy", "by": "me"}))
+
+    lost = mutes.retain({"main/kept"}, NOW_MS)
+
+    assert sorted(lost) == ["main/orders", "main/pay*"]
 
     assert mutes.of("main/orders", "main", "orders", NOW_MS) is None
     assert mutes.of("main/payments", "main", "payments", NOW_MS) is None

@@ -95,7 +95,7 @@ class LostRows:
         load, asked_ms = self._load, self.engine.now
         places = self._ours(cluster, await in_thread(admin.groups))
         due, waiting = self._missing(places, asked_ms)
-        others = [p for p in places if p.key not in self._compared and not _unknown(self._entry(p))]
+        others = [p for p in places if p.key not in self._compared and not _incomplete(self._entry(p))]
         some = list(islice(others, AT_ONCE))
         due, later = due[:AT_ONCE], due[AT_ONCE:]
         if not due and not some:
@@ -135,7 +135,7 @@ class LostRows:
         due: list[Place] = []
         waiting = False
         for place in places:
-            if place.key in self._compared or not _unknown(self._entry(place)):
+            if place.key in self._compared or not _incomplete(self._entry(place)):
                 self._missed.pop(place.key, None)
                 continue
             coverage = self.engine.coverage_rows.of(place.partition)
@@ -173,6 +173,9 @@ class LostRows:
             records = records_of(found) if found else None
             if records is None and (found is None or found.group.type != "streams"):
                 continue  # it rebalances: the next look finds it settled
+            if records == [] and not _unknown(self._entry(place)):  # known as what it is: it only commits
+                self._fill([place], committed)
+                continue
             self._compared.add(place.key)
             event = self._event(place, offsets, records or ())
             if self.engine.ingest.bring_back(place.partition, event, members_known=records is not None):
@@ -226,6 +229,11 @@ def _say(what: str, places: list[Place]) -> None:
 def _unknown(entry: Entry | None) -> bool:
     """Whether a group, or its place in the source, or its members are not known here."""
     return entry is None or entry.source == UNKNOWN_SOURCE or "members" in entry.unreadable
+
+
+def _incomplete(entry: Entry | None) -> bool:
+    """Whether its coordinator may know members that are not known here: they come with a rebalance, and not with a commit."""
+    return _unknown(entry) or (entry is not None and entry.state is None)
 
 
 def _lacking(entry: Entry, committed: Mapping[Key, int]) -> dict[Key, int]:

@@ -180,7 +180,7 @@ async def test_commits_that_are_missing_among_others_are_filled_in_and_no_others
     world.take(encode(GroupEvent("main", "g", 1, now, [TopicOffsets("orders", None, [0], [5], [now], [3])])))
     world.cluster.offsets["g"] = {("orders", 0): 6, ("orders", 1): 4, ("parcels", 0): 2}
 
-    await world.looks(1)
+    await world.looks(3)
 
     assert world.committed("g") == {("orders", 0): 5, ("orders", 1): 4, ("parcels", 0): 2}
     assert world.engine.index.refused == {("lag", "missing"): 2}
@@ -217,6 +217,31 @@ async def test_a_group_whose_row_of_members_cannot_be_read_gets_them_from_its_co
     again.beat()
     (after,) = await again.engine.tick(0, again.engine.now)
     assert (after.set_aside, after.learning) == (0, 1)
+
+
+async def test_a_group_that_commits_again_gets_the_members_that_its_rows_had() -> None:
+    world = World()
+    now = world.engine.now
+    world.take(encode(GroupEvent("main", "g", 1, now, [TopicOffsets("orders", None, [0], [5], [now], [3])])))
+    world.cluster.offsets["g"] = {("orders", 0): 5}
+    world.cluster.groups_described["g"] = joined("g", "stable")
+
+    await world.looks(3)
+
+    assert [m.member_id for m in world.entry("g").roster({}).members] == ["m-1"]
+    assert world.committed("g") == {("orders", 0): 5}
+
+
+async def test_a_group_that_only_commits_is_left_as_it_is() -> None:
+    world = World()
+    now = world.engine.now
+    world.take(encode(GroupEvent("main", "g", 1, now, [TopicOffsets("orders", None, [0], [5], [now], [3])])))
+    world.cluster.offsets["g"] = {("orders", 0): 5}
+
+    await world.looks(4)
+
+    assert len(world.cluster.asked) == 1
+    assert world.engine.index.refused == {}
 
 
 async def test_the_members_of_a_group_that_rebalances_are_asked_when_it_has_settled() -> None:

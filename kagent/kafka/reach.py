@@ -9,6 +9,7 @@ from __future__ import annotations
 import socket
 import ssl
 import struct
+import time
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -18,10 +19,12 @@ from kagent.settings import Cluster
 
 CONNECT_WITHIN_S = 3.0
 ANSWER_WITHIN_S = 3.0
+AGAIN_AFTER_S = 1.0
 EXPIRED, NOT_YET_VALID, OTHER_NAME, OTHER_ADDRESS = 10, 9, 62, 64
 """``X509_V_ERR_…`` of OpenSSL; any other is an authority that is not known."""
 TLS_ALERT, TLS_HANDSHAKE = 0x15, 0x16
 SPEAKS_TLS = "speaks TLS, and the settings say plaintext: set security.protocol to SSL or SASL_SSL"
+NO_TLS = "does not speak TLS: set security.protocol to PLAINTEXT or SASL_PLAINTEXT, or use its TLS port"
 # Size, API key 18, version 0, correlation id 1, then the client id as a length and its bytes.
 API_VERSIONS = struct.pack(">ihhih6s", 16, 18, 0, 1, 6, b"kagent")
 """``ApiVersionsRequest`` version 0, the one request that every broker answers before a login."""
@@ -41,7 +44,7 @@ def check(cluster: Cluster) -> bool:
             with closing(socket.create_connection((host, port), CONNECT_WITHIN_S)) as connection:
                 connection.settimeout(ANSWER_WITHIN_S)
                 if context is not None:
-                    trouble = _encrypted(connection, context, host)
+                    trouble = _encrypted(connection, context, host, port)
                 elif _answers(connection) or not _speaks_tls(host, port):
                     trouble = None
                 else:
@@ -68,14 +71,32 @@ def _addresses(bootstrap: str) -> Iterator[tuple[str, int]]:
 def _answers(connection: socket.socket) -> bool:
     """Whether a broker answers in plaintext."""
     try:
-        connection.sendall(API_VERSIONS)
-        # A Kafka answer begins with its size in four bytes, so with 0; a TLS server answers plaintext with an alert.
-        first = connection.recv(1)
+        return _is_plaintext(_first_byte(connection))
     except TimeoutError:
         return True  # slow, perhaps: the client waits longer
     except ConnectionError:
         return False
+
+
+def _first_byte(connection: socket.socket) -> bytes:
+    """Of the answer to a plaintext request."""
+    connection.sendall(API_VERSIONS)
+    return connection.recv(1)
+
+
+def _is_plaintext(first: bytes) -> bool:
+    # A Kafka answer begins with its size in four bytes, so with 0; a TLS server answers plaintext with an alert.
     return bool(first) and first[0] not in (TLS_ALERT, TLS_HANDSHAKE)
+
+
+def _speaks_plaintext(host: str, port: int) -> bool:
+    """Whether a plaintext request has an answer."""
+    try:
+        with closing(socket.create_connection((host, port), CONNECT_WITHIN_S)) as connection:
+            connection.settimeout(ANSWER_WITHIN_S)
+            return _is_plaintext(_first_byte(connection))
+    except OSError:
+        return False
 
 
 def _speaks_tls(host: str, port: int) -> bool:
@@ -93,19 +114,44 @@ def _speaks_tls(host: str, port: int) -> bool:
         return False
 
 
-def _encrypted(connection: socket.socket, context: ssl.SSLContext, host: str) -> str | None:
+def _encrypted(connection: socket.socket, context: ssl.SSLContext, host: str, port: int) -> str | None:
+    try:
+        return _handshake(connection, context, host)
+    # A broker that starts, stops or has much to do ends or delays handshakes too; only one that answers in plaintext surely speaks it.
+    except TimeoutError:
+        return NO_TLS if _speaks_plaintext(host, port) else None
+    except _Ended as first:
+        if _speaks_plaintext(host, port):
+            return NO_TLS
+        time.sleep(AGAIN_AFTER_S)
+        try:
+            with closing(socket.create_connection((host, port), CONNECT_WITHIN_S)) as another:
+                another.settimeout(ANSWER_WITHIN_S)
+                return _handshake(another, context, host)
+        except _Ended:
+            return str(first)
+        except TimeoutError:
+            return None
+
+
+class _Ended(Exception):
+    """The other side ended the handshake without a word."""
+
+
+def _handshake(connection: socket.socket, context: ssl.SSLContext, host: str) -> str | None:
+    """What is wrong with it. Raises TimeoutError, _Ended."""
     try:
         with context.wrap_socket(connection, server_hostname=host):
             return None
     except ssl.SSLCertVerificationError as error:
         return _certificate(error, host)
-    except TimeoutError:
-        return "does not answer a TLS handshake: it probably speaks plaintext, and security.protocol says TLS"
-    except ConnectionError:
-        return "ends the TLS handshake: it probably speaks plaintext, or wants a client certificate (security.cert_file)"
+    except (ConnectionError, ssl.SSLEOFError) as error:
+        raise _Ended(
+            "ends the TLS handshake: it probably speaks plaintext, or wants a client certificate (security.cert_file)"
+        ) from error
     except ssl.SSLError as error:
-        if error.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNEXPECTED_EOF_WHILE_READING"):
-            return "does not speak TLS: set security.protocol to PLAINTEXT or SASL_PLAINTEXT, or use its TLS port"
+        if error.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"):
+            return NO_TLS
         return f"refuses the TLS handshake ({error.reason or error}): check security in the settings"
 
 

@@ -8,6 +8,7 @@ import ssl
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import yaml
 from kagent.cli import main
 from kagent.embedded.broker import free_port
 from kagent.errors import Misconfigured
+from kagent.kafka import reach
 from kagent.kafka.reach import API_VERSIONS, check
 from kagent.settings import Cluster
 from tests.fixtures.certificates import Certificates
@@ -117,6 +119,71 @@ def test_what_fits_and_what_is_away_is_no_error(certificates: Certificates) -> N
     with listening(None) as port:
         check(cluster(port, "PLAINTEXT"))
     assert not check(Cluster(bootstrap="no-such-host.invalid:9092"))
+
+
+@contextlib.contextmanager
+def answering(answers: Callable[[socket.socket, int], object]) -> Iterator[int]:
+    """The port of a server that does this with each connection (and its number)."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    stopped = threading.Event()
+
+    def serve() -> None:
+        number = 0
+        while not stopped.is_set():
+            with contextlib.suppress(OSError):
+                connection, _ = listener.accept()
+                with connection:
+                    if not stopped.is_set():
+                        answers(connection, number)
+                        number += 1
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        stopped.set()
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", listener.getsockname()[1]), 1).close()
+        thread.join()
+        listener.close()
+
+
+def test_a_broker_that_does_not_answer_in_time_is_no_error(
+    certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reach, "ANSWER_WITHIN_S", 0.1)
+
+    with answering(lambda connection, number: time.sleep(0.3)) as port:
+        check(cluster(port, "SSL", certificates.authority))
+
+
+def test_a_broker_that_restarts_within_a_handshake_is_no_error(
+    certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reach, "AGAIN_AFTER_S", 0.0)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificates.made("IP:127.0.0.1"))
+
+    def answers(connection: socket.socket, number: int) -> None:
+        connection.settimeout(5)
+        if number >= 2:  # the handshake, and the question whether it speaks plaintext, were ended
+            context.wrap_socket(connection, server_side=True).close()
+
+    with answering(answers) as port:
+        check(cluster(port, "SSL", certificates.authority))
+
+
+def test_a_server_that_ends_each_handshake_and_answers_no_plaintext_is_named(
+    certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reach, "AGAIN_AFTER_S", 0.0)
+
+    with (
+        answering(lambda connection, number: connection.recv(1)) as port,
+        pytest.raises(Misconfigured, match="ends the TLS handshake"),
+    ):
+        check(cluster(port, "SSL", certificates.authority))
 
 
 def written(folder: Path, wrong: Cluster) -> Path:

@@ -29,10 +29,6 @@ def shown(running: Any) -> dict[str, Any]:
 def judged(running: Any) -> bool:
     """Whether both groups are in the API and judged, and the one that does not commit again has the lag that it has."""
     state, found = running.state(), shown(running)
-    print(
-        state,
-        {name: (g.get("lag_records"), g.get("blind"), g.get("member_count")) for name, g in found.items()},
-    )
     whole = found.keys() == {"once", "held"} and found["once"].get("lag_records") == 10
     members = whole and found["held"].get("member_count") == 1
     return bool(members and state and state.status == "watching" and state.judged == 2)

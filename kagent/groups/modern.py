@@ -131,10 +131,11 @@ class _Topics:
 
 
 def joined(pairs: Iterable[tuple[str, list[int]]]) -> Partitions:
-    """Topic → its partitions, sorted; a topic may come several times."""
+    """Topic → its partitions, sorted; a topic may come several times. Numbers below 0 are none."""
     found: dict[str, set[int]] = {}
     for topic, partitions in pairs:
-        found.setdefault(topic, set()).update(partitions)
+        # A client may write any number into its assignment; the coordinator passes it on unread.
+        found.setdefault(topic, set()).update(number for number in partitions if number >= 0)
     return {topic: tuple(sorted(partitions)) for topic, partitions in found.items()}
 
 

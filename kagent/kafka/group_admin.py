@@ -220,7 +220,10 @@ def _assigned(blob: bytes | None) -> frozenset[Key]:
         parts = assignment(blob)["assignedPartitions"] if blob else ()
     except DecodeError:
         return frozenset()  # the assignor's own format: nothing is known of what it holds
-    return frozenset((part["topic"], number) for part in parts for number in part["partitions"])
+    # As in the records: a client may write any number into its assignment.
+    return frozenset(
+        (part["topic"], number) for part in parts for number in part["partitions"] if number >= 0
+    )
 
 
 def _subscribed(blob: bytes | None) -> MemberReport:

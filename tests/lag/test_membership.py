@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import tracemalloc
 from collections.abc import Mapping, Sequence
 
@@ -9,8 +10,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kagent.groups import GroupView, MemberView
+from kagent.groups import GroupView, MemberView, apply, view
+from kagent.kafka.group_admin import _assigned
 from kagent.lag.membership import NOBODY, Holders, Roster
+from kagent.offsets import Record
 
 HIGHEST = 2**31 - 1
 """Kafka's protocol has 32 bits for a partition; a group's leader may write any of them into an assignment."""
@@ -68,3 +71,22 @@ def test_the_hash_of_a_whole_assignment_is_the_one_that_is_in_rows_already() -> 
     made = roster({"t": [0, 2]}, {"t": [1]})
 
     assert made.assignment == "edccb731f5d94f5b"  # as every release has it
+
+
+def test_numbers_that_are_no_partitions_are_held_by_nobody() -> None:
+    """In a record, and in the coordinator's answer: both pass on unread what the group's leader wrote."""
+    numbers = [-(2**31), -1, 0, 2]
+    given = {"version": 0, "assignedPartitions": [{"topic": "t", "partitions": numbers}]}
+    member = {
+        "memberId": "m",
+        "clientId": "c",
+        "clientHost": "/h",
+        "sessionTimeout": 1,
+        "assignment_decoded": given,
+    }
+    value = {"protocolType": "consumer", "generation": 1, "protocol": "range", "members": [member]}
+    made = Roster.of(view(apply(None, Record("GroupMetadata", 2, 3, {"group": "g"}, value), 1, 1), {}))
+    answer = struct.pack(">hih1si4ii", 0, 1, 1, b"t", 4, *numbers, -1)
+
+    assert made.owners["t"].partitions.tolist() == [0, 2]
+    assert _assigned(answer) == {("t", 0), ("t", 2)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, replace
@@ -32,6 +33,8 @@ from kagent.worker.http.metrics import (
     WorkerView,
 )
 from kagent.worker.http.shown_partitions import shown_partitions
+
+log = logging.getLogger("kagent.worker")
 
 
 async def view(desk: GroupEngine, ready: bool, only: str | None = None) -> WorkerView:
@@ -177,7 +180,13 @@ async def own(desk: GroupEngine, loaded: Iterable[int], only: str | None) -> Wor
         if group.partition in by_partition:
             made = group_json(group, only is not None)
             if only is not None and group.set_aside is None:
-                made["story"] = story(desk, group)
+                try:
+                    made["story"] = story(desk, group)
+                except Exception as error:  # one group's surprise costs its story, and not the answer
+                    log.exception("the story of %r cannot be told", group.group)
+                    made["set_aside"] = shown(
+                        f"its story cannot be told ({type(error).__name__}: {error})", LONGEST
+                    )
             by_partition[group.partition].append(made)
     return WorkerReply(desk.worker, by_partition)
 

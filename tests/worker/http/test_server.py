@@ -250,6 +250,25 @@ async def explained(client: Any, tmp_path: Path, *words: str) -> tuple[int, str]
     return result.exit_code, result.output or str(result.exception)
 
 
+async def test_a_story_that_cannot_be_told_costs_itself_and_is_named(
+    serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kagent.worker.http import server
+
+    def failing(*_: Any) -> dict[str, Any]:
+        raise ValueError("partition -1 cannot be")
+
+    monkeypatch.setattr(server, "explain", failing)
+    client = await serve(made(Settings(clusters=CLUSTERS, topics=Topics(partitions=1))))
+
+    answer = await client.get("/api/groups/plain")
+
+    assert answer.status == 200
+    (group,) = (await answer.json())["groups"]
+    assert group["lag"] == 60
+    assert "partition -1 cannot be" in group["set_aside"]
+
+
 async def test_the_worker_tells_the_story_of_a_group_with_its_past(serve: Any, tmp_path: Path) -> None:
     worker = made(Settings(clusters=CLUSTERS, topics=Topics(partitions=1)))
     for entry in worker.desk.index.entries(0).values():

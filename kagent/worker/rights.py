@@ -30,7 +30,7 @@ from kagent.kafka.acls import Rule, rules
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import confluent
 from kagent.kafka.rights import EVERY, Announcer, Lack, lacking
-from kagent.kafka.topics import make_sure
+from kagent.kafka.topics import ensure, make_sure, wanted
 from kagent.retry import pause_s
 from kagent.settings import Cluster, Settings, Topics
 from kagent.worker.http import security
@@ -68,6 +68,8 @@ class Rights:
         self.topics, self.home = settings.topics, Admin(home, deadline=10)
         self.lacks: dict[str, list[Lack]] = {}
         self.own: list[Lack] = []
+        self.missing: dict[str, str] = {}
+        """Topic of kagent's that is not there and could not be made → why."""
         self._announcer = Announcer(log)
 
     def look(self, name: str, admin: Admin, topics: Collection[str], groups: Collection[str]) -> None:
@@ -83,11 +85,28 @@ class Rights:
         found = lacking(self.home, [*checked, *spared])
         self.own = [lack for lack in found if lack.rule in checked]
         self.lacks["home"] = [lack for lack in found if lack.rule in spared]
+        self._make_missing({lack.rule.name for lack in found})
+
+    def _make_missing(self, hidden: Collection[str]) -> None:
+        """Make topics that were deleted, as at the start: what is sent to them waits, and offsets are not committed meanwhile."""
+        self.missing = {}
+        # What we may not see is not missing: its right is.
+        needed = [topic for topic in wanted(self.topics) if topic.name not in hidden]
+        known = self.home.topics([topic.name for topic in needed])
+        for topic in needed:
+            if topic.name in known:
+                continue
+            log.warning("The topic %s is gone: it is made anew, without what was on it.", topic.name)
+            try:
+                ensure(self.home, self.topics, needed=[topic])
+            except KafkaError as error:
+                self.missing[topic.name] = str(error)
 
     @property
     def sentences(self) -> list[str]:
         """All that is lacking."""
-        return [f"{lack}." for lacks in (self.own, *self.lacks.values()) for lack in lacks]
+        lacks = [f"{lack}." for lacks in (self.own, *self.lacks.values()) for lack in lacks]
+        return [*lacks, *self.missing.values()]
 
     def say(self) -> None:
         """Log what changed."""
@@ -96,17 +115,22 @@ class Rights:
     def state(self, cluster: str, state: State) -> State:
         """The state message with what is lacking: blind without a right on users' topics or groups."""
         mine = self.own + self.lacks.get(cluster, []) + self.lacks.get("home", [])
-        if not mine:
+        if not mine and not self.missing:
             return state
-        blind = any(lack.rule.name == EVERY or lack in self.own for lack in mine)
-        reason = "; ".join(str(lack) for lack in mine)
+        blind = self._lacks_needed_topic() or any(
+            lack.rule.name == EVERY or lack in self.own for lack in mine
+        )
+        reason = "; ".join([*map(str, mine), *self.missing.values()])
         return state.model_copy(update={"status": "blind" if blind else state.status, "reason": reason})
 
     def blinds(self) -> bool:
         """Whether the worker cannot do its work without what is lacking."""
-        return bool(self.own) or any(
+        return bool(self.own or self._lacks_needed_topic()) or any(
             lack.rule.name == EVERY for lacks in self.lacks.values() for lack in lacks
         )
+
+    def _lacks_needed_topic(self) -> bool:
+        return bool(self.missing.keys() - {self.topics.dead_letters, self.topics.mutes})
 
 
 async def granted(settings: Settings, home: Cluster, watched: Iterable[str]) -> None:

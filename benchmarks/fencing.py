@@ -109,7 +109,15 @@ class Feed:
 
     def __init__(self, bootstrap: str) -> None:
         self.producer, self.stopped = (
-            Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "enable.idempotence": True}),
+            # Events go where Java's producer, and so the pipeline, puts their keys: a worker looks for lost groups there.
+            Producer(
+                {
+                    "bootstrap.servers": bootstrap,
+                    "linger.ms": 5,
+                    "enable.idempotence": True,
+                    "partitioner": "murmur2_random",
+                }
+            ),
             threading.Event(),
         )
         self.admin = AdminClient({"bootstrap.servers": bootstrap})
@@ -143,9 +151,7 @@ class Feed:
         idle = TopicOffsets("quiet", None, [0], [self.source], [now], [self.source])  # a row of every round
         member = MembershipRecord(self.source, now, membership(group, [] if away else [0, 1]))
         event = GroupEvent("main", group, place % PARTITIONS, now, [*commits, idle], [], [member])
-        self.producer.produce(
-            "kagent-group-events", encode(event), f"main/{group}".encode(), place % PARTITIONS
-        )
+        self.producer.produce("kagent-group-events", encode(event), f"main/{group}".encode())
 
     def _make(self, group: str) -> None:
         """Let the coordinator know the group: it is asked before an incident opens."""
@@ -271,8 +277,9 @@ def older_rows(bootstrap: str, level: str) -> int:
     for key, value in read(bootstrap, "kagent-lag-changelog", level):
         if value:
             source = max(orjson.loads(value)["commits"]["source_offset"])
-            older += source < latest.get(key, 0)
-            latest[key] = max(source, latest.get(key, 0))
+            # -1: what a coordinator was asked, before any record.
+            older += source < latest.get(key, -1)
+            latest[key] = max(source, latest.get(key, -1))
     return older
 
 

@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import Any
 
 from aiohttp import web
+from aiohttp.http import HttpProcessingError
 
 from kagent.settings import HttpSettings
 from kagent.worker.http import assets, cluster_view, limits, security
@@ -17,12 +18,28 @@ log = logging.getLogger("kagent.http")
 
 def application_options(settings: HttpSettings) -> dict[str, Any]:
     """How aiohttp's application is made."""
+    logging.getLogger("aiohttp.server").addFilter(REFUSED_REQUESTS)
     limited = limits.RequestLimits((*security.OPEN_PATHS, cluster_view.OWN)).middleware()
     return {
         # Limits first: they also hold for requests without a login.
         "middlewares": [limited, front, security.guard(settings), problems_as_json],
         "client_max_size": limits.MAX_BODY_BYTES,
     }
+
+
+class RefusedRequests(logging.Filter):
+    """A request that is no HTTP, or too long, is one line: with aiohttp's traceback for each, any client could fill the log."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, HttpProcessingError):
+            record.exc_info = record.exc_text = None
+            record.msg, record.args = "%s: %s", (record.getMessage(), type(error).__name__)
+        return True
+
+
+REFUSED_REQUESTS = RefusedRequests()
+"""One for all applications of a process: a logger takes the same filter once."""
 
 
 @web.middleware

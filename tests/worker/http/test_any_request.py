@@ -114,6 +114,18 @@ def test_no_request_is_answered_with_an_error_of_ours(monkeypatch: pytest.Monkey
         asked()
 
 
+def test_a_request_that_is_no_http_or_too_long_is_one_line_of_the_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with served(monkeypatch) as (runner, _, port):
+        assert runner.run(status(port, "GET", f"/api/groups/{'a' * 30_000}", b"")) in (400, 414)
+        assert runner.run(status(port, "G\x01T", "/", b"")) == 400
+
+    about = [record for record in caplog.records if record.name == "aiohttp.server"]
+    assert about, "the one that is too long, at least"
+    assert [record for record in about if record.exc_info or "\n" in record.getMessage()] == []
+
+
 SLOW = (
     b"GET /api/groups HTTP/1.1\r\nHost: x\r\nX-Slow: ",  # a head that does not end
     b"POST /api/v1/what-if HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\n[",  # a body that does not end

@@ -26,6 +26,7 @@ def confluent(cluster: Cluster, **more: Any) -> dict[str, Any]:
             "sasl.password": security.secret(),
         }
     readable(security)
+    ssl_context(security)  # what is no certificate is a sentence here; librdkafka raises in a constructor
     files = {
         "ssl.ca.location": security.ca_file,
         "ssl.certificate.location": security.cert_file,
@@ -127,12 +128,27 @@ def ssl_context(security: Security) -> ssl.SSLContext | None:
     try:
         # It verifies certificates and host names; a bare SSLContext would verify neither.
         context = ssl.create_default_context(cafile=str(security.ca_file) if security.ca_file else None)
-        if security.cert_file:
-            password = security.key_password.get_secret_value() if security.key_password else None
-            context.load_cert_chain(str(security.cert_file), security.key_file, password)
     except (OSError, ssl.SSLError) as error:
-        raise SettingsError(f"The TLS files of the cluster cannot be used ({error}).") from error
+        raise SettingsError(
+            f"The file {security.ca_file} of security.ca_file holds no certificate of an authority in PEM ({_reason(error)})."
+        ) from error
+    if security.cert_file:
+        # Not None: OpenSSL would ask for a password at the terminal.
+        password = security.key_password.get_secret_value() if security.key_password else ""
+        try:
+            context.load_cert_chain(str(security.cert_file), security.key_file, password)
+        except (OSError, ssl.SSLError) as error:
+            raise SettingsError(
+                f"The files of security.cert_file and key_file cannot be used ({_reason(error)}): a certificate and its key in PEM are "
+                "expected, and security.key_password where the key has one."
+            ) from error
     return context
+
+
+def _reason(error: OSError) -> str:
+    """OpenSSL's words, without the place in its sources."""
+    found = getattr(error, "reason", None) or error.strerror or str(error)
+    return str(found).replace("_", " ").lower()
 
 
 def readable(security: Security) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from kagent.errors import SettingsError
 from kagent.kafka import clients
 from kagent.settings import Cluster
+
+if TYPE_CHECKING:
+    from tests.fixtures.certificates import Certificates
 
 SASL = Cluster.model_validate(
     {
@@ -68,3 +73,36 @@ def test_a_tls_file_that_is_missing_is_named_by_every_client(setting: str) -> No
     for made in (clients.confluent, clients.aiokafka, clients.faust_broker):
         with pytest.raises(SettingsError, match=rf"/nowhere/file.pem of security.{setting} cannot be read"):
             made(cluster)
+
+
+@pytest.mark.parametrize("client", ["confluent", "aiokafka", "faust_broker"])
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"ca_file": "garbage"}, r"garbage of security\.ca_file holds no certificate"),
+        ({"cert_file": "garbage", "key_file": "garbage"}, r"security\.cert_file and key_file cannot be used"),
+        ({"cert_file": "certificate", "key_file": "locked"}, r"security\.key_password where the key has one"),
+    ],
+)
+def test_a_file_that_is_no_certificate_is_a_sentence(
+    tmp_path: Path, certificates: Certificates, client: str, given: dict[str, str], said: str
+) -> None:
+    (tmp_path / "garbage").write_text("no certificate")
+    made = certificates.made("IP:127.0.0.1")
+    (tmp_path / "certificate").write_text(made.read_text())
+    locked = [
+        "openssl",
+        "pkey",
+        "-in",
+        str(made),
+        "-aes256",
+        "-passout",
+        "pass:x",
+        "-out",
+        str(tmp_path / "locked"),
+    ]
+    subprocess.run(locked, check=True, capture_output=True)
+    security = {"protocol": "SSL", **{name: str(tmp_path / file) for name, file in given.items()}}
+
+    with pytest.raises(SettingsError, match=said):
+        getattr(clients, client)(Cluster.model_validate({"bootstrap": "a:1", "security": security}))

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kagent.errors import KafkaError, SettingsError, mendable
+from kagent.errors import KafkaError, SettingsError, SetupError, mendable
 from kagent.history.delta_writer import Ends, Writer, create, known_topics
 from kagent.history.past_range import History
 from kagent.kafka.admin import Admin
@@ -75,8 +75,13 @@ class Keeper:
         """
         # Before Spark, whose start takes long: a refused login or a missing topic is then a sentence within a second.
         check(self.settings, self.name, patient=not self.available_now)
-        with starting or nullcontext():
-            started = session(self.settings.pipeline, self.master, delta=True)
+        try:
+            with starting or nullcontext():
+                started = session(self.settings.pipeline, self.master, delta=True)
+        except SetupError:
+            if self.stop.is_set():  # who stops a service ends its Java too
+                return
+            raise
         with ending(started) as running:
             self.run_on(running)
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import kagent
 from kagent.embedded.jars import delta_jars, spark_jars
 from kagent.embedded.java import java
+from kagent.errors import SetupError
 from kagent.pipeline.no_pandas import hidden
 from kagent.settings import PipelineSettings
 
@@ -60,12 +61,28 @@ def session(settings: PipelineSettings, master: str | None = None, delta: bool =
     for name, value in config.items():
         builder = builder.config(name, value)
     # PySpark imports its own test tools here, and these pandas (NumpyScalarConverter in pyspark/sql/types.py).
-    with without_own_variables(), own_sigint(), hidden():
+    with without_own_variables(), own_sigint(), hidden(), _java_there():
         spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     if not local:
         spark.sparkContext.addPyFile(str(package(Path(tempfile.mkdtemp(prefix="kagent-package-")))))
     return spark
+
+
+@contextmanager
+def _java_there() -> Iterator[None]:
+    """PySpark's error where Java ended before Spark was there, as a sentence. A service manager that stops a service ends all its
+    processes, Java too."""
+    from pyspark.errors import PySparkRuntimeError
+
+    try:
+        yield
+    except PySparkRuntimeError as error:
+        if "JAVA_GATEWAY_EXITED" not in str(error):
+            raise
+        raise SetupError(
+            "Java ended while Spark started: what it printed above says why, or something stopped it."
+        ) from error
 
 
 def java_options(master: str) -> str:

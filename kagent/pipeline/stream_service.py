@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kagent.contract.events import Beat, LogCut
-from kagent.errors import SettingsError
+from kagent.errors import SettingsError, SetupError
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import spark as spark_options
 from kagent.kafka.rights_watch import RightsWatch, of_pipeline
@@ -70,7 +70,13 @@ class Pipeline:
         source = self.prepared()
         if source is None:
             return
-        with ending(session(self.settings.pipeline, self.master)) as running:
+        try:
+            started = session(self.settings.pipeline, self.master)
+        except SetupError:
+            if self.stop.is_set():  # who stops a service ends its Java too
+                return
+            raise
+        with ending(started) as running:
             self.run_on(running, source)
 
     def prepared(self) -> OffsetsSource | None:

@@ -67,3 +67,27 @@ def test_the_collector_of_the_users_options_is_taken(options: dict[str, str], co
 
     assert done.returncode == 0, done.stderr
     assert collector in json.loads(done.stdout.splitlines()[-1])
+
+
+ENDS = """
+from kagent.errors import SetupError
+from kagent.pipeline.spark_session import session
+from kagent.settings import load
+
+# Less than any Java begins with.
+pipeline = load(bootstrap="nowhere:9092").pipeline.model_copy(update={"driver_memory": "1k"})
+try:
+    session(pipeline, "local[1]")
+except SetupError as error:
+    print(error)
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_java_that_ends_before_spark_is_there_is_a_sentence() -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", ENDS], capture_output=True, text=True, timeout=300, check=True
+    )
+
+    assert said.stdout.splitlines()[-1].startswith("Java ended while Spark started")

@@ -39,6 +39,8 @@ def to_seconds(value: Any) -> float:
 
 
 def _refuse(value: Any) -> float:
+    if value is None:
+        raise ValueError(f"must be {EXPECTED}, and is empty")
     near = _meant(value) if isinstance(value, str) else None
     shown = str(value).lower() if isinstance(value, bool) else repr(value)
     raise ValueError(f"must be {EXPECTED}, not {shown}{f'; did you mean {near}?' if near else ''}")

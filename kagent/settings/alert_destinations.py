@@ -33,10 +33,10 @@ def checked_url(url: str, insecure: bool = False) -> str:
     except ValueError:
         whole = False
     if not whole or parts.scheme not in ("http", "https") or not url.isprintable() or " " in url:
-        raise ValueError("must be an http:// or https:// URL with a host")
+        raise ValueError("url must be an http:// or https:// address with a host")
     # A webhook's URL and PagerDuty's key are secrets: sent in plain, anyone on the way can read them.
     if parts.scheme == "http" and not insecure and not _local(parts.hostname):
-        raise ValueError("plain http leaves this machine unprotected: use https, or set insecure: true")
+        raise ValueError("a url with plain http is readable on its way: use https, or set insecure: true")
     return url
 
 
@@ -223,6 +223,27 @@ def services() -> set[str]:
     return {name for each in Services().details()["schemas"] for name in _schemes(each)}
 
 
+def schemes_of(service: str) -> list[str]:
+    """How apprise's URLs of this service begin, by its name or a word of it: ``mailto`` for ``email``."""
+    from apprise import Apprise as Services
+
+    word = _letters(service)
+    named = [(str(each["service_name"]), _schemes(each)) for each in Services().details()["schemas"]]
+    for name, schemes in named:
+        if word in schemes or word == _letters(name):
+            return [word if word in schemes else schemes[0]]
+    # `teams`: a word of "Power Automate / Workflows (for MSTeams)", but of "Cisco Webex Teams" too.
+    return [
+        schemes[0]
+        for name, schemes in named
+        if len(word) > 3 and any(_letters(each).endswith(word) for each in name.split())
+    ]
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
 def _schemes(service: dict[str, Any]) -> tuple[str, ...]:
     return (*(service["protocols"] or ()), *(service["secure_protocols"] or ()))
 
@@ -252,8 +273,10 @@ class AlertSettings(StrictModel):
 
 def _one_of(value: SecretStr | None, file: Path | None, name: str) -> None:
     # Both is refused too: which of them holds would be a guess.
-    if (value is None) == (file is None):
-        raise ValueError(f"needs either {name} or {name}_file")
+    if value is not None and file is not None:
+        raise ValueError(f"needs either {name} or {name}_file, not both")
+    if value is None and file is None:
+        raise ValueError(f"needs {name} or {name}_file")
     if value is not None and not value.get_secret_value():
         raise ValueError(f"{name} is empty")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextvars import ContextVar
 from pathlib import Path
 from shlex import quote
 from typing import Any, Literal
@@ -17,7 +18,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from kagent import own_groups
 from kagent.errors import SettingsError
@@ -33,6 +34,8 @@ DEFAULT_CLUSTER = "main"
 """The name of a cluster of which only the address was given."""
 OLD_FOLDERS = {"checkpoint": "kagent-checkpoint", "worker": "kagent-data"}
 """Where an older kagent kept these, in the working directory: they are still used if they are there."""
+LEFT_OUT: ContextVar[frozenset[str]] = ContextVar("left_out", default=frozenset())
+"""Variables that are wrong, in lower case, while what is left is checked: pydantic reads them from the environment by itself."""
 
 
 class GroupSettings(PolicySettings):
@@ -113,6 +116,9 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
+        left_out = LEFT_OUT.get()
+        if left_out and isinstance(env_settings, EnvSettingsSource):
+            env_settings.env_vars = {k: v for k, v in env_settings.env_vars.items() if k not in left_out}
         return env_settings, init_settings  # the file's values come in as arguments, so the variable wins
 
     def cluster(self, name: str | None = None) -> tuple[str, Cluster]:

@@ -58,6 +58,10 @@ class Security(Strict):
             raise ValueError(f"username is not used with protocol {self.protocol}; did you mean SASL_SSL?")
         if (self.password or self.password_file) and not self.protocol.startswith("SASL"):
             raise ValueError(f"password is not used with protocol {self.protocol}; did you mean SASL_SSL?")
+        if "mechanism" in self.model_fields_set and not self.protocol.startswith("SASL"):
+            raise ValueError(
+                f"mechanism is not used with protocol {self.protocol}; did you mean SASL_{self.protocol}?"
+            )
         if self.password and self.password_file:
             raise ValueError("needs either password or password_file, not both")
         if self.key_password and self.key_file is None:

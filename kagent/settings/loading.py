@@ -5,19 +5,16 @@ from __future__ import annotations
 import copy
 import logging
 import os
-import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import (
-    ValidationError,
-)
+from pydantic import ValidationError
 from pydantic_settings import SettingsError as UnreadableVariable
 
 from kagent.errors import SettingsError
-from kagent.settings.all_settings import DEFAULT_CLUSTER, Settings
+from kagent.settings.all_settings import DEFAULT_CLUSTER, LEFT_OUT, Settings
 from kagent.settings.cluster import Cluster, with_ports
 from kagent.settings.contradictions import contradictions
 from kagent.settings.mistakes import (
@@ -28,6 +25,7 @@ from kagent.settings.mistakes import (
     mistakes,
     sentence,
     take_out,
+    variables_of,
 )
 from kagent.settings.settings_file import SettingsFile, Where, read
 from kagent.settings.without_effect import notes
@@ -94,14 +92,25 @@ def _at_address(settings: Settings, name: str, bootstrap: str) -> Settings:
 
 
 def _checked(given: GivenSettings) -> Settings:
-    settings, error = _validated(given, given.file.values)
+    found, wrong_variables = list[Mistake](), set[str]()
+    try:
+        settings, error = _validated(given.file.values)
+    except UnreadableVariable:
+        found, wrong_variables = _unreadable(given)
+        given = given.without(wrong_variables)
+        settings, error = _validated(given.file.values, wrong_variables)
     # Also without an error: pydantic ignores unknown names at the top, as KAGENT_CONFIG and the like are none.
-    found = mistakes(Settings, given, error)
+    found += mistakes(Settings, given, error)
     rest, taken, wrong = copy.deepcopy(given.file.values), set[Where](), error
     # Once more without what is wrong, until the rest is right: all mistakes are named at once.
-    while wrong is not None and (gone := take_out(rest, Settings, wrong)):
+    while wrong is not None:
+        variables = variables_of(Settings, given, wrong)
+        gone = [*variables.values(), *take_out(rest, Settings, wrong)]
+        if not gone:
+            break
+        wrong_variables |= variables.keys()
         taken.update(gone)
-        settings, wrong = _validated(given, rest)
+        settings, wrong = _validated(rest, wrong_variables)
         found += hidden(Settings, given, wrong, taken) if wrong else []
     if settings is not None:
         found += contradictions(settings, given, taken)
@@ -111,19 +120,29 @@ def _checked(given: GivenSettings) -> Settings:
 
 
 def _validated(
-    given: GivenSettings, values: Mapping[str, Any]
+    values: Mapping[str, Any], without: Collection[str] = ()
 ) -> tuple[Settings | None, ValidationError | None]:
+    """``without``: variables that are not read."""
+    token = LEFT_OUT.set(frozenset(name.lower() for name in without))
     try:
         return Settings(**values), None
     except ValidationError as wrong:
         return None, wrong
-    except UnreadableVariable as wrong:
-        raise SettingsError(sentence([_unreadable(given, wrong)])) from wrong
+    finally:
+        LEFT_OUT.reset(token)
 
 
-def _unreadable(given: GivenSettings, error: Exception) -> Mistake:
-    """A variable for a list or a mapping that is no JSON."""
-    field = re.search(r'field "(\w+)"', str(error))
-    return Mistake(
-        given.place((field[1],)) if field else "", "", "must hold JSON, such as '[\"a\"]' or '{\"a\": 1}'"
-    )
+def _unreadable(given: GivenSettings) -> tuple[list[Mistake], set[str]]:
+    """The variables for a list or a mapping that are no JSON, as mistakes and by name."""
+    # Each by itself: pydantic stops at the first one, and names only the setting at the top.
+    names = {name for name in given.variables.values() if not _reads(given, name)}
+    problem = "must hold JSON, such as '[\"a\"]' or '{\"a\": 1}'"
+    return [Mistake(name, "", problem) for name in sorted(names)], names
+
+
+def _reads(given: GivenSettings, variable: str) -> bool:
+    try:
+        _validated({}, set(given.variables.values()) - {variable})
+    except UnreadableVariable:
+        return False
+    return True

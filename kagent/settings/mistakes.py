@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from kagent.settings.alert_destinations import DESTINATIONS, services
+from kagent.settings.alert_destinations import DESTINATIONS, schemes_of
 from kagent.settings.settings_file import MISSING, SettingsFile, Twice, Where
 from kagent.text import shown
 
@@ -52,7 +52,11 @@ class GivenSettings:
     def of(cls, file: SettingsFile, environment: Mapping[str, str]) -> GivenSettings:
         """The file and the variables of this environment that are settings."""
         # Also of names in lower case: pydantic-settings reads variables in any case.
-        return cls(file, {way(name): name for name in environment if _is_setting(name)})
+        return cls(file, {way(name): name for name, value in environment.items() if _is_setting(name, value)})
+
+    def without(self, variables: Collection[str]) -> GivenSettings:
+        """The same without these variables, which are not read."""
+        return GivenSettings(self.file, {way: n for way, n in self.variables.items() if n not in variables})
 
     def place(self, where: Where) -> str:
         """Where this value was given; empty if it was not."""
@@ -82,9 +86,13 @@ def way(variable: str) -> Where:
     return tuple(variable[len(PREFIX) :].lower().split(DELIMITER))
 
 
-def _is_setting(variable: str) -> bool:
-    # `KAGENT_WORKER__WEB_PORT` looks like a Service's, but for the two underscores.
+def _is_setting(variable: str, value: str) -> bool:
+    # `KAGENT_WORKER__WEB_PORT` looks like a Service's, but for the two underscores; `KAGENT_WEB_PORT=8080` does, but for the value.
     is_link = DELIMITER not in variable and SERVICE_LINK.fullmatch(variable)
+    if variable.endswith("_PORT") and not variable.endswith(
+        ("_SERVICE_PORT", "_TCP_PORT", "_UDP_PORT", "_SCTP_PORT")
+    ):
+        is_link = is_link and "://" in value
     known = variable in OTHER_VARIABLES or is_link
     return variable.upper().startswith(PREFIX) and not known
 
@@ -102,8 +110,34 @@ def mistakes(settings: type[BaseModel], given: GivenSettings, error: ValidationE
         # Of a wrong name, pydantic's input is the name.
         written = MISSING if "[key]" in each["loc"] else given.written(where)
         about = dict(each) if written is MISSING else {**each, "input": written}
-        found.append(Mistake(given.place(where), _dotted(where), _problem(about, inner, where, schema)))
+        place = given.place(where)
+        problem = _joined_by_one(place, each["type"], schema) or _problem(about, inner, where, schema)
+        if each["type"] == "extra_forbidden" and "did you mean" not in problem:
+            problem = _instead_of_a_missing_one(error, each["loc"], problem)
+        found.append(Mistake(place, _dotted(where), problem))
     return found
+
+
+def _joined_by_one(place: str, kind: str, schema: Mapping[str, Any]) -> str | None:
+    """Of a variable with one underscore where two belong: ``KAGENT_CLUSTERS__MAIN_BOOTSTRAP``."""
+    if not place.startswith(PREFIX) or kind not in (*HOLDERS, "extra_forbidden"):
+        return None
+    near = _with_own_name(place, _ways(schema))
+    return f"there is no such variable; did you mean {near}?" if near not in (None, place) else None
+
+
+def _instead_of_a_missing_one(error: ValidationError, loc: Where, problem: str) -> str:
+    """The problem of an unknown name; where one needed name is missing beside it, that one is likely meant."""
+    missing = [
+        str(each["loc"][-1])
+        for each in error.errors(include_url=False)
+        if each["type"] == "missing" and each["loc"][:-1] == loc[:-1]
+    ]
+    return (
+        f"there is no setting {shown(str(loc[-1]))}; did you mean {missing[0]}?"
+        if len(missing) == 1
+        else problem
+    )
 
 
 @cache
@@ -141,12 +175,24 @@ def absent(problem: str, where: Where, taken: Collection[Where]) -> bool:
     return any(re.search(rf"\b{re.escape(name)}\b", problem) for name in names)
 
 
+def variables_of(settings: type[BaseModel], given: GivenSettings, error: ValidationError) -> dict[str, Where]:
+    """The variables that gave what is wrong, each with the way to it."""
+    schema, names = _schema(settings), set(given.variables.values())
+    ways = [_walk(schema, tuple(each["loc"]))[0] for each in error.errors(include_url=False)]
+    return {given.place(way): way for way in ways if given.place(way) in names}
+
+
 def take_out(values: dict[str, Any], settings: type[BaseModel], error: ValidationError) -> list[Where]:
     """Take the wrong values out of ``values``, or the sections that hold them; returns the ways to what is gone."""
     schema = _schema(settings)
     ways = [_walk(schema, tuple(each["loc"]))[0] for each in error.errors(include_url=False)]
     gone = [way for way in ways if _taken(values, way)]
-    return gone or [way for way in {way[:1] for way in ways if way} if _taken(values, way)]
+    return gone or list({around for way in ways if (around := _nearest_taken(values, way))})
+
+
+def _nearest_taken(values: dict[str, Any], way: Where) -> Where | None:
+    """Take out the least that holds this: of ``scopes[0]`` the list. Returns the way to it."""
+    return next((way[:end] for end in range(len(way) - 1, 0, -1) if _taken(values, way[:end])), None)
 
 
 def _taken(values: dict[str, Any], way: Where) -> bool:
@@ -189,24 +235,45 @@ def _unknown_at_top(settings: type[BaseModel], given: GivenSettings) -> list[Mis
 
 
 def _unknown_variable(variable: str, schema: Mapping[str, Any]) -> str:
+    near = _near_variable(variable.upper(), schema)
+    return f"there is no such variable; {f'did you mean {near}?' if near else '`kagent settings` prints all settings'}"
+
+
+def _near_variable(variable: str, schema: Mapping[str, Any]) -> str | None:
+    ways = list(_ways(schema))
     # `KAGENT_WORKER_TICK`: steps are joined by two underscores, and one is what people write.
-    whole = {_variable(way).replace(DELIMITER, "_"): _variable(way) for way in _ways(schema) if "" not in way}
-    near = get_close_matches(variable.upper().replace(DELIMITER, "_"), whole, 1, 0.9)
+    whole = {_variable(way).replace(DELIMITER, "_"): _variable(way) for way in ways if "" not in way}
+    near = get_close_matches(variable.replace(DELIMITER, "_"), whole, 1, 0.9)
     if near:
-        return f"there is no such variable; did you mean {whole[near[0]]}?"
-    # `KAGENT_THRESHOLD`: the section is missing.
-    ending = [way for way in _ways(schema) if "" not in way and _variable(way[-1:]) == variable.upper()]
+        return whole[near[0]]
+    named = _with_own_name(variable, ways)
+    if named:
+        return named
+    # `KAGENT_THRESHOLD`, `KAGENT_SECURITY_PROTOCOL`: what stands above it is missing.
+    wanted = variable.removeprefix(PREFIX).replace(DELIMITER, "_")
+    ending = [way for way in ways if f"_{'_'.join(way).upper()}".endswith(f"_{wanted}")]
     if ending:
-        return f"there is no such variable; did you mean {_variable(min(ending, key=len))}?"
-    head, rest = (*variable.split(DELIMITER, 1), "")[:2]
-    tops = (PREFIX + name.upper() for name in schema["properties"])
-    top = suggestion(head, (*tops, *OTHER_VARIABLES))
-    hint = f"; did you mean {top}{DELIMITER + rest if rest else ''}?" if top else ""
-    return f"there is no such variable{hint}"
+        return _variable(min(ending, key=len))
+    # Without the prefix, which would make any two variables alike.
+    head, *rest = variable.removeprefix(PREFIX).split(DELIMITER, 1)
+    others = [name.removeprefix(PREFIX) for name in OTHER_VARIABLES]
+    top = suggestion(head, (*schema["properties"], *others))
+    return PREFIX + DELIMITER.join((top.upper(), *rest)) if top else None
+
+
+def _with_own_name(variable: str, ways: Iterable[tuple[str, ...]]) -> str | None:
+    """``KAGENT_CLUSTERS_MAIN_BOOTSTRAP``: a name of the person's own choice between known ones, joined by one underscore."""
+    for way in ways:
+        pattern = "_+".join(re.escape(step.upper()) or "(.+?)" for step in way)
+        found = re.fullmatch(f"{PREFIX}{pattern}", variable) if "" in way and way[-1] else None
+        if found:
+            names = iter(found.groups())
+            return _variable(tuple(step or next(names) for step in way))
+    return None
 
 
 def _variable(way: tuple[str, ...]) -> str:
-    return PREFIX + DELIMITER.join(way).upper()
+    return PREFIX + DELIMITER.join(step.upper() or "<NAME>" for step in way)
 
 
 def _unknown(name: str, known: Iterable[str], schema: Mapping[str, Any]) -> str:
@@ -247,11 +314,12 @@ def suggestion(name: str, known: Iterable[str]) -> str | None:
     """The known name that this was likely meant to be."""
     by_folded = {each.lower().replace("-", "_"): each for each in known}
     folded = name.lower().replace("-", "_")
-    near = get_close_matches(folded, by_folded, 1, 0.6)
+    near = get_close_matches(folded, by_folded, 1, 0.65)
     if near:
         return by_folded[near[0]]
-    # `java` is a word of one name only, and too short to be near it.
-    holding = [each for each in by_folded if folded in each.split("_")]
+    # `java` is a word of one name only, and too short to be near it; so is `kafka_bootstrap_servers` too long.
+    words = folded.split("_")
+    holding = [each for each in by_folded if folded in each.split("_") or each in words]
     return by_folded[holding[0]] if len(holding) == 1 else None
 
 
@@ -313,7 +381,13 @@ def _problem(
     """What is wrong, after the setting's name."""
     kind, value, context = error["type"], error["input"], error.get("ctx", {})
     if kind == "extra_forbidden":
-        return _unknown(str(where[-1]), around.get("properties", {}), schema)
+        known = around.get("properties", {})
+        section = _resolved(schema["properties"].get(where[-1], {}), schema.get("$defs", {})).get(
+            "properties", {}
+        )
+        if isinstance(value, Mapping) and section and set(section) <= set(known):
+            return f"there is no setting {shown(str(where[-1]))} here; write what it holds without it"
+        return _unknown(str(where[-1]), known, schema)
     if kind in ("literal_error", "enum"):
         return _one_of(value, re.findall(r"'([^']*)'", context["expected"]))
     read_as = _read_by_yaml(value) if kind == "string_type" else None
@@ -322,10 +396,9 @@ def _problem(
     if kind == "union_tag_invalid":
         wrong = _one_of(context["tag"], re.findall(r"'([^']*)'", context["expected_tags"]), "type must be")
         # `type: slack`: one of the services that are reached through another type.
-        service = str(context["tag"]).lower()
-        if "did you mean" in wrong or service not in services():
-            return wrong
-        return f"{wrong}; did you mean apprise, with url: {service}://…?"
+        found = [] if "did you mean" in wrong else schemes_of(str(context["tag"]))
+        urls = " or ".join(f"{scheme}://…" for scheme in found)
+        return f"{wrong}; did you mean apprise, with url: {urls}?" if 0 < len(found) < 4 else wrong
     if kind in PLAIN:
         hidden_value = _is_secret(around, where) or (kind in HOLDERS and isinstance(value, list))
         instead = ", and is empty" if value is None else "" if hidden_value else ", not {value}"
@@ -355,7 +428,23 @@ def _instead(
     if own is None and where[-1] in entry.get("properties", {}):
         return f"; a name is missing above it, such as main: {{{where[-1]}: …}}"
     required: list[str] = entry.get("required", []) if own is None else []
-    return f"; write {required[0]}: {_input(value)}" if len(required) == 1 else ""
+    return (
+        f"; write {required[0]}: {_input(value)}"
+        if len(required) == 1
+        else _as_one_inside(own, value, schema)
+    )
+
+
+def _as_one_inside(own: Mapping[str, Any] | None, value: str, schema: Mapping[str, Any]) -> str:
+    """``security: SASL_SSL`` and ``severity: page``: a word that only one name inside takes, or one for each name."""
+    defs = schema.get("$defs", {})
+    section = _resolved(own or {}, defs)
+    takes = [name for name, about in section.get("properties", {}).items() if value in about.get("enum", ())]
+    if len(takes) == 1:
+        return f"; write {{{takes[0]}: {value}}}"
+    each = _resolved(section.get("additionalProperties") or {}, defs)
+    names = _resolved(section.get("propertyNames", {}), defs).get("enum", ())
+    return f"; write such as {{{names[-1]}: {value}}}" if names and value in each.get("enum", ()) else ""
 
 
 def _read_by_yaml(value: Any) -> str | None:

@@ -52,6 +52,14 @@ MISTAKES = [
     ("pipeline: {driver_memory: 2GB}", "pipeline.driver_memory: must be a number with a unit, such as 512m or 2g, not '2GB'; did you mean 2g?"),
     ("pipeline: {driver_memory: 512 MiB}", "did you mean 512m?"),
     ("policy: {lower_threshold: 2}", "must not be above threshold (1.5)"),
+    ("policy: {idle_after: null}", "must be a duration such as 250ms, 90s, 5m, 2h or 1d, and is empty"),
+    ("policy: {severity: page}", "policy.severity: must hold names and values, not 'page'; write such as {no_members: page}"),
+    ("clusters: {main: {bootstrap: 'a:1', security: SASL_SSL}}", "write {protocol: SASL_SSL}"),
+    ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SSL, mechanism: PLAIN}}}", "mechanism is not used with protocol SSL; did you mean SASL_SSL?"),
+    ("groups: [{match: a, policy: {threshold: 2}}]", "there is no setting policy here; write what it holds without it"),
+    ("alert: {destinations: {x: {type: email}}}", "did you mean apprise, with url: mailto://…?"),
+    ("alert: {destinations: {x: {type: teams}}}", "did you mean apprise, with url: workflow://… or wxteams://…?"),
+    ("alert: {destinations: {x: {type: alertmanager, url: 'am:9093'}}}", "alert.destinations.x: url must be an http:// or https:// address"),
     ("policy: {min_gain: 1.5}", "must be below 1"),
     ("policy: {max_moves: 0}", "must be at least 1"),
     ("policy: {cooldown: 5x}", "policy.cooldown: must be a duration"),
@@ -71,11 +79,11 @@ MISTAKES = [
     ("redact: [hosts]", "did you mean host?"),
     ("alert: {destinations: {pd: {type: pagerdty}}}", "did you mean pagerduty?"),
     ("alert: {destinations: {am: {type: alertmanager, url: 'http://far.example'}}}", "plain http"),
-    ("alert: {destinations: {wh: {type: webhook}}}", "needs either url or url_file"),
+    ("alert: {destinations: {wh: {type: webhook}}}", "needs url or url_file"),
     ("alert: {destinations: {x: {url: a}}}", "type is missing"),
     ("alert: {destinations: {a/b: {type: apprise, url: 'json://y'}}}", "must not hold a slash"),
-    ("alert: {destinations: {x: {type: apprise, url: x, only: {verdicts: [stald]}}}}", "did you mean stalled?"),
-    ("alert: {destinations: {x: {type: apprise, url: x, only: {groups: ['/*/']}}}}", "no regular expression"),
+    ("alert: {destinations: {x: {type: apprise, url: 'json://localhost', only: {verdicts: [stald]}}}}", "did you mean stalled?"),
+    ("alert: {destinations: {x: {type: apprise, url: 'json://localhost', only: {groups: ['/*/']}}}}", "no regular expression"),
     ("data: 5", "data: must be a text, and YAML reads a number"),
     ("data: [a]", "data: must be a text"),
     ("topics: {prefix: 'a b'}", "letters, digits, dot, dash and underscore only"),
@@ -355,6 +363,13 @@ def test_a_secret_of_a_wrong_type_is_not_repeated(written: Any) -> None:
             "KAGENT_WORKER__WEB_PORT: worker.web_port: must be at most 65535",
         ),
         ("KAGENT_GROUPS", "orders", "KAGENT_GROUPS: must hold JSON"),
+        ("KAGENT_WEB_PORT", "8080", "did you mean KAGENT_WORKER__WEB_PORT?"),
+        ("KAGENT_SECURITY_PROTOCOL", "SSL", "did you mean KAGENT_CLUSTERS__<NAME>__SECURITY__PROTOCOL?"),
+        ("KAGENT_CLUSTERS_MAIN_BOOTSTRAP", "a:1", "did you mean KAGENT_CLUSTERS__MAIN__BOOTSTRAP?"),
+        ("KAGENT_CLUSTERS__MAIN_BOOTSTRAP", "a:1", "did you mean KAGENT_CLUSTERS__MAIN__BOOTSTRAP?"),
+        ("KAGENT_KAFKA_BOOTSTRAP_SERVERS", "a:1", "did you mean KAGENT_BOOTSTRAP?"),
+        ("KAGENT_LOG_LEVEL", "debug", "there is no such variable; `kagent settings` prints all settings"),
+        ("KAGENT_BROKERS", "a:1", "there is no such variable; `kagent settings` prints all settings"),
     ],
 )
 def test_a_mistake_in_a_variable_is_named_by_the_variable(
@@ -368,16 +383,63 @@ def test_a_mistake_in_a_variable_is_named_by_the_variable(
     assert said in str(error.value)
 
 
+def test_wrong_variables_hide_no_other_mistake(written: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "KAGENT_IGNORE": "[test-*",
+        "KAGENT_ALERT__DESTINATIONS": "{pager",
+        "KAGENT_POLICY__HOLD": "soon",
+    }.items():
+        monkeypatch.setenv(name, value)
+    text = (
+        "clusters: {main: {bootstrap: 'a:1'}}\n"
+        "home: mian\n"
+        "worker: {tick: 5x}\n"
+        "alert: {destinations: {p: {type: pagerduty}}}\n"
+    )
+
+    with pytest.raises(SettingsError) as error:
+        load(written(text))
+
+    said = [line.split("kagent.yaml:")[-1].strip() for line in str(error.value).splitlines()[1:]]
+    assert [line.split(": ")[:2] for line in said] == [
+        ["2", "home"],
+        ["3", "worker.tick"],
+        ["4", "alert.destinations.p"],
+        ["KAGENT_ALERT__DESTINATIONS", 'must hold JSON, such as \'["a"]\' or \'{"a"'],
+        ["KAGENT_IGNORE", 'must hold JSON, such as \'["a"]\' or \'{"a"'],
+        ["KAGENT_POLICY__HOLD", "policy.hold"],
+    ]
+
+
+def test_one_wrong_entry_of_a_list_hides_nothing_beside_it(written: Any) -> None:
+    hook = "{type: webhook, url: 'https://x.example', url_file: f, only: {scopes: [groups]}}"
+
+    with pytest.raises(SettingsError) as error:
+        load(written(f"alert: {{destinations: {{h: {hook}}}}}"))
+
+    assert "did you mean group?" in str(error.value)
+    assert "alert.destinations.h: needs either url or url_file, not both" in str(error.value)
+
+
+def test_a_wrong_name_is_taken_for_the_one_that_is_missing(written: Any) -> None:
+    with pytest.raises(SettingsError) as error:
+        load(written("groups: [{pattern: 'pay-*'}]"))
+
+    assert "groups[0].pattern: there is no setting pattern; did you mean match?" in str(error.value)
+
+
 def test_what_kubernetes_sets_for_a_service_named_kagent_is_no_mistake(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name in (
-        "KAGENT_SERVICE_HOST",
-        "KAGENT_PORT",
-        "KAGENT_PORT_6066_TCP_ADDR",
-        "KAGENT_WORKER_SERVICE_PORT_HTTP",
-    ):
-        monkeypatch.setenv(name, "10.0.0.1")
+    for name, value in {
+        "KAGENT_SERVICE_HOST": "10.0.0.1",
+        "KAGENT_PORT": "tcp://10.0.0.1:6066",
+        "KAGENT_WEB_PORT": "tcp://10.0.0.1:6066",
+        "KAGENT_PORT_6066_TCP_ADDR": "10.0.0.1",
+        "KAGENT_PORT_6066_TCP_PORT": "6066",
+        "KAGENT_WORKER_SERVICE_PORT_HTTP": "6066",
+    }.items():
+        monkeypatch.setenv(name, value)
 
     assert load().clusters == {}
 

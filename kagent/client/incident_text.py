@@ -8,6 +8,8 @@ from kagent.contract.recommendation import Action, MemberWork, Recommendation, R
 from kagent.contract.words import VERDICTS, action_words, in_words
 from kagent.text import counted, shown, span
 
+OLD_MS = 60_000
+"""Numbers older than this are shown with their age."""
 SILENT_MS = 120_000
 """State messages come every 30 s; without one for this long, no worker evaluates the cluster."""
 
@@ -52,14 +54,19 @@ def stale_note(rec: Recommendation) -> str:
     return " (out of date: kagent cannot judge this group now)" if rec.stale else ""
 
 
-def headline(rec: Recommendation, now: int | None = None) -> str:
-    """One line: status, group, verdict, severity, skew now → after, first action, and with ``now`` (ms) its age."""
+def headline(rec: Recommendation, now: int | None = None, note: str = "") -> str:
+    """One line: status, group, verdict, severity, skew now → after, first action; with ``now`` (ms) its age and that of its numbers,
+    and the note."""
     ended = rec.resolution if rec.status is Status.RESOLVED else None
     how = in_words(ended.value) if ended else first_action(rec)
     stale = stale_note(rec)
     if now is not None:
         until = rec.as_of if rec.status is Status.RESOLVED else now
-        stale = f"  {'open' if rec.status is not Status.RESOLVED else 'was open'} for {age(until - rec.opened_at)}{stale}"
+        is_open = rec.status is not Status.RESOLVED
+        parts = [f"{'open' if is_open else 'was open'} for {age(until - rec.opened_at)}"]
+        # A message is published again only when something changed: its numbers are of that moment.
+        parts += [f"numbers from {age(now - rec.as_of)} ago"] if is_open and now - rec.as_of >= OLD_MS else []
+        stale = f"  {', '.join(filter(None, [*parts, note]))}{stale}"
     return f"{rec.status.value.upper():<10} {shown(rec.group)}  {VERDICTS[rec.verdict].short}  {rec.severity.value}  {skew_words(rec)}  {how}{stale}"
 
 
@@ -98,7 +105,8 @@ def _outcome(rec: Recommendation) -> list[str]:
     if out is None or rec.resolution not in (Resolution.FOLLOWED, Resolution.DRAINED):
         return []
     predicted, measured = (
-        "?" if drained is None else span(drained) for drained in (out.predicted_drain_s, out.measured_drain_s)
+        "unknown" if drained is None else span(drained)
+        for drained in (out.predicted_drain_s, out.measured_drain_s)
     )
     return [
         f"  time to drain: predicted {predicted}, measured {measured}",

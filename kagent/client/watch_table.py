@@ -13,6 +13,7 @@ from rich.text import Text
 
 from kagent.active_mutes import Mutes
 from kagent.client.incident_text import (
+    OLD_MS,
     PERHAPS,
     age,
     backlog,
@@ -59,8 +60,6 @@ ENDED = (
 )
 """Of incidents that ended while somebody looked on."""
 LATELY = 5
-OLD_MS = 60_000
-"""From this age on, the time of an incident's numbers is shown: `explain` has those of now."""
 PART_LINES, WHOLE = 3, 12
 """Most lines of a reason and of a first action where several incidents share the screen, and where all have room whole."""
 DETAIL_LINES = 3 + 2 * PART_LINES
@@ -227,10 +226,14 @@ class Board:
 
     def note(self, rec: Recommendation, now: int) -> str:
         """What else must be known before somebody acts: muted, blind."""
-        mute = self.mutes.of(rec.cluster, rec.group, now)
-        notes = [f"muted until {clock(mute.until)}"] if mute else []
+        notes = [self.mute_note(rec, now)]
         notes += ["blind: out of date"] if rec.stale else []
-        return ", ".join(notes)
+        return ", ".join(filter(None, notes))
+
+    def mute_note(self, rec: Recommendation, now: int) -> str:
+        """Until when the group is muted; empty if it is not."""
+        mute = self.mutes.of(rec.cluster, rec.group, now)
+        return f"muted until {clock(mute.until)}" if mute else ""
 
 
 def _ended(rec: Recommendation) -> dict[str, str]:

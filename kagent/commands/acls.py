@@ -7,6 +7,7 @@ from dataclasses import asdict
 import click
 import orjson
 
+from kagent.commands import output
 from kagent.commands.common import chosen
 from kagent.kafka.acls import command as as_command
 from kagent.kafka.acls import needed_on, rules
@@ -14,7 +15,7 @@ from kagent.kafka.acls import needed_on, rules
 
 @click.command()
 @click.option("--principals", default="kagent-{role}", show_default=True, help="How the users are named.")
-@click.option("--json", "as_json", is_flag=True, help="One line of JSON per right.")
+@output.json_option("One line of JSON per right.")
 @click.pass_context
 def command(ctx: click.Context, principals: str, as_json: bool) -> None:
     """Print the least rights of the four principals as commands of kafka-acls.sh."""

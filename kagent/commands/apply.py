@@ -30,7 +30,7 @@ SHOWN_MOVES = 20
 @click.argument("group")
 @click.option("--yes", is_flag=True, help="Do not ask; for programs.")
 @click.option("--dry-run", is_flag=True, help="Check and show, and move nothing.")
-@click.option("--json", "as_json", is_flag=True, help="The result as one line of JSON.")
+@output.json_option("The result as one line of JSON.")
 @click.option(
     "--within",
     "deadline_s",

@@ -28,7 +28,7 @@ FOUND, NOT_JUDGED = 1, 2
 @click.argument("groups", nargs=-1, metavar="[GROUP]...", shell_complete=completion.groups)
 @click.option("--group", "also", multiple=True, hidden=True, help="The same as the argument GROUP.")
 @click.option("--for", "seconds", type=SPAN, default="3m", show_default=True, help="How long to look.")
-@click.option("--json", "as_json", is_flag=True, help="One line of JSON per finding, and one for the whole.")
+@output.json_option("One line of JSON per finding, and one for the whole.")
 @click.pass_context
 def command(
     ctx: click.Context, groups: tuple[str, ...], also: tuple[str, ...], seconds: float, as_json: bool

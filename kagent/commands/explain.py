@@ -40,7 +40,7 @@ KNOCK = 3.0
 @click.option(
     "--for", "seconds", type=SPAN, default="60s", show_default=True, help="How long to look, if live."
 )
-@click.option("--json", "as_json", is_flag=True, help="One line of JSON.")
+@output.json_option("One line of JSON.")
 @click.pass_context
 def command(
     ctx: click.Context, group: str, source: str | None, live: bool, seconds: float, as_json: bool

@@ -97,6 +97,21 @@ def options(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+def json_option(what: str, other: str = "text") -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """``--json``, given to the command as ``as_json``; ``--output json`` is the same, as in commands that print tables."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @click.option("--json", "as_json", is_flag=True, help=what)
+        @click.option("--output", "-o", type=click.Choice([other, "json"]), default=other, hidden=True)
+        @functools.wraps(command)
+        def run(*args: Any, output: str, as_json: bool, **more: Any) -> None:
+            command(*args, as_json=as_json or output == "json", **more)
+
+        return run
+
+    return decorate
+
+
 def width(wide: bool = False) -> int | None:
     """Cells of the terminal; None for no limit: ``--wide``, or no terminal."""
     # rich knows the terminal's width, COLUMNS, and what pretends to be no terminal.

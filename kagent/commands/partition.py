@@ -18,7 +18,7 @@ MOST = 2**31 - 1
 @click.command()
 @click.argument("keys", nargs=-1, metavar="[KEY]...")
 @click.option("--partitions", type=click.IntRange(1, MOST), help="How many partitions the topic has.")
-@click.option("--json", "as_json", is_flag=True, help="One line of JSON per key.")
+@output.json_option("One line of JSON per key.")
 @click.pass_context
 def command(ctx: click.Context, keys: tuple[str, ...], partitions: int | None, as_json: bool) -> None:
     """Say which partition each KEY (as UTF-8) goes to, and how uneven the keys make the topic.

@@ -11,6 +11,7 @@ import click
 import yaml
 from pydantic import BaseModel
 
+from kagent.commands import output
 from kagent.commands.common import asked
 from kagent.settings import Loaded, Settings, loaded_from
 from kagent.settings.mistakes import GivenSettings, suggestion
@@ -20,7 +21,7 @@ from kagent.settings.settings_file import Where
 @click.command()
 @click.option("--check", is_flag=True, help="Only say whether they are right; exit code 2 if not.")
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of the settings file, for editors.")
-@click.option("--json", "as_json", is_flag=True, help="One line of JSON instead of YAML.")
+@output.json_option("One line of JSON instead of YAML.", "yaml")
 @click.pass_context
 def command(ctx: click.Context, check: bool, schema: bool, as_json: bool) -> None:
     """Print the settings in effect, with the place each value comes from; secrets are masked."""

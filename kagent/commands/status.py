@@ -21,7 +21,7 @@ NO_STATE = "no worker has ever reported: run `kagent up`, or `kagent pipeline` a
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="One line of JSON.")
+@output.json_option("One line of JSON.")
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:
     """Say in five lines whether kagent itself works, and what to do if not.

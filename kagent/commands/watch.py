@@ -63,7 +63,7 @@ def _json(message: Message) -> None:
     click.echo(to_bytes(message).decode())
 
 
-def _lines(console: Console) -> Show:
+def _lines(console: Console, note: Callable[[Recommendation, int], str] = lambda rec, now: "") -> Show:
     last: dict[str, tuple[str, str | None, bool]] = {}
 
     def show(message: Message) -> None:
@@ -74,7 +74,7 @@ def _lines(console: Console) -> Show:
                 last[message.cluster] = before
                 console.print(Text(state_line(message, _now())))
             return
-        console.print(Text(headline(message, _now()), style=colour(message)))
+        console.print(Text(headline(message, _now(), note(message, _now())), style=colour(message)))
         for line in story(message):
             console.print(Text(f"    {shown(line, LONGEST)}"))
 
@@ -104,7 +104,12 @@ async def _once(settings: Settings, name: str, terminal: Console | None, show: S
         terminal.width = width  # of what is no terminal rich takes 80 and would cut there
         terminal.print(board.screen(_now(), width, len(board.open) + 20), soft_wrap=False)
     else:
-        _print_standing(board, show)
+        _print_standing(
+            board,
+            show
+            if form.output == "json"
+            else _lines(Console(highlight=False, soft_wrap=True), board.mute_note),
+        )
 
 
 def _keep_chosen(board: Board, form: Format) -> None:

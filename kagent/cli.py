@@ -10,11 +10,11 @@ import logging
 import os
 import sys
 from contextlib import suppress
-from difflib import get_close_matches
 from typing import Any, NoReturn
 
 import click
 
+from kagent.commands.suggesting_group import SuggestingGroup
 from kagent.errors import KagentError
 
 # pydantic looks through every installed package for plugins of its own, a tenth of a command's start; kagent has none.
@@ -79,7 +79,10 @@ RENAMED: dict[str, dict[str, str]] = {
     "check": {"--group": "GROUP"},
     "capture": {"--group": "GROUP"},
     "replay": {"--group": "GROUP"},
-    "explain": {"--from": "--worker"},
+    "explain": {"--from": "--worker", "--group": "GROUP"},
+    "lag": {"--group": "GROUP"},
+    "mute": {"--group": "GROUP"},
+    "apply": {"--group": "GROUP"},
 }
 """Command → old spelling → what it is called now. Old ones work, with a note."""
 
@@ -89,6 +92,15 @@ def _note_old_spellings(name: str, args: list[str]) -> None:
         if any(arg == old or arg.startswith(f"{old}=") for arg in args):
             what = "is now the argument GROUP" if new == "GROUP" else f"is now {new}"
             click.echo(f"note: {old} {what}; the old spelling still works.", err=True)
+
+
+def _group_as_argument(command: click.Command, args: list[str]) -> list[str]:
+    """``--group NAME`` as the argument that it is, for a command that has no such option."""
+    if any("--group" in param.opts for param in command.params) or not any(
+        param.name in ("group", "groups") for param in command.params
+    ):
+        return args
+    return [arg.removeprefix("--group=") for arg in args if arg != "--group"]
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
@@ -142,7 +154,7 @@ def _with_global_options(command: click.Command) -> click.Command:
     return command
 
 
-class LazyGroup(click.Group):
+class LazyGroup(SuggestingGroup):
     """A click group whose commands are imported when they are asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -158,13 +170,11 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            near = get_close_matches(args[0], COMMANDS, 2, 0.6)
-            hint = f" Did you mean {' or '.join(near)}?" if near else " `kagent --help` lists them."
-            ctx.fail(f"There is no command {args[0]!r}.{hint}")
-        if args:
-            _note_old_spellings(args[0], args[1:])
-        return super().resolve_command(ctx, args)
+        name, command, rest = super().resolve_command(ctx, args)
+        if name and command:
+            _note_old_spellings(name, rest)
+            rest = _group_as_argument(command, rest)
+        return name, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, commands in SECTIONS.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import socket
 import ssl
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -138,5 +139,11 @@ def _why(error: BaseException) -> str:
             if cause.verify_code in OTHER_HOST:
                 return "its certificate is for another host"
             return "its certificate is signed by no authority that this machine trusts; name that authority in ca_file"
+        if isinstance(cause, socket.gaierror):
+            return "the name of its host is not known"
+        if isinstance(cause, ConnectionRefusedError):
+            return "nothing listens at its address (connection refused)"
         cause = cause.__cause__ or cause.__context__
-    return type(error).__name__
+    if isinstance(error, httpx.TimeoutException):
+        return "no answer in time"
+    return "it cannot be reached" if isinstance(error, httpx.ConnectError) else type(error).__name__

@@ -54,7 +54,8 @@ class Watched:
 
 @dataclass(slots=True)
 class Checkup:
-    """The rounds. ``seconds``: how long it will look; ``between``: seconds between two rounds."""
+    """The rounds. ``seconds``: how long it will look; ``between``: seconds between two rounds; ``command_options``: how ``kagent``'s
+    commands reach the cluster, for advice that names one."""
 
     admin: Admin
     cluster: str
@@ -62,6 +63,7 @@ class Checkup:
     seconds: float
     wanted: Callable[[str], bool] = lambda group: True
     clock: Callable[[], float] = time.time
+    command_options: str = ""
     groups: dict[str, Watched] = field(default_factory=dict)
     ends: dict[str, EndHistory] = field(default_factory=dict)
     infos: dict[str, TopicInfo] = field(default_factory=dict)
@@ -182,6 +184,7 @@ class Checkup:
             topics=self.infos,
             as_of=now,
             tool_options=self.admin.cluster.tool_options(),
+            command_options=self.command_options,
         )
         watched.last = self.session.judge(watched.seen)
         if watched.last.candidate is not None:

@@ -12,6 +12,7 @@ import click
 
 from kagent.commands.common import chosen, effective, verbose
 from kagent.commands.output import announce
+from kagent.commands.suggesting_group import SuggestingGroup
 from kagent.contract.recommendation import (
     Basis,
     GroupKind,
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
     from kagent.alert.delivery_log import Event
 
 
-@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=SuggestingGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.pass_context
 def command(ctx: click.Context) -> None:
     """Send incidents to destinations such as PagerDuty and Alertmanager, until stopped.
@@ -62,7 +65,12 @@ def send_test(ctx: click.Context, name: str) -> None:
     destinations = settings.alert.destinations
     if name not in destinations:
         near = suggestion(name, destinations)
-        known = f"did you mean {near}?" if near else f"there are: {', '.join(destinations) or 'none'}."
+        listed = (
+            f"there are: {', '.join(destinations)}."
+            if destinations
+            else "none is set under alert.destinations."
+        )
+        known = f"did you mean {near}?" if near else listed
         raise InputError(f"The settings have no alert destination {shown(name)}; {known}")
     about = destinations[name]
     announce(f"Sending a test incident and its end to {name} ({about.type}).")

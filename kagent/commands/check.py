@@ -43,7 +43,14 @@ def command(
     from kagent.check.judge_cluster import UNSEEN, Checkup, chooser, findings_of, judged_groups
     from kagent.kafka.admin import Admin
 
-    checkup = Checkup(Admin(cluster), name, settings.policies(), seconds, chooser((*groups, *also)))
+    checkup = Checkup(
+        Admin(cluster),
+        name,
+        settings.policies(),
+        seconds,
+        chooser((*groups, *also)),
+        command_options=settings.command_options(name),
+    )
     watch(checkup, quiet=as_json)
     found = findings_of(checkup)
     judged = judged_groups(checkup)

@@ -98,7 +98,14 @@ def _look(
     # Asked first: a minute of looking for a name with a typo would end with the same sentence.
     if group not in admin.groups():
         raise InputError(f"There is no group {shown(group)} on this cluster (or no right to see it).")
-    checkup = Checkup(admin, name, settings.policies(), seconds, lambda known: known == group)
+    checkup = Checkup(
+        admin,
+        name,
+        settings.policies(),
+        seconds,
+        lambda known: known == group,
+        command_options=settings.command_options(name),
+    )
     watch(checkup, quiet=quiet)
     if group not in checkup.groups:
         raise InputError(f"The group {shown(group)} is left out by the settings, or may not be described.")

@@ -10,6 +10,7 @@ import click
 from kagent.commands.common import chosen, effective
 from kagent.commands.past import refuse_no_history
 from kagent.commands.spark import log_path, output_to, started, stop_on_signal
+from kagent.commands.suggesting_group import SuggestingGroup
 from kagent.errors import KagentError
 from kagent.history.past_range import place_of
 from kagent.text import counted
@@ -17,7 +18,7 @@ from kagent.text import counted
 log = logging.getLogger("kagent.history")
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=SuggestingGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
     """Keep and maintain the history (Delta tables)."""
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)

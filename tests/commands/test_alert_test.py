@@ -61,7 +61,9 @@ def test_a_receiver_that_refuses_is_named_with_its_answer(
 def test_a_receiver_that_is_down_is_named_without_its_address(receiver: Receiver, tmp_path: Path) -> None:
     answer = sent(tmp_path, "hook", hook={"type": "webhook", "url": "http://127.0.0.1:1/SECRET"})
 
-    assert "hook (webhook) did not take the test incident" in str(answer.exception)
+    assert "hook (webhook) did not take the test incident: nothing listens at its address" in str(
+        answer.exception
+    )
     assert "SECRET" not in str(answer.exception)
 
 

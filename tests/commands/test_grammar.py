@@ -50,6 +50,24 @@ def test_a_mistyped_command_is_answered_with_the_right_one(typed: str, meant: st
     assert f"Did you mean {meant}" in output
 
 
+@pytest.mark.parametrize(("typed", "meant"), [(("alert", "tset"), "test"), (("history", "wirte"), "write")])
+def test_a_mistyped_command_of_a_command_is_answered_too(typed: tuple[str, ...], meant: str) -> None:
+    code, output = invoke(*typed)
+
+    assert code == 2
+    assert f"There is no command {typed[-1]!r}. Did you mean {meant}?" in output
+
+
+@pytest.mark.parametrize("command", [name for name, old in RENAMED.items() if "--group" in old])
+def test_every_command_about_groups_takes_them_by_an_option_too(command: str) -> None:
+    found = root.get_command(click.Context(root), command)
+
+    assert found is not None
+    rest = root.resolve_command(click.Context(root), [command, "--group=a", "--group", "b"])[2]
+    has_option = any("--group" in param.opts for param in found.params)
+    assert rest == (["--group=a", "--group", "b"] if has_option else ["a", "b"])
+
+
 def test_a_command_like_no_other_is_answered_with_where_to_look() -> None:
     assert "`kagent --help` lists them" in invoke("xyzzy")[1]
 
@@ -87,7 +105,10 @@ def test_an_old_spelling_still_works(name: str, old: str) -> None:
     with click.Context(root) as ctx:
         command = root.get_command(ctx, name)
         assert command is not None
-        assert any(old in param.opts for param in command.params)
+        is_argument = RENAMED[name][old] == "GROUP" and any(
+            param.name in ("group", "groups") for param in command.params
+        )
+        assert is_argument or any(old in param.opts for param in command.params)
 
 
 def test_an_old_spelling_is_noted_on_standard_error() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kagent.commands import output
+from kagent.commands import completion, output
 from kagent.commands.common import chosen, user
 from kagent.errors import InputError
 from kagent.group_key import group_key
@@ -27,7 +27,7 @@ SHOWN_MOVES = 20
 
 
 @click.command()
-@click.argument("group")
+@click.argument("group", shell_complete=completion.groups)
 @click.option("--yes", is_flag=True, help="Do not ask; for programs.")
 @click.option("--dry-run", is_flag=True, help="Check and show, and move nothing.")
 @output.json_option("The result as one line of JSON.")

@@ -17,8 +17,7 @@ class SuggestingGroup(click.Group):
         known = self.list_commands(ctx)
         if args and args[0] not in known and not args[0].startswith("-"):
             near = get_close_matches(args[0], known, 2, 0.6)
-            hint = (
-                f" Did you mean {' or '.join(near)}?" if near else f" `{ctx.command_path} --help` lists them."
-            )
+            path = " ".join(("kagent", *ctx.command_path.split()[1:]))
+            hint = f" Did you mean {' or '.join(near)}?" if near else f" `{path} --help` lists them."
             ctx.fail(f"There is no command {args[0]!r}.{hint}")
         return super().resolve_command(ctx, args)

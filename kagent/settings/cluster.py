@@ -58,7 +58,8 @@ class Security(Strict):
             raise ValueError(f"username is not used with protocol {self.protocol}; did you mean SASL_SSL?")
         if (self.password or self.password_file) and not self.protocol.startswith("SASL"):
             raise ValueError(f"password is not used with protocol {self.protocol}; did you mean SASL_SSL?")
-        if "mechanism" in self.model_fields_set and not self.protocol.startswith("SASL"):
+        # PLAIN is the default: settings that were printed whole are right as they are.
+        if self.mechanism != "PLAIN" and not self.protocol.startswith("SASL"):
             raise ValueError(
                 f"mechanism is not used with protocol {self.protocol}; did you mean SASL_{self.protocol}?"
             )

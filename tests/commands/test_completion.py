@@ -7,7 +7,10 @@ import subprocess
 import sys
 from typing import Any
 
+import click
 import pytest
+
+from kagent.cli import root
 
 
 def completed(*words: str, broker: str = "127.0.0.1:1") -> list[str]:
@@ -29,6 +32,21 @@ def completed(*words: str, broker: str = "127.0.0.1:1") -> list[str]:
         check=True,
     )
     return [line.split(",", 1)[1] for line in answer.stdout.splitlines() if line]
+
+
+def test_every_argument_that_is_a_group_is_completed() -> None:
+    with click.Context(root) as ctx:
+        commands = {name: root.get_command(ctx, name) for name in root.list_commands(ctx)}
+        without = [
+            name
+            for name, command in commands.items()
+            for param in (command.params if command else ())
+            if isinstance(param, click.Argument)
+            and param.name in ("group", "groups", "topic")
+            and param._custom_shell_complete is None
+            and name != "replay"  # its groups are those of a folder
+        ]
+    assert without == []
 
 
 @pytest.mark.slow

@@ -55,7 +55,7 @@ MISTAKES = [
     ("policy: {idle_after: null}", "must be a duration such as 250ms, 90s, 5m, 2h or 1d, and is empty"),
     ("policy: {severity: page}", "policy.severity: must hold names and values, not 'page'; write such as {no_members: page}"),
     ("clusters: {main: {bootstrap: 'a:1', security: SASL_SSL}}", "write {protocol: SASL_SSL}"),
-    ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SSL, mechanism: PLAIN}}}", "mechanism is not used with protocol SSL; did you mean SASL_SSL?"),
+    ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SSL, mechanism: SCRAM-SHA-256}}}", "mechanism is not used with protocol SSL; did you mean SASL_SSL?"),
     ("groups: [{match: a, policy: {threshold: 2}}]", "there is no setting policy here; write what it holds without it"),
     ("alert: {destinations: {x: {type: email}}}", "did you mean apprise, with url: mailto://…?"),
     ("alert: {destinations: {x: {type: teams}}}", "did you mean apprise, with url: workflow://… or wxteams://…?"),

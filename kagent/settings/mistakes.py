@@ -88,7 +88,7 @@ def way(variable: str) -> Where:
 
 def _is_setting(variable: str, value: str) -> bool:
     # `KAGENT_WORKER__WEB_PORT` looks like a Service's, but for the two underscores; `KAGENT_WEB_PORT=8080` does, but for the value.
-    is_link = DELIMITER not in variable and SERVICE_LINK.fullmatch(variable)
+    is_link = DELIMITER not in variable and SERVICE_LINK.fullmatch(variable) is not None
     if variable.endswith("_PORT") and not variable.endswith(
         ("_SERVICE_PORT", "_TCP_PORT", "_UDP_PORT", "_SCTP_PORT")
     ):

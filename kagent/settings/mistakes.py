@@ -29,6 +29,10 @@ SERVICE_LINK = re.compile(
 https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables"""
 
 
+WHOLE_ADDRESS = re.compile(r"KAGENT_(?:.*_)?(?<!_SERVICE_)(?<!_TCP_)(?<!_UDP_)(?<!_SCTP_)PORT")
+"""Of these the value is an address such as tcp://10.0.0.1:80; of the others that end in PORT it is a number."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mistake:
     """One mistake: where it stands (``kagent.yaml:7`` or a variable), which setting, what is wrong."""
@@ -89,9 +93,7 @@ def way(variable: str) -> Where:
 def _is_setting(variable: str, value: str) -> bool:
     # `KAGENT_WORKER__WEB_PORT` looks like a Service's, but for the two underscores; `KAGENT_WEB_PORT=8080` does, but for the value.
     is_link = DELIMITER not in variable and SERVICE_LINK.fullmatch(variable) is not None
-    if variable.endswith("_PORT") and not variable.endswith(
-        ("_SERVICE_PORT", "_TCP_PORT", "_UDP_PORT", "_SCTP_PORT")
-    ):
+    if WHOLE_ADDRESS.fullmatch(variable):
         is_link = is_link and "://" in value
     known = variable in OTHER_VARIABLES or is_link
     return variable.upper().startswith(PREFIX) and not known

@@ -294,3 +294,12 @@ def test_a_group_without_rows_of_members_is_as_late_as_its_evidence_says(rec: An
     board.take(rec("orders", members=[], evidence={name: 320}, actions=[ACTION]))
 
     assert "5 min" in next(line for line in screen(board).splitlines() if "orders" in line)
+
+
+def test_a_line_says_how_old_its_numbers_are_and_what_is_beside_them(rec: Any) -> None:
+    message = rec("orders")
+
+    assert "numbers from" not in headline(message, message.as_of + 59_000)
+    assert headline(message, message.as_of + 20 * 60_000, "muted until 01:59").endswith(
+        ", numbers from 20 min ago, muted until 01:59"
+    )

@@ -15,7 +15,7 @@ from kagent.kafka.admin import Admin
 from kagent.kafka.clients import spark as spark_options
 from kagent.kafka.descriptions import TopicDescription
 from kagent.kafka.topics import make_sure, wanted
-from kagent.pipeline.checkpoint import Checkpoint
+from kagent.pipeline.checkpoint import Checkpoint, writable
 from kagent.pipeline.restarts import awaited, between_batches, ending, kept
 from kagent.pipeline.source import OffsetsSource
 from kagent.pipeline.spark_session import session
@@ -74,6 +74,7 @@ class Keeper:
         ``starting``: held while Spark starts.
         """
         # Before Spark, whose start takes long: a refused login or a missing topic is then a sentence within a second.
+        writable(self.place, self.settings.pipeline.options)
         check(self.settings, self.name, patient=not self.available_now)
         try:
             with starting or nullcontext():
@@ -85,6 +86,13 @@ class Keeper:
         with ending(started) as running:
             self.run_on(running)
 
+    @property
+    def place(self) -> str:
+        """Folder or URL of the stream's checkpoint."""
+        # A checkpoint of its own: two queries that share one destroy each other's offsets.
+        folder = self.checkpoint or f"{self.settings.pipeline.checkpoint}-history"
+        return f"{folder.rstrip('/')}/{self.name}"
+
     def run_on(self, running: SparkSession) -> None:
         """As :meth:`run`, on a Spark session that is there already."""
         home, topics = Admin(self.settings.home_cluster(self.name), deadline=10), self.settings.topics
@@ -94,9 +102,7 @@ class Keeper:
         cluster_id = source.tried(home.cluster_id)
         if found is None or cluster_id is None:
             return
-        # A checkpoint of its own: two queries that share one destroy each other's offsets.
-        folder = self.checkpoint or f"{self.settings.pipeline.checkpoint}-history"
-        place = Checkpoint(running, f"{folder.rstrip('/')}/{self.name}")
+        place = Checkpoint(running, self.place)
         # Before the tables are touched: a checkpoint of another cluster would skip its records in silence.
         stream = place.claim(cluster_id, found[topics.events].id)
         self._create(running)

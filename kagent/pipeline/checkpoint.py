@@ -7,9 +7,12 @@ everything of the batch is in the events topic).
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +22,29 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NAME = "kagent.json"
+DEFAULT_FILES = "spark.hadoop.fs.defaultFS"
+"""With this option a path without a scheme is not one of this machine."""
 EPOCHS = "epochs.json"
 OF_SPARK = ("commits", "offsets", "sources", "state", "metadata")
 """What Spark keeps in a checkpoint."""
+
+
+def writable(place: str, options: Collection[str]) -> None:
+    """Raises SettingsError where this is a folder of this machine that cannot be made or written: before a cluster is waited for.
+
+    ``options``: names of Spark's further settings.
+    """
+    folder = place.removeprefix("file://").removeprefix("file:")
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", folder) or DEFAULT_FILES in options:
+        return
+    try:
+        os.makedirs(folder, exist_ok=True)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise SettingsError(
+            f"The checkpoint {place} cannot be written ({error.strerror}): set pipeline.checkpoint to a folder that can be."
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)

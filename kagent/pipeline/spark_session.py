@@ -73,12 +73,13 @@ def session(settings: PipelineSettings, master: str | None = None, delta: bool =
 def _java_there() -> Iterator[None]:
     """PySpark's error where Java ended before Spark was there, as a sentence. A service manager that stops a service ends all its
     processes, Java too."""
+    from py4j.protocol import Py4JNetworkError
     from pyspark.errors import PySparkRuntimeError
 
     try:
         yield
-    except PySparkRuntimeError as error:
-        if "JAVA_GATEWAY_EXITED" not in str(error):
+    except (PySparkRuntimeError, Py4JNetworkError, ConnectionError) as error:
+        if isinstance(error, PySparkRuntimeError) and "JAVA_GATEWAY_EXITED" not in str(error):
             raise
         raise SetupError(
             "Java ended while Spark started: what it printed above says why, or something stopped it."

@@ -20,7 +20,7 @@ from kagent.offsets import OFFSETS_TOPIC
 from kagent.pipeline.build import Target
 from kagent.pipeline.bundle import Bundling
 from kagent.pipeline.catchup import CatchUp
-from kagent.pipeline.checkpoint import Checkpoint, CoveredOffsets
+from kagent.pipeline.checkpoint import Checkpoint, CoveredOffsets, writable
 from kagent.pipeline.progress import ProgressReporter
 from kagent.pipeline.progress_sender import ProgressSender
 from kagent.pipeline.restarts import awaited, ending, kept
@@ -67,6 +67,8 @@ class Pipeline:
 
     def run(self) -> None:
         """Run until ``stop`` is set, or until caught up. Raises KagentError for what trying again cannot mend."""
+        if not self.replay:
+            writable(self.checkpoint or self.settings.pipeline.checkpoint, self.settings.pipeline.options)
         source = self.prepared()
         if source is None:
             return

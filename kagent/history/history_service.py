@@ -74,7 +74,9 @@ class Keeper:
         ``starting``: held while Spark starts.
         """
         # Before Spark, whose start takes long: a refused login or a missing topic is then a sentence within a second.
-        writable(self.place, self.settings.pipeline.options)
+        options = self.settings.pipeline.options
+        writable(self.place, options)
+        writable(self.history.place, options, "The history", "pipeline.history or --path to a folder")
         check(self.settings, self.name, patient=not self.available_now)
         try:
             with starting or nullcontext():

@@ -29,10 +29,15 @@ OF_SPARK = ("commits", "offsets", "sources", "state", "metadata")
 """What Spark keeps in a checkpoint."""
 
 
-def writable(place: str, options: Collection[str]) -> None:
+def writable(
+    place: str,
+    options: Collection[str],
+    what: str = "The checkpoint",
+    where: str = "pipeline.checkpoint to a folder",
+) -> None:
     """Raises SettingsError where this is a folder of this machine that cannot be made or written: before a cluster is waited for.
 
-    ``options``: names of Spark's further settings.
+    ``options``: names of Spark's further settings; ``what`` and ``where``: the folder, and the setting of it, in words.
     """
     folder = place.removeprefix("file://").removeprefix("file:")
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", folder) or DEFAULT_FILES in options:
@@ -43,7 +48,7 @@ def writable(place: str, options: Collection[str]) -> None:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise SettingsError(
-            f"The checkpoint {place} cannot be written ({error.strerror}): set pipeline.checkpoint to a folder that can be."
+            f"{what} {place} cannot be written ({error.strerror}): set {where} that can be."
         ) from error
 
 

@@ -11,7 +11,7 @@ import yaml
 
 from kagent.errors import InputError
 from kagent.policy import make_policy
-from kagent.simulator import checks
+from kagent.simulator import scenario_checks
 from kagent.simulator.conditions import GENTLE, HARSH, PLAIN_CLIENTS, Clients, Conditions
 from kagent.strategies import STRATEGIES
 
@@ -122,7 +122,7 @@ def parse(raw: Any, where: str = "scenario", harsh: bool = False) -> SimulatorSc
         raise InputError(f"{where}: names and values are expected, such as `topics:`")
     values = dict(raw)
     topics = values.pop("topics", None)
-    checks.known(values, SimulatorScenario, where, "topics")
+    scenario_checks.known(values, SimulatorScenario, where, "topics")
     # A file that says anything of world or clients is written for the realistic world: what it leaves out is that one's.
     harsh = harsh or bool(values.get("world") or values.get("clients"))
     values["world"] = _section(values.get("world"), HARSH if harsh else GENTLE, f"{where}: world")
@@ -130,7 +130,7 @@ def parse(raw: Any, where: str = "scenario", harsh: bool = False) -> SimulatorSc
         values.get("clients"), Clients() if harsh else PLAIN_CLIENTS, f"{where}: clients"
     )
     if values.get("autoscaler") is not None:
-        checks.known(values["autoscaler"], Autoscaler, f"{where}: autoscaler")
+        scenario_checks.known(values["autoscaler"], Autoscaler, f"{where}: autoscaler")
         values["autoscaler"] = Autoscaler(**{"lag_per_member": 1000.0, **values["autoscaler"]})
     if not isinstance(topics, Mapping) or not topics:
         raise InputError(f"{where}: topics: at least one topic is needed, as name → fields")
@@ -149,10 +149,11 @@ def _section(section: Any, base: Section, where: str) -> Section:
     """The defaults with what the file says; values are checked by their types."""
     if not isinstance(section or {}, Mapping):
         raise InputError(f"{where}: fields are expected")
-    checks.known(section or {}, type(base), where)
+    scenario_checks.known(section or {}, type(base), where)
     types = {f.name: str(f.type) for f in fields(base)}
     given = {
-        name: checks.several(value, types[name], f"{where}.{name}") for name, value in (section or {}).items()
+        name: scenario_checks.several(value, types[name], f"{where}.{name}")
+        for name, value in (section or {}).items()
     }
     return replace(base, **given)
 
@@ -160,27 +161,27 @@ def _section(section: Any, base: Section, where: str) -> Section:
 def _topic(name: Any, section: Any, where: str) -> ScenarioTopic:
     if not isinstance(section or {}, Mapping):
         raise InputError(f"{where}: fields are expected, such as `partitions: 12`")
-    checks.known(section or {}, ScenarioTopic, where, "name")
+    scenario_checks.known(section or {}, ScenarioTopic, where, "name")
     made = ScenarioTopic(name=str(name), **(section or {}))
-    checks.spread(made.spread, f"{where}.spread")
+    scenario_checks.spread(made.spread, f"{where}.spread")
     return replace(made, partitions=int(made.partitions))
 
 
 def _checked(scenario: SimulatorScenario, where: str) -> None:
     sizes = {t.name: t.partitions for t in scenario.topics}
-    checks.expected(scenario.expect, where)
-    checks.one_of(scenario.kind, checks.KINDS, f"{where}: kind")
-    checks.one_of(scenario.assignor, checks.ASSIGNORS, f"{where}: assignor")
-    checks.clients(scenario.clients, sizes, where)
+    scenario_checks.expected(scenario.expect, where)
+    scenario_checks.one_of(scenario.kind, scenario_checks.KINDS, f"{where}: kind")
+    scenario_checks.one_of(scenario.assignor, scenario_checks.ASSIGNORS, f"{where}: assignor")
+    scenario_checks.clients(scenario.clients, sizes, where)
     if not isinstance(scenario.follow, bool):
-        checks.one_of(scenario.follow, (*STRATEGIES, "first", "useful"), f"{where}: follow")
+        scenario_checks.one_of(scenario.follow, (*STRATEGIES, "first", "useful"), f"{where}: follow")
     if scenario.assignment is not None:
-        checks.assignment(scenario.assignment, scenario.members, sizes, where)
-    checks.events(scenario.events, scenario.members, sizes, where)
+        scenario_checks.assignment(scenario.assignment, scenario.members, sizes, where)
+    scenario_checks.events(scenario.events, scenario.members, sizes, where)
     if not isinstance(scenario.speeds, Mapping) or not isinstance(scenario.policy, Mapping):
         raise InputError(f"{where}: speeds and policy: names and values are expected")
     for member, speed in scenario.speeds.items():
-        checks.number(speed, f"{where}: speeds.{member}")
+        scenario_checks.number(speed, f"{where}: speeds.{member}")
     make_policy(scenario.policy)
 
 

@@ -13,7 +13,7 @@ import yaml
 from kagent.contract.events import TopicOffsets
 from kagent.errors import KagentError
 from kagent.lag.commits import apply
-from kagent.simulator import checks, load, run, run_many
+from kagent.simulator import load, run, run_many, scenario_checks
 from kagent.simulator.commit_table import CommitTable
 from kagent.simulator.passing_time import begin, step
 from kagent.simulator.scenario_events import EVENTS, happen
@@ -195,5 +195,5 @@ def test_mistakes_are_named(raw: object, word: str) -> None:
 def test_every_event_that_may_be_written_can_happen_and_is_in_the_docs() -> None:
     docs = (ROOT / "docs" / "judgement.md").read_text()
 
-    assert set(EVENTS) == set(checks.EVENTS)
+    assert set(EVENTS) == set(scenario_checks.EVENTS)
     assert [name for name in EVENTS if f"`{name}`" not in docs] == []

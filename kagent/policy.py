@@ -69,7 +69,7 @@ class Policy:
     settle: float = 60.0
     """No skew is judged for this long after partitions changed hands."""
     update_every: float = 300.0
-    """A changed open incident is published again at most this often."""
+    """An open incident is published again at most this often: when it changed, and before it may not be acted on any more."""
     rewrite_every: float = 86_400.0
     """And unchanged once in this time, so that a new subscriber finds it young."""
     valid: float = 900.0

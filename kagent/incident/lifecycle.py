@@ -325,7 +325,9 @@ def _goes_on(
     # A plan for members that are gone is replaced, but only once the new assignment has settled.
     news = other or (incident.superseded and settled)
     # Of a group that is seen now and then figures are no news: publishing them would take `stale` back, and it would be on and off.
-    figures = (due and _moved(model, incident, lead)) or _escalates(model.policy, incident, lead)
+    figures = (due and (_moved(model, incident, lead) or _runs_out(model, incident))) or _escalates(
+        model.policy, incident, lead
+    )
     if not news and (incident.stale or not figures):
         return _kept(model, incident, messages)
     return _updated(model, incident, lead, messages)
@@ -335,6 +337,13 @@ def _moved(model: GroupModel, incident: Incident, lead: Finding) -> bool:
     """Whether the figures that were published mislead by now."""
     later = lead.behind >= GROWN * incident.behind > 0
     return later or abs(model.skew - incident.skew) > CHANGED * incident.skew
+
+
+def _runs_out(model: GroupModel, incident: Incident) -> bool:
+    """Whether what was published may not be acted on any more before the next time that it can be published: what still holds must
+    not be refused as expired by those who follow it."""
+    left_ms = int(incident.message["valid_until"]) - model.now
+    return left_ms < model.policy.update_every * 1000
 
 
 def _escalates(policy: Policy, incident: Incident, lead: Finding) -> bool:

@@ -86,7 +86,7 @@ def test_a_topic_that_is_gone_or_may_not_be_seen_is_one_sentence() -> None:
 
 
 def test_an_absent_cluster_is_waited_for_and_a_refusal_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kagent.pipeline.source.BACKOFF", wait_none())
+    monkeypatch.setattr("kagent.retry.BACKOFF", wait_none())
     cluster = Cluster()
     cluster.says = [KafkaError("The cluster cannot be reached.")] * 2
 

@@ -115,7 +115,7 @@ def _members(view: View, rec: Recommendation) -> dict[str, Peer]:
 
 
 def _same_counts(view: View, rec: Recommendation) -> None:
-    # A partition that was added since would be nobody's.
+    # A partition that was added since would stay without a member.
     for topic, count in sorted(view.topics.items()):
         if (advised := rec.basis.partitions.get(topic)) != count:
             has = "is not known to the recommendation" if advised is None else f"had {advised} partitions"

@@ -43,14 +43,15 @@ def command(ctx: click.Context, once: bool, form: Format) -> None:
     """
     settings, name, _ = chosen(ctx)
     console = Console(highlight=False, soft_wrap=True)
-    show = _json if form.output == "json" else _lines(console)
+    board = Board()
+    show = _json if form.output == "json" else _lines(console, board.mute_note)
     table = (console.is_terminal or form.wide) and form.is_table
     try:
         if once or form.output in ("yaml", "csv"):
             with output.waiting_for(settings.home_cluster(name).bootstrap):
                 asyncio.run(_once(settings, name, console if table else None, show, form))
         else:
-            asyncio.run(_board(settings, name, console) if table else _follow(settings, name, show))
+            asyncio.run(_board(settings, name, console) if table else _follow(settings, name, show, board))
     except KeyboardInterrupt:
         ctx.exit(0)
 
@@ -135,17 +136,32 @@ def _print_standing(board: Board, show: Show) -> None:
         )
 
 
-async def _follow(settings: Settings, name: str, show: Show) -> None:
+async def _follow(settings: Settings, name: str, show: Show, board: Board) -> None:
     from kagent.client.client import recommendations
+    from kagent.client.mutes_topic import current_mutes
 
     home = settings.home_cluster(name)
-    async for message in recommendations(home, topic=settings.topics.recommendations, states=True):
-        show(message)
+    with contextlib.suppress(KafkaError):  # without the right to read mutes they are not shown
+        # First: what stands is printed at once, and what is muted of it must say so.
+        board.mutes = await current_mutes(home, settings.topics.mutes)
+    muting = asyncio.ensure_future(_read_mutes(settings, name, board))
+    try:
+        async for message in recommendations(home, topic=settings.topics.recommendations, states=True):
+            show(message)
+    finally:
+        muting.cancel()
+        await asyncio.gather(muting, return_exceptions=True)
+
+
+async def _read_mutes(settings: Settings, name: str, board: Board) -> None:
+    from kagent.client.mutes_topic import follow_mutes
+
+    with contextlib.suppress(KafkaError):
+        await follow_mutes(settings.home_cluster(name), settings.topics.mutes, board.mutes.take)
 
 
 async def _board(settings: Settings, name: str, console: Console) -> None:
     from kagent.client.client import followed
-    from kagent.client.mutes_topic import follow_mutes
     from kagent.kafka.topic_reader import ReadMark
 
     home, board = settings.home_cluster(name), Board(is_read=False)
@@ -157,11 +173,8 @@ async def _board(settings: Settings, name: str, console: Console) -> None:
             else:
                 board.take(message)
 
-    async def read_mutes() -> None:
-        with contextlib.suppress(KafkaError):
-            await follow_mutes(home, settings.topics.mutes, board.mutes.take)
-
-    reading, muting = asyncio.ensure_future(read()), asyncio.ensure_future(read_mutes())
+    reading = asyncio.ensure_future(read())
+    muting = asyncio.ensure_future(_read_mutes(settings, name, board))
     try:
         with Live(console=console, auto_refresh=False, transient=False) as live:
             # Drawn on a clock too: ages grow while no message comes.

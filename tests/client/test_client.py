@@ -23,6 +23,7 @@ from confluent_kafka import Producer
 
 import kagent
 from kagent.client import client
+from kagent.contract.mute import MuteRecord
 from kagent.contract.recommendation import Recommendation, State, to_bytes
 from kagent.embedded.broker import Broker, die_with_parent, free_port
 from kagent.embedded.jars import broker_jars
@@ -47,9 +48,9 @@ class Home:
         self.thread = ThreadPoolExecutor(1)  # one for all: the broker dies with the thread that started it
         ensure(Admin(Cluster(bootstrap=broker.bootstrap)), Topics(partitions=2))
 
-    def send(self, key: str, value: bytes | None) -> None:
+    def send(self, key: str, value: bytes | None, topic: str = TOPIC) -> None:
         producer = Producer({"bootstrap.servers": self.bootstrap, "log_level": 0})
-        producer.produce(TOPIC, value, key)
+        producer.produce(topic, value, key)
         assert producer.flush(60) == 0
 
     def publish(self, *messages: Recommendation) -> None:
@@ -230,6 +231,22 @@ def test_watch_is_lines_in_a_pipe_and_a_table_on_a_terminal(home: Home, rec: Any
     assert "FIRST ACTION" in terminal
     assert "\x1b[1;31m" in terminal
     assert "\x1b[2J" not in terminal
+
+
+def test_watch_in_a_pipe_says_until_when_a_group_is_muted(home: Home, rec: Any) -> None:
+    home.send("main/e-muted", MuteRecord(until=4_000_000_000_000).to_bytes(), Topics().mutes)
+    home.publish(rec("e-muted"))
+    command = [sys.executable, "-m", "kagent", "--bootstrap", home.bootstrap, "watch"]
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watch:
+        assert watch.stdout is not None
+        ending = threading.Timer(PATIENCE_S, watch.kill)
+        ending.start()
+        line = next((line for line in watch.stdout if "e-muted" in line), "")
+        ending.cancel()
+        watch.send_signal(signal.SIGINT)
+
+    assert "muted until" in line
 
 
 def test_the_java_example_of_the_docs_runs_as_it_stands(home: Home, rec: Any, tmp_path: Path) -> None:

@@ -20,8 +20,10 @@ class Node:
 
 @pytest.fixture(autouse=True)
 def thawed() -> Iterator[None]:
+    before = gc.get_threshold()
     yield
     gc.unfreeze()
+    gc.set_threshold(*before)
 
 
 def test_collections_pass_over_what_lives_when_groups_were_loaded() -> None:

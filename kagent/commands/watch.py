@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING
 
 import click
@@ -49,9 +49,11 @@ def command(ctx: click.Context, once: bool, form: Format) -> None:
     try:
         if once or form.output in ("yaml", "csv"):
             with output.waiting_for(settings.home_cluster(name).bootstrap):
-                asyncio.run(_once(settings, name, console if table else None, show, form))
+                asyncio.run(_once(settings, name, console if table else None, show, form, board))
         else:
-            asyncio.run(_board(settings, name, console) if table else _follow(settings, name, show, board))
+            follow = _board(settings, name, console) if table else _follow(settings, name, show)
+            has_no_note = table or form.output == "json"
+            asyncio.run(follow if has_no_note else _noting_mutes(settings, name, board, follow))
     except KeyboardInterrupt:
         ctx.exit(0)
 
@@ -64,7 +66,7 @@ def _json(message: Message) -> None:
     click.echo(to_bytes(message).decode())
 
 
-def _lines(console: Console, note: Callable[[Recommendation, int], str] = lambda rec, now: "") -> Show:
+def _lines(console: Console, note: Callable[[Recommendation, int], str]) -> Show:
     last: dict[str, tuple[str, str | None, bool]] = {}
 
     def show(message: Message) -> None:
@@ -82,11 +84,13 @@ def _lines(console: Console, note: Callable[[Recommendation, int], str] = lambda
     return show
 
 
-async def _once(settings: Settings, name: str, terminal: Console | None, show: Show, form: Format) -> None:
+async def _once(
+    settings: Settings, name: str, terminal: Console | None, show: Show, form: Format, board: Board
+) -> None:
     from kagent.client.client import current
     from kagent.client.mutes_topic import current_mutes
 
-    home, board = settings.home_cluster(name), Board()
+    home = settings.home_cluster(name)
     # At once: each is a connection of its own, and a person waits for both.
     muting = asyncio.ensure_future(current_mutes(home, settings.topics.mutes))
     try:
@@ -105,12 +109,7 @@ async def _once(settings: Settings, name: str, terminal: Console | None, show: S
         terminal.width = width  # of what is no terminal rich takes 80 and would cut there
         terminal.print(board.screen(_now(), width, len(board.open) + 20), soft_wrap=False)
     else:
-        _print_standing(
-            board,
-            show
-            if form.output == "json"
-            else _lines(Console(highlight=False, soft_wrap=True), board.mute_note),
-        )
+        _print_standing(board, show)
 
 
 def _keep_chosen(board: Board, form: Format) -> None:
@@ -136,18 +135,26 @@ def _print_standing(board: Board, show: Show) -> None:
         )
 
 
-async def _follow(settings: Settings, name: str, show: Show, board: Board) -> None:
+async def _follow(settings: Settings, name: str, show: Show) -> None:
     from kagent.client.client import recommendations
-    from kagent.client.mutes_topic import current_mutes
 
     home = settings.home_cluster(name)
+    async for message in recommendations(home, topic=settings.topics.recommendations, states=True):
+        show(message)
+
+
+async def _noting_mutes(
+    settings: Settings, name: str, board: Board, follow: Coroutine[None, None, None]
+) -> None:
+    """Follow with the mutes of now on the board."""
+    from kagent.client.mutes_topic import current_mutes
+
     with contextlib.suppress(KafkaError):  # without the right to read mutes they are not shown
         # First: what stands is printed at once, and what is muted of it must say so.
-        board.mutes = await current_mutes(home, settings.topics.mutes)
+        board.mutes = await current_mutes(settings.home_cluster(name), settings.topics.mutes)
     muting = asyncio.ensure_future(_read_mutes(settings, name, board))
     try:
-        async for message in recommendations(home, topic=settings.topics.recommendations, states=True):
-            show(message)
+        await follow
     finally:
         muting.cancel()
         await asyncio.gather(muting, return_exceptions=True)

@@ -47,25 +47,20 @@ COMMANDS = [
 
 
 @contextlib.contextmanager
-def listening(certificate: Path | None) -> Iterator[int]:
-    """The port of a server that speaks TLS with this certificate, or reads and closes."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    if certificate:
-        context.load_cert_chain(certificate)
+def answering(answers: Callable[[socket.socket, int], object]) -> Iterator[int]:
+    """The port of a server that does this with each connection (and its number)."""
     listener = socket.create_server(("127.0.0.1", 0))
     stopped = threading.Event()
 
     def serve() -> None:
+        number = 0
         while not stopped.is_set():
             with contextlib.suppress(OSError):
                 connection, _ = listener.accept()
                 with connection:
-                    connection.settimeout(5)
-                    if certificate:
-                        with context.wrap_socket(connection, server_side=True) as encrypted:
-                            encrypted.recv(1)
-                    elif connection.recv(100)[:5] == API_VERSIONS[:5]:
-                        connection.sendall(b"\0\0\0\6\0\0\0\1\0\0")
+                    if not stopped.is_set():
+                        answers(connection, number)
+                        number += 1
 
     thread = threading.Thread(target=serve)
     thread.start()
@@ -77,6 +72,23 @@ def listening(certificate: Path | None) -> Iterator[int]:
             socket.create_connection(("127.0.0.1", listener.getsockname()[1]), 1).close()
         thread.join()
         listener.close()
+
+
+def listening(certificate: Path | None) -> contextlib.AbstractContextManager[int]:
+    """The port of a server that speaks TLS with this certificate, or reads and closes."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    if certificate:
+        context.load_cert_chain(certificate)
+
+    def answer(connection: socket.socket, number: int) -> None:
+        connection.settimeout(5)
+        if certificate:
+            with context.wrap_socket(connection, server_side=True) as encrypted:
+                encrypted.recv(1)
+        elif connection.recv(100)[:5] == API_VERSIONS[:5]:
+            connection.sendall(b"\0\0\0\6\0\0\0\1\0\0")
+
+    return answering(answer)
 
 
 def cluster(port: int, protocol: str, ca: Path | None = None) -> Cluster:
@@ -119,34 +131,6 @@ def test_what_fits_and_what_is_away_is_no_error(certificates: Certificates) -> N
     with listening(None) as port:
         check(cluster(port, "PLAINTEXT"))
     assert not check(Cluster(bootstrap="no-such-host.invalid:9092"))
-
-
-@contextlib.contextmanager
-def answering(answers: Callable[[socket.socket, int], object]) -> Iterator[int]:
-    """The port of a server that does this with each connection (and its number)."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    stopped = threading.Event()
-
-    def serve() -> None:
-        number = 0
-        while not stopped.is_set():
-            with contextlib.suppress(OSError):
-                connection, _ = listener.accept()
-                with connection:
-                    if not stopped.is_set():
-                        answers(connection, number)
-                        number += 1
-
-    thread = threading.Thread(target=serve)
-    thread.start()
-    try:
-        yield listener.getsockname()[1]
-    finally:
-        stopped.set()
-        with contextlib.suppress(OSError):
-            socket.create_connection(("127.0.0.1", listener.getsockname()[1]), 1).close()
-        thread.join()
-        listener.close()
 
 
 def test_a_broker_that_does_not_answer_in_time_is_no_error(

@@ -66,7 +66,7 @@ def _json(message: Message) -> None:
     click.echo(to_bytes(message).decode())
 
 
-def _lines(console: Console, note: Callable[[Recommendation, int], str]) -> Show:
+def _lines(console: Console, note: Callable[[Recommendation, int], str] = lambda rec, now: "") -> Show:
     last: dict[str, tuple[str, str | None, bool]] = {}
 
     def show(message: Message) -> None:

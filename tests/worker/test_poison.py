@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import orjson
@@ -109,6 +110,15 @@ def counted(running: Any) -> Counter[str]:
     return found
 
 
+def letter_reasons(running: Any) -> list[str]:
+    """Of each of kagent's own dead letters; others of these tests send poison to their topic too, and may have run before."""
+    found = []
+    for _, value in running.read("kagent-dead-letters"):
+        with suppress(orjson.JSONDecodeError, TypeError, KeyError):
+            found.append(orjson.loads(value or b"")["reason"])
+    return found
+
+
 def events_refused(running: Any) -> int:
     return sum(count for name, count in counted(running).items() if 'what="event"' in name)
 
@@ -120,7 +130,7 @@ def test_no_record_on_any_topic_stops_or_restarts_a_worker(running: Any, pipelin
     foreign = GroupEvent("elsewhere", "g", 1, 1, [TopicOffsets("orders", None, [0], [1], [1], [1])])
     # A second try of this test meets what the first one left on the same worker: only what is added counts.
     before = counted(running)
-    letters = len(running.read("kagent-dead-letters"))
+    letters = len(letter_reasons(running))
 
     for _ in range(20):
         for data, _reason in POISON.values():
@@ -146,10 +156,8 @@ def test_no_record_on_any_topic_stops_or_restarts_a_worker(running: Any, pipelin
     assert found['kagent_records_refused_total{reason="time_ahead",what="event"}'] == 20
     assert sum(n for name, n in found.items() if 'what="mute"' in name) >= 20 * len(MUTES)
     # The worker counts a record first and writes it to the dead letters after.
-    running.eventually(
-        "all poison is kept", lambda: len(running.read("kagent-dead-letters")) - letters >= sent
-    )
-    reasons = {orjson.loads(value)["reason"] for _, value in running.read("kagent-dead-letters")}
+    running.eventually("all poison is kept", lambda: len(letter_reasons(running)) - letters >= sent)
+    reasons = set(letter_reasons(running))
     assert {"not_json", "wrong_shape", "unequal_columns", "out_of_bounds", "time_ahead"} <= reasons
     assert "Traceback" not in running.log("worker")
 

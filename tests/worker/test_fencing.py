@@ -79,11 +79,18 @@ def running(kagent: Callable[..., Any], previous: Path, ports: dict[str, int]) -
     return made
 
 
+@pytest.fixture(autouse=True)
+def both_run(running: Any, load: Load, ports: dict[str, int]) -> None:
+    """A test that failed may have left one of them stopped."""
+    for name in ports.keys() - running.processes.keys():
+        running.start(name, "worker", "--web-port", str(ports[name]))
+    running.eventually("both workers watch", lambda: both_watch(running, 0.0))
+
+
 @pytest.fixture(scope="module")
 def load(running: Any) -> Iterator[Load]:
     made = Load(running)
     try:
-        running.eventually("both workers watch", lambda: both_watch(running, 0.0))
         yield made
     finally:
         made.stop()

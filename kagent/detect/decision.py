@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kagent.contract.recommendation import Verdict
-from kagent.detect import evidence, spells
+from kagent.detect import evidence, inflow_swings, spells
 from kagent.detect.detectors import ORDER, STANDING, data_loss, skew
 from kagent.detect.facts import ROWS
 from kagent.detect.finding import Finding
@@ -107,6 +107,9 @@ def _finding(
         model.state, limits.growing_need, model.now, model.policy.evidence, evidence.NEW_GROWING
     )
     missing = _missing(member, line, known, need, limits)
+    swing = inflow_swings.explanation(member) if missing is None else None
+    if swing is not None:
+        grown, need, missing = swing.lasted_s, swing.rare_after_s, "swing"
     began = min(s.began for s in (known.spell, known.backlog) if s is not None)
     rows = tuple(member.rows[:ROWS].tolist())
     if "row" in facts:

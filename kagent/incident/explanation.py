@@ -119,6 +119,7 @@ def _evidence(model: GroupModel, lead: Finding | None) -> dict[str, Any] | None:
         "evidence": "more commits that show the member late and falling further behind",
         "votes": "more judgements with the same result",
         "unsure": "intervals in which the members are busy, to measure their speed",
+        "swing": "more minutes in which more arrives than the member can process",
         "draining": "nothing: it catches up by itself",
         "after_pause": "nothing: it catches up by itself after its pause",
     }

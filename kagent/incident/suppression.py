@@ -19,6 +19,7 @@ REASONS = {
     "evidence": "there is not enough evidence yet that the group stays behind",
     "votes": "most judgements so far found something else",
     "unsure": "the measurements do not yet tell what is wrong",
+    "swing": "more arrives than usual, but by no more than the inflow swings by itself; if it goes on, it is reported",
     "draining": "at the present speed the member catches up by itself",
     "after_pause": "the lateness began with a pause of the member, which is over; it catches up by itself",
     "set_aside": "the group could not be judged; it is tried again when its data changes",

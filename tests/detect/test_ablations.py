@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kagent.detect import decision
+from kagent.detect import decision, inflow_swings
 from kagent.detect.detectors import hot_partition, skew, slow_member
 from kagent.detect.late_member import Line
 from tests.fixtures.timeline import Rate, Timeline, judged
@@ -64,3 +64,21 @@ def test_without_a_line_of_the_table_a_group_is_told_what_is_not_true(
 
     monkeypatch.setattr(decision, "LINES", tuple(one for one in decision.LINES if one is not line))
     assert told(made())[:1] == [wrong]
+
+
+def test_without_the_swings_of_the_inflow_minutes_that_end_by_themselves_are_told(monkeypatch: Any) -> None:
+    # A member at 75 % whose inflow swings by a third, and six minutes in which three quarters as much again arrives.
+    swings = [1.0, 1.5, 0.6, 1.3, 0.8, 0.5, 1.4, 0.7, 1.2, 1.0]
+
+    def restless(second: int) -> float:
+        return 130.0 if 2400 <= second < 2760 else 75.0 * swings[second // 120 % len(swings)]
+
+    def made() -> Timeline:
+        return Timeline(
+            [restless, 10.0, 10.0], {"m0": (0,), "m1": (1, 2)}, dict.fromkeys(("m0", "m1"), 100.0)
+        )
+
+    assert told(made(), 3600) == []
+
+    monkeypatch.setattr(inflow_swings, "explanation", lambda member: None)
+    assert told(made(), 3600) != []

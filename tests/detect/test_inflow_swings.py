@@ -1,0 +1,79 @@
+"""Which lateness a swing of the inflow explains by chance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kagent.detect.inflow_swings import DRAWS, deviation, rare_after_s
+from kagent.policy import Policy
+from tests.fixtures.timeline import Rate, Timeline, judged
+
+HELD = {"a": (0,), "b": (1,)}
+BURST = 2400
+"""Second from which more arrives than member a can process."""
+
+
+def swinging(spread: float, then: float = 130.0) -> Callable[[int], float]:
+    """An inflow of 70 records/s that swings by this share from minute to minute, and is ``then`` for good from BURST on."""
+    random = Random(5)
+    minutes = [70.0 * max(0.0, 1 + random.gauss(0, spread)) for _ in range(BURST // 60 + 1)]
+    return lambda second: minutes[second // 60] if second < BURST else then
+
+
+def reported_after_s(inflow: Rate, policy: Policy | None = None, speed: Rate = 100.0) -> float:
+    """Seconds from BURST until the group is to be confirmed."""
+    world = Timeline([inflow, 20.0], HELD, {"a": speed, "b": 100.0})
+    looks = judged(world, BURST + 1500, policy=policy)
+    return next(j.state.last_tick for j in looks if j.candidate) / 1000 - 1_700_000_000 - BURST
+
+
+def test_a_burst_that_the_inflow_never_showed_is_reported_at_once_and_one_like_its_swings_later() -> None:
+    steady, restless = reported_after_s(swinging(0.02)), reported_after_s(swinging(0.3))
+
+    assert steady < 400
+    assert steady + 60 < restless < 900
+
+
+def test_a_policy_that_asks_for_twice_the_evidence_excuses_swings_twice_as_long() -> None:
+    usual, sure = (reported_after_s(swinging(0.3), Policy(evidence=e)) for e in (1.0, 2.0))
+
+    assert sure > 1.5 * usual
+
+
+def test_a_machine_that_slows_down_is_not_excused_by_the_swings_of_its_inflow() -> None:
+    def speed(second: int) -> float:
+        return 100.0 if second < BURST else 40.0
+
+    steady, restless = (reported_after_s(swinging(spread, then=70.0), speed=speed) for spread in (0.0, 0.3))
+
+    assert restless < steady + 120
+
+
+def test_what_is_waited_for_is_said() -> None:
+    world = Timeline([swinging(0.3), 20.0], HELD, {"a": 100.0, "b": 100.0})
+    waiting = [j for j in judged(world, BURST + 900) if j.suppressed_by == "swing"]
+
+    (lead, *_) = waiting[0].findings
+    assert 0 < lead.evidence_s < lead.needed_s < 900
+
+
+@given(st.floats(-5, 8), st.floats(-5, 8))
+def test_the_stranger_an_inflow_the_sooner_it_is_no_swing(one: float, other: float) -> None:
+    less, more = sorted((one, other))
+
+    assert rare_after_s(more, DRAWS) <= rare_after_s(less, DRAWS)
+    assert rare_after_s(5.5, DRAWS) == 0
+
+
+@pytest.mark.parametrize("burst", [0.0, 300.0, 1e9])
+def test_a_burst_of_three_minutes_does_not_pass_for_the_usual_swing(burst: float) -> None:
+    rates = np.random.default_rng(3).normal(100, 10, 30)
+    rates[:3] += burst
+
+    assert 10 < deviation(rates) < 20

@@ -188,7 +188,10 @@ class _Part(NamedTuple):
 
 def _topic(seen: Observation, policy: Policy, code: int, name: str) -> dict[str, npt.NDArray[np.generic]]:
     ends, roster, part = seen.ends[name], seen.roster, _Part.of(seen, policy, name)
-    low, high = judged(ends, part.partition, part.committed, part.time, policy)
+    rates = ends.rates()[part.partition]
+    around = ends.bracket(part.partition, part.time, CLOCK_SLACK_MS)
+    _, after = ends.bracket(part.partition, part.time)
+    low, high = _judged(ends, part, around, rates, policy.allowed_lag)
     low, high = (np.where(part.none, part.assumed, column) for column in (low, high))
     commits, info = seen.commits.get(name), seen.topics.get(name)
     cadence = float((commits and commits.cadence) or policy.cadence * 1000)
@@ -207,8 +210,8 @@ def _topic(seen: Observation, policy: Policy, code: int, name: str) -> dict[str,
         "low": low,
         "high": high,
         "lost": np.where(part.none, 0, np.maximum(part.start - part.committed, 0)),
-        "inflow": ends.rates()[part.partition],
-        "fresh": part.none | fresh(ends, part.partition, part.time, cadence, seen.as_of or seen.now),
+        "inflow": rates,
+        "fresh": part.none | _fresh(part, after, cadence, seen.as_of or seen.now),
         "orphaned": np.full(count, is_orphaned(roster, name)),
         "at_most": np.full(count, bool(info and info.compacted)),
         "cadence": np.full(count, cadence),
@@ -248,18 +251,19 @@ def void(commits: TopicCommits, ends: EndHistory, partition: Longs, committed: L
     return (time < ends.born) | beyond
 
 
-def judged(
-    ends: EndHistory, partition: Longs, committed: Longs, time: Longs, policy: Policy
+def _judged(
+    ends: EndHistory, part: _Part, around: tuple[Longs, Longs], rates: Floats, allowed_lag: int
 ) -> tuple[Longs, Longs]:
-    """Lag at the commits' own time: at least and at most, in records. Within ``allowed_lag`` it is 0."""
-    before, after = ends.bracket(partition, time, CLOCK_SLACK_MS)
-    base = np.maximum(committed, ends.start[partition])
-    ahead = np.maximum(time - ends.last, 0) / 1000.0
+    """Lag at the commits' own time: at least and at most, in records. Within ``allowed_lag`` it is 0. ``around``: the log ends before
+    and after the commits."""
+    before, after = around
+    base = np.maximum(part.committed, part.start)
+    ahead = np.maximum(part.time - ends.last, 0) / 1000.0
     # No sample after the commit yet: twice the usual growth since the last one, so that `high` stays an upper bound as a rule.
-    guess = ends.end[partition] + np.ceil(2 * ahead * ends.rates()[partition]).astype(np.int64)
+    guess = part.end + np.ceil(2 * ahead * rates).astype(np.int64)
     low = np.maximum(before - base, 0)
     high = np.maximum(np.where(after == UNKNOWN, guess, after) - base, low)
-    return np.where(low <= policy.allowed_lag, 0, low), high
+    return np.where(low <= allowed_lag, 0, low), high
 
 
 def _assumed(start: Longs, end: Longs, policy: Policy) -> Longs:
@@ -269,12 +273,11 @@ def _assumed(start: Longs, end: Longs, policy: Policy) -> Longs:
     return np.zeros(len(end), np.int64) if policy.reset_policy == "latest" else np.maximum(end - start, 0)
 
 
-def fresh(ends: EndHistory, partition: Longs, time: Longs, cadence: float, now: int) -> Flags:
-    """Whether the commit still tells of now: it is young by the group's own measure, or nothing came after it."""
+def _fresh(part: _Part, after: Longs, cadence: float, now: int) -> Flags:
+    """Whether the commit still tells of now: it is young by the group's own measure, or nothing came ``after`` it."""
     # At least 15 s: a trigger and a tick pass before a commit is judged, however often the group commits.
-    young = now - time <= max(SAMPLES_OLD * cadence, 15_000)
-    _, after = ends.bracket(partition, time)
-    return np.asarray(young | ((after != UNKNOWN) & (after >= ends.end[partition])))
+    young = now - part.time <= max(SAMPLES_OLD * cadence, 15_000)
+    return np.asarray(young | ((after != UNKNOWN) & (after >= part.end)))
 
 
 def is_orphaned(roster: Roster | None, topic: str) -> bool:

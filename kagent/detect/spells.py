@@ -47,7 +47,7 @@ def advance(model: GroupModel, before: JudgeState) -> JudgeState:
     state, limits = model.state, LatenessLimits.of(model.policy)
     if model.as_of - state.assigned_at < model.policy.settle * 1000:
         return state
-    members, habits = dict(state.members), state.habits
+    members, ended = dict(state.members), list[MemberState]()
     for at, name in enumerate(model.names):
         known = members.get(name)
         if known is None:
@@ -57,9 +57,12 @@ def advance(model: GroupModel, before: JudgeState) -> JudgeState:
             known = _after_look(model, at, known, earlier, limits)
         # Learned only once the member is on time again, or as late as before: spells that restart during an illness are no habit.
         if known.longest_spell_s and (known.on_time_at == known.time or _fell_back(known, earlier)):
-            habits = learned(habits, SPELL, known.longest_spell_s, known.time)
+            ended.append(known)
             known = replace(known, longest_spell_s=0.0)
         members[name] = _slim(known, not model.has_work(at))
+    habits = state.habits
+    for known in ended:
+        habits = learned(habits, SPELL, known.longest_spell_s, known.time)
     # What equals the default is left out: rows of healthy groups stay small, and equal states are not written again.
     return replace(state, members={n: m for n, m in members.items() if m != MemberState()}, habits=habits)
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kagent.contract.recommendation import GroupKind
-from kagent.lag.measure import Lags, Longs
+from kagent.lag.measure import Lags
 from kagent.lag.membership import NOBODY, Roster
 from kagent.policy import Policy
 
@@ -33,16 +33,10 @@ class Units:
     known: bool
     committers: Mapping[str, tuple[str, int]]
 
-    def together(self, lags: Lags, policy: Policy, kind: GroupKind) -> Longs:
-        """A number per partition, the same for those that must stay with one member: the partition number of co-partitioned
-        topics, else its own. Equal partition counts prove nothing: only Streams, Faust and the settings tell."""
-        if co_partitioned(policy, kind):
-            return lags.partition
-        return np.arange(len(lags), dtype=np.int64)
-
 
 def co_partitioned(policy: Policy, kind: GroupKind) -> bool:
     """Whether partition p of several topics must stay with one member."""
+    # Equal partition counts prove nothing: only Streams, Faust and the settings tell.
     if policy.co_partitioned is not None:
         return policy.co_partitioned
     return kind in (GroupKind.FAUST, GroupKind.STREAMS)
@@ -60,7 +54,7 @@ def units_of(
 
 
 def _by_committer(lags: Lags, known: Mapping[str, tuple[str, int]]) -> Units:
-    keys = lags.keys(range(len(lags)))
+    keys = list(lags.places)
     seen = _seen_together(lags, keys, known)
     # Once may be chance: two programs that commit in the same millisecond.
     sure = {key: label for key, (label, times) in seen.items() if times >= TWICE}

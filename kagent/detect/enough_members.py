@@ -157,7 +157,7 @@ def capacity_of(model: GroupModel) -> float | None:
 def load_of(model: GroupModel, capacity: float) -> GroupLoad:
     """The group's load as units that any member may get."""
     rows = np.flatnonzero(model.counted & ~_waits_for_transaction(model) & ~_held_by_silent(model))
-    unit = model.columns.units.together(model.lags, model.policy, model.kind)[rows]
+    unit = model.columns.unit[rows]
     _, code = np.unique(unit, return_inverse=True)
     units = int(code.max()) + 1 if len(code) else 0
     backlog = totals(code, (model.columns.backlog * model.cost)[rows], units)

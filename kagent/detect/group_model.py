@@ -22,7 +22,7 @@ from kagent.detect.inflow import Interval
 from kagent.detect.lateness import lateness_s
 from kagent.detect.load import load_of, owner_of_counted, per_partition, record_costs
 from kagent.detect.observed_columns import ObservedColumns, columns_of
-from kagent.detect.start_position import begins_at_start
+from kagent.detect.start_position import located
 from kagent.detect.state import JudgeState, MemberState
 from kagent.lag.measure import Flags, Floats, Lags, Longs, ages
 from kagent.lag.membership import Roster
@@ -153,7 +153,7 @@ class GroupModel:
         self, rows: Longs, work: Floats, flow: Floats
     ) -> tuple[Floats, Floats, npt.NDArray[np.int32], Flags | None]:
         """Partitions, or partition numbers of co-partitioned topics, as units with the members that may hold them."""
-        unit = self.columns.units.together(self.lags, self.policy, self.kind)[rows]
+        unit = self.columns.unit[rows]
         # `code` numbers the units from 0; `first` is one row of each, whose owner and subscribers stand for the whole unit.
         _, first, code = np.unique(unit, return_index=True, return_inverse=True)
         return (
@@ -245,11 +245,10 @@ def skew_of(work: tuple[Floats, Floats]) -> float:
 def observe(seen: Observation, state: JudgeState, policy: Policy) -> GroupModel:
     """The model of a group as it is seen now. What stands and what members do while busy is in its ``state``; spells are advanced
     from it, by ``kagent.detect.spells``."""
-    if not state.from_start and begins_at_start(seen.commits, seen.ends):
-        state = replace(state, from_start=True)
     # The order matters. What stands is found first, because a record that no consumer can process proves no member busy and must be
     # out of the capacity windows.
-    columns = columns_of(seen, state, policy)
+    lags, state = located(seen, state, policy)
+    columns = columns_of(lags, seen, state, policy)
     first = min((row.first for row in seen.commits.values()), default=0)
     clocks = standstill.advance(columns, state, _as_of(seen), first, policy.settle)
     excluded = standstill.excluded_from(columns, clocks, policy)

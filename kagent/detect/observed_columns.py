@@ -10,11 +10,10 @@ import numpy.typing as npt
 from kagent.contract.recommendation import GroupKind
 from kagent.detect import inflow as inflows
 from kagent.detect.backlog import backlog, waiting_since
-from kagent.detect.committers import Units, units_of
-from kagent.detect.start_position import with_start_positions
+from kagent.detect.committers import Units, co_partitioned, units_of
 from kagent.detect.state import JudgeState, MemberState
 from kagent.lag.commits import GONE
-from kagent.lag.measure import Flags, Floats, Lags, Longs, measure
+from kagent.lag.measure import Flags, Floats, Lags, Longs
 from kagent.lag.membership import NOBODY, kind_of
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
@@ -29,8 +28,8 @@ class ObservedColumns:
     """One group's partitions and members as numpy columns; what the clocks and estimates are made from.
 
     Per partition: ``owner`` (code of the member or NOBODY), ``backlog`` and ``backlog_high`` (records at ``judged_at``, ms),
-    ``waiting_since`` (ms, 0: nothing unread), ``relevant``, ``cost`` (work per record), ``rates`` [minute, partition] records/s.
-    Per member: ``committed_at`` (ms), ``gap`` (s).
+    ``waiting_since`` (ms, 0: nothing unread), ``relevant``, ``rates`` [minute, partition] records/s, ``unit`` (a number, the same for
+    partitions that must stay with one member: ``paired``). Per member: ``committed_at`` (ms), ``gap`` (s).
     """
 
     kind: GroupKind
@@ -45,6 +44,8 @@ class ObservedColumns:
     backlog_high: Floats
     waiting_since: Longs
     rates: Floats
+    paired: bool
+    unit: Longs
 
     @property
     def members(self) -> int:
@@ -52,11 +53,10 @@ class ObservedColumns:
         return len(self.units.names)
 
 
-def columns_of(seen: Observation, state: JudgeState, policy: Policy) -> ObservedColumns:
-    """The columns of a group, before anything is remembered or estimated."""
-    lags = with_start_positions(measure(seen, policy), seen, state, policy)
+def columns_of(lags: Lags, seen: Observation, state: JudgeState, policy: Policy) -> ObservedColumns:
+    """The columns of a group with these lags, before anything else is remembered or estimated."""
     kind = kind_of(seen.roster, seen.group, policy.kind)
-    units = units_of(seen.roster, lags, kind, state.committers)
+    units, paired = units_of(seen.roster, lags, kind, state.committers), co_partitioned(policy, kind)
     relevant = np.asarray(lags.known & (lags.committed != GONE) & ~lags.orphaned & (units.owner != NOBODY))
     owner = np.where(relevant, units.owner, NOBODY).astype(np.int32)
     committed_at = _commit_times(lags, owner, len(units.names))
@@ -79,6 +79,8 @@ def columns_of(seen: Observation, state: JudgeState, policy: Policy) -> Observed
         backlog_high=np.where(relevant, high, 0.0),
         waiting_since=np.where(relevant, waiting_since(lags, seen.ends, policy.allowed_lag), 0),
         rates=inflows.minutes(lags, seen.ends),
+        paired=paired,
+        unit=lags.partition if paired else np.arange(len(lags), dtype=np.int64),
     )
 
 

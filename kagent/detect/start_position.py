@@ -16,13 +16,20 @@ import numpy as np
 from kagent.detect.state import JudgeState
 from kagent.lag.commits import GONE, TopicCommits
 from kagent.lag.log_ends import EndHistory
-from kagent.lag.measure import Flags, Lags, Longs
+from kagent.lag.measure import Flags, Lags, Longs, measure
 from kagent.lag.membership import NOBODY
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
 
 LEAST_RECORDS = 30
 """Fewer records between the first commit and the log end prove nothing of where a group begins."""
+
+
+def located(seen: Observation, state: JudgeState, policy: Policy) -> tuple[Lags, JudgeState]:
+    """The group's lags, those of partitions without a commit among them, and the state that knows whether it begins at the start."""
+    if not state.from_start and begins_at_start(seen.commits, seen.ends):
+        state = replace(state, from_start=True)
+    return with_start_positions(measure(seen, policy), seen, state, policy), state
 
 
 def with_start_positions(lags: Lags, seen: Observation, state: JudgeState, policy: Policy) -> Lags:

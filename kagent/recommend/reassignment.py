@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from kagent.contract.recommendation import GroupKind
 from kagent.detect import pauses
-from kagent.detect.committers import co_partitioned
 from kagent.detect.group_model import GroupModel
 from kagent.lag.membership import NOBODY
 from kagent.planner import QUICK, Plan, PlanningProblem, plan
@@ -126,27 +125,18 @@ def reassign(model: GroupModel) -> Reassignment | None:
         return None
     # Partitions that are excluded stay in, pinned: the plan must carry them, though they weigh nothing.
     rows = np.flatnonzero(~model.lags.orphaned & (model.lags.owner != NOBODY))
-    careful = plan(
-        problem_of(model, rows, careful=True), model.policy.tolerance, model.policy.max_moves, QUICK
-    )
+    tolerance, max_moves = model.policy.tolerance, model.policy.max_moves
+    problem = problem_of(model, rows, careful=True)
+    careful = plan(problem, tolerance, max_moves, QUICK)
     # Promised only with cautious numbers: of the plans that had no finite upper end, 9 of 109 never drained in simulation.
     safe = careful.drain_after is not None and bool(np.isfinite(careful.drain_after.max()))
-    made = (
-        careful
-        if safe
-        else plan(
-            problem_of(model, rows, careful=False), model.policy.tolerance, model.policy.max_moves, QUICK
-        )
-    )
-    promise = promised(model, made, rows) if safe else None
-    return Reassignment(
-        made,
-        rows,
-        co_partitioned(model.policy, model.kind),
-        model.works_in_seconds,
-        promise,
-        cost_of(model, made, rows),
-    )
+    if safe:
+        made, promise = careful, promised(model, careful, rows)
+    else:
+        problem = problem_of(model, rows, careful=False)
+        made, promise = plan(problem, tolerance, max_moves, QUICK), None
+    cost = cost_of(model, made, rows)
+    return Reassignment(made, rows, model.columns.paired, model.works_in_seconds, promise, cost)
 
 
 def cost_of(model: GroupModel, made: Plan, rows: Longs) -> Cost:
@@ -186,7 +176,6 @@ def problem_of(model: GroupModel, rows: Longs, careful: bool) -> PlanningProblem
     backlog, flow, room = _quantities(model, rows, careful)
     known = model.works_in_seconds
     usual = float(room.mean()) if known else 1.0
-    units = model.columns.units.together(model.lags, model.policy, model.kind)[rows]
     return PlanningProblem(
         members=roster.names,
         topics=topics,
@@ -200,7 +189,7 @@ def problem_of(model: GroupModel, rows: Longs, careful: bool) -> PlanningProblem
         cost=np.full(len(topics), 1.0 / usual) if known else None,
         speed=room / usual if known else None,
         rate=flow if known else None,
-        unit=units if co_partitioned(model.policy, model.kind) else None,
+        unit=model.columns.unit[rows] if model.columns.paired else None,
         pinned=model.excluded[rows] | ~model.lags.known[rows],
         instance=tuple(m.instance_id for m in roster.members),
         # One member without a rack makes "nearest" undefined for the group.

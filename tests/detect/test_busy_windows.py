@@ -6,6 +6,7 @@ import numpy as np
 
 from kagent.detect.busy_windows import advance
 from kagent.detect.observed_columns import columns_of
+from kagent.detect.start_position import located
 from kagent.detect.state import JudgeState, MemberState
 from kagent.policy import Policy
 from tests.fixtures.timeline import Timeline
@@ -26,7 +27,8 @@ def followed(
     for _ in range(seconds // 10):
         made.run(10)
         seen = made.observe()
-        columns = columns_of(seen, known, policy)
+        lags, known = located(seen, known, policy)
+        columns = columns_of(lags, seen, known, policy)
         excluded = np.full(len(columns.lags), set_aside)
         known = advance(columns, known, excluded, seen.ends, policy)
     return known

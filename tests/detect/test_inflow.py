@@ -8,16 +8,23 @@ import numpy as np
 import pytest
 
 from kagent.detect import inflow
-from kagent.detect.observed_columns import columns_of
+from kagent.detect.observed_columns import ObservedColumns, columns_of
+from kagent.detect.start_position import located
 from kagent.detect.state import JudgeState
 from kagent.policy import Policy
 from tests.fixtures.timeline import Timeline
 
 
+def seen_in(world: Timeline) -> ObservedColumns:
+    seen, policy = world.observe(), Policy()
+    lags, state = located(seen, JudgeState(first_seen=0), policy)
+    return columns_of(lags, seen, state, policy)
+
+
 def rates(rate: Callable[[int], float]) -> inflow.Interval:
     world = Timeline([rate, 10.0], {"m0": (0, 1)}, {"m0": 1000.0})
     world.run(900)
-    columns = columns_of(world.observe(), JudgeState(first_seen=0), Policy())
+    columns = seen_in(world)
     summed = inflow.summed(columns.rates, columns.owner, 1, np.ones(2))
     return inflow.estimate(summed)
 
@@ -47,4 +54,4 @@ def test_a_burst_that_has_just_begun_does_not_raise_the_likeliest_value() -> Non
 def test_a_short_history_gives_no_rate() -> None:
     world = Timeline([100.0], {"m0": (0,)}, {"m0": 1000.0})
     world.run(5)
-    assert columns_of(world.observe(), JudgeState(first_seen=0), Policy()).rates.max() == 0
+    assert seen_in(world).rates.max() == 0

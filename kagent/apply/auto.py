@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from kagent.apply.apply_plan import Applied, Applier
 from kagent.apply.attempts import Attempts
 from kagent.apply.preconditions import CannotApply
-from kagent.contract.recommendation import ActionType, GroupKind, Recommendation, Status, Verdict
+from kagent.contract.recommendation import ActionType, GroupKind, Recommendation, Status
+from kagent.detect.detectors import MOVES_CURE
 from kagent.errors import KagentError
 from kagent.follow.rejoin_budget import Asking
 from kagent.group_key import group_key
@@ -36,7 +37,7 @@ def waits(rec: Recommendation, now_ms: int) -> bool:
     a slow member is to be restarted, not worked around without a person."""
     follow = next((a for a in rec.actions if a.type is ActionType.FOLLOW_PLAN), None)
     standing = rec.status in (Status.OPEN, Status.UPDATED) and not rec.stale and now_ms < rec.valid_until
-    fits = rec.group_kind is GroupKind.CONSUMER and rec.verdict is Verdict.REBALANCE and bool(rec.moves)
+    fits = rec.group_kind is GroupKind.CONSUMER and rec.verdict in MOVES_CURE and bool(rec.moves)
     return standing and fits and follow is not None and follow.feasible != "no"
 
 

@@ -16,9 +16,9 @@ from kagent.contract.recommendation import (
     Status,
     Verdict,
 )
-from kagent.detect.detectors import OF, ONE_MEMBER, SPREAD, skew
+from kagent.detect.detectors import OF, ONE_MEMBER, SPREAD, open_transaction, skew
 from kagent.detect.evidence import LatenessLimits
-from kagent.detect.finding import NO_PROGRESS, Finding, Urgency
+from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.state import Incident, JudgeState
 from kagent.lag.membership import Roster
@@ -377,9 +377,7 @@ def _updated(
 
 def _same_standstill(model: GroupModel, incident: Incident, lead: Finding) -> bool:
     """Whether it only looks otherwise because the last stable offset was not asked for this time."""
-    standing = lead.verdict in NO_PROGRESS
-    unasked = bool(lead.rows) and bool((model.lags.stable[list(lead.rows)] < 0).all())
-    return incident.verdict == Verdict.BLOCKED_BY_TRANSACTION and standing and unasked
+    return incident.verdict == open_transaction.VERDICT and open_transaction.looks_like(model, lead)
 
 
 def expired(state: JudgeState, now: int) -> tuple[JudgeState, Recommendation | None]:

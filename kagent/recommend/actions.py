@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from kagent.contract.recommendation import Action, ActionType, Verdict
-from kagent.detect.detectors import OF
+from kagent.contract.recommendation import Action, ActionType
+from kagent.detect.detectors import MOVES_CURE, OF
 from kagent.detect.remedies import Remedy
 from kagent.recommend.advice import Advice, action, gains
 from kagent.recommend.member_actions import (
@@ -43,7 +43,8 @@ def actions(advice: Advice) -> list[Action]:
     # list.sort is stable, so the detector's own order holds among equals.
     made.sort(key=lambda a: RANK[a.feasible])
     if not any(a.feasible != "no" for a in made):
-        made.insert(0, action(ActionType.NONE, _nothing(advice), "yes"))
+        how = _nothing(advice)
+        made.insert(0, action(ActionType.NONE, how, "yes"))
     return made
 
 
@@ -51,7 +52,7 @@ def _nothing(advice: Advice) -> str:
     """The sentence that nothing can be done; where the message's reason says that moves would help, also why they cannot be made."""
     made = advice.reassignment
     wanted = made is not None and gains(made, advice.model) and made.earns_back
-    if advice.finding.verdict is not Verdict.REBALANCE or not wanted:
+    if advice.finding.verdict not in MOVES_CURE or not wanted:
         return "Nothing can be done from outside the group's clients."
     why = can_follow(advice.model)[1]
     return f"The partitions cannot be moved as the group runs now: {why}, and no assignor that it can choose helps enough."

@@ -25,7 +25,7 @@ from kagent.contract.recommendation import (
     Status,
     Verdict,
 )
-from kagent.detect.detectors import OF, SPREAD, skew
+from kagent.detect.detectors import MOVES_CURE, OF, SPREAD, skew
 from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.planner import comparison as planned
@@ -108,7 +108,7 @@ def confidence(diagnosis: Diagnosis) -> Literal["high", "low"]:
 def reason(diagnosis: Diagnosis) -> str:
     """One sentence for a person."""
     sentence = str(OF[diagnosis.verdict].reason(diagnosis.model, diagnosis.finding))
-    if diagnosis.verdict is not Verdict.REBALANCE:
+    if diagnosis.verdict not in MOVES_CURE:
         return sentence
     made = diagnosis.reassignment
     if made is None or not made.plan.move_count:

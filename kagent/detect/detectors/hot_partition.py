@@ -8,6 +8,7 @@ Severity: info, since only the topic's owner can tell whether keys may move.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ VERDICT = Verdict.HOT_PARTITION
 SPREAD = True
 URGENCY = Urgency.HELP
 MEMBERS_MAY_HELP = True
+MOVES_CURE = False
 ONE_MEMBER = False
 ASKS = Asks.ASSIGNMENT
 SIGNS = BEHIND
@@ -74,6 +76,12 @@ def _rest_fits(member: LateMember, hot: np.ndarray[Any, np.dtype[np.bool_]], tak
     return len(rows) == 0 or bool(
         np.isfinite(best_drain_s(Placement(work, flow, homes), room, member.longest_s))
     )
+
+
+def named_in(findings: Iterable[Finding]) -> set[tuple[str, int]]:
+    """Topic and partition of those that findings call hot: their rows are all of the member concerned."""
+    names = (f.evidence["partitions"] for f in findings if f.verdict is VERDICT)
+    return {(topic, partition) for some in names for topic, partition in some}
 
 
 def reason(model: GroupModel, finding: Finding) -> str:

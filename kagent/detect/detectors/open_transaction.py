@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from kagent.contract.recommendation import Verdict
 from kagent.detect.facts import at_stable, holders, named, worst
-from kagent.detect.finding import Asks, Finding, Urgency
+from kagent.detect.finding import NO_PROGRESS, Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND
@@ -20,6 +20,7 @@ VERDICT = Verdict.BLOCKED_BY_TRANSACTION
 SPREAD = False
 URGENCY = Urgency.HELP
 MEMBERS_MAY_HELP = False
+MOVES_CURE = False
 ONE_MEMBER = False
 ASKS = Asks.STABLE
 SIGNS = BEHIND
@@ -42,6 +43,13 @@ def find(model: GroupModel) -> Iterator[Finding]:
         }
         began = int(model.now - age[rows[0]] * 1000)
         yield Finding(VERDICT, holders(model, rows), rows, float(age[rows[0]]), evidence, since=began)
+
+
+def looks_like(model: GroupModel, finding: Finding) -> bool:
+    """Whether an open transaction would give this finding too: without last stable offsets, which not every sample has, it is a
+    standstill like any other."""
+    rows = list(finding.rows)
+    return finding.verdict in NO_PROGRESS and bool(rows) and bool((model.lags.stable[rows] < 0).all())
 
 
 def reason(model: GroupModel, finding: Finding) -> str:

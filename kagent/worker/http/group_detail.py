@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kagent.contract.recommendation import Recommendation, Verdict
+from kagent.contract.recommendation import Recommendation
+from kagent.detect.detectors import MEMBER_REMARKS
 from kagent.text import LONGEST, shown, shown_all
 from kagent.worker.http.judgement_view import GroupColumns
 from kagent.worker.http.models import GroupDetail, GroupMember, GroupRow, PartitionMap, TimelineEvent
@@ -84,12 +85,8 @@ def _evidence(columns: GroupColumns, at: int, advice: Mapping[str, Any]) -> str 
     speed, intervals = m.speed[at], m.speed_intervals[at]
     if speed is not None and speed < SLOW_SPEED and intervals >= SLOW_INTERVALS:
         return f"It works at {speed:.2f} of the usual speed, measured over {intervals} busy intervals."
-    if verdict in (Verdict.SLOW_MEMBER, Verdict.STUCK_MEMBER) and m.name[at] == worst:
-        return (
-            "It makes less progress than the others."
-            if verdict == Verdict.SLOW_MEMBER
-            else "It makes no progress."
-        )
+    if verdict in MEMBER_REMARKS and m.name[at] == worst:
+        return MEMBER_REMARKS[verdict]
     # Last: a measured speed says more than that the commit is old.
     return None if m.known[at] else "Its last commit is too old to tell of now."
 

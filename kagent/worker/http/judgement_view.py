@@ -13,6 +13,7 @@ import numpy as np
 from kagent.contract.recommendation import Verdict
 from kagent.contract.redaction import CLEAR, Redaction
 from kagent.detect.capacity import kept
+from kagent.detect.detectors import hot_partition
 from kagent.detect.finding import NO_PROGRESS, Finding
 from kagent.detect.group_model import GroupModel
 from kagent.detect.state import JudgeState
@@ -326,9 +327,8 @@ def _marked(model: GroupModel, findings: tuple[Finding, ...], verdicts: frozense
 
 
 def _hot(model: GroupModel, findings: tuple[Finding, ...]) -> Any:
-    """Partitions that a finding calls hot; its rows are all those of the member concerned."""
-    found = [f for f in findings if f.verdict is Verdict.HOT_PARTITION]
-    names = {tuple(name) for finding in found for name in finding.evidence.get("partitions", ())}
+    """Partitions that a finding calls hot."""
+    names = hot_partition.named_in(findings)
     return np.array([bool(names) and model.lags.name(at) in names for at in range(len(model.lags))], bool)
 
 

@@ -19,6 +19,7 @@ TYPES = {
     "SPREAD": bool,
     "URGENCY": Urgency,
     "MEMBERS_MAY_HELP": bool,
+    "MOVES_CURE": bool,
     "ONE_MEMBER": bool,
     "ASKS": Asks,
     "REMEDIES": tuple,
@@ -60,6 +61,7 @@ def test_each_says_all_that_others_ask_of_it(detector: ModuleType) -> None:
     assert detector.SIGNS
     assert set(detector.SIGNS) <= set(detectors.SIGNS)
     assert callable(detector.reason)
+    assert hasattr(detector, "MEMBER_REMARK") is detector.ONE_MEMBER
     assert detector.LINES if detector.SPREAD else callable(detector.find)
     assert f"`{detector.VERDICT}`" in PAGE.read_text(encoding="utf-8"), (
         "docs/judgement.md does not explain it"

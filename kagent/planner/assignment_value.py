@@ -38,10 +38,10 @@ def drain_per_member(problem: PlanningProblem, owner: Codes) -> Numbers | None:
     return np.where(scored < 1e18, scored, np.inf)
 
 
-def greatest(problem: PlanningProblem, owner: Codes, objective: str) -> float:
-    """The greatest member value of an assignment, in work or in seconds until drained."""
+def greatest(problem: PlanningProblem, owner: Codes, objective: str, work: Numbers) -> float:
+    """The greatest member value of an assignment, in seconds until drained or in ``work``, its work per member."""
     drained = drain_per_member(problem, owner) if objective == "drain" else None
-    values = work_per_member(problem, owner) if drained is None else drained
+    values = work if drained is None else drained
     return float(values.max()) if len(values) else 0.0
 
 

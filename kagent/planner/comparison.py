@@ -46,27 +46,18 @@ def alternatives(
         # A strategy may have no answer for this group: it is left out, the others stand.
         except KagentError:
             continue
-        found.append(
-            _measured(
-                plan,
-                _owners(member_ids or plan.problem.members, plan.problem, scenario, given),
-                strategy,
-                kind,
-            )
-        )
+        owner = _owners(member_ids or plan.problem.members, plan.problem, scenario, given)
+        found.append(_measured(plan, owner, strategy, kind))
     return tuple(sorted(found, key=lambda one: (one.greatest, one.moves, one.strategy)))
 
 
 def _measured(plan: Plan, owner: Codes, strategy: Strategy, kind: str | None) -> Alternative:
     problem = plan.problem
-    return Alternative(
-        strategy.name,
-        skew(work_per_member(problem, owner)),
-        greatest(problem, owner, plan.objective),
-        int(((problem.owner >= 0) & (owner >= 0) & (owner != problem.owner)).sum()),
-        feasible(strategy, kind),
-        "co-partitioning" if _parts_units(problem, owner) else None,
-    )
+    unsafe = "co-partitioning" if _parts_units(problem, owner) else None
+    moves = int(((problem.owner >= 0) & (owner >= 0) & (owner != problem.owner)).sum())
+    work = work_per_member(problem, owner)
+    most = greatest(problem, owner, plan.objective, work)
+    return Alternative(strategy.name, skew(work), most, moves, feasible(strategy, kind), unsafe)
 
 
 def _owners(ids: Sequence[str], problem: PlanningProblem, scenario: Scenario, given: Assignment) -> Codes:

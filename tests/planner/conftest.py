@@ -11,7 +11,7 @@ import pytest
 from hypothesis import strategies as st
 
 from kagent.planner import PlanningProblem
-from kagent.planner.assignment_value import greatest
+from kagent.planner.assignment_value import greatest, work_per_member
 
 
 @st.composite
@@ -57,7 +57,8 @@ def _brute(
     may = problem.subscribed[problem.member_class][:, problem.topic].T
     best, fewest = float("inf"), len(problem) + 1
     for at in itertools.product(*(np.flatnonzero(row).tolist() for row in may)):
-        value = greatest(problem, np.array(at), objective)
+        owner = np.array(at)
+        value = greatest(problem, owner, objective, work_per_member(problem, owner))
         best = min(best, value)
         if target is not None and value <= target * (1 + 1e-9):
             fewest = min(fewest, int((np.array(at) != problem.owner).sum()))

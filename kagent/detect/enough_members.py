@@ -115,6 +115,24 @@ class GroupLoad:
         return next((c for c in counts if self.fullness(c, self.peak) <= SPARE), counts[-1])
 
 
+@dataclass(frozen=True)
+class Enough:
+    """How many members are enough for a load: for the ``usual`` inflow, for what arrives ``now`` (0: no late member gets more than
+    it can do) and, the ``fewest``, for the greatest inflow of late; ``units``: what can be dealt out; ``hot``: see GroupLoad."""
+
+    usual: int
+    now: int
+    fewest: int
+    units: int
+    hot: bool
+
+    @classmethod
+    def of(cls, model: GroupModel, capacity: float) -> Enough:
+        """By the group's load, with usual members of this capacity (work/s)."""
+        load = load_of(model, capacity)
+        return cls(load.enough(), enough_now(model, load), load.fewest(), len(load.inflow), load.hot)
+
+
 def needed(model: GroupModel) -> int:
     """How many members a group needs that catches up under no assignment: more than it has, or as many as its partitions can use.
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from kagent.contract.recommendation import Verdict
 from kagent.detect.detectors import OF
-from kagent.detect.enough_members import RAISED_MS, GroupLoad, capacity_of, enough_now, load_of
+from kagent.detect.enough_members import RAISED_MS, Enough, capacity_of
 from kagent.detect.evidence import LatenessLimits
 from kagent.detect.finding import Finding
 from kagent.detect.group_model import GroupModel
@@ -35,7 +35,7 @@ def due(state: JudgeState, now: int) -> bool:
 
 def advance(model: GroupModel, findings: Sequence[Finding]) -> JudgeState:
     """The state after a look at how many members would help; the same object where that is not known."""
-    state = model.state
+    state, still = model.state, _still(model, findings)
     capacity = capacity_of(model)
     if not model.by_member or capacity is None or not model.names:
         return state
@@ -43,14 +43,13 @@ def advance(model: GroupModel, findings: Sequence[Finding]) -> JudgeState:
     # At first sight the number that is there, at most one a partition: an autoscaler must not act because kagent started.
     known = state.useful or Useful(members=min(have, max(1, len(model.counted))), capacity=capacity)
     known = replace(known, capacity=capacity, looked_at=model.now)
-    still = _still(model, findings)
     # Waiting starts afresh after a standstill: evidence from before it says nothing of the load after it.
     if still is not None:
         raised_at = known.raised_at if still == SETTLING else 0
         return replace(
             state, useful=replace(known, because=still, more_since=0, fewer_since=0, raised_at=raised_at)
         )
-    weighed, named = _weighed(model, load_of(model, capacity), known, have), _named(findings)
+    weighed, named = _weighed(model, Enough.of(model, capacity), known, have), _named(findings)
     if named > weighed.members:
         weighed = _raised(weighed, named, model.now)
     return replace(state, useful=weighed)
@@ -73,44 +72,43 @@ def _named(findings: Sequence[Finding]) -> int:
     return int(findings[0].evidence.get("needed", 0)) if findings and findings[0].ripe else 0
 
 
-def _weighed(model: GroupModel, load: GroupLoad, known: Useful, have: int) -> Useful:
+def _weighed(model: GroupModel, counts: Enough, known: Useful, have: int) -> Useful:
     """What is known after this look: more at once when that has held for a while, fewer after long."""
     now, limits = model.now, LatenessLimits.of(model.policy)
     late = bool((model.lateness >= limits.on_time).any())
     if not late or now - known.raised_at > RAISED_MS:
         known = replace(known, raised_at=0)
-    enough, at_once = load.enough(), enough_now(model, load)
-    too_little = known.raised_at > 0 and at_once > known.members
-    enough = max(enough, at_once) if too_little else enough
-    because = _because(load, late, enough, known.members)
+    too_little = known.raised_at > 0 and counts.now > known.members
+    enough = max(counts.usual, counts.now) if too_little else counts.usual
+    because = _because(counts, late, enough, known.members)
     # Members that a person added by hand are why no member is late: they must not be scaled away again.
     if (late or have > known.members) and enough > known.members:
         since = known.more_since or now
         if not too_little and now - since < limits.growing_need * 1000:
             return replace(known, because=because, more_since=since, fewer_since=0)
-        return _raised(known, max(enough, at_once), now)
-    return _fewer(model, load, replace(known, because=because, more_since=0), late, enough)
+        return _raised(known, max(enough, counts.now), now)
+    fewest = max(counts.fewest, enough)
+    return _fewer(replace(known, because=because, more_since=0), late, fewest, now)
 
 
 def _raised(known: Useful, members: int, now: int) -> Useful:
     return replace(known, members=members, because="", more_since=0, fewer_since=0, raised_at=now)
 
 
-def _fewer(model: GroupModel, load: GroupLoad, known: Useful, late: bool, enough: int) -> Useful:
+def _fewer(known: Useful, late: bool, fewest: int, now: int) -> Useful:
     """Fewer members where they have been enough for long."""
-    fewest = max(load.fewest(), enough)
     if late or fewest >= known.members:
         return replace(known, fewer_since=0)
-    since = known.fewer_since or model.now
-    if model.now - since < FEWER_AFTER_MS:
+    since = known.fewer_since or now
+    if now - since < FEWER_AFTER_MS:
         return replace(known, fewer_since=since)
     return replace(known, members=fewest, fewer_since=0)
 
 
-def _because(load: GroupLoad, late: bool, enough: int, count: int) -> str:
+def _because(counts: Enough, late: bool, enough: int, count: int) -> str:
     """Why no more members than ``count`` help a group that is late; empty where it is not, or more do."""
-    if load.hot:
+    if counts.hot:
         return str(Verdict.HOT_PARTITION)
     if not late or enough > count:
         return ""
-    return PARTITIONS if count >= len(load.inflow) else SPREAD_ALONE
+    return PARTITIONS if count >= counts.units else SPREAD_ALONE

@@ -18,7 +18,6 @@ from kagent.group_pattern import check, matches
 from kagent.groups import GroupView, MemberView
 from kagent.incident.evaluate import Judgement
 from kagent.incident.explanation import Looked, look_at
-from kagent.incident.glance import ignored
 from kagent.incident.session import EvaluationSession
 from kagent.kafka.admin import Admin
 from kagent.kafka.descriptions import GroupDescription, Key, TopicDescription
@@ -270,5 +269,7 @@ def findings_of(checkup: Checkup) -> list[tuple[str, Any]]:
 def judged_groups(checkup: Checkup) -> list[str]:
     """Groups that were judged, not passed over."""
     return sorted(
-        w.group for w in checkup.groups.values() if w.seen and not ignored(w.seen, checkup.policies(w.group))
+        w.group
+        for w in checkup.groups.values()
+        if w.seen and w.seen.consumes and not checkup.policies(w.group).ignore
     )

@@ -23,7 +23,7 @@ from kagent.detect.signs import YOUNG_MS
 from kagent.detect.state import JudgeState
 from kagent.incident import lifecycle
 from kagent.incident.confirmation import GroupNow, refusal
-from kagent.incident.glance import healthy_at_a_glance, ignored
+from kagent.incident.glance import healthy_at_a_glance
 from kagent.incident.suppression import suppression_reason
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
@@ -77,7 +77,7 @@ def judge(seen: Observation, state: JudgeState | None, policy: Policy) -> Judgem
         known = set_back(known, seen.now, round(policy.cooldown * 1000))
     elif seen.now <= known.last_tick:
         return Judgement(known)
-    if ignored(seen, policy):
+    if policy.ignore or not seen.consumes:
         return Judgement(known, suppressed_by="ignored")
     # Before anything is learned: what cannot be seen must neither advance a clock nor look like health.
     if seen.blind is not None:

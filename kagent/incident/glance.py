@@ -8,17 +8,9 @@ from kagent.detect.state import JudgeState
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
 
-IGNORED_TYPES = frozenset({None, "consumer", "streams", "share"})
-"""Protocol types of groups that consume; others (Connect's and Schema Registry's workers) only share a coordinator."""
 ABANDONED_MS = 86_400_000
 QUESTIONS = tuple(sign for sign in SIGNS if sign is not signs.unread)
 """Signs that ask for a close look whatever the group's lag."""
-
-
-def ignored(seen: Observation, policy: Policy) -> bool:
-    """Whether kagent does not judge the group."""
-    roster = seen.roster
-    return policy.ignore or bool(roster and roster.protocol_type not in IGNORED_TYPES)
 
 
 def healthy_at_a_glance(seen: Observation, state: JudgeState, policy: Policy) -> bool:

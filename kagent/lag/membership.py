@@ -15,6 +15,8 @@ from kagent.contract.redaction import CLEAR, Redaction
 from kagent.groups import GroupView, MemberView
 
 NOBODY = -1
+CONSUMING_TYPES = frozenset({None, "consumer", "streams", "share"})
+"""Protocol types of groups that consume; others (Connect's and Schema Registry's workers) only share a coordinator."""
 Codes = npt.NDArray[np.int32]
 
 
@@ -68,6 +70,11 @@ class Roster:
     unresolved: bool = False
     redaction: Redaction = CLEAR
     """Member ids as they may be published; ``names`` already are in that form."""
+
+    @property
+    def consumes(self) -> bool:
+        """Whether it is a group of consumers, and not one whose members only share a coordinator."""
+        return self.protocol_type in CONSUMING_TYPES
 
     @classmethod
     def of(cls, view: GroupView, redaction: Redaction = CLEAR) -> Roster:

@@ -62,6 +62,11 @@ class Observation:
     """How ``kagent``'s commands reach it: :meth:`kagent.settings.Settings.command_options`."""
 
     @property
+    def consumes(self) -> bool:
+        """Whether the group consumes, as far as its membership tells."""
+        return self.roster is None or self.roster.consumes
+
+    @property
     def unwatched(self) -> bool:
         """Whether a newest commit comes from a time in which log ends were not read."""
         return self.patience is not None and unwatched(self.commits, self.ends, self.patience)

@@ -16,8 +16,9 @@ from math import ceil
 from pathlib import Path
 
 from kagent.policy import make_policy
-from kagent.simulator.run import Report, run_many
+from kagent.simulator.run import run_many
 from kagent.simulator.scenario_file import SimulatorScenario, load, parse
+from kagent.simulator.scenario_report import Report
 
 FOLDER = Path(__file__).with_name("scenarios")
 TROUBLES = (

@@ -5,7 +5,8 @@ trigger, log ends sampled by polling, ticks, and a confirmation with fresh numbe
 scenario files.
 """
 
-from kagent.simulator.run import Opening, Report, run, run_many
+from kagent.simulator.run import run, run_many
 from kagent.simulator.scenario_file import SimulatorScenario, load
+from kagent.simulator.scenario_report import Opening, Report
 
 __all__ = ["Opening", "Report", "SimulatorScenario", "load", "run", "run_many"]

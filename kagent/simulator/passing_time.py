@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from kagent.simulator import committing, rebalancing, service
+from kagent.simulator.first_world import without_members
 from kagent.simulator.scenario_file import SimulatorScenario
-from kagent.simulator.world import World, arrive, disturb, weather, without_members
+from kagent.simulator.world import World, arrive, disturb, weather
 
 
 def begin(scenario: SimulatorScenario, seeds: Sequence[int]) -> World:

@@ -7,14 +7,12 @@ rule with which the judgement's own cheap look ends; every other group, at every
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import groupby, pairwise
+from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from kagent.contract.recommendation import Recommendation, Status
 from kagent.group_key import group_key
@@ -28,11 +26,13 @@ from kagent.simulator import following, judging, observing, rebalancing, truth
 from kagent.simulator import world as w
 from kagent.simulator.commit_table import EPOCH
 from kagent.simulator.judging import Mind
-from kagent.simulator.observing import TOGETHER, Sight, ms
+from kagent.simulator.kagent_state import KagentState
+from kagent.simulator.observing import TOGETHER, ms
 from kagent.simulator.passing_time import begin
 from kagent.simulator.passing_time import step as pass_time
 from kagent.simulator.scenario_events import happen
 from kagent.simulator.scenario_file import SimulatorScenario
+from kagent.simulator.scenario_report import Report, report_of
 from kagent.simulator.world import World
 
 CLUSTER = "sim"
@@ -45,76 +45,6 @@ LIBRARIES = {
     "classic_librdkafka": "librdkafka",
     "classic_python": "python",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """One incident: when it opened (s), with which verdicts, and when it was resolved."""
-
-    at: float
-    verdicts: tuple[str, ...]
-    resolved: float | None = None
-    resolution: str | None = None
-    actions: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What came of a scenario. ``flaps``: openings within an hour of a resolution; ``detected``: seconds from onset."""
-
-    name: str
-    seed: int
-    hours: float
-    openings: tuple[Opening, ...]
-    detected: float | None
-    right: bool | None
-    flaps: int
-    drained: float | None
-    """When no member was behind any more, seconds after the onset."""
-    dropped: Mapping[str, int] = field(default_factory=dict)
-    messages: tuple[Recommendation, ...] = field(default=(), repr=False)
-    behind: float | None = None
-    """When a member was a minute behind for the first time after the onset, in truth: seconds after the onset."""
-    changed_wrong: bool = False
-    """Whether the first incident had the right verdict first, and then a wrong one."""
-    predicted: float | None = None
-    """Where the first action was carried out: in how many seconds it should be drained; None if nothing was promised."""
-    took: float | None = None
-    """And how long it took; None if it never was."""
-    acted: bool = False
-    sizes: tuple[tuple[float, int], ...] = ()
-    """Where an autoscaler follows the useful members: (s, members) of each change."""
-    worst: float = 0.0
-    """How late the latest member was at the end, in seconds."""
-
-    @property
-    def waited(self) -> float | None:
-        """Seconds from being a minute behind until it was reported; 0 where it was reported before."""
-        if self.detected is None or self.behind is None:
-            return self.detected
-        return max(0.0, self.detected - self.behind)
-
-
-@dataclass(slots=True)
-class KagentState:
-    """kagent's side. ``minds``: one per seed; ``close``: which of them want a close look whatever their lag."""
-
-    policy: Policy
-    sight: Sight
-    minds: list[Mind]
-    groups: tuple[str, ...]
-    """What each seed's group is called."""
-    close: npt.NDArray[np.bool_]
-    rosters: list[Roster | None]
-    judged: npt.NDArray[np.int64]
-    """The generations that were judged last."""
-    truth: truth.Truth
-    acts: dict[int, float] = field(default_factory=dict)
-    """When a group carries out a recommendation."""
-    sizes: dict[int, list[tuple[float, int]]] = field(default_factory=lambda: defaultdict(list))
-    """Per group, when an autoscaler set how many members."""
-    known: dict[tuple[Any, ...], Roster] = field(default_factory=dict)
-    looks: int = 0
 
 
 def run(scenario: SimulatorScenario, seed: int = 0, policy: Policy | None = None) -> Report:
@@ -157,7 +87,7 @@ def _run(scenario: SimulatorScenario, seeds: tuple[int, ...], policy: Policy, si
             _scale(world, watcher)
     if scenario.follow == following.FIRST or scenario.world.remember_all:
         watcher.truth.worst = truth.lateness(world)
-    return [_report(scenario, seed, watcher, at) for at, seed in enumerate(seeds)]
+    return [report_of(scenario, seed, watcher, at) for at, seed in enumerate(seeds)]
 
 
 def _watcher(world: World, seeds: tuple[int, ...], policy: Policy) -> KagentState:
@@ -372,52 +302,3 @@ def _scale(world: World, watcher: KagentState) -> None:
             del watcher.acts[at]
             rebalancing.resize(world, at, wanted)
             watcher.sizes[at].append((world.time, wanted))
-
-
-def _report(scenario: SimulatorScenario, seed: int, watcher: KagentState, at: int) -> Report:
-    mind, true = watcher.minds[at], watcher.truth
-    messages = [m for m in mind.messages if m.group == watcher.groups[at]]
-    openings = _openings(messages)
-    # What was opened and resolved before the trouble began says nothing about how it was detected.
-    first = next((o for o in openings if o.resolved is None or o.resolved > scenario.onset), None)
-    flaps = sum(
-        1
-        for before, after in pairwise(openings)
-        if before.resolved is not None and after.at - before.resolved < 3600
-    )
-    right = None if scenario.healthy else bool(first and first.verdicts[0] in scenario.expect)
-    return Report(
-        name=scenario.name,
-        seed=seed,
-        hours=scenario.hours,
-        openings=openings,
-        detected=max(0.0, first.at - scenario.onset) if first else None,
-        right=right,
-        flaps=flaps,
-        drained=true.drained[at],
-        dropped=dict(mind.session.dropped),
-        messages=tuple(messages),
-        behind=true.behind[at],
-        predicted=true.predicted[at],
-        took=true.took(at),
-        acted=true.acted[at] is not None,
-        worst=true.worst[at],
-        sizes=tuple(watcher.sizes[at]),
-        changed_wrong=bool(right and first and not set(first.verdicts) <= set(scenario.expect)),
-    )
-
-
-def _openings(messages: list[Recommendation]) -> tuple[Opening, ...]:
-    by_id: dict[str, list[Recommendation]] = {}
-    for message in messages:
-        by_id.setdefault(message.id, []).append(message)
-    return tuple(
-        Opening(
-            at=(sent[0].opened_at - EPOCH) / 1000,
-            verdicts=tuple(str(v) for v in dict.fromkeys(m.verdict for m in sent)),
-            resolved=(sent[-1].as_of - EPOCH) / 1000 if sent[-1].status is Status.RESOLVED else None,
-            resolution=str(sent[-1].resolution) if sent[-1].resolution else None,
-            actions=tuple(str(a.type) for a in sent[0].actions if a.feasible != "no"),
-        )
-        for sent in by_id.values()
-    )

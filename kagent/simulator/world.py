@@ -9,7 +9,6 @@ holds what in :mod:`kagent.simulator.rebalancing`; :mod:`kagent.simulator.passin
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kagent.errors import InputError
-from kagent.simulator.conditions import Family, families_of
+from kagent.simulator.conditions import Family
 from kagent.simulator.scenario_file import ScenarioTopic, SimulatorScenario
 
 Floats = npt.NDArray[np.float64]
@@ -181,122 +180,6 @@ class World:
         sizes = [t.partitions for t in self.topics]
         first = sum(sizes[: names.index(topic)])
         return first, first + sizes[names.index(topic)]
-
-
-def without_members(scenario: SimulatorScenario, seeds: Sequence[int]) -> World:
-    """The world before the first member joins: all is read but the scenario's backlog."""
-    # A generator per seed: a seed's run is the same alone and beside others.
-    randoms = tuple(np.random.default_rng(seed) for seed in seeds)
-    sizes = [t.partitions for t in scenario.topics]
-    topic = np.repeat(np.arange(len(sizes)), sizes)
-    count, many = len(topic), len(randoms)
-    weight = np.stack([np.concatenate([_spread(t, r) for t in scenario.topics]) for r in randoms])
-    # Logs that have been there for long: offsets are not small, and retention has removed the oldest.
-    base = np.stack([np.floor(r.uniform(1e5, 1e6, count)) for r in randoms])
-    backlog = np.array([t.backlog + t.delay * t.inflow for t in scenario.topics])[topic] * weight
-    # Members' commit timers are not in step with kagent's clock.
-    since = np.array([-r.uniform(0, scenario.commit) for r in randoms])
-    clients = _clients(scenario, seeds, randoms)
-    delayed = max(t.delay for t in scenario.topics)
-    ranks = {name: at for at, name in enumerate(scenario.clients.priority)}
-    return World(
-        scenario=scenario,
-        randoms=randoms,
-        clients=clients,
-        protocol=scenario.clients.protocol or ("kip848" if scenario.kind == "consumer" else "eager"),
-        order=[[] for _ in randoms],
-        member_ids=[{} for _ in randoms],
-        joined=[0] * many,
-        generation=np.ones(many, np.int64),
-        # The last rebalance was a day ago: no settle time is running.
-        changed_at=np.full(many, -86_400.0),
-        takes_effect=np.full(many, NEVER),
-        frozen=np.zeros(many, bool),
-        topic=topic,
-        partition=np.concatenate([np.arange(n) for n in sizes]),
-        owner=np.full(base.shape, NOBODY),
-        target=np.full(base.shape, NOBODY),
-        cost=np.array([t.cost for t in scenario.topics])[topic],
-        held=np.zeros(base.shape, bool),
-        poisoned=np.zeros(count, bool),
-        priority=np.array([float(ranks.get(t.name, len(ranks))) for t in scenario.topics])[topic],
-        down_until=np.zeros(count),
-        start=np.maximum(base - 5e4, 0),
-        end=base + np.floor(backlog),
-        sent=base + np.floor(backlog),
-        position=base.copy(),
-        before=base.copy(),
-        block_end=base.copy(),
-        key=np.zeros(base.shape),
-        committed=base.copy(),
-        commit_time=np.repeat(since[:, None], count, axis=1),
-        weight=weight,
-        burst=np.ones(base.shape),
-        burst_until=np.full(many, NEVER),
-        next_burst=np.array([_wait(r, scenario.world.burst_every_s) for r in randoms]),
-        lso=np.full(base.shape, np.inf),
-        factor=np.ones(len(scenario.topics)),
-        ids={t.name: f"id-{t.name}-0" for t in scenario.topics},
-        noise=np.zeros(base.shape),
-        noise_until=np.full(many, -1.0),
-        memory_s=max(
-            120.0,
-            delayed + 2 * SLOT,
-            MEMORY_S if clients.arrival.any() else 0.0,
-            scenario.hours * 3600 if scenario.world.remember_all else 0.0,
-        ),
-        scaled_at=np.full(many, -NEVER),
-    )
-
-
-def _clients(
-    scenario: SimulatorScenario, seeds: Sequence[int], randoms: Sequence[np.random.Generator]
-) -> ClientColumns:
-    made, families = scenario.clients, families_of(scenario.clients, scenario.kind)
-    mine = tuple(families[seed % len(families)] for seed in seeds)
-    service = [made.service or f.service for f in mine]
-    commits = [made.commits or f.commits for f in mine]
-    contents = [made.contents or f.contents for f in mine]
-    # Even on a logarithmic scale: small records are as usual as large ones.
-    bytes_ = [made.record_bytes or float(np.exp(r.uniform(np.log(70), np.log(2000)))) for r in randoms]
-    # A family's interval counts only where the scenario leaves its own at the default.
-    own = scenario.commit == SimulatorScenario.commit and bool(made.family) and made.protocol != "instant"
-    return ClientColumns(
-        families=mine,
-        even=np.array([s == "even" for s in service]),
-        arrival=np.array([s == "arrival" for s in service]),
-        timer=np.array([c == "timer" for c in commits]),
-        by_poll=np.array([c in ("poll", "fetch") for c in commits]),
-        by_partition=np.array([c == "partition" for c in commits]),
-        everything=np.array([c == "fetch" for c in commits]),
-        assigned=np.array([c == "assigned" for c in contents]),
-        retries_ahead=np.array([f.retries_ahead for f in mine]),
-        max_poll=np.array([float(made.max_poll_records or f.max_poll or 500) for f in mine]),
-        block=np.floor(np.array([made.fetch_bytes / b for b in bytes_])),
-        interval=np.array([f.interval_s if own else scenario.commit for f in mine]),
-        ahead=np.array([f.ahead if made.commits_ahead is None else made.commits_ahead for f in mine]),
-    )
-
-
-def _wait(random: np.random.Generator, mean: float) -> float:
-    return float(random.exponential(mean)) if mean else NEVER
-
-
-def _spread(topic: ScenarioTopic, random: np.random.Generator) -> Floats:
-    n = topic.partitions
-    if isinstance(topic.spread, list):
-        weights = np.resize(np.array(topic.spread, float), n)
-    elif topic.spread == "zipf":
-        weights = 1.0 / np.arange(1, n + 1)
-        random.shuffle(weights)
-    elif ":" in topic.spread:
-        low, high = (float(x) for x in topic.spread.split(":"))
-        weights = np.linspace(low, high, n)
-    elif topic.spread == "even":
-        weights = np.ones(n)
-    else:
-        raise InputError(f"topics.{topic.name}.spread: a list, even, zipf or low:high, not {topic.spread!r}")
-    return np.asarray(weights / weights.sum())
 
 
 def arrive(world: World, dt: float) -> None:

@@ -9,7 +9,6 @@ librdkafka aborts the process (https://github.com/confluentinc/librdkafka/issues
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -20,11 +19,23 @@ from aiokafka.errors import KafkaError as ClientError
 from confluent_kafka import IsolationLevel, KafkaException, Producer, TopicCollection, TopicPartition
 from confluent_kafka import KafkaError as Code
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
-from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_exponential
 
 from kagent.contract.admission import is_topic_name
-from kagent.errors import KafkaError, missing_right
+from kagent.errors import KafkaError
 from kagent.kafka import group_admin, reach
+from kagent.kafka.admin_errors import (
+    LOGIN,
+    TRANSIENT,
+    UNREACHABLE,
+    UNSEEN_TOPIC,
+    RefusedRequest,
+    Unsettled,
+    bisected,
+    is_unreachable,
+    kind_of,
+    patiently,
+    sentence,
+)
 from kagent.kafka.clients import confluent
 from kagent.kafka.descriptions import Described, GroupDescription, Key, Offsets, TopicDescription
 from kagent.kafka.reach import LoginRefused
@@ -33,7 +44,6 @@ from kagent.settings import Cluster
 if TYPE_CHECKING:
     from kagent.kafka.log_offsets import OffsetQuery, OffsetSample
 
-log = logging.getLogger("kagent.kafka")
 T = TypeVar("T")
 _SILENT = logging.getLogger("kagent.kafka.silent")
 """librdkafka prints a refused login or right to stderr at any log level, unless a logger takes it."""
@@ -55,51 +65,6 @@ and learns of another one at its next refresh, 5 minutes later. With one of two 
 75 s, and two threads of each took 0.6 cores all the while; new ones are answered once the cluster has noticed, after 10 s."""
 LOGIN_POLL_S = 1.0
 LOGIN_WITHIN_S = 5.0
-RIGHTS = {
-    Code.TOPIC_AUTHORIZATION_FAILED: "a right on a topic",
-    Code.GROUP_AUTHORIZATION_FAILED: "DESCRIBE on the groups",
-    Code.CLUSTER_AUTHORIZATION_FAILED: "DESCRIBE on the cluster",
-}
-UNREACHABLE = {
-    # Codes with an underscore are librdkafka's own; the others come from a broker.
-    Code._ALL_BROKERS_DOWN,
-    Code._TRANSPORT,
-    Code._TIMED_OUT,
-    Code._RESOLVE,
-    Code.REQUEST_TIMED_OUT,
-}
-# Kafka marks these as retriable: https://kafka.apache.org/protocol.html#protocol_error_codes
-TRANSIENT = {
-    Code.NOT_COORDINATOR,
-    Code.COORDINATOR_LOAD_IN_PROGRESS,
-    Code.COORDINATOR_NOT_AVAILABLE,
-    Code.NOT_LEADER_FOR_PARTITION,
-    Code.LEADER_NOT_AVAILABLE,
-}
-UNSEEN_TOPIC = {
-    Code.UNKNOWN_TOPIC_OR_PART,
-    Code.TOPIC_AUTHORIZATION_FAILED,
-    Code.TOPIC_EXCEPTION,
-    Code._UNKNOWN_TOPIC,
-}
-LOGIN = {Code._AUTHENTICATION, Code.SASL_AUTHENTICATION_FAILED, Code._SSL}
-
-
-class RefusedRequest(KafkaError):
-    """The cluster is there and answers, and refuses what was asked: perhaps only for one of the names in it."""
-
-
-class Unsettled(KafkaError):
-    """A leader or coordinator is moving: the same question has an answer in a moment."""
-
-
-# A leader election or a coordinator that loads its partition is over in seconds.
-patiently = retry(
-    retry=retry_if_exception_type(Unsettled),
-    stop=stop_after_delay(15),
-    wait=wait_exponential(0.1, max=1),
-    reraise=True,
-)
 
 
 class Admin:
@@ -197,12 +162,7 @@ class Admin:
             for name, future in futures.items():
                 topic = self._or_none(future, UNSEEN_TOPIC)
                 if topic is not None:
-                    # A partition without a leader has none to ask: -1, as in Kafka's own metadata.
-                    leaders = tuple(p.leader.id if p.leader else -1 for p in topic.partitions)
-                    racks = _racks(topic.partitions)
-                    found[name] = TopicDescription(
-                        name, _printed(topic.topic_id), len(leaders), leaders, racks
-                    )
+                    found[name] = TopicDescription.of(name, topic)
         return found
 
     def topic_configs(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
@@ -401,18 +361,9 @@ class Admin:
 
     def sentence(self, error: Any, doing: str) -> str:
         """What went wrong, and what to do, for a person."""
-        where = self.cluster.bootstrap
         self._client.poll(0)  # librdkafka calls error_cb only from within poll
-        login = next((e for e in reversed(self._client_errors) if e.code() in LOGIN), None)
-        if login is not None or error.code() in LOGIN:
-            # Without librdkafka's own state: "… (after 302ms in state AUTH_REQ)".
-            reported = re.sub(r" \(after \d+ms in state \w+\)", "", (login or error).str())
-            return f"The cluster at {where} refuses the login ({reported}): check security in the settings."
-        if error.code() in UNREACHABLE:
-            return f"The cluster at {where} cannot be reached when {doing}: check the address and that a broker listens."
-        if error.code() in RIGHTS:
-            return f"The cluster at {where} refuses when {doing}: {missing_right(RIGHTS[error.code()])}."
-        return f"The cluster at {where} answered with an error when {doing}: {error.str()}."
+        refused = next((e for e in reversed(self._client_errors) if e.code() in LOGIN), None)
+        return sentence(refused or error, doing, self.cluster.bootstrap)
 
 
 class _Errors:
@@ -428,52 +379,15 @@ class _Errors:
         self.asked_at = time.monotonic()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        self.admin.note(not _is_unreachable(error), time.monotonic() - self.asked_at)
+        self.admin.note(not is_unreachable(error), time.monotonic() - self.asked_at)
         if isinstance(error, KafkaException):
-            raise _kind(error.args[0].code())(self.admin.sentence(error.args[0], self.doing)) from error
+            raise kind_of(error.args[0].code())(self.admin.sentence(error.args[0], self.doing)) from error
         if isinstance(error, ValueError | TypeError):  # the client's own checks of its arguments
             raise RefusedRequest(f"The client refuses when {self.doing}: {error}.") from error
         if isinstance(error, FutureTimeout):
             raise KafkaError(self.admin.sentence(Code(Code._TIMED_OUT), self.doing)) from error
 
 
-def _is_unreachable(error: BaseException | None) -> bool:
-    if isinstance(error, KafkaException):
-        return error.args[0].code() in UNREACHABLE
-    return isinstance(error, FutureTimeout)
-
-
-def _kind(code: int) -> type[KafkaError]:
-    if code in TRANSIENT:
-        return Unsettled
-    if code in LOGIN:
-        return LoginRefused
-    return KafkaError if code in UNREACHABLE | set(RIGHTS) else RefusedRequest
-
-
-def bisected(ask: Callable[[list[str]], dict[str, T]], names: list[str]) -> dict[str, T]:
-    """The answers for these names; where a request is refused, of its halves, so that a bad name costs only itself."""
-    try:
-        return ask(names) if names else {}
-    except RefusedRequest as error:
-        if len(names) == 1:
-            log.warning("%r is left out: %s", names[0], error)
-            return {}
-    # The answer does not say which name the broker refuses, so it is found by halving.
-    half = len(names) // 2
-    return bisected(ask, names[:half]) | bisected(ask, names[half:])
-
-
 def _chunks(items: list[Any], size: int) -> Iterator[list[Any]]:
     for at in range(0, len(items), size):
         yield items[at : at + size]
-
-
-def _racks(partitions: Sequence[Any]) -> tuple[frozenset[str], ...]:
-    """Racks of each partition's replicas; empty where no broker names its own."""
-    racks = tuple(frozenset(node.rack for node in p.replicas if node.rack) for p in partitions)
-    return racks if any(racks) else ()
-
-
-def _printed(uuid: Any) -> str:
-    return str(uuid).rstrip("=").replace("+", "-").replace("/", "_")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,20 @@ class TopicDescription:
     leaders: tuple[int, ...] = ()
     replica_racks: tuple[frozenset[str], ...] = ()
     """Racks of each partition's replicas; empty where the brokers name none."""
+
+    @classmethod
+    def of(cls, name: str, answer: Any) -> TopicDescription:
+        """Out of the admin client's answer."""
+        # A partition without a leader has none to ask: -1, as in Kafka's own metadata.
+        leaders = tuple(p.leader.id if p.leader else -1 for p in answer.partitions)
+        # Kafka prints ids in the URL's alphabet of base64, without padding; the client in the usual one.
+        id_ = str(answer.topic_id).rstrip("=").replace("+", "-").replace("/", "_")
+        return cls(name, id_, len(leaders), leaders, _racks(answer.partitions))
+
+
+def _racks(partitions: Sequence[Any]) -> tuple[frozenset[str], ...]:
+    racks = tuple(frozenset(node.rack for node in p.replicas if node.rack) for p in partitions)
+    return racks if any(racks) else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ import time
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kagent.kafka.admin import Admin, RefusedRequest, bisected
+from kagent.kafka.admin import Admin
+from kagent.kafka.admin_errors import RefusedRequest, bisected
 from kagent.settings import Cluster
 from kagent.worker.log_end_sampler import Sampler
 

@@ -14,7 +14,8 @@ from pydantic import BaseModel
 from kagent.commands import output
 from kagent.commands.common import asked
 from kagent.settings import Loaded, Settings, loaded_from
-from kagent.settings.mistakes import GivenSettings, suggestion
+from kagent.settings.given_settings import GivenSettings
+from kagent.settings.mistakes import suggestion
 from kagent.settings.settings_file import Where
 
 

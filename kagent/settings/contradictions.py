@@ -10,8 +10,8 @@ from kagent.errors import SettingsError
 from kagent.group_pattern import matches
 from kagent.policy import make_policy
 from kagent.settings.all_settings import Settings
+from kagent.settings.given_settings import GivenSettings
 from kagent.settings.mistakes import (
-    GivenSettings,
     Mistake,
     absent,
     suggestion,

@@ -17,8 +17,8 @@ from kagent.errors import SettingsError
 from kagent.settings.all_settings import DEFAULT_CLUSTER, LEFT_OUT, Settings
 from kagent.settings.cluster import Cluster, with_ports
 from kagent.settings.contradictions import contradictions
+from kagent.settings.given_settings import GivenSettings
 from kagent.settings.mistakes import (
-    GivenSettings,
     Mistake,
     hidden,
     in_order,

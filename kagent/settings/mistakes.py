@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from difflib import get_close_matches
@@ -13,24 +13,10 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from kagent.settings.alert_destinations import DESTINATIONS, schemes_of
+from kagent.settings.given_settings import DELIMITER, OTHER_VARIABLES, PREFIX, GivenSettings
+from kagent.settings.schema_ways import resolved, walk, ways_in
 from kagent.settings.settings_file import MISSING, SettingsFile, Twice, Where
 from kagent.text import shown
-
-PREFIX = "KAGENT_"
-DELIMITER = "__"
-OTHER_VARIABLES = (
-    "KAGENT_BOOTSTRAP", "KAGENT_CACHE", "KAGENT_CLUSTER", "KAGENT_CONFIG", "KAGENT_FOLLOW", "KAGENT_MAVEN",
-)  # fmt: skip
-"""Variables that are no settings."""
-SERVICE_LINK = re.compile(
-    r"KAGENT_(?:.*_)?(?:SERVICE_HOST|SERVICE_PORT(?:_.*)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_.*)?)?)"
-)
-"""Kubernetes sets these for every Service of the namespace, so for one named kagent too:
-https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables"""
-
-
-WHOLE_ADDRESS = re.compile(r"KAGENT_(?:.*_)?(?<!_SERVICE_)(?<!_TCP_)(?<!_UDP_)(?<!_SCTP_)PORT")
-"""Of these the value is an address such as tcp://10.0.0.1:80; of the others that end in PORT it is a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,60 +31,6 @@ class Mistake:
         return ": ".join(part for part in (self.place, self.setting, self.problem) if part)
 
 
-@dataclass(frozen=True, slots=True)
-class GivenSettings:
-    """What was given: the file, and the variables by the way to their value."""
-
-    file: SettingsFile
-    variables: Mapping[Where, str]
-
-    @classmethod
-    def of(cls, file: SettingsFile, environment: Mapping[str, str]) -> GivenSettings:
-        """The file and the variables of this environment that are settings."""
-        # Also of names in lower case: pydantic-settings reads variables in any case.
-        return cls(file, {way(name): name for name, value in environment.items() if _is_setting(name, value)})
-
-    def without(self, variables: Collection[str]) -> GivenSettings:
-        """The same without these variables, which are not read."""
-        return GivenSettings(self.file, {way: n for way, n in self.variables.items() if n not in variables})
-
-    def place(self, where: Where) -> str:
-        """Where this value was given; empty if it was not."""
-        lower = tuple(str(step).lower() for step in where)
-        for variable, name in self.variables.items():
-            # Either may be the longer one: a variable can give a whole section as JSON, or one value in it.
-            short = min(len(lower), len(variable))
-            if lower[:short] == variable[:short]:
-                return name
-        return self.file.place(where) if self.file.path else ""
-
-    def written(self, where: Where) -> Any:
-        """The value as the file has it; MISSING where a variable gives it or it stands nowhere."""
-        return self.file.written(where) if self.place(where) == self.file.place(where) else MISSING
-
-    def named(self, where: Where) -> str | None:
-        """The variable or line that gave exactly this value, or something around it as a whole; None for a default."""
-        lower = tuple(str(step).lower() for step in where)
-        for variable, name in self.variables.items():
-            if lower[: len(variable)] == variable:
-                return name
-        return self.file.place(where) if where in self.file.lines else None
-
-
-def way(variable: str) -> Where:
-    """``KAGENT_PIPELINE__TRIGGER`` → ``("pipeline", "trigger")``."""
-    return tuple(variable[len(PREFIX) :].lower().split(DELIMITER))
-
-
-def _is_setting(variable: str, value: str) -> bool:
-    # `KAGENT_WORKER__WEB_PORT` looks like a Service's, but for the two underscores; `KAGENT_WEB_PORT=8080` does, but for the value.
-    is_link = DELIMITER not in variable and SERVICE_LINK.fullmatch(variable) is not None
-    if WHOLE_ADDRESS.fullmatch(variable):
-        is_link = is_link and "://" in value
-    known = variable in OTHER_VARIABLES or is_link
-    return variable.upper().startswith(PREFIX) and not known
-
-
 def mistakes(settings: type[BaseModel], given: GivenSettings, error: ValidationError | None) -> list[Mistake]:
     """All that pydantic found, what is given twice, and the unknown names at the top, which it ignores."""
     found = [_twice(given.file, each) for each in given.file.twice]
@@ -108,7 +40,7 @@ def mistakes(settings: type[BaseModel], given: GivenSettings, error: ValidationE
     # pydantic reports a way and a type; names that exist at that place stand only in the schema.
     schema = _schema(settings)
     for each in error.errors(include_url=False):
-        where, inner = _walk(schema, tuple(each["loc"]))
+        where, inner = walk(schema, tuple(each["loc"]))
         # Of a wrong name, pydantic's input is the name.
         written = MISSING if "[key]" in each["loc"] else given.written(where)
         about = dict(each) if written is MISSING else {**each, "input": written}
@@ -124,7 +56,7 @@ def _joined_by_one(place: str, kind: str, schema: Mapping[str, Any]) -> str | No
     """Of a variable with one underscore where two belong: ``KAGENT_CLUSTERS__MAIN_BOOTSTRAP``."""
     if not place.startswith(PREFIX) or kind not in (*HOLDERS, "extra_forbidden"):
         return None
-    near = _with_own_name(place, _ways(schema))
+    near = _with_own_name(place, ways_in(schema))
     return f"there is no such variable; did you mean {near}?" if near not in (None, place) else None
 
 
@@ -163,7 +95,7 @@ def hidden(
     schema = _schema(settings)
     found = []
     for each in error.errors(include_url=False):
-        where, inner = _walk(schema, tuple(each["loc"]))
+        where, inner = walk(schema, tuple(each["loc"]))
         if each["type"] == "value_error" and not absent(each["msg"], where, taken):
             found.append(
                 Mistake(given.place(where), _dotted(where), _problem(dict(each), inner, where, schema))
@@ -180,14 +112,14 @@ def absent(problem: str, where: Where, taken: Collection[Where]) -> bool:
 def variables_of(settings: type[BaseModel], given: GivenSettings, error: ValidationError) -> dict[str, Where]:
     """The variables that gave what is wrong, each with the way to it."""
     schema, names = _schema(settings), set(given.variables.values())
-    ways = [_walk(schema, tuple(each["loc"]))[0] for each in error.errors(include_url=False)]
+    ways = [walk(schema, tuple(each["loc"]))[0] for each in error.errors(include_url=False)]
     return {given.place(way): way for way in ways if given.place(way) in names}
 
 
 def take_out(values: dict[str, Any], settings: type[BaseModel], error: ValidationError) -> list[Where]:
     """Take the wrong values out of ``values``, or the sections that hold them; returns the ways to what is gone."""
     schema = _schema(settings)
-    ways = [_walk(schema, tuple(each["loc"]))[0] for each in error.errors(include_url=False)]
+    ways = [walk(schema, tuple(each["loc"]))[0] for each in error.errors(include_url=False)]
     gone = [way for way in ways if _taken(values, way)]
     return gone or list({around for way in ways if (around := _nearest_taken(values, way))})
 
@@ -242,7 +174,7 @@ def _unknown_variable(variable: str, schema: Mapping[str, Any]) -> str:
 
 
 def _near_variable(variable: str, schema: Mapping[str, Any]) -> str | None:
-    ways = list(_ways(schema))
+    ways = list(ways_in(schema))
     # `KAGENT_WORKER_TICK`: steps are joined by two underscores, and one is what people write.
     whole = {_variable(way).replace(DELIMITER, "_"): _variable(way) for way in ways if "" not in way}
     near = get_close_matches(variable.replace(DELIMITER, "_"), whole, 1, 0.9)
@@ -284,32 +216,17 @@ def _unknown(name: str, known: Iterable[str], schema: Mapping[str, Any]) -> str:
         return f"there is no setting {name}; a decimal number has a point, as in 1.{name}"
     names = sorted(known)
     dotted = tuple(name.split("."))
-    if len(dotted) > 1 and dotted in set(_ways(schema)):
+    if len(dotted) > 1 and dotted in set(ways_in(schema)):
         return f"there is no setting {shown(name)}; write {': {'.join(dotted)}: …{'}' * (len(dotted) - 1)}"
     near = suggestion(name, names)
     if near:
         return f"there is no setting {shown(name)}; did you mean {near}?"
     listed = f"; there are: {', '.join(names)}" if 0 < len(names) <= 12 else ""
     # A setting at the wrong depth: `bootstrap:` at the top, `threshold:` under a cluster.
-    belongs = [".".join(step or "<name>" for step in way) for way in _ways(schema) if way[-1] == name]
+    belongs = [".".join(step or "<name>" for step in way) for way in ways_in(schema) if way[-1] == name]
     if belongs:
         listed = f"; it belongs in {min(belongs, key=lambda way: way.count('.'))}"
     return f"there is no setting {shown(name)}{listed or '; `kagent settings` prints all'}"
-
-
-def _ways(
-    schema: Mapping[str, Any],
-    at: Mapping[str, Any] | None = None,
-    above: tuple[str, ...] = (),
-) -> Iterator[tuple[str, ...]]:
-    """The way to every setting that is known by name; a name of the person's own choice is empty."""
-    here = _resolved(schema if at is None else at, schema.get("$defs", {}))
-    more = here.get("additionalProperties")
-    for name, inner in here.get("properties", {}).items():
-        yield (*above, name)
-        yield from _ways(schema, inner, (*above, name))
-    if isinstance(more, Mapping):
-        yield from _ways(schema, more, (*above, ""))
 
 
 def suggestion(name: str, known: Iterable[str]) -> str | None:
@@ -332,51 +249,6 @@ def _dotted(where: Where) -> str:
     return text
 
 
-def _walk(schema: Mapping[str, Any], loc: Where) -> tuple[Where, Mapping[str, Any]]:
-    """The way without pydantic's own steps (tags of unions, ``[key]``), and the schema around its last step."""
-    defs = schema.get("$defs", {})
-    at, around, where = _resolved(schema, defs), schema, []
-    for step in loc:
-        # pydantic appends this where the key itself, not its value, is wrong.
-        if step == "[key]":
-            continue
-        mapping = at.get("discriminator", {}).get("mapping", {})
-        # A tagged union puts the tag into the way.
-        if step in mapping:
-            at = _resolved({"$ref": mapping[step]}, defs)
-            continue
-        if _is_tag(step, at):
-            continue
-        around = at
-        where.append(step)
-        at = _resolved(_inside(at, step), defs)
-    return tuple(where), around
-
-
-def _is_tag(step: str | int, at: Mapping[str, Any]) -> bool:
-    """Whether the step names the type of a union's member, not something the person wrote."""
-    return (
-        "anyOf" in at
-        and "properties" not in at
-        and isinstance(step, str)
-        and "additionalProperties" not in at
-    )
-
-
-def _inside(at: Mapping[str, Any], step: str | int) -> Mapping[str, Any]:
-    if isinstance(step, int):
-        found = at.get("items", {})
-    else:
-        found = at.get("properties", {}).get(step) or at.get("additionalProperties") or {}
-    return found if isinstance(found, Mapping) else {}
-
-
-def _resolved(schema: Mapping[str, Any], defs: Mapping[str, Any]) -> Mapping[str, Any]:
-    while "$ref" in schema:
-        schema = defs[str(schema["$ref"]).rsplit("/", 1)[-1]]
-    return schema
-
-
 def _problem(
     error: Mapping[str, Any], around: Mapping[str, Any], where: Where, schema: Mapping[str, Any]
 ) -> str:
@@ -384,7 +256,7 @@ def _problem(
     kind, value, context = error["type"], error["input"], error.get("ctx", {})
     if kind == "extra_forbidden":
         known = around.get("properties", {})
-        section = _resolved(schema["properties"].get(where[-1], {}), schema.get("$defs", {})).get(
+        section = resolved(schema["properties"].get(where[-1], {}), schema.get("$defs", {})).get(
             "properties", {}
         )
         if isinstance(value, Mapping) and section and set(section) <= set(known):
@@ -426,7 +298,7 @@ def _instead(
     if kind not in HOLDERS or not isinstance(value, str):
         return ""
     own = around.get("properties", {}).get(where[-1]) if where else None
-    entry = _resolved(around.get("additionalProperties") or {}, schema.get("$defs", {}))
+    entry = resolved(around.get("additionalProperties") or {}, schema.get("$defs", {}))
     if own is None and where[-1] in entry.get("properties", {}):
         return f"; a name is missing above it, such as main: {{{where[-1]}: …}}"
     required: list[str] = entry.get("required", []) if own is None else []
@@ -440,12 +312,12 @@ def _instead(
 def _as_one_inside(own: Mapping[str, Any] | None, value: str, schema: Mapping[str, Any]) -> str:
     """``security: SASL_SSL`` and ``severity: page``: a word that only one name inside takes, or one for each name."""
     defs = schema.get("$defs", {})
-    section = _resolved(own or {}, defs)
+    section = resolved(own or {}, defs)
     takes = [name for name, about in section.get("properties", {}).items() if value in about.get("enum", ())]
     if len(takes) == 1:
         return f"; write {{{takes[0]}: {value}}}"
-    each = _resolved(section.get("additionalProperties") or {}, defs)
-    names = _resolved(section.get("propertyNames", {}), defs).get("enum", ())
+    each = resolved(section.get("additionalProperties") or {}, defs)
+    names = resolved(section.get("propertyNames", {}), defs).get("enum", ())
     return f"; write such as {{{names[-1]}: {value}}}" if names and value in each.get("enum", ()) else ""
 
 

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kagent.policy import retired
-from kagent.settings.mistakes import (
-    GivenSettings,
-)
+from kagent.settings.given_settings import GivenSettings
 from kagent.settings.settings_file import Where
 
 

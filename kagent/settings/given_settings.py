@@ -1,0 +1,80 @@
+"""What was given as settings: the file, and the variables that are settings and not something else's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kagent.settings.settings_file import MISSING, SettingsFile, Where
+
+PREFIX = "KAGENT_"
+DELIMITER = "__"
+OTHER_VARIABLES = (
+    "KAGENT_BOOTSTRAP", "KAGENT_CACHE", "KAGENT_CLUSTER", "KAGENT_CONFIG", "KAGENT_FOLLOW", "KAGENT_MAVEN",
+)  # fmt: skip
+"""Variables that are no settings."""
+SERVICE_LINK = re.compile(
+    r"KAGENT_(?:.*_)?(?:SERVICE_HOST|SERVICE_PORT(?:_.*)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_.*)?)?)"
+)
+"""Kubernetes sets these for every Service of the namespace, so for one named kagent too:
+https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables"""
+
+
+WHOLE_ADDRESS = re.compile(r"KAGENT_(?:.*_)?(?<!_SERVICE_)(?<!_TCP_)(?<!_UDP_)(?<!_SCTP_)PORT")
+"""Of these the value is an address such as tcp://10.0.0.1:80; of the others that end in PORT it is a number."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenSettings:
+    """What was given: the file, and the variables by the way to their value."""
+
+    file: SettingsFile
+    variables: Mapping[Where, str]
+
+    @classmethod
+    def of(cls, file: SettingsFile, environment: Mapping[str, str]) -> GivenSettings:
+        """The file and the variables of this environment that are settings."""
+        # Also of names in lower case: pydantic-settings reads variables in any case.
+        return cls(file, {way(name): name for name, value in environment.items() if _is_setting(name, value)})
+
+    def without(self, variables: Collection[str]) -> GivenSettings:
+        """The same without these variables, which are not read."""
+        return GivenSettings(self.file, {way: n for way, n in self.variables.items() if n not in variables})
+
+    def place(self, where: Where) -> str:
+        """Where this value was given; empty if it was not."""
+        lower = tuple(str(step).lower() for step in where)
+        for variable, name in self.variables.items():
+            # Either may be the longer one: a variable can give a whole section as JSON, or one value in it.
+            short = min(len(lower), len(variable))
+            if lower[:short] == variable[:short]:
+                return name
+        return self.file.place(where) if self.file.path else ""
+
+    def written(self, where: Where) -> Any:
+        """The value as the file has it; MISSING where a variable gives it or it stands nowhere."""
+        return self.file.written(where) if self.place(where) == self.file.place(where) else MISSING
+
+    def named(self, where: Where) -> str | None:
+        """The variable or line that gave exactly this value, or something around it as a whole; None for a default."""
+        lower = tuple(str(step).lower() for step in where)
+        for variable, name in self.variables.items():
+            if lower[: len(variable)] == variable:
+                return name
+        return self.file.place(where) if where in self.file.lines else None
+
+
+def way(variable: str) -> Where:
+    """``KAGENT_PIPELINE__TRIGGER`` → ``("pipeline", "trigger")``."""
+    return tuple(variable[len(PREFIX) :].lower().split(DELIMITER))
+
+
+def _is_setting(variable: str, value: str) -> bool:
+    # `KAGENT_WORKER__WEB_PORT` looks like a Service's, but for the two underscores; `KAGENT_WEB_PORT=8080` does, but for the value.
+    is_link = DELIMITER not in variable and SERVICE_LINK.fullmatch(variable) is not None
+    if WHOLE_ADDRESS.fullmatch(variable):
+        is_link = is_link and "://" in value
+    known = variable in OTHER_VARIABLES or is_link
+    return variable.upper().startswith(PREFIX) and not known

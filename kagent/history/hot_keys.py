@@ -132,17 +132,7 @@ def sample(
     """Read keys and sizes of these ranges on Spark and add them up."""
     from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
-    options = {
-        **spark_options(cluster),
-        "subscribe": topic,
-        # Spark names its consumer groups after this prefix, which users' ACLs have to allow; nothing is committed under it.
-        "groupIdPrefix": group,
-        "kafka.isolation.level": "read_committed",
-        "startingOffsets": json.dumps({topic: {str(p): s for p, (s, _) in ranges.items()}}),
-        "endingOffsets": json.dumps({topic: {str(p): e for p, (_, e) in ranges.items()}}),
-        # Retention may pass the range while it is read: a smaller sample, not an error.
-        "failOnDataLoss": "false",
-    }
+    options = {**spark_options(cluster), **_range_options(topic, ranges, group)}
     records = spark.read.format("kafka").options(**options).load()
     # Only the length of a value is used, and on Spark: no value leaves the executors.
     weight = "coalesce(length(key), 0) + coalesce(length(value), 0)" if by_bytes else "1"
@@ -168,6 +158,19 @@ def sample(
     count = int(sum(whole["records"].to_pylist()))
     keys = [bytes(key) for key in heaviest["key"].to_pylist()]
     return KeySample(topic, n, seconds, count, keys, where, weights, np.maximum(rest, 0.0), bare)
+
+
+def _range_options(topic: str, ranges: Mapping[int, tuple[int, int]], group: str) -> dict[str, str]:
+    return {
+        "subscribe": topic,
+        # Spark names its consumer groups after this prefix, which users' ACLs have to allow; nothing is committed under it.
+        "groupIdPrefix": group,
+        "kafka.isolation.level": "read_committed",
+        "startingOffsets": json.dumps({topic: {str(p): s for p, (s, _) in ranges.items()}}),
+        "endingOffsets": json.dumps({topic: {str(p): e for p, (_, e) in ranges.items()}}),
+        # Retention may pass the range while it is read: a smaller sample, not an error.
+        "failOnDataLoss": "false",
+    }
 
 
 def _per_partition(partition: pa.ChunkedArray, weight: pa.ChunkedArray, n: int) -> Weights:

@@ -26,9 +26,6 @@ def rules(topics: Topics) -> dict[str, list[Rule]]:
     may read or write may describe (Kafka's ``StandardAuthorizer``), so that is not among them. CREATE is for the
     first start of a worker alone.
     """
-    # Imported here: with it comes numpy, which most commands do without.
-    from kagent.tables.declaration import ROWS
-
     app = topics.app
     pipeline = [
         *_reads(OFFSETS_TOPIC),
@@ -39,8 +36,23 @@ def rules(topics: Topics) -> dict[str, list[Rule]]:
         # The pipeline checks at its start that all of kagent's topics are there and as they must be.
         *(Rule("describe", "topic", name) for name in (topics.recommendations, topics.mutes, topics.ticks)),
     ]
+    subscriber = [
+        *_reads(topics.recommendations),
+        *_reads(topics.mutes),
+        Rule("read", "group", f"{app}-subscriber", "prefixed"),
+    ]
+    alert = [*_reads(topics.recommendations), *_reads(topics.alerts), *_writes(topics.alerts)]
+    roles = {"pipeline": pipeline, "worker": _of_worker(topics), "subscriber": subscriber, "alert": alert}
+    return {role: list(dict.fromkeys(rights)) for role, rights in roles.items()}
+
+
+def _of_worker(topics: Topics) -> list[Rule]:
+    # Imported here: with it comes numpy, which most commands do without.
+    from kagent.tables.declaration import ROWS
+
+    app = topics.app
     changelogs = [f"{app}-{table}-changelog" for table in sorted(ROWS)]
-    worker = [
+    return [
         *_reads(topics.events),
         *_reads(topics.mutes),
         *_reads(topics.ticks),
@@ -57,14 +69,6 @@ def rules(topics: Topics) -> dict[str, list[Rule]]:
         Rule("describe_configs", "topic", "*"),
         Rule("describe", "group", "*"),
     ]
-    subscriber = [
-        *_reads(topics.recommendations),
-        *_reads(topics.mutes),
-        Rule("read", "group", f"{app}-subscriber", "prefixed"),
-    ]
-    alert = [*_reads(topics.recommendations), *_reads(topics.alerts), *_writes(topics.alerts)]
-    roles = {"pipeline": pipeline, "worker": worker, "subscriber": subscriber, "alert": alert}
-    return {role: list(dict.fromkeys(rights)) for role, rights in roles.items()}
 
 
 def needed_on(rule: Rule, topics: Topics, watched: str, home: str) -> tuple[str, ...]:

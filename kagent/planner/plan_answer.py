@@ -9,7 +9,7 @@ from typing import Any
 
 from kagent.errors import InputError
 from kagent.planner.comparison import Alternative, alternatives
-from kagent.planner.plan import Plan, plan
+from kagent.planner.plan import Move, Plan, plan
 from kagent.planner.problem_lines import problem_of
 
 
@@ -33,16 +33,7 @@ def plain(ident: Any, result: Plan, others: tuple[Alternative, ...]) -> dict[str
         "id": ident,
         "verdict": result.verdict,
         "assignment": result.assignment(),
-        "moves": [
-            {
-                "topic": move.topic,
-                "partition": move.partition,
-                "from": move.source,
-                "to": move.to,
-                "lag": _number(move.lag),
-            }
-            for move in result.moves
-        ],
+        "moves": [_move(move) for move in result.moves],
         "skew": {"now": result.skew_now, "after": result.skew_after},
         "greatest": {
             "now": _number(result.now),
@@ -51,31 +42,46 @@ def plain(ident: Any, result: Plan, others: tuple[Alternative, ...]) -> dict[str
             "lower_bound": _number(result.lower_bound),
         },
         "frontier": [[moves, _number(greatest)] for moves, greatest in result.frontier],
-        "alternatives": [
-            {
-                "strategy": other.strategy,
-                "skew": other.skew,
-                "greatest": _number(other.greatest),
-                "moves": other.moves,
-                "feasible": other.feasible,
-                "unsafe": other.unsafe,
-            }
-            for other in others
-        ],
+        "alternatives": [_alternative(other) for other in others],
         "objective": result.objective,
         "gap": _number(result.gap),
         "move_bound": result.move_bound,
         "r_score": result.r_score,
-        "drain": None
-        if result.drain_now is None or result.drain_after is None
-        else {
-            name: {"now": _number(now), "after": _number(after)}
-            for name, now, after in zip(
-                result.problem.members, result.drain_now.tolist(), result.drain_after.tolist(), strict=True
-            )
-        },
+        "drain": _drains(result),
         "notes": list(result.notes),
         "error": None,
+    }
+
+
+def _move(move: Move) -> dict[str, Any]:
+    return {
+        "topic": move.topic,
+        "partition": move.partition,
+        "from": move.source,
+        "to": move.to,
+        "lag": _number(move.lag),
+    }
+
+
+def _alternative(other: Alternative) -> dict[str, Any]:
+    return {
+        "strategy": other.strategy,
+        "skew": other.skew,
+        "greatest": _number(other.greatest),
+        "moves": other.moves,
+        "feasible": other.feasible,
+        "unsafe": other.unsafe,
+    }
+
+
+def _drains(result: Plan) -> dict[str, Any] | None:
+    """Member → seconds until it is drained, now and after the plan; None where they are unknown."""
+    if result.drain_now is None or result.drain_after is None:
+        return None
+    columns = result.problem.members, result.drain_now.tolist(), result.drain_after.tolist()
+    return {
+        name: {"now": _number(now), "after": _number(after)}
+        for name, now, after in zip(*columns, strict=True)
     }
 
 

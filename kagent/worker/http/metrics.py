@@ -234,10 +234,19 @@ class Lines:
 
 def written(view: WorkerView, limits: SeriesLimits) -> Lines:
     """All series of the view but the histogram's."""
-    lines, left, seen = Lines(), 0, set[tuple[str, str]]()
-    room = limits.series
+    lines = Lines()
     ranked = sorted(view.groups, key=_matters)
-    for group in ranked[: limits.groups]:
+    left = _groups(lines, ranked[: limits.groups], limits.series)
+    lines.add("kagent_series_left_out", [], left)
+    lines.add("kagent_groups_left_out", [], max(0, len(ranked) - limits.groups))
+    _worker(lines, view)
+    return lines
+
+
+def _groups(lines: Lines, ranked: Sequence[GroupSample], room: int) -> int:
+    """The series of these groups, the fine ones while there is ``room``; returns how many are left out."""
+    left, seen = 0, set[tuple[str, str]]()
+    for group in ranked:
         names = shown(group.cluster), shown(group.group)
         if names in seen:  # two names that look alike once cut or escaped: a number tells them apart
             names = names[0], f"{names[1]} {hashed(group.group)}"
@@ -251,6 +260,11 @@ def written(view: WorkerView, limits: SeriesLimits) -> Lines:
             continue
         room -= fine
         _parts(lines, group, *names)
+    return left
+
+
+def _worker(lines: Lines, view: WorkerView) -> None:
+    """The series of the worker itself."""
     for cluster, count in sorted(Counter(g.cluster for g in view.groups).items()):
         lines.add("kagent_groups", [shown(cluster)], count)
     for (cluster, state), count in sorted(view.states.items()):
@@ -263,8 +277,6 @@ def written(view: WorkerView, limits: SeriesLimits) -> Lines:
     lines.add("kagent_ready", [], float(view.ready))
     lines.add("kagent_events_total", [], view.events)
     lines.add("kagent_dead_letters_total", [], view.dead_letters)
-    lines.add("kagent_series_left_out", [], left)
-    lines.add("kagent_groups_left_out", [], max(0, len(ranked) - limits.groups))
     lines.add("kagent_events_over_limit_total", [], view.over_limit)
     lines.add("kagent_log_end_samples_failed_total", [], view.samples_failed)
     for cluster, took_s in sorted(view.sampling.items()):
@@ -278,7 +290,6 @@ def written(view: WorkerView, limits: SeriesLimits) -> Lines:
         lines.add("kagent_plans_applied_total", [result], count)
     for reason, count in view.dropped.items():
         lines.add("kagent_candidates_dropped_total", [reason], count)
-    return lines
 
 
 def _delays(delays: Mapping[Stage, Histogram]) -> Metric:

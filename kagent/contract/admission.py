@@ -58,6 +58,7 @@ def is_topic_name(name: object) -> bool:
 
 
 Partition = Annotated[int, Meta(ge=0, le=INT32)]
+# -1 as in Kafka's own protocol: none, or not known.
 Offset = Annotated[int, Meta(ge=-1, le=INT64)]
 Millis = Annotated[int, Meta(ge=0, le=INT64)]
 # The pattern ends with \Z: $ would let a name through that ends in a line break.
@@ -93,6 +94,7 @@ class _Tombstones(Struct):
 class _Record(Struct):
     source_offset: Offset
     time: Millis
+    # Not typed here: its shape is that of its record type and version, and its reader checks it.
     record: dict[str, Any]
 
 
@@ -104,6 +106,7 @@ class _GroupMessage(Struct, tag_field="type", tag="group"):
     offsets: list[_Offsets]
     tombstones: list[_Tombstones]
     records: list[_Record]
+    # An event in one piece need not say so.
     part: Count = 1
     parts: Count = 1
 
@@ -157,6 +160,7 @@ class SummaryBody(Struct):
     status: Label
     reason: Annotated[str, Meta(max_length=4_096)] | None
     oldest_progress: Millis | None
+    # With defaults: while a new release is rolled out, workers of both read each other's ticks.
     judged: Count = 0
     blind: Count = 0
     ignored: Count = 0

@@ -35,6 +35,7 @@ class MuteRecord(Struct, frozen=True):
             "why": self.why[:LONGEST_WHY],
             "by": self.by[:LONGEST_BY],
         }
+        # Without a pattern no field: most mutes name their group.
         return orjson.dumps(values if self.pattern is None else {**values, "pattern": self.pattern})
 
 

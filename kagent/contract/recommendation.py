@@ -52,17 +52,21 @@ class GroupKind(StrEnum):
     CLASSIC_LIBRDKAFKA = "classic_librdkafka"
     CLASSIC_PYTHON = "classic_python"
     CLASSIC = "classic"
+    # https://cwiki.apache.org/confluence/display/KAFKA/KIP-848%3A+The+Next+Generation+of+the+Consumer+Rebalance+Protocol
     CONSUMER = "consumer"
     STREAMS = "streams"
     CONNECT = "connect"
     FAUST = "faust"
     SIMPLE = "simple"
+    # Records, not partitions, are handed to members, so no partition can be moved:
+    # https://cwiki.apache.org/confluence/display/KAFKA/KIP-932%3A+Queues+for+Kafka
     SHARE = "share"
 
 
 class Contract(BaseModel):
     """Frozen; fields a newer kagent added are kept, not refused."""
 
+    # defer_build: a schema is compiled when it is first used, not at the start of each command.
     # JSON has no infinity: a group that never catches up has null there, not a token that other languages refuse.
     model_config = ConfigDict(
         defer_build=True, frozen=True, extra="allow", use_enum_values=False, ser_json_inf_nan="null"
@@ -104,6 +108,7 @@ class Move(Contract):
     to: str
     lag: int | None = None
 
+    # Python says `source`, JSON `from`: each may be given, and JSON is always written.
     model_config = ConfigDict(
         defer_build=True, frozen=True, extra="allow", populate_by_name=True, serialize_by_alias=True
     )
@@ -163,6 +168,7 @@ class Recommendation(Contract):
         defer_build=True, frozen=True, extra="allow", populate_by_name=True, serialize_by_alias=True
     )
 
+    # `schema` is a method of pydantic's models: https://docs.pydantic.dev/latest/api/base_model/
     schema_version: Annotated[int, Field(alias="schema")] = SCHEMA
     type: Literal["recommendation"] = "recommendation"
     id: str = Field(description="One per incident: stable from open to resolved, and over restarts.")
@@ -271,6 +277,7 @@ def is_newer(message: Recommendation, known: Recommendation | None) -> bool:
     """
     if known is None or not message.revision or not known.revision:
         return True
+    # Of one incident the revision decides; of two, which of them opened later.
     if message.id == known.id:
         return message.revision > known.revision
     return message.opened_at >= known.opened_at

@@ -8,6 +8,7 @@ from pydantic.json_schema import models_json_schema
 
 from kagent.contract.recommendation import SCHEMA, Recommendation, State
 
+# The dialect that pydantic writes: https://docs.pydantic.dev/latest/concepts/json_schema/
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 MODELS = {"recommendation": Recommendation, "state": State}
 
@@ -53,6 +54,8 @@ def asyncapi() -> dict[str, Any]:
             }
         },
         "operations": {
+            # As its reader sees it: in AsyncAPI 3 an operation is what the application itself does.
+            # https://www.asyncapi.com/docs/reference/specification/v3.0.0#operationObject
             "receive": {"action": "receive", "channel": {"$ref": "#/channels/recommendations"}},
         },
         "components": {"messages": messages, "schemas": _definitions("#/components/schemas/{model}")},

@@ -11,6 +11,7 @@ from typing import Any
 class Verdict(StrEnum):
     """What is the matter with a group."""
 
+    # Names are public: they stand on the topic, in settings, filters and labels. In the order of the page docs/verdicts.md.
     BALANCED = "balanced"
     REBALANCE = "rebalance"
     HOT_PARTITION = "hot_partition"
@@ -141,6 +142,7 @@ def verdict_words(name: str) -> str:
     >>> verdict_words("stalled"), verdict_words("some_day")
     ('stuck partition', 'some day')
     """
+    # By value: a name from a topic or a file may be that of a verdict which this release does not have.
     known = {verdict.value: words.short for verdict, words in VERDICTS.items()}
     return known.get(name) or in_words(name)
 

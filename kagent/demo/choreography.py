@@ -80,6 +80,7 @@ class Demo:
         try:
             with self._bars() as step:
                 await step("broker", lambda: asyncio.to_thread(broker.start))
+                # Not before it runs: a broker without a process counts as one that has ended.
                 processes.broker = broker
                 settings = self._settings(broker)
                 cluster = settings.cluster("demo")[1]
@@ -154,6 +155,7 @@ class Demo:
                 processes.start(member.client_id, "-m", "kagent.demo.member", orjson.dumps(member).decode())
         loads = orjson.dumps(LOADS).decode()
         processes.start("producer", "-m", "kagent.demo.producer", cluster.bootstrap, loads)
+        # Soon given up, and asked again: a cluster that has just started may leave a question without an answer.
         admin, wanted = Admin(cluster, deadline=3), {group.name: group.members for group in GROUPS}
         patience = Patience(START_LIMIT, MOST)
         while patience.left_s > 0:
@@ -207,6 +209,7 @@ class Demo:
             processes.check()
             if listening.done():
                 listening.result()
+            # Output counts as progress: while Spark starts, nothing else can be seen.
             patience.saw((self.scene.state and self.scene.state.reason, processes.printed_bytes))
             if self.scene.state is not None and self.scene.state.status == "watching":
                 return
@@ -332,11 +335,13 @@ def main(keep: bool) -> int:
     """Run the demo; the logs stay where they are only if it failed."""
     console = Console(highlight=False)
     if not console.is_terminal:
+        # rich takes 80 cells where there is no terminal, and would fold most sentences.
         console = Console(highlight=False, width=PLAIN_WIDTH)
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # what matters comes as an exception
     with _Folder() as folder:
         demo = Demo(console, folder.path, keep)
         code = asyncio.run(_interruptible(demo))
+        # 130: interrupted, as by Ctrl-C. That is no failure whose logs are wanted.
         folder.keep = code not in (0, 130)
         return code
 

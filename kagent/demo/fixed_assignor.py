@@ -37,4 +37,5 @@ class FixedList(Engine):
     def _place(self, one: Joined) -> int | None:
         """The broker makes a member id of the client id and a UUID."""
         places = range(len(self.start))
+        # With the second hyphen: `orders-a-1` is also how `orders-a-10` begins.
         return next((p for p in places if one.member_id.startswith(f"{self.group}-{p + 1}-")), None)

@@ -24,6 +24,7 @@ from kagent.strategies.plugins.for_aiokafka import assignor_of
 
 log = logging.getLogger("kagent.demo")
 
+# 0.25 s of work at the demo's cost: a rebalance, or the end, waits for no more.
 BATCH = 20
 FIXED_LIST = "fixed-list"
 LIBRDKAFKA_TICK = 0.2
@@ -123,15 +124,19 @@ async def run_librdkafka(about: DemoMember, stop: asyncio.Event) -> None:
             "bootstrap.servers": about.bootstrap,
             "group.id": about.group,
             "client.id": about.client_id,
+            # Its assignor runs in the broker and is only named here:
+            # https://cwiki.apache.org/confluence/display/KAFKA/KIP-848%3A+The+Next+Generation+of+the+Consumer+Rebalance+Protocol
             "group.protocol": "consumer",
             "group.remote.assignor": NAME,
             "auto.offset.reset": "earliest",
+            # librdkafka commits what it has handed out, done or not (enable.auto.offset.store): a batch is little beside the lag.
             "auto.commit.interval.ms": int(about.commit * 1000),
         }
     )
     consumer.subscribe(list(about.topics))
     try:
         while not stop.is_set():
+            # In a thread, as it blocks: the loop must run to notice SIGTERM.
             records = await asyncio.to_thread(consumer.consume, BATCH, LIBRDKAFKA_TICK)
             await asyncio.sleep(about.cost * len(records))
     finally:

@@ -86,6 +86,7 @@ class Scene:
             self.state = message
             return
         self.messages[message.group] = message
+        # The first one stays: the summary shows what was advised, and the latest may have no action any more.
         self.opened.setdefault(message.group, message)
 
     def follow(self, group: str, now: float) -> None:
@@ -103,6 +104,7 @@ class Scene:
                 continue
             # Low lag alone proves nothing: only with the plan in effect is the drain the plan's.
             if lag.spread == known.spread and lag.greatest <= CAUGHT_UP_SECONDS:
+                # At this moment, not in the end: without advice the twin falls further behind for as long as one looks.
                 twin = self.lags.get(group.twin)
                 self.followed[group.name] = replace(known, drained_after=now - known.at, twin_at_drain=twin)
 

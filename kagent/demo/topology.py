@@ -82,6 +82,7 @@ COST = 0.0125
 PARCELS = (61.0, *(9.0,) * 7)
 """61 and three times 9 are 88/s; 61 and 9 are 70."""
 
+# clicks: one partition gets eight times as much as the others, and its member keeps up. Unequal inflow alone is no skew.
 # payments: one partition gets 90 records/s, more than the 70 that a member of `hot` does (1 / 0.0143 s): no move helps.
 LOADS = (
     TopicLoad("orders", (RATE,) * 8, (200,) * 8),
@@ -89,6 +90,7 @@ LOADS = (
     TopicLoad("clicks", (5.0, 5.0, 5.0, 40.0), ()),
     TopicLoad("payments", (90.0, 2.0, 2.0, 2.0), (600, 0, 0, 0)),
 )
+# Twins differ in `follows` alone, so what they differ in later comes from it.
 GROUPS = (
     DemoGroup(
         "orders-a",

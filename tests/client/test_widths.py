@@ -20,6 +20,7 @@ from kagent.contract.mute import MuteRecord
 from kagent.contract.recommendation import State
 from kagent.kafka.group_lag import Row
 from kagent.text_table import lines
+from tests.fixtures.snapshots import held
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 WIDTHS = (80, 120, 200)
@@ -70,14 +71,6 @@ def board(rec: Any, monkeypatch: pytest.MonkeyPatch) -> Board:
     return board
 
 
-def held(name: str, text: str) -> None:
-    file = SNAPSHOTS / f"{name}.txt"
-    if not file.exists():
-        file.write_text(text, encoding="utf-8")
-        pytest.fail(f"{file.name} was missing and is written now: look at it and run again")
-    assert text == file.read_text(encoding="utf-8")
-
-
 def screen(board: Board, width: int) -> str:
     out = io.StringIO()
     Console(file=out, width=width).print(board.screen(NOW, width, 40))
@@ -89,7 +82,7 @@ def test_watch(board: Board, width: int) -> None:
     text = screen(board, width)
 
     assert max(map(cell_len, text.splitlines())) <= width
-    held(f"watch-{width}", text)
+    held(SNAPSHOTS, f"watch-{width}", text)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -112,4 +105,4 @@ def test_lag(width: int) -> None:
     text = "\n".join(lines(COLUMNS, [_cells(asdict(row)) for row in rows], width)) + "\n"
 
     assert max(map(cell_len, text.splitlines())) <= width
-    held(f"lag-{width}", text)
+    held(SNAPSHOTS, f"lag-{width}", text)

@@ -19,6 +19,7 @@ from kagent.commands.output import Format
 from kagent.kafka.topics import TopicCheck
 from kagent.planner import comparison
 from kagent.strategies import STRATEGIES, assign_answer
+from tests.fixtures.snapshots import held
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 WIDTHS = (80, 120, 200)
@@ -54,14 +55,6 @@ def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> in
     return chosen
 
 
-def held(name: str, text: str) -> None:
-    file = SNAPSHOTS / f"{name}.txt"
-    if not file.exists():
-        file.write_text(text, encoding="utf-8")
-        pytest.fail(f"{file.name} was missing and is written now: look at it and run again")
-    assert text == file.read_text(encoding="utf-8")
-
-
 def tables(text: str) -> list[str]:
     """The lines of tables and titles; sentences and notes wrap as text does."""
     return [line for line in text.splitlines() if not line.startswith(("rebalance: ", "note: ", "one: "))]
@@ -80,7 +73,7 @@ def test_no_table_is_wrapped(name: str, arguments: list[str], width: int) -> Non
 
     assert answer.exit_code == 0, answer.output
     assert max(map(cell_len, tables(answer.stdout))) <= width
-    held(f"{name}-{width}", answer.stdout)
+    held(SNAPSHOTS, f"{name}-{width}", answer.stdout)
 
 
 def test_what_was_replayed_is_not_wrapped(rec: Any, width: int, capsys: pytest.CaptureFixture[str]) -> None:
@@ -93,7 +86,7 @@ def test_what_was_replayed_is_not_wrapped(rec: Any, width: int, capsys: pytest.C
 
     text = capsys.readouterr().out
     assert max(map(cell_len, text.splitlines())) <= width
-    held(f"replay-{width}", text)
+    held(SNAPSHOTS, f"replay-{width}", text)
 
 
 def test_a_command_that_mends_a_topic_is_whole_at_every_width(
@@ -110,5 +103,5 @@ def test_a_command_that_mends_a_topic_is_whole_at_every_width(
     answer = CliRunner().invoke(root, ["-b", "unused:1", "topics"])
 
     assert answer.exit_code == 1
-    held("topics", answer.stdout)
+    held(SNAPSHOTS, "topics", answer.stdout)
     assert mend in answer.stdout

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -108,13 +108,13 @@ async def test_partitions_that_are_added_are_read_too(broker: str, resume: bool)
     assert ("old" in found) is not resume
 
 
-@pytest.mark.parametrize("resume", [True, False])
-async def test_a_topic_that_was_made_anew_is_read_from_its_start(broker: str, resume: bool) -> None:
+@asynccontextmanager
+async def made_anew(broker: str, resume: bool) -> AsyncIterator[AsyncGenerator[Any, None]]:
+    """The records of a topic that is deleted, made anew and written to after three of them were read."""
     topic = Topic(broker)
     await topic.create()
     for number in range(3):
         topic.send(f"old-{number}")
-
     async with aclosing(
         read_forever(Cluster(bootstrap=broker), topic.name, resume=resume, patient=True, confirm=True)
     ) as records:
@@ -122,7 +122,12 @@ async def test_a_topic_that_was_made_anew_is_read_from_its_start(broker: str, re
         await topic.delete()
         await topic.create()
         topic.send("new")
+        yield records
 
+
+@pytest.mark.parametrize("resume", [True, False])
+async def test_a_topic_that_was_made_anew_is_read_from_its_start(broker: str, resume: bool) -> None:
+    async with made_anew(broker, resume) as records:
         assert (await read_until(records, lambda record: record == "new"))[-1] == "new"
 
 
@@ -131,19 +136,7 @@ async def test_a_topic_that_was_made_anew_and_filled_up_before_it_was_noticed_is
     broker: str, resume: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(topic_reader, "CONFIRM_EVERY_S", 1e9)  # only the records tell
-    topic = Topic(broker)
-    await topic.create()
-    for number in range(3):
-        topic.send(f"old-{number}")
-
-    async with aclosing(
-        read_forever(Cluster(bootstrap=broker), topic.name, resume=resume, patient=True, confirm=True)
-    ) as records:
-        await read_until(records, up_to_date)
-        await topic.delete()
-        await topic.create()
-        topic.send("new")
-
+    async with made_anew(broker, resume) as records:
         found = await read_until(records, lambda record: record == "new")
 
     assert found[0] is ReadMark.BEGIN

@@ -172,21 +172,28 @@ def test_a_mute_holds_until_it_is_taken_back() -> None:
     assert worker.mutes.by_key == {}
 
 
+def six_of_one_topic(worker: GroupEngine) -> list[tuple[Any, Candidate]]:
+    """Six of twenty groups read one topic, and each would open an incident."""
+    other = TopicOffsets("payments", None, [1], [1], [NOW], [1])
+    for n in range(20):
+        worker.take(0, n, event(f"g{n}", [commit(1, 1, n) if n < 6 else other]))
+    entries = worker.index.entries(0)
+    return [
+        (
+            entries[f"main/g{n}"],
+            Candidate("main", f"g{n}", f"id{n}", "rebalance", NOW, "digest", topics=("orders",)),
+        )
+        for n in range(6)
+    ]
+
+
 async def test_what_many_groups_of_one_topic_have_in_common_is_published_once_and_outlives_the_process() -> (
     None
 ):
     sent: list[tuple[str, bytes | None]] = []
     rows = tables()
     worker = desk(rows, sent)
-    found = []
-    other = TopicOffsets("payments", None, [1], [1], [NOW], [1])
-    for n in range(20):
-        worker.take(0, n, event(f"g{n}", [commit(1, 1, n) if n < 6 else other]))
-    for n in range(6):
-        entry = worker.index.entries(0)[f"main/g{n}"]
-        found.append(
-            (entry, Candidate("main", f"g{n}", f"id{n}", "rebalance", NOW, "digest", topics=("orders",)))
-        )
+    found = six_of_one_topic(worker)
 
     worker.ticks.correlate(0, found, NOW)
 
@@ -197,15 +204,7 @@ async def test_what_many_groups_of_one_topic_have_in_common_is_published_once_an
 async def test_a_common_incident_that_could_not_be_published_is_published_at_the_next_tick() -> None:
     sent: list[tuple[str, bytes | None]] = []
     worker = desk(None, sent)
-    found = []
-    other = TopicOffsets("payments", None, [1], [1], [NOW], [1])
-    for n in range(20):
-        worker.take(0, n, event(f"g{n}", [commit(1, 1, n) if n < 6 else other]))
-    for n in range(6):
-        entry = worker.index.entries(0)[f"main/g{n}"]
-        found.append(
-            (entry, Candidate("main", f"g{n}", f"id{n}", "rebalance", NOW, "digest", topics=("orders",)))
-        )
+    found = six_of_one_topic(worker)
     publish = worker.publisher.send
 
     def broken(*_: Any) -> None:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from aiohttp.test_utils import TestClient, TestServer
 
 from kagent.contract.events import Beat, GroupEvent, MembershipRecord, TopicOffsets, encode
 from kagent.offsets import Record
@@ -207,3 +209,15 @@ def made(loads: list[Load], minutes: float, bootstrap: str = "unused:1", **more:
     for load in loads:
         scene.join(load, int(scene.clock_s * 1000))
     return scene
+
+
+async def opened(stack: AsyncExitStack, worker: Any) -> TestClient[Any, Any]:
+    """A client of the worker's pages, until the stack is closed."""
+    from kagent.app import wire
+    from kagent.worker.http.pages import application
+
+    app = wire(worker)
+    app.finalize()
+    app.web.init_server()
+    stack.push_async_callback(worker.app.http_client.close)
+    return await stack.enter_async_context(TestClient(TestServer(application(app))))

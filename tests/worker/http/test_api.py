@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 import orjson
 import pytest
-from aiohttp.test_utils import TestClient, TestServer
+from aiohttp.test_utils import TestClient
 
 from kagent.contract.recommendation import (
     Action,
@@ -30,6 +30,7 @@ from kagent.contract.recommendation import (
 from kagent.detect.state import Useful
 from kagent.settings import Settings, Topics
 from kagent.strategies import STRATEGIES
+from tests.worker.http.scene import opened
 from tests.worker.http.test_server import CLUSTERS, EVIL, NOW, made
 
 
@@ -49,15 +50,8 @@ async def serve() -> AsyncIterator[Callable[..., Any]]:
     async with AsyncExitStack() as stack:
 
         async def open_(worker: Any, partition: int = 0) -> TestClient[Any, Any]:
-            from kagent.app import wire
-            from kagent.worker.http.pages import application
-
             await worker.desk.tick(partition, NOW)
-            app = wire(worker)
-            app.finalize()
-            app.web.init_server()
-            stack.push_async_callback(worker.app.http_client.close)
-            return await stack.enter_async_context(TestClient(TestServer(application(app))))
+            return await opened(stack, worker)
 
         yield open_
 

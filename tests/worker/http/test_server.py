@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
-from aiohttp.test_utils import TestClient, TestServer
+from aiohttp.test_utils import TestClient
 from click.testing import CliRunner
 from yarl import URL
 
@@ -23,6 +23,7 @@ from kagent.errors import KafkaError
 from kagent.offsets import Record
 from kagent.settings import Cluster, Settings, Topics
 from kagent.testing import memory_tables
+from tests.worker.http.scene import opened
 
 if TYPE_CHECKING:
     from kagent.worker.process import Worker
@@ -99,14 +100,7 @@ async def serve() -> AsyncIterator[Callable[..., Any]]:
     async with AsyncExitStack() as stack:
 
         async def open_(worker: Worker) -> TestClient[Any, Any]:
-            from kagent.app import wire
-            from kagent.worker.http.pages import application
-
-            app = wire(worker)
-            app.finalize()
-            app.web.init_server()
-            stack.push_async_callback(worker.app.http_client.close)
-            return await stack.enter_async_context(TestClient(TestServer(application(app))))
+            return await opened(stack, worker)
 
         yield open_
 

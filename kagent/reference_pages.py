@@ -35,11 +35,11 @@ from kagent.contract.words import ACTIONS, VERDICTS, WITH_NUMBERS, VerdictWords
 from kagent.errors import InputError
 from kagent.pipeline.stream_metrics import Metrics as PipelineMetrics
 from kagent.policy import RETIRED, retired
+from kagent.reference_http import http_page
 from kagent.settings.alert_destinations import DESTINATIONS
 from kagent.strategies.registry import JAVA, LIBRDKAFKA, PYTHON, SERVER, STRATEGIES, Strategy
-from kagent.worker.http.api import ROUTES
+from kagent.text_table import markdown_row
 from kagent.worker.http.metrics import METRICS
-from kagent.worker.http.openapi import Route, document
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -215,15 +215,11 @@ def _command(command: click.Command, parent: click.Context, name: str) -> Iterat
     options = [p for p in command.params if isinstance(p, click.Option) and not p.hidden]
     rows = [record for option in options if (record := option.get_help_record(ctx))]
     if rows:
-        lines = [_row(f"`{names}`", " ".join(about.split())) for names, about in rows]
+        lines = [markdown_row(f"`{names}`", " ".join(about.split())) for names, about in rows]
         yield "\n".join(["| option | |", "|---|---|", *lines]) + "\n"
     # Groups of commands (history, alert) document their own under them.
     for inner, each in command.commands.items() if isinstance(command, click.Group) else ():
         yield from _command(each, ctx, inner)
-
-
-def _row(*cells: str) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 JSON_HEAD = """\
@@ -274,86 +270,17 @@ PIPELINE_METRICS_HEAD = """\
 def metrics_page() -> str:
     """docs/metrics.md."""
     head = ["| name | kind | labels | meaning |", "|---|---|---|---|"]
-    worker = [_row(f"`{a.name}`", a.kind, ", ".join(a.labels) or "–", a.meaning) for a in METRICS.values()]
+    worker = [
+        markdown_row(f"`{a.name}`", a.kind, ", ".join(a.labels) or "–", a.meaning) for a in METRICS.values()
+    ]
     families = list(PipelineMetrics("main").registry.collect())
-    pipeline = [_row(f"`{_sample_name(f)}`", f.type, "cluster", f.documentation) for f in families]
+    pipeline = [markdown_row(f"`{_sample_name(f)}`", f.type, "cluster", f.documentation) for f in families]
     return "\n".join([METRICS_HEAD, *head, *worker, "", PIPELINE_METRICS_HEAD, *head, *pipeline]) + "\n"
 
 
 def _sample_name(family: Metric) -> str:
     """The name that a query asks for: a counter's ends in ``_total``."""
     return f"{family.name}_total" if family.type == "counter" else family.name
-
-
-HTTP_HEAD = """\
-# HTTP API
-
-<!-- Made from the code by `make docs`; routes and models stand in kagent/worker/http/api.py and models.py. -->
-
-Every worker answers for all workers on its web port (6066 unless `worker.web_port` is set), and the same as OpenAPI under
-`/api/v1/openapi.json`. Answers to GET have an ETag: send it back as `If-None-Match` and get 304 while nothing changed. Times
-end in `_ms` (since 1970) or `_s`; names from Kafka have control characters as `\\x..`. A login, if `worker.http` has one, is a
-bearer token, or the header that a login proxy sets.
-
-```sh
-curl -s http://127.0.0.1:6066/api/v1/status
-curl -s 'http://127.0.0.1:6066/api/v1/groups?condition=open&limit=10'
-curl -s 'http://127.0.0.1:6066/api/v1/group?group=orders'
-```
-
-Other addresses: `/metrics` ([metrics](metrics.md)), `/healthz` (200 while groups are judged), `/readyz` (200 once it has caught
-up), `/` (the page; programs get `OK`, or that a cluster is blind and why), and as long as older scripts use them `/api/groups`, `/api/groups/NAME` and `/api/recommendations`.
-
-Errors: 400 a parameter is wrong, 401 a login is needed, 404 no such group, 503 not known now, 504 it took too long; the
-body is `{"error": "what is wrong"}`.
-"""
-
-
-def http_page() -> str:
-    """docs/http.md."""
-    made = document(ROUTES, "")
-    parts = [HTTP_HEAD, "## Addresses\n"]
-    for route in ROUTES:
-        parts += _route(route)
-    parts.append("## Models\n")
-    for name, model in sorted(made["components"]["schemas"].items()):
-        parts += _model(name, model)
-    return "\n".join(parts)
-
-
-def _route(route: Route[Any]) -> Iterator[str]:
-    about = " ".join((route.handler.__doc__ or "").split())
-    yield f"### `{route.method} {route.path}`\n\n{about}\n"
-    if route.parameters:
-        rows = [
-            _row(f"`{p.name}`", p.kind, ("Required. " if p.required else "") + p.about)
-            for p in route.parameters
-        ]
-        yield "\n".join(["| parameter | type | |", "|---|---|---|", *rows]) + "\n"
-    if route.body is not None:
-        yield f"Body: [{route.body.__name__}](#{route.body.__name__.lower()}).\n"
-    if route.answer is not None:
-        yield f"Answer: [{route.answer.__name__}](#{route.answer.__name__.lower()}).\n"
-
-
-def _model(name: str, model: Mapping[str, Any]) -> Iterator[str]:
-    yield f"### {name}\n\n{' '.join(str(model.get('description', '')).split())}\n"
-    rows = [_row(f"`{field}`", _http_type(about)) for field, about in model.get("properties", {}).items()]
-    yield "\n".join(["| field | type |", "|---|---|", *rows]) + "\n"
-
-
-def _http_type(about: Mapping[str, Any]) -> str:
-    """A JSON type in words; another model is linked."""
-    if "$ref" in about:
-        name = about["$ref"].rsplit("/", 1)[-1]
-        return f"[{name}](#{name.lower()})"
-    if "anyOf" in about:
-        return " or ".join(_http_type(part) for part in about["anyOf"])
-    if "enum" in about:
-        return ", ".join(f"`{word}`" for word in about["enum"])
-    if about.get("type") == "array":
-        return f"list of {_http_type(about.get('items', {}))}"
-    return str(about.get("type", "any"))
 
 
 VERDICTS_HEAD = """\
@@ -425,7 +352,7 @@ def _strategy(strategy: Strategy) -> str:
     clients = CLIENTS | ({PYTHON: "kafka-python"} if strategy.cooperative else {})
     runs_in = ", ".join(word for client, word in clients.items() if client in strategy.runs_on)
     keeps = ("yes" if kept else "no" for kept in (strategy.sticky, strategy.copartitions))
-    return _row(f"`{strategy.name}`", runs_in, *keeps, strategy.summary)
+    return markdown_row(f"`{strategy.name}`", runs_in, *keeps, strategy.summary)
 
 
 PAGES = {

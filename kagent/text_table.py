@@ -178,3 +178,8 @@ def _line(
         space = " " * (width - cell_len(text))
         cells.append(space + text if column.right else text + space)
     return GAP.join(cells).rstrip()
+
+
+def markdown_row(*cells: str) -> str:
+    """A row of a table in Markdown."""
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -85,7 +85,7 @@ def _rows(scene: Scene, group: DemoGroup) -> Iterator[dict[str, str]]:
                 "bar": _bar(member.seconds),
             }
         )
-        # What is said of the group stands in its first row alone.
+        # The group's own columns stand in its first row alone.
         of_group = NO_GROUP
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from kagent.contract.recommendation import Verdict
 from kagent.detect import evidence, inflow_swings, spells
-from kagent.detect.detectors import ORDER, STANDING, data_loss, skew
+from kagent.detect.detectors import MOVES_CURE, ORDER, STANDING, data_loss, skew
 from kagent.detect.facts import ROWS
 from kagent.detect.finding import Finding
 from kagent.detect.group_model import GroupModel, observe
@@ -140,7 +140,7 @@ def _missing(
     gap = float(member.model.columns.gap[member.at])
     if evidence.enough_growth(known, gap, need, limits):
         return None if _leads(known.spell.votes if known.spell else {}, line) else "votes"
-    if line.verdict is Verdict.REBALANCE and not member.never_drains:
+    if line.verdict in MOVES_CURE and not member.never_drains:
         ratio = member.speed[1] / member.inflow[1] if member.inflow[1] > 0 else float("inf")
         least = evidence.needed_s(
             member.model.state,

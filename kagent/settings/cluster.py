@@ -66,7 +66,7 @@ class Security(Strict):
         if self.password and self.password_file:
             raise ValueError("needs either password or password_file, not both")
         if self.key_password and self.key_file is None:
-            raise ValueError("key_password is of no use without cert_file and key_file")
+            raise ValueError("key_password needs cert_file and key_file")
         if (self.cert_file is None) != (self.key_file is None):
             raise ValueError("cert_file and key_file belong together")
         if not self.protocol.endswith("SSL"):
@@ -103,6 +103,9 @@ def with_ports(bootstrap: str) -> str:
             # Without brackets it is ambiguous where an IPv6 address ends and its port begins (RFC 3986).
             is_ipv6 = re.fullmatch(r"[0-9a-fA-F:.]*:[0-9a-fA-F:.]*:[0-9a-fA-F:.]*", address)
             hint = "; an IPv6 address stands in brackets, as in [::1]:9092" if is_ipv6 else ""
+            scheme = re.fullmatch(r"\w+://([\w.-]+(?::\d+)?)/?", address)
+            hint = f"; did you mean {scheme[1]}?" if scheme else hint
+            hint = "; a port is at most 65535" if found else hint
             raise ValueError(f"must be host:port, several with commas; {address!r} is no host:port{hint}")
         addresses.append(f"{found[1]}:{found[2] or 9092}")
     return ",".join(addresses)

@@ -11,13 +11,10 @@ from kagent.group_pattern import matches
 from kagent.policy import make_policy
 from kagent.settings.all_settings import Settings
 from kagent.settings.given_settings import GivenSettings
-from kagent.settings.mistakes import (
-    Mistake,
-    absent,
-    suggestion,
-)
+from kagent.settings.mistakes import Mistake, absent
 from kagent.settings.pipeline_settings import PipelineSettings
 from kagent.settings.settings_file import Where
+from kagent.settings.unknown_names import suggestion
 
 
 def contradictions(settings: Settings, given: GivenSettings, taken: Collection[Where]) -> list[Mistake]:

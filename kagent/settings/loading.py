@@ -23,6 +23,7 @@ from kagent.settings.mistakes import (
     hidden,
     in_order,
     mistakes,
+    overridden,
     sentence,
     take_out,
     variables_of,
@@ -76,7 +77,7 @@ def loaded_from(
         named = cluster or os.environ.get("KAGENT_CLUSTER")
         addressed = named if named in settings.clusters else next(iter(settings.clusters), DEFAULT_CLUSTER)
         settings = _at_address(settings, addressed, bootstrap)
-    return Loaded(settings, given, tuple(notes(given)), addressed)
+    return Loaded(settings, given, (*notes(given), *_overridden(given)), addressed)
 
 
 def _at_address(settings: Settings, name: str, bootstrap: str) -> Settings:
@@ -130,6 +131,15 @@ def _validated(
         return None, wrong
     finally:
         LEFT_OUT.reset(token)
+
+
+def _overridden(given: GivenSettings) -> list[str]:
+    """Notes, not mistakes: a file may hold placeholders that variables replace."""
+    lines = {tuple(str(step).lower() for step in where) for where in given.file.lines}
+    if lines.isdisjoint(given.variables):
+        return []
+    _, error = _validated(given.file.values, set(given.variables.values()))
+    return overridden(Settings, given, error) if error else []
 
 
 def _unreadable(given: GivenSettings) -> tuple[list[Mistake], set[str]]:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
-from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from kagent.settings.alert_destinations import DESTINATIONS, schemes_of
-from kagent.settings.given_settings import DELIMITER, OTHER_VARIABLES, PREFIX, GivenSettings
-from kagent.settings.schema_ways import resolved, walk, ways_in
+from kagent.settings.given_settings import PREFIX, GivenSettings
+from kagent.settings.meant import default_of, number_meant
+from kagent.settings.schema_ways import inside, resolved, walk, ways_in
 from kagent.settings.settings_file import MISSING, SettingsFile, Twice, Where
+from kagent.settings.unknown_names import suggestion, unknown_name, unknown_variable, with_own_name
 from kagent.text import shown
 
 
@@ -49,14 +50,42 @@ def mistakes(settings: type[BaseModel], given: GivenSettings, error: ValidationE
         if each["type"] == "extra_forbidden" and "did you mean" not in problem:
             problem = _instead_of_a_missing_one(error, each["loc"], problem)
         found.append(Mistake(place, _dotted(where), problem))
+        if each["type"].startswith("union_tag_"):
+            found += _beside_the_type(where, each["input"], given, schema)
     return found
+
+
+def _beside_the_type(
+    where: Where, value: Any, given: GivenSettings, schema: Mapping[str, Any]
+) -> list[Mistake]:
+    """What is wrong in a destination besides its type: for the type that was likely meant, else for every type."""
+    written = value if isinstance(value, Mapping) else {}
+    near = suggestion(str(written.get("type", "")), DESTINATIONS)
+    per_type = []
+    for tag in (near,) if near else DESTINATIONS:
+        found = []
+        try:
+            DESTINATIONS[tag].model_validate({**written, "type": tag})
+        except ValidationError as error:
+            for each in error.errors(include_url=False):
+                # A value error of the whole follows from settings that only some types have.
+                if each["loc"] and (near or each["type"] != "missing"):
+                    at, inner = walk(schema, (*where, tag, *each["loc"]))
+                    found.append(Mistake(given.place(at), _dotted(at), _problem(each, inner, at, schema)))
+        per_type.append(found)
+    first, *others = per_type
+    return [mistake for mistake in first if all(_names(found, mistake) for found in others)]
+
+
+def _names(found: list[Mistake], mistake: Mistake) -> bool:
+    return any(other.setting == mistake.setting for other in found)
 
 
 def _joined_by_one(place: str, kind: str, schema: Mapping[str, Any]) -> str | None:
     """Of a variable with one underscore where two belong: ``KAGENT_CLUSTERS__MAIN_BOOTSTRAP``."""
     if not place.startswith(PREFIX) or kind not in (*HOLDERS, "extra_forbidden"):
         return None
-    near = _with_own_name(place, ways_in(schema))
+    near = with_own_name(place, ways_in(schema))
     return f"there is no such variable; did you mean {near}?" if near not in (None, place) else None
 
 
@@ -107,6 +136,22 @@ def absent(problem: str, where: Where, taken: Collection[Where]) -> bool:
     """Whether the problem is about something that was taken out beside or in this place."""
     names = [str(way[-1]) for way in taken if way[:-1] in (where, where[:-1])]
     return any(re.search(rf"\b{re.escape(name)}\b", problem) for name in names)
+
+
+def overridden(settings: type[BaseModel], given: GivenSettings, error: ValidationError) -> list[str]:
+    """A sentence for each wrong value of the file that a variable overrides; ``error`` is that of the file by itself."""
+    schema = _schema(settings)
+    found = []
+    for each in error.errors(include_url=False):
+        where, inner = walk(schema, tuple(each["loc"]))
+        variable, written = given.place(where), given.file.written(where)
+        # A section that is wrong as a whole may be so for what the variables add to it.
+        if variable not in given.variables.values() or written is MISSING or isinstance(written, Mapping):
+            continue
+        problem = _problem(each, inner, where, schema)
+        mistake = Mistake(given.file.place(where), _dotted(where), problem)
+        found.append(f"{mistake}{'' if problem.endswith('?') else ';'} {variable} overrides it.")
+    return found
 
 
 def variables_of(settings: type[BaseModel], given: GivenSettings, error: ValidationError) -> dict[str, Where]:
@@ -164,82 +209,9 @@ def _unknown_at_top(settings: type[BaseModel], given: GivenSettings) -> list[Mis
     if not names and not variables:
         return []
     schema = _schema(settings)
-    found = [Mistake(given.file.place((name,)), "", _unknown(name, known, schema)) for name in names]
-    return found + [Mistake(name, "", _unknown_variable(name, schema)) for name in variables]
-
-
-def _unknown_variable(variable: str, schema: Mapping[str, Any]) -> str:
-    near = _near_variable(variable.upper(), schema)
-    return f"there is no such variable; {f'did you mean {near}?' if near else '`kagent settings` prints all settings'}"
-
-
-def _near_variable(variable: str, schema: Mapping[str, Any]) -> str | None:
-    ways = list(ways_in(schema))
-    # `KAGENT_WORKER_TICK`: steps are joined by two underscores, and one is what people write.
-    whole = {_variable(way).replace(DELIMITER, "_"): _variable(way) for way in ways if "" not in way}
-    near = get_close_matches(variable.replace(DELIMITER, "_"), whole, 1, 0.9)
-    if near:
-        return whole[near[0]]
-    named = _with_own_name(variable, ways)
-    if named:
-        return named
-    # `KAGENT_THRESHOLD`, `KAGENT_SECURITY_PROTOCOL`: what stands above it is missing.
-    wanted = variable.removeprefix(PREFIX).replace(DELIMITER, "_")
-    ending = [way for way in ways if f"_{'_'.join(way).upper()}".endswith(f"_{wanted}")]
-    if ending:
-        return _variable(min(ending, key=len))
-    # Without the prefix, which would make any two variables alike.
-    head, *rest = variable.removeprefix(PREFIX).split(DELIMITER, 1)
-    others = [name.removeprefix(PREFIX) for name in OTHER_VARIABLES]
-    top = suggestion(head, (*schema["properties"], *others))
-    return PREFIX + DELIMITER.join((top.upper(), *rest)) if top else None
-
-
-def _with_own_name(variable: str, ways: Iterable[tuple[str, ...]]) -> str | None:
-    """``KAGENT_CLUSTERS_MAIN_BOOTSTRAP``: a name of the person's own choice between known ones, joined by one underscore."""
-    for way in ways:
-        pattern = "_+".join(re.escape(step.upper()) or "(.+?)" for step in way)
-        found = re.fullmatch(f"{PREFIX}{pattern}", variable) if "" in way and way[-1] else None
-        if found:
-            names = iter(found.groups())
-            return _variable(tuple(step or next(names) for step in way))
-    return None
-
-
-def _variable(way: tuple[str, ...]) -> str:
-    return PREFIX + DELIMITER.join(step.upper() or "<NAME>" for step in way)
-
-
-def _unknown(name: str, known: Iterable[str], schema: Mapping[str, Any]) -> str:
-    if name.isdigit():
-        # `{threshold: 1,5}` is threshold 1 and a setting 5 to YAML.
-        return f"there is no setting {name}; a decimal number has a point, as in 1.{name}"
-    names = sorted(known)
-    dotted = tuple(name.split("."))
-    if len(dotted) > 1 and dotted in set(ways_in(schema)):
-        return f"there is no setting {shown(name)}; write {': {'.join(dotted)}: …{'}' * (len(dotted) - 1)}"
-    near = suggestion(name, names)
-    if near:
-        return f"there is no setting {shown(name)}; did you mean {near}?"
-    listed = f"; there are: {', '.join(names)}" if 0 < len(names) <= 12 else ""
-    # A setting at the wrong depth: `bootstrap:` at the top, `threshold:` under a cluster.
-    belongs = [".".join(step or "<name>" for step in way) for way in ways_in(schema) if way[-1] == name]
-    if belongs:
-        listed = f"; it belongs in {min(belongs, key=lambda way: way.count('.'))}"
-    return f"there is no setting {shown(name)}{listed or '; `kagent settings` prints all'}"
-
-
-def suggestion(name: str, known: Iterable[str]) -> str | None:
-    """The known name that this was likely meant to be."""
-    by_folded = {each.lower().replace("-", "_"): each for each in known}
-    folded = name.lower().replace("-", "_")
-    near = get_close_matches(folded, by_folded, 1, 0.65)
-    if near:
-        return by_folded[near[0]]
-    # `java` is a word of one name only, and too short to be near it; so is `kafka_bootstrap_servers` too long.
-    words = folded.split("_")
-    holding = [each for each in by_folded if folded in each.split("_") or each in words]
-    return by_folded[holding[0]] if len(holding) == 1 else None
+    top, values = schema["properties"], given.file.values
+    found = [Mistake(given.file.place((n,)), "", unknown_name(n, top, schema, values[n])) for n in names]
+    return found + [Mistake(name, "", unknown_variable(name, schema)) for name in variables]
 
 
 def _dotted(where: Where) -> str:
@@ -261,7 +233,7 @@ def _problem(
         )
         if isinstance(value, Mapping) and section and set(section) <= set(known):
             return f"there is no setting {shown(str(where[-1]))} here; write what it holds without it"
-        return _unknown(str(where[-1]), known, schema)
+        return unknown_name(str(where[-1]), known, schema, value)
     if kind in ("literal_error", "enum"):
         return _one_of(value, re.findall(r"'([^']*)'", context["expected"]))
     read_as = _read_by_yaml(value) if kind == "string_type" else None
@@ -279,7 +251,11 @@ def _problem(
         instead = ", not a list" if hidden_value and isinstance(value, list) else instead
         words = PLAIN[kind].replace(", not {value}", instead)
         words = words.format(value=_input(value), unit=_unit(around, where), **context)
-        return words if hidden_value else f"{words}{_instead(kind, value, around, where, schema)}"
+        if hidden_value and not isinstance(value, list):
+            return words
+        return (
+            f"{words}{_instead(kind, value, around, where, schema) or _example(kind, value, around, where)}"
+        )
     return str(error["msg"]).removeprefix("Value error, ").strip()
 
 
@@ -290,7 +266,11 @@ def _instead(
     if kind == "list_type" and isinstance(value, Mapping):
         return "; begin each entry with a dash"
     if kind == "list_type" and isinstance(value, str):
-        return f"; write [{_input(value)}]"
+        own = around.get("properties", {}).get(where[-1], {})
+        entry = resolved(own.get("items", {}), schema.get("$defs", {}))
+        return f"; write [{', '.join(map(_input, _words(value, entry.get('enum', ()))))}]"
+    if kind in HOLDERS and isinstance(value, list):
+        return _without_dashes(around, where, schema)
     if kind == "string_type" and where[-1] == "bootstrap" and isinstance(value, list):
         return f"; write {','.join(map(str, value))}"
     if kind in HOLDERS and len(where) == 2 and where[0] == "groups" and isinstance(value, str):
@@ -301,12 +281,39 @@ def _instead(
     entry = resolved(around.get("additionalProperties") or {}, schema.get("$defs", {}))
     if own is None and where[-1] in entry.get("properties", {}):
         return f"; a name is missing above it, such as main: {{{where[-1]}: …}}"
+    known = resolved(own or {}, schema.get("$defs", {})).get("properties", {})
+    if value in known:
+        return f"; write {{{value}: …}}"
     required: list[str] = entry.get("required", []) if own is None else []
     return (
         f"; write {required[0]}: {_input(value)}"
         if len(required) == 1
         else _as_one_inside(own, value, schema)
     )
+
+
+def _words(value: str, allowed: Collection[str]) -> Iterator[str]:
+    """The parts of a text in which commas divide a list, each as one of ``allowed`` where it is near one."""
+    for part in filter(None, (part.strip() for part in value.split(","))):
+        yield suggestion(part, allowed) or part
+
+
+def _without_dashes(around: Mapping[str, Any], where: Where, schema: Mapping[str, Any]) -> str:
+    """For a list where names and values belong. Nothing of the list itself: it may hold secrets."""
+    own = resolved(inside(around, where[-1]) if where else {}, schema.get("$defs", {}))
+    if own.get("properties"):
+        return "; take out the dashes"
+    return "; begin each entry with a name of its own and a colon, not with a dash"
+
+
+def _example(kind: str, value: Any, around: Mapping[str, Any], where: Where) -> str:
+    """The number that was likely meant, else the default, so that a person sees how such a value looks."""
+    if kind in ("int_parsing", "float_parsing") and isinstance(value, str):
+        near = number_meant(value, kind == "int_parsing")
+        if near:
+            return f"; did you mean {near}?"
+    about = around.get("properties", {}).get(where[-1], {}) if where else {}
+    return default_of(about, _unit(around, where)) if kind not in HOLDERS else ""
 
 
 def _as_one_inside(own: Mapping[str, Any] | None, value: str, schema: Mapping[str, Any]) -> str:

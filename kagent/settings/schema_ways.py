@@ -40,7 +40,7 @@ def walk(schema: Mapping[str, Any], loc: Where) -> tuple[Where, Mapping[str, Any
             continue
         around = at
         where.append(step)
-        at = resolved(_inside(at, step), defs)
+        at = resolved(inside(at, step), defs)
     return tuple(where), around
 
 
@@ -54,7 +54,7 @@ def _is_tag(step: str | int, at: Mapping[str, Any]) -> bool:
     )
 
 
-def _inside(at: Mapping[str, Any], step: str | int) -> Mapping[str, Any]:
+def inside(at: Mapping[str, Any], step: str | int) -> Mapping[str, Any]:
     if isinstance(step, int):
         found = at.get("items", {})
     else:

@@ -23,6 +23,23 @@ MISSING = object()
 FIRST_ONLY = "Others may follow: only the first place can be named in a file that is not YAML."
 
 
+MEANT = {
+    "scanning a quoted scalar": "a quote is not closed",
+    "scanning an alias": "a text that begins with * must stand in quotes, as in '*-orders'",
+    "scanning an anchor": "a text that begins with & must stand in quotes",
+    "found undefined alias": "a text that begins with * must stand in quotes, as in '*-orders'",
+    "cannot start any token": "a text that begins with %, @ or ` must stand in quotes",
+    "mapping values are not allowed here": "a second colon in a line, or an indent that does not match: put a text with a colon and a space in quotes",
+    "could not find expected ':'": "a name has no colon behind it, or no space behind the colon",
+    "parsing a block mapping": "this line's indent is not that of the names above it",
+    "parsing a block collection": "this line's indent is not that of the dashes above it",
+    "parsing a flow mapping": "a { is not closed, or a comma is missing",
+    "parsing a flow sequence": "a [ is not closed, or a comma is missing",
+    "could not determine a constructor": "a tag such as !!python/object is not allowed: take it out",
+}
+"""What PyYAML was doing or met → what a person likely did, and how to mend it."""
+
+
 class Twice(NamedTuple):
     """A name that one mapping has twice: the line of the one that holds, and of the one before it."""
 
@@ -150,8 +167,9 @@ def _not_yaml(path: Path, text: str, error: yaml.YAMLError) -> str:
         return f"The settings file {path}{where} is not YAML (a tab begins the line; indent with spaces). {FIRST_ONLY}"
     began = error.context_mark
     since = f", which begins at line {began.line + 1}" if began and mark and began.line != mark.line else ""
+    meant = next((hint for words, hint in MEANT.items() if words in f"{error.context} {error.problem}"), None)
     parts = [f"{error.context}{since}" if error.context else None, error.problem]
-    return f"The settings file {path}{where} is not YAML ({', '.join(filter(None, parts))}). {FIRST_ONLY}"
+    return f"The settings file {path}{where} is not YAML ({', '.join(filter(None, parts))}{f': {meant}' if meant else ''}). {FIRST_ONLY}"
 
 
 def _walk(node: yaml.Node | None, where: Where) -> Iterator[tuple[Where, int]]:

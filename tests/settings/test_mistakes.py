@@ -94,7 +94,7 @@ MISTAKES = [
     ("clusters: {main: {bootstrap: 'a;9092'}}", "'a;9092' is no host:port"),
     ("clusters: {main: {bootstrap: '${KAFKA}'}}", "variables are not replaced in the file"),
     ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SSL, password: p}}}", "did you mean SASL_SSL?"),
-    ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SSL, key_password: p}}}", "without cert_file and key_file"),
+    ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SSL, key_password: p}}}", "needs cert_file and key_file"),
     ("topics: {prefix: '" + 201 * "x" + "'}", "must have at most 200 characters"),
     ("pipeline: {history: 'hdfss://x/y'}", "pipeline.history: Spark has no file system hdfss://"),
     ("pipeline: {history: 's3://bucket/x'}", "did you mean s3a?"),
@@ -179,7 +179,21 @@ MISTAKES = [
     ("policy: {ignore: ['a*']}", "policy.ignore: must be true or false, not ['a*']"),
     ("policies: {threshold: 2}", "did you mean policy?"),
     ("groups: [{match: 'a', bootstrap: 'x:1'}]", "it belongs in clusters.<name>.bootstrap"),
-    ("groups: [{match: 'a', regex: true}]", "there is no setting regex; `kagent settings` prints all"),
+    ("policy: [{threshold: 2}]", "policy: must hold names and values, not a list; take out the dashes"),
+    ("clusters: [{name: main, bootstrap: 'a:1'}]", "begin each entry with a name of its own and a colon"),
+    ("clusters: {main: {bootstrap: 'kafka://a:1'}}", "did you mean a:1?"),
+    ("clusters: {main: {bootstrap: 'a:90922'}}", "a port is at most 65535"),
+    ("clusters: {main: {bootstrap: 'a:1', sasl: {username: k, mechanism: PLAIN}}}", "there is no setting sasl; did you mean security?"),
+    ("policy: {threshold: '1,5'}", "must be a number, not '1,5'; did you mean 1.5?"),
+    ("policy: {threshold: 150%}", "not '150%'; did you mean 1.5?"),
+    ("policy: {threshold: }", "must be a number, and is empty; the default is 1.5"),
+    ("policy: threshold", "write {threshold: …}"),
+    ("worker: {tick: -10}", "must be above 0 s, not -10; the default is 10 s"),
+    ("bootstrap_servers: 'a:1'", "did you mean clusters.<name>.bootstrap?"),
+    ("kagent: {policy: {threshold: 2}}", "there is no setting kagent; write what it holds without it"),
+    ("alert: {ops: {type: webhook, url: 'https://x.example'}}", "there is no setting ops; it belongs under destinations"),
+    ("redact: hosts", "must be a list, not 'hosts'; write ['host']"),
+    ("groups: [{match: 'a', regex: true}]", "there is no setting regex; there are: absent_after, "),
     ("ignore: 'console-*'", "ignore: must be a list, not 'console-*'"),
     ("ignore: [null]", "ignore[0]: must be a text, and is empty"),
     ("redact: [ip]", "redact[0]: must be host or client_id, not 'ip'"),
@@ -202,7 +216,7 @@ MISTAKES = [
     ("{clusters: {main: {bootstrap: 'a:1'}}, alert: {destinations: {x: {type: webhook, url: 'https://x', only: {clusters: [mian]}}}}}", "only.clusters[0]: no cluster is named 'mian'; did you mean main?"),
     ("policy: {groups: [{match: a}]}", "there is no setting groups; it belongs in groups"),
     ("clusters: {main: {bootstrap: 'a:1', protocol: SSL}}", "it belongs in clusters.<name>.security.protocol"),
-    ("clusters: {main: {bootstrap: 'a:1', security: {sasl: {mechanism: PLAIN}}}}", "there is no setting sasl; there are: ca_file"),
+    ("clusters: {main: {bootstrap: 'a:1', security: {sasl: {mechanism: PLAIN}}}}", "there is no setting sasl; write what it holds without it"),
     ("worker: {web_port: 70000}", "worker.web_port: must be at most 65535, not 70000"),
     ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SASL_SSL, mechanism: OAUTHBEARER, username: u, password: p}}}", "must be PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"),
     ("groups: [{match: a, owner: x, owner: y}]", "groups[0].owner: is given twice"),
@@ -288,7 +302,7 @@ def test_mistakes_are_named_that_only_show_once_others_are_mended(written: Any) 
         ("clusters:\n\tmain:\n", "kagent.yaml:2:1 is not YAML (a tab begins the line; indent with spaces). Others may follow"),
         ("clusters:\n  main: {bootstrap: a\nhome: b\n", "kagent.yaml:3:5 is not YAML (while parsing a flow mapping, which begins at line 2,"),
         ("policy:\n  threshold: 2\n cooldown: 3\n", "kagent.yaml:3:2 is not YAML"),
-        ("policy: *nope\n", "kagent.yaml:1:9 is not YAML (found undefined alias 'nope'). Others may follow"),
+        ("policy: *nope\n", "kagent.yaml:1:9 is not YAML (found undefined alias 'nope': a text that begins with * must stand in quotes, as in '*-orders'). Others may follow"),
         ("home: a\n---\nhome: b\n", "kagent.yaml:2:1 is not YAML (expected a single document"),
         ("home: a\npolicy: \x01\n", "kagent.yaml:2 is not YAML (it holds the control character \\x01)."),
     ],
@@ -368,8 +382,16 @@ def test_a_secret_of_a_wrong_type_is_not_repeated(written: Any) -> None:
         ("KAGENT_CLUSTERS_MAIN_BOOTSTRAP", "a:1", "did you mean KAGENT_CLUSTERS__MAIN__BOOTSTRAP?"),
         ("KAGENT_CLUSTERS__MAIN_BOOTSTRAP", "a:1", "did you mean KAGENT_CLUSTERS__MAIN__BOOTSTRAP?"),
         ("KAGENT_KAFKA_BOOTSTRAP_SERVERS", "a:1", "did you mean KAGENT_BOOTSTRAP?"),
-        ("KAGENT_LOG_LEVEL", "debug", "there is no such variable; `kagent settings` prints all settings"),
-        ("KAGENT_BROKERS", "a:1", "there is no such variable; `kagent settings` prints all settings"),
+        (
+            "KAGENT_LOG_LEVEL",
+            "debug",
+            "there is no such variable; `kagent settings --schema` prints all settings",
+        ),
+        (
+            "KAGENT_BROKERS",
+            "a:1",
+            "there is no such variable; `kagent settings --schema` prints all settings",
+        ),
     ],
 )
 def test_a_mistake_in_a_variable_is_named_by_the_variable(
@@ -540,3 +562,34 @@ def test_every_setting_is_described() -> None:
     bare = [line for line in settings.splitlines() if line.startswith("| `") and line.endswith("|  |")]
 
     assert bare == []
+
+
+def _file(folder: Path, text: str) -> Path:
+    file = folder / "kagent.yaml"
+    file.write_text(text)
+    return file
+
+
+def test_what_is_wrong_beside_an_unknown_type_of_destination_is_named_too(tmp_path: Path) -> None:
+    destination = "type: nope\n      timeout: ten\n      only: {clusters: main}\n"
+    with pytest.raises(SettingsError) as error:
+        load(_file(tmp_path, f"alert:\n  destinations:\n    ops:\n      {destination}"))
+    assert "kagent.yaml:5: alert.destinations.ops.timeout: must be a duration" in str(error.value)
+    assert "kagent.yaml:6: alert.destinations.ops.only.clusters: must be a list" in str(error.value)
+
+
+def test_a_wrong_value_that_a_variable_overrides_is_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAGENT_POLICY__THRESHOLD", "2")
+    loaded = loaded_from(_file(tmp_path, "policy:\n  threshold: '1,5'\n"))
+    assert loaded.settings.policy.model_dump()["threshold"] == 2
+    (note,) = loaded.notes
+    assert "kagent.yaml:2: policy.threshold: must be a number, not '1,5'; did you mean 1.5?" in note
+    assert note.endswith("KAGENT_POLICY__THRESHOLD overrides it.")
+
+
+def test_a_secret_in_a_list_of_clusters_is_not_repeated(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError) as error:
+        load(_file(tmp_path, "clusters: [{security: {password: s3cret}}]"))
+    assert "s3cret" not in str(error.value)

@@ -1,0 +1,125 @@
+"""Names of settings and variables that do not exist: which one was likely meant, or where it belongs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from kagent.settings.given_settings import DELIMITER, OTHER_VARIABLES, PREFIX
+from kagent.settings.meant import section_meant
+from kagent.settings.schema_ways import resolved, ways_in
+from kagent.text import shown
+
+
+def unknown_variable(variable: str, schema: Mapping[str, Any]) -> str:
+    """What is wrong with a variable that is no setting."""
+    near = _near_variable(variable.upper(), schema)
+    return f"there is no such variable; {f'did you mean {near}?' if near else '`kagent settings --schema` prints all settings'}"
+
+
+def _near_variable(variable: str, schema: Mapping[str, Any]) -> str | None:
+    ways = list(ways_in(schema))
+    # `KAGENT_WORKER_TICK`: steps are joined by two underscores, and one is what people write.
+    whole = {_variable(way).replace(DELIMITER, "_"): _variable(way) for way in ways if "" not in way}
+    near = get_close_matches(variable.replace(DELIMITER, "_"), whole, 1, 0.9)
+    if near:
+        return whole[near[0]]
+    named = with_own_name(variable, ways)
+    if named:
+        return named
+    # `KAGENT_THRESHOLD`, `KAGENT_SECURITY_PROTOCOL`: what stands above it is missing.
+    wanted = variable.removeprefix(PREFIX).replace(DELIMITER, "_")
+    ending = [way for way in ways if f"_{'_'.join(way).upper()}".endswith(f"_{wanted}")]
+    if ending:
+        return _variable(min(ending, key=len))
+    # Without the prefix, which would make any two variables alike.
+    head, *rest = variable.removeprefix(PREFIX).split(DELIMITER, 1)
+    others = [name.removeprefix(PREFIX) for name in OTHER_VARIABLES]
+    top = suggestion(head, (*schema["properties"], *others))
+    return PREFIX + DELIMITER.join((top.upper(), *rest)) if top else None
+
+
+def with_own_name(variable: str, ways: Iterable[tuple[str, ...]]) -> str | None:
+    """``KAGENT_CLUSTERS_MAIN_BOOTSTRAP``: a name of the person's own choice between known ones, joined by one underscore."""
+    for way in ways:
+        pattern = "_+".join(re.escape(step.upper()) or "(.+?)" for step in way)
+        found = re.fullmatch(f"{PREFIX}{pattern}", variable) if "" in way and way[-1] else None
+        if found:
+            names = iter(found.groups())
+            return _variable(tuple(step or next(names) for step in way))
+    return None
+
+
+def _variable(way: tuple[str, ...]) -> str:
+    return PREFIX + DELIMITER.join(step.upper() or "<NAME>" for step in way)
+
+
+def unknown_name(name: str, known: Mapping[str, Any], schema: Mapping[str, Any], value: Any = None) -> str:
+    """What is wrong with a name that its section, with the names ``known``, does not have; ``value``: what it holds."""
+    if name.isdigit():
+        # `{threshold: 1,5}` is threshold 1 and a setting 5 to YAML.
+        return f"there is no setting {name}; a decimal number has a point, as in 1.{name}"
+    names = sorted(known)
+    dotted = tuple(name.split("."))
+    if len(dotted) > 1 and dotted in set(ways_in(schema)):
+        return f"there is no setting {shown(name)}; write {': {'.join(dotted)}: …{'}' * (len(dotted) - 1)}"
+    near = suggestion(name, names)
+    if near:
+        return f"there is no setting {shown(name)}; did you mean {near}?"
+    if isinstance(value, Mapping) and value and set(value) <= set(names):
+        return f"there is no setting {shown(name)}; write what it holds without it"
+    defs = schema.get("$defs", {})
+    names_inside = {each: resolved(known[each], defs).get("properties", {}) for each in names}
+    fitting = section_meant(value, names_inside)
+    if fitting:
+        return f"there is no setting {shown(name)}; did you mean {fitting}?"
+    holders = [each for each in names if _holds_entry(value, known[each], defs)]
+    if len(holders) == 1:
+        return f"there is no setting {shown(name)}; it belongs under {holders[0]}"
+    listed = f"; there are: {', '.join(names)}" if names else ""
+    # A setting at the wrong depth: `bootstrap:` at the top, `threshold:` under a cluster.
+    belongs = [".".join(step or "<name>" for step in way) for way in ways_in(schema) if way[-1] == name]
+    if belongs:
+        listed = f"; it belongs in {min(belongs, key=lambda way: way.count('.'))}"
+    elif elsewhere := _near_elsewhere(name, [way for way in ways_in(schema) if way[-1]]):
+        listed = f"; did you mean {elsewhere}?"
+    return f"there is no setting {shown(name)}{listed or '; `kagent settings --schema` prints all'}"
+
+
+def _near_elsewhere(name: str, ways: Iterable[tuple[str, ...]]) -> str | None:
+    """``bootstrap_servers`` at the top: the way to a setting of almost this name in another section."""
+    by_name: dict[str, tuple[str, ...]] = {}
+    for way in sorted(ways, key=len):
+        by_name.setdefault(way[-1], way)
+    near = get_close_matches(name.lower(), by_name, 1, 0.85)
+    near = near or [each for each in by_name if len(each) > 4 and name.lower().startswith(f"{each}_")]
+    return ".".join(step or "<name>" for step in by_name[near[0]]) if near else None
+
+
+def _holds_entry(value: Any, about: Mapping[str, Any], defs: Mapping[str, Any]) -> bool:
+    """Whether the section holds entries by a name of the person's own choice, and this is one of them by what it has."""
+    entry = resolved(about, defs).get("additionalProperties")
+    if not isinstance(value, Mapping) or not isinstance(entry, Mapping):
+        return False
+    kinds = [resolved(each, defs) for each in (entry, *entry.get("oneOf", ()))]
+    return any(
+        kind.get("required")
+        and set(kind["required"]) <= set(value)
+        and set(value) <= set(kind.get("properties", {}))
+        for kind in kinds
+    )
+
+
+def suggestion(name: str, known: Iterable[str]) -> str | None:
+    """The known name that this was likely meant to be."""
+    by_folded = {each.lower().replace("-", "_"): each for each in known}
+    folded = name.lower().replace("-", "_")
+    near = get_close_matches(folded, by_folded, 1, 0.65)
+    if near:
+        return by_folded[near[0]]
+    # `java` is a word of one name only, and too short to be near it; so is `kafka_bootstrap_servers` too long.
+    words = folded.split("_")
+    holding = [each for each in by_folded if folded in each.split("_") or each in words]
+    return by_folded[holding[0]] if len(holding) == 1 else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from typing import Any
 
 import click
 
@@ -21,3 +22,20 @@ class SuggestingGroup(click.Group):
             hint = f" Did you mean {' or '.join(near)}?" if near else f" `{path} --help` lists them."
             ctx.fail(f"There is no command {args[0]!r}.{hint}")
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """As click's. Of an option that there is not, the suggestions are ours."""
+        try:
+            return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            error.possibilities = _near_options(error)
+            raise
+
+
+def _near_options(error: click.NoSuchOption) -> list[str]:
+    """The options that were likely meant. click compares with the dashes, by which `--grp` is near `--top`."""
+    params = error.ctx.command.params if error.ctx else []
+    known = {name.lstrip("-"): name for param in params for name in param.opts if name.startswith("--")}
+    if any(param.name in ("group", "groups") for param in params):
+        known["group"] = "--group"  # taken for the argument, too
+    return [known[name] for name in get_close_matches(error.option_name.lstrip("-"), known, 2, 0.6)]

@@ -50,6 +50,19 @@ def test_a_mistyped_command_is_answered_with_the_right_one(typed: str, meant: st
     assert f"Did you mean {meant}" in output
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("--grp", "--group"), ("--outptu", "--output"), ("--botstrap", "--bootstrap"), ("--srot", "--sort")],
+)
+def test_a_mistyped_option_is_answered_with_the_one_of_nearly_the_same_letters(
+    typed: str, meant: str
+) -> None:
+    code, output = invoke("lag", typed, "x")
+
+    assert code == 2
+    assert f"Did you mean {meant}?" in output or f"Possible options: {meant}" in output, output
+
+
 @pytest.mark.parametrize(("typed", "meant"), [(("alert", "tset"), "test"), (("history", "wirte"), "write")])
 def test_a_mistyped_command_of_a_command_is_answered_too(typed: tuple[str, ...], meant: str) -> None:
     code, output = invoke(*typed)

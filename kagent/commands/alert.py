@@ -25,7 +25,7 @@ from kagent.contract.recommendation import (
 )
 from kagent.errors import InputError, KagentError
 from kagent.settings.alert_destinations import AnyDestination
-from kagent.settings.mistakes import suggestion
+from kagent.settings.unknown_names import suggestion
 from kagent.text import shown
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from kagent.text import shown
 from kagent.text_table import TableColumn
 
 COLUMNS = (
-    TableColumn("group", "GROUP", least=16),
+    TableColumn("group", "GROUP", least=32),
     TableColumn("policy", "POLICY", rank=4, least=8),
     TableColumn("openings", "OPENED", right=True),
     TableColumn("by_itself", "ENDED BY ITSELF", rank=2, right=True),

@@ -47,7 +47,7 @@ def command(
 ) -> None:
     """Tell the story of GROUP: who is behind, since when, by what evidence, what to do, what every strategy would give.
 
-    A running worker knows its past; without one the cluster itself is looked at for a while.
+    A running worker knows its past; without one, kagent observes the cluster for a while.
     """
     if source and live:
         raise InputError(

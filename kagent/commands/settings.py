@@ -15,8 +15,8 @@ from kagent.commands import output
 from kagent.commands.common import asked
 from kagent.settings import Loaded, Settings, loaded_from
 from kagent.settings.given_settings import GivenSettings
-from kagent.settings.mistakes import suggestion
 from kagent.settings.settings_file import Where
+from kagent.settings.unknown_names import suggestion
 
 
 @click.command()

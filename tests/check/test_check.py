@@ -28,6 +28,33 @@ def kagent(config: Path, *args: str) -> tuple[int, list[dict[str, Any]], str]:
     return result.exit_code, lines, result.output
 
 
+def test_commands_that_a_check_of_an_address_advises_carry_that_address(stage: Any, broker: str) -> None:
+    topic = group = f"slow-{uuid.uuid4().hex[:8]}"
+    stage.topic(topic, 2)
+    stage.produce(topic, {0: 200.0, 1: 200.0})
+    for number in range(2):
+        stage.consume(topic, group, f"c{number}", 0.02)  # fifty a second
+    wait_for_members(broker, {group: 2})
+
+    result = CliRunner().invoke(root, ["-b", broker, "check", group, "--for", "100s", "--json"])
+
+    assert result.exit_code == 1, result.output
+    lines = map(json.loads, _json_lines(result.stdout))
+    (found,) = (line for line in lines if line["type"] == "recommendation")
+    commands = [
+        line
+        for action in found["actions"]
+        for line in action["how"].splitlines()
+        if line.strip().startswith("kafka-")
+    ]
+    assert commands, found["actions"]
+    assert all(f"--bootstrap-server {broker} " in command for command in commands), commands
+
+
+def _json_lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("{")]
+
+
 def test_a_skewed_group_is_found_from_outside_and_its_caught_up_neighbours_are_not(
     stage: Any, broker: str, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
     python benchmarks/worker.py --groups 10000 --partitions 10 --events-a-message 50
     python benchmarks/worker.py --against ../kagent-0.1        the worker of another folder in the same run, after this one
+    python benchmarks/worker.py --takeover                     and then a second worker takes over from a killed one
 
 A real broker and a real worker process; the events are written beforehand, each with a newer commit of every partition of its group. The clock is
 the worker's own CPU time (user and system, ``/proc/PID/stat``), from the first event until the group's committed offset is the end of the
@@ -63,8 +64,7 @@ class Feed:
                     break
                 except BufferError:
                     self.producer.poll(0.1)
-        self._progress()
-        assert self.producer.flush(60) == 0
+        self.progress()
 
     def _event(self, group: int) -> bytes:
         now, held = int(time.time() * 1000), self.offsets[group]
@@ -75,17 +75,21 @@ class Feed:
         topic = TopicOffsets("orders", None, list(range(self.partitions)), list(held), times, source)
         return encode(GroupEvent("main", f"group-{group}", 0, now, [topic]))
 
-    def _progress(self) -> None:
+    def progress(self) -> bool:
+        """Says that everything was read up to now, as the pipeline does at each trigger."""
         now, to = int(time.time() * 1000), [self.source]
         self.producer.produce(
             EVENTS, encode(Beat("main", now, "run", 1.0, False, [0], [0], to, to, to)), b"main", 0
         )
+        assert self.producer.flush(60) == 0
+        return True
 
 
 class Worker:
     """One worker process of this folder or another."""
 
     def __init__(self, folder: Path, bootstrap: str, code: Path, tick_s: float) -> None:
+        folder.mkdir(exist_ok=True)
         self.folder, self.code, self.port = folder, code, free_port()
         settings = {
             "clusters": {"main": {"bootstrap": bootstrap}},
@@ -136,11 +140,20 @@ class Worker:
         return int(status.split("VmRSS:")[1].split()[0]) / 1024
 
     def ready(self) -> bool:
+        return bool(self._answer("readyz").get("ready"))
+
+    @property
+    def judged(self) -> int:
+        """Groups that it judged at its last tick."""
+        clusters = self._answer("api/v1/status").get("clusters", [])
+        return sum(cluster["judged"] for cluster in clusters)
+
+    def _answer(self, path: str) -> dict[str, Any]:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=5) as answer:
-                return bool(json.load(answer)["ready"])
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{path}", timeout=5) as answer:
+                return dict(json.load(answer))
         except OSError:
-            return False
+            return {}
 
 
 def wait(what: str, check: Callable[[], Any], deadline_s: float = 900) -> None:
@@ -225,7 +238,22 @@ def _figures(
         "wall_s": round(took_s, 1),
         "resident_mb": round(worker.resident_mb),
     }
-    return {**found, **_killed(worker, feed, broker, done, options)}
+    found |= _killed(worker, feed, broker, done, options)
+    return {**found, **_taken_over(worker, feed, broker, options)} if options.takeover else found
+
+
+def _taken_over(worker: Worker, feed: Feed, broker: Broker, options: argparse.Namespace) -> dict[str, Any]:
+    """How long after the death of one worker another judges all of its groups."""
+    second = Worker(worker.folder / "second", broker.bootstrap, worker.code, options.tick)
+    try:
+        wait("all groups are judged", lambda: feed.progress() and worker.judged >= feed.groups)
+        wait("the second worker is ready", lambda: feed.progress() and second.ready())
+        worker.kill()
+        began = time.monotonic()
+        wait("the second worker judges them", lambda: feed.progress() and second.judged >= feed.groups)
+        return {"judged_after_takeover_s": round(time.monotonic() - began, 1)}
+    finally:
+        second.kill()
 
 
 def _killed(
@@ -259,6 +287,7 @@ def main() -> None:
     parser.add_argument("--events-a-message", type=int, default=1)
     parser.add_argument("--tick", type=float, default=10.0, help="seconds between judgements")
     parser.add_argument("--kills", type=int, default=2)
+    parser.add_argument("--takeover", action="store_true", help="a second worker takes over at the end")
     parser.add_argument("--against", type=Path, help="a folder with another version of kagent")
     options = parser.parse_args()
     for code in (HERE, options.against):

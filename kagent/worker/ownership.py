@@ -69,10 +69,8 @@ class Ownership:
                 return
             # Compared after the awaits below: a rebalance meanwhile makes what they read somebody else's.
             began = self.recoveries
-            committed = await in_thread(self.committed)
-            # Read again at every load: the previous owner may have published since.
             asked_ms = self.engine.now
-            published = await current(self.home, self.engine.settings.topics.recommendations)
+            committed, published = await self._kept() if owned else ({}, {})
             if began != self.recoveries or owned != self.owned():
                 return  # a rebalance happened meanwhile: the next owner builds it
             self.engine.load(owned, committed)
@@ -85,6 +83,19 @@ class Ownership:
             spare_from_collections()
         # Outside the lock and after the load: it asks coordinators, and needs the entries.
         await self.rebuild()
+
+    async def _kept(self) -> tuple[dict[int, int | None], dict[str, Message]]:
+        """Where events are resumed, and what is published: read at every load, the previous owner may have changed both."""
+        committed = await in_thread(self.committed)
+        return committed, await current(self.home, self.engine.settings.topics.recommendations)
+
+    async def let_go(self) -> None:
+        """Take note that nothing is ours, as a spare worker has to: no tick and no event comes that would have it load.
+
+        Until the first rebalance has ended nothing is known.
+        """
+        if self.recoveries and not self.owned():
+            await self.load()
 
     def adopt_published(self, partition: int) -> None:
         """Once after a load: take what the recommendations topic holds of the partition's groups."""

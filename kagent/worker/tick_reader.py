@@ -45,6 +45,7 @@ class TickReader:
         value = orjson.dumps({"type": "tick", "time": self.engine.now})
         for partition in self.ownership.owned():
             await self.topic.send(value=value, partition=partition)
+        await self.ownership.let_go()
 
     async def take(self, message: Any) -> None:
         """A tick: judge the partition. A summary: take note of it."""

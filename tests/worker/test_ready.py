@@ -93,3 +93,34 @@ async def test_an_event_of_a_partition_that_went_away_is_left_to_its_owner(
     await worker.event_reader.take(message(7, 5))
 
     assert worker.desk.counts["events"] == 0
+
+
+async def test_a_spare_worker_is_ready_once_the_first_rebalance_has_ended(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker.app.in_recovery = False
+    monkeypatch.setattr(worker.ownership, "owned", set)
+
+    await worker.tick_reader.send()
+    assert not worker.ready
+
+    worker.ownership.recovered()
+    await worker.tick_reader.send()
+    assert worker.ready
+    assert worker.health()[0]
+
+
+async def test_a_worker_whose_partitions_went_away_shows_their_groups_no_longer(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker.app.in_recovery = False
+    worker.ownership.recovered()
+    await worker.event_reader.take(message(7, 5))
+    assert worker.desk.group_count == 1
+
+    monkeypatch.setattr(worker.ownership, "owned", set)
+    worker.ownership.recovered()
+    await worker.tick_reader.send()
+
+    assert (worker.loaded, worker.desk.group_count) == (set(), 0)
+    assert worker.health()[0]

@@ -107,9 +107,9 @@ def create() -> faust.App:
         watched, _ = settings.cluster(os.environ.get("KAGENT_CLUSTER"))
         return wire(Worker(settings, watched))
     except KagentError as error:
-        said = click.ClickException(str(error))
-        said.exit_code = 2  # as in every command; click's own is 1
-        raise said from error
+        failure = click.ClickException(str(error))
+        failure.exit_code = 2  # as in every command; click's own is 1
+        raise failure from error
 
 
 app = create()

@@ -41,7 +41,7 @@ class Swings:
 
 
 def rare_after_s(strange: float, draws: float) -> float:
-    """After how many seconds an inflow this many standard deviations above the usual one comes less than once in so many minutes."""
+    """After how many seconds an inflow this many standard deviations above the usual one comes less than once in ``draws`` minutes."""
     likely = erfc(strange / sqrt(2)) / 2
     # A minute's inflow lasts on with probability 1/e: minutes in which it stays are an exponential law's.
     return MINUTE_MS / 1000 * log(max(1.0, draws * likely))

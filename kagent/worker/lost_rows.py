@@ -109,7 +109,7 @@ class LostRows:
         return back and not waiting and not later and len(some) == len(others)
 
     def _ours(self, cluster: str, names: list[str]) -> list[Place]:
-        """Those of the cluster's groups that belong to our partitions, and whose place in the source can be told."""
+        """Those of the cluster's groups that belong to our partitions, and whose place in the source is known."""
         topics = self.engine.settings.topics
         names = [name for name in names if not is_own(topics.app, name)]
         if not names:
@@ -125,7 +125,7 @@ class LostRows:
         ]
 
     def _sources(self, cluster: str, partition: int) -> int:
-        """How many partitions the source has; 0 before the pipeline has told of them. Every progress record names all."""
+        """How many partitions the source has; 0 before the pipeline's first progress record, which names all."""
         sources = (s for c, s in self.engine.coverage_rows.of(partition).sources if c == cluster)
         return max(sources, default=-1) + 1
 
@@ -152,7 +152,7 @@ class LostRows:
                 due.append(place)
             else:
                 waiting = True
-        # Nothing was told of any source yet: the list of ours is empty for that reason alone.
+        # No progress record has come yet: the list of ours is empty for that reason alone.
         return due, waiting or not all(
             self._sources(cluster, p) for cluster in self.admins for p in self.ownership.loaded
         )

@@ -183,9 +183,9 @@ async def own(desk: GroupEngine, loaded: Iterable[int], only: str | None) -> Wor
                 try:
                     made["story"] = story(desk, group)
                 except Exception as error:  # one group's surprise costs its story, and not the answer
-                    log.exception("the story of %r cannot be told", group.group)
+                    log.exception("the explanation of %r cannot be made", group.group)
                     made["set_aside"] = shown(
-                        f"its story cannot be told ({type(error).__name__}: {error})", LONGEST
+                        f"its explanation cannot be made ({type(error).__name__}: {error})", LONGEST
                     )
             by_partition[group.partition].append(made)
     return WorkerReply(desk.worker, by_partition)

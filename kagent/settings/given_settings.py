@@ -43,6 +43,10 @@ class GivenSettings:
         """The same without these variables, which are not read."""
         return GivenSettings(self.file, {way: n for way, n in self.variables.items() if n not in variables})
 
+    def with_file(self, file: SettingsFile) -> GivenSettings:
+        """The same with another file."""
+        return GivenSettings(file, self.variables)
+
     def place(self, where: Where) -> str:
         """Where this value was given; empty if it was not."""
         lower = tuple(str(step).lower() for step in where)

@@ -20,6 +20,7 @@ from kagent.settings.contradictions import contradictions
 from kagent.settings.given_settings import GivenSettings
 from kagent.settings.mistakes import (
     Mistake,
+    as_meant,
     hidden,
     in_order,
     mistakes,
@@ -102,6 +103,11 @@ def _checked(given: GivenSettings) -> Settings:
         settings, error = _validated(given.file.values, wrong_variables)
     # Also without an error: pydantic ignores unknown names at the top, as KAGENT_CONFIG and the like are none.
     found += mistakes(Settings, given, error)
+    # The mistakes inside a section must not wait until its name is right.
+    while found and (meant := as_meant(Settings, given)).file is not given.file:
+        given = meant
+        settings, error = _validated(given.file.values, wrong_variables)
+        found += mistakes(Settings, given, error)
     rest, taken, wrong = copy.deepcopy(given.file.values), set[Where](), error
     # Once more without what is wrong, until the rest is right: all mistakes are named at once.
     while wrong is not None:
@@ -126,7 +132,8 @@ def _validated(
     """``without``: variables that are not read."""
     token = LEFT_OUT.set(frozenset(name.lower() for name in without))
     try:
-        return Settings(**values), None
+        # pydantic-settings would take `Clusters` for `clusters`, and leave that out.
+        return Settings(**{name: values[name] for name in values if name in Settings.model_fields}), None
     except ValidationError as wrong:
         return None, wrong
     finally:

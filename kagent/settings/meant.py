@@ -37,7 +37,7 @@ def default_of(about: Mapping[str, Any], unit: str = "") -> str:
     if isinstance(default, bool):
         return f"; the default is {str(default).lower()}"
     if isinstance(default, int | float):
-        return f"; the default is {default:g}{unit}"
+        return f"; the default is {default:.12g}{unit}"
     return f"; the default is {default}" if isinstance(default, str) and default else ""
 
 

@@ -15,6 +15,7 @@ from kagent.settings.alert_destinations import DESTINATIONS, schemes_of
 from kagent.settings.given_settings import PREFIX, GivenSettings
 from kagent.settings.meant import default_of, number_meant
 from kagent.settings.schema_ways import inside, resolved, walk, ways_in
+from kagent.settings.sections_meant import with_meant_sections
 from kagent.settings.settings_file import MISSING, SettingsFile, Twice, Where
 from kagent.settings.unknown_names import suggestion, unknown_name, unknown_variable, with_own_name
 from kagent.text import shown
@@ -101,6 +102,11 @@ def _instead_of_a_missing_one(error: ValidationError, loc: Where, problem: str) 
         if len(missing) == 1
         else problem
     )
+
+
+def as_meant(settings: type[BaseModel], given: GivenSettings) -> GivenSettings:
+    """What was given, with the sections of the file under the names that are meant."""
+    return given.with_file(with_meant_sections(given.file, _schema(settings)))
 
 
 @cache
@@ -256,7 +262,17 @@ def _problem(
         return (
             f"{words}{_instead(kind, value, around, where, schema) or _example(kind, value, around, where)}"
         )
-    return str(error["msg"]).removeprefix("Value error, ").strip()
+    return _with_hint(str(error["msg"]).removeprefix("Value error, ").strip(), value, around, where)
+
+
+def _with_hint(problem: str, value: Any, around: Mapping[str, Any], where: Where) -> str:
+    """The problem of one value with how to write it, where the problem does not say so itself."""
+    if problem.endswith("?") or _is_secret(around, where):
+        return problem
+    if isinstance(value, list) and len(value) == 1:
+        return f"{problem}; write {_input(value[0])}"
+    about = around.get("properties", {}).get(where[-1], {}) if where else {}
+    return f"{problem}{default_of(about, _unit(around, where))}"
 
 
 def _instead(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -74,10 +75,26 @@ class SettingsFile:
                 return MISSING
         return value
 
+    def renamed(self, where: Where, name: str) -> SettingsFile:
+        """The same with another name for the last step of this way, at the same line."""
+        values = copy.deepcopy(self.values)
+        holder: Any = values
+        for step in where[:-1]:
+            holder = holder[step]
+        holder[name] = holder.pop(where[-1])
+        new = (*where[:-1], name)
+        lines = {_renamed(way, where, new): line for way, line in self.lines.items()}
+        twice = tuple(each._replace(where=_renamed(each.where, where, new)) for each in self.twice)
+        return SettingsFile(self.path, values, lines, twice)
+
     def place(self, where: Where) -> str:
         """``kagent.yaml:7``, or the file's name where no line is known."""
         line = self.line(where)
         return str(self.path) if line is None else f"{self.path}:{line}"
+
+
+def _renamed(way: Where, old: Where, new: Where) -> Where:
+    return (*new, *way[len(old) :]) if way[: len(old)] == old else way
 
 
 class Loader(yaml.SafeLoader):

@@ -113,13 +113,22 @@ def _holds_entry(value: Any, about: Mapping[str, Any], defs: Mapping[str, Any]) 
 
 
 def suggestion(name: str, known: Iterable[str]) -> str | None:
-    """The known name that this was likely meant to be."""
-    by_folded = {each.lower().replace("-", "_"): each for each in known}
-    folded = name.lower().replace("-", "_")
-    near = get_close_matches(folded, by_folded, 1, 0.65)
-    if near:
-        return by_folded[near[0]]
-    # `java` is a word of one name only, and too short to be near it; so is `kafka_bootstrap_servers` too long.
-    words = folded.split("_")
-    holding = [each for each in by_folded if folded in each.split("_") or each in words]
-    return by_folded[holding[0]] if len(holding) == 1 else None
+    """The known name that this was likely meant to be: of almost the same letters, else of the same words, else of similar letters."""
+    by_folded = {_folded(each): each for each in known}
+    folded = _folded(name)
+    near = get_close_matches(folded, by_folded, 1, 0.85) or _of_its_words(folded, by_folded)
+    near = near or get_close_matches(folded, by_folded, 1, 0.65)
+    return by_folded[near[0]] if near else None
+
+
+def _of_its_words(folded: str, known: Iterable[str]) -> list[str]:
+    """The one name that has all words of this one (`java`), or only words of it (`kafka_bootstrap_servers`); else none."""
+    words = set(folded.split("_"))
+    holding = [each for each in known if words <= set(each.split("_")) or set(each.split("_")) <= words]
+    return holding if len(holding) == 1 else []
+
+
+def _folded(name: str) -> str:
+    """In lower case with underscores: `passwordFile`, `bootstrap.servers` and `SASL-SSL` have the words that they show."""
+    parted = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name)
+    return re.sub(r"[-.\s]", "_", parted).lower()

@@ -19,6 +19,12 @@ from kagent.reference_pages import DOCS, PAGES
 from kagent.settings import load, loaded_from
 
 MISTAKES = [
+    ("pipeline: {trigger: 1 fortnight}", "not '1 fortnight'; the default is 1 s"),
+    ("worker: {tick: [10]}", "not [10]; write 10"),
+    ("pipeline: {max_offsets_per_trigger: many}", "not 'many'; the default is 2000000"),
+    ("pipeline: {trigger_interval: 5}", "did you mean trigger?"),
+    ("pipeline: {max_offsets: 5}", "did you mean max_offsets_per_trigger?"),
+    ("worker: {webPort: 5}", "did you mean web_port?"),
     ("clusters: {main: {bootstrap: 5}}", "clusters.main.bootstrap: must be a text"),
     ("clusters: {main: {bootstrap: 'a:1', securty: {}}}", "did you mean security?"),
     ("clusters: {'b d': {bootstrap: 'a:1'}}", "no name for a cluster"),
@@ -263,6 +269,33 @@ def test_forty_mistakes_in_one_file_are_forty_lines(written: Any) -> None:
         True
     ] * 40
     assert all("did you mean threshold?" in line for line in lines)
+
+
+def test_what_a_section_of_a_wrong_name_holds_is_checked_too(written: Any) -> None:
+    file = written(
+        "cluster:\n  main:\n    bootstrap: a:1\n    securty:\n      user: x\ntopic: {partitions: -8}\n"
+        "worker:\n  https: {logins: none}\n"
+    )
+
+    with pytest.raises(SettingsError) as error:
+        load(file)
+
+    assert [line.split("kagent.yaml:")[1] for line in str(error.value).splitlines()[1:]] == [
+        "1: there is no setting cluster; did you mean clusters?",
+        "4: clusters.main.securty: there is no setting securty; did you mean security?",
+        "5: clusters.main.security.user: there is no setting user; did you mean username?",
+        "6: there is no setting topic; did you mean topics?",
+        "6: topics.partitions: must be at least 1, not -8; the default is 8",
+        "8: worker.https: there is no setting https; did you mean http?",
+        "8: worker.http.logins: there is no setting logins; did you mean login?",
+    ]
+
+
+def test_a_name_in_capitals_hides_nothing_of_the_right_one(written: Any) -> None:
+    file = written("Clusters: {}\nclusters: {main: {bootstrap: 'a:1', securty: {}}}\n")
+
+    with pytest.raises(SettingsError, match=r"did you mean security\?"):
+        load(file)
 
 
 def test_mistakes_are_named_that_only_show_once_others_are_mended(written: Any) -> None:

@@ -69,7 +69,7 @@ def _cells(row: Record) -> dict[str, str]:
     counts = {name: str(row[name]) for name in ("openings", "flaps", "by_itself", "moves", "policy")}
     return {
         **counts,
-        "group": shown(str(row["group"]), 64),
+        "group": shown(str(row["group"])),
         "skew_hours": f"{row['skew_hours']:.1f}",
         "saved": best or "-",
     }

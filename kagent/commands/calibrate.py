@@ -41,7 +41,7 @@ def command(asked: past.Past, form: Format) -> None:
 def _cells(record: Record) -> dict[str, str]:
     chosen = record["chosen"]
     return {
-        "group": shown(str(record["group"]), 64),
+        "group": shown(str(record["group"])),
         "threshold": f"{chosen['threshold']:g}" if chosen else "-",
         "min_behind": to_text(chosen["min_behind"]) if chosen else "-",
         "why": record["why"],

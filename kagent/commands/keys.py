@@ -134,7 +134,7 @@ def _cells(record: Record) -> dict[str, str]:
     return {
         "partition": str(record["partition"]),
         "times_mean": f"{record['times_mean']:.2f}",
-        "key": shown(record["key"], 64),
+        "key": shown(record["key"]),
         "share": f"{record['share']:.1%}",
     }
 

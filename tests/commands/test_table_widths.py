@@ -1,4 +1,4 @@
-"""The tables of ``plan``, ``assign`` and ``replay`` at 80, 120 and 200 columns with names of 60 characters: files under ``snapshots`` hold them.
+"""The tables of commands at 80, 120 and 200 columns with names of 60 characters: files under ``snapshots`` hold them.
 
 A snapshot that is missing is written and the test fails once, so that somebody looks at it.
 """
@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from rich.cells import cell_len
 
 from kagent.cli import root
-from kagent.commands import output, replay
+from kagent.commands import backtest, calibrate, keys, mutes, output, replay
 from kagent.commands.output import Format
 from kagent.kafka.topics import TopicCheck
 from kagent.planner import comparison
@@ -87,6 +87,56 @@ def test_what_was_replayed_is_not_wrapped(rec: Any, width: int, capsys: pytest.C
     text = capsys.readouterr().out
     assert max(map(cell_len, text.splitlines())) <= width
     held(SNAPSHOTS, f"replay-{width}", text)
+
+
+LISTS = {
+    "mutes": (
+        mutes.COLUMNS,
+        lambda record: mutes._cells(record, 1_760_000_000_000),
+        [
+            {"group": LONG, "until": 1_760_003_600_000, "by": "ada.lovelace", "why": "migration of the settlement service", "groups": 1},
+            {"group": "payments-*", "until": 1_760_090_000_000, "by": "", "why": "", "groups": 12},
+        ],
+    ),
+    "backtest": (
+        backtest.COLUMNS,
+        backtest._cells,
+        [
+            {"group": LONG, "policy": "settings", "openings": 3, "by_itself": 1, "flaps": 0, "skew_hours": 12.5, "moves": 4,
+             "saved": {"constrained-cooperative-sticky": 1250.0, "lag": 900.0}},
+            {"group": "orders", "policy": "quieter.yaml", "openings": 0, "by_itself": 0, "flaps": 0, "skew_hours": 0.0, "moves": 0, "saved": {}},
+        ],
+    ),
+    "calibrate": (
+        calibrate.COLUMNS,
+        calibrate._cells,
+        [
+            {"group": LONG, "chosen": {"threshold": 1.5, "min_behind": 120.0},
+             "why": "this pair would have opened 3 times; threshold 1.5 with 60 s 9 times, 6 of them for lateness that ended by itself, with 2 flaps"},
+            {"group": "orders", "chosen": None, "why": "no pair fits"},
+        ],
+    ),
+    "keys": (
+        keys.COLUMNS,
+        keys._cells,
+        [
+            {"partition": 11, "times_mean": 7.53, "key": f"{LONG}/customer-0000000001", "share": 0.93},
+            {"partition": 3, "times_mean": 1.5, "key": "a", "share": 0.011},
+        ],
+    ),
+}  # fmt: skip
+"""Command → its columns, how it shows a record, and records with names of 60 characters."""
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_no_list_is_wrapped(name: str, width: int, capsys: pytest.CaptureFixture[str]) -> None:
+    columns, cells, records = LISTS[name]
+
+    output.print_list(Format(), columns, records, cells)
+
+    text = capsys.readouterr().out
+    assert max(map(cell_len, text.splitlines())) <= width
+    held(SNAPSHOTS, f"{name}-{width}", text)
 
 
 def test_a_command_that_mends_a_topic_is_whole_at_every_width(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
 from typing import Any
 
 SHOWN = 255
@@ -62,6 +63,19 @@ def rounded(value: float) -> str:
 def counted(count: int, noun: str) -> str:
     """``1 partition``, ``3 partitions``."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """``; did you mean orders-eu?`` where a known name is near or holds this one, else a full stop: the end of a sentence.
+
+    >>> did_you_mean("orders-ue", ["orders-eu", "billing"]), did_you_mean("zebra", ["orders-eu"])
+    ('; did you mean orders-eu?', '.')
+    """
+    names = sorted(known)
+    near = (
+        get_close_matches(name, names, 3, 0.8) or [k for k in names if name and name.lower() in k.lower()][:3]
+    )
+    return f"; did you mean {' or '.join(map(shown, near))}?" if near else "."
 
 
 def shown_all(value: Any) -> Any:

@@ -155,6 +155,8 @@ class Board:
 
     def nothing_open(self) -> str:
         """That no incident is open, and whether that can be relied on yet."""
+        if any(state.status != "watching" for state in self.states.values()):
+            return "No incident is open, but kagent does not see all groups now: this does not mean that they are healthy."
         learning = sum(state.learning for state in self.states.values())
         if not learning:
             return "No incident is open."
@@ -209,12 +211,12 @@ class Board:
         several = len({each.cluster for each in self.open.values()}) > 1
         return {
             "cluster": shown(rec.cluster) if several else "",
-            "group": shown(rec.group, 64),
+            "group": shown(rec.group),
             "severity": rec.severity.value,
             "why": VERDICTS[rec.verdict].short,
             "behind": "?" if behind is None else age(int(behind * 1000)),
             "backlog": "?" if waiting is None else f"{waiting:,}",
-            "who": shown(names[worst.member], 64) if worst else "",
+            "who": shown(names[worst.member]) if worst else "",
             "action": first_action(rec),
             "since": age(now - rec.opened_at),
             "judged": f"{age(now - rec.as_of)} ago",
@@ -238,7 +240,7 @@ class Board:
 
 def _ended(rec: Recommendation) -> dict[str, str]:
     return {
-        "group": shown(rec.group, 64),
+        "group": shown(rec.group),
         "why": VERDICTS[rec.verdict].short,
         "how": in_words(rec.resolution.value) if rec.resolution else rec.status.value,
         "lasted": age(rec.as_of - rec.opened_at),

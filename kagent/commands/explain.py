@@ -19,7 +19,7 @@ from kagent.commands.common import chosen
 from kagent.commands.spans import SPAN
 from kagent.errors import InputError, KafkaError
 from kagent.settings import Cluster, HttpSettings, Settings
-from kagent.text import shown
+from kagent.text import did_you_mean, shown
 
 PATIENCE = 25.0
 """Seconds for a worker that was named: it asks the others, and waits for them."""
@@ -96,8 +96,11 @@ def _look(
 
     admin = Admin(cluster)
     # Asked first: a minute of looking for a name with a typo would end with the same sentence.
-    if group not in admin.groups():
-        raise InputError(f"There is no group {shown(group)} on this cluster (or no right to see it).")
+    known = admin.groups()
+    if group not in known:
+        raise InputError(
+            f"There is no group {shown(group)} on this cluster (or no right to see it){did_you_mean(group, known)}"
+        )
     checkup = Checkup(
         admin,
         name,

@@ -18,7 +18,7 @@ from kagent.contract.recommendation import State
 from kagent.errors import InputError, KafkaError
 from kagent.policy import Policies
 from kagent.settings import Settings
-from kagent.text import counted, shown
+from kagent.text import counted, did_you_mean, shown
 from kagent.text_table import TableColumn
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def command(ctx: click.Context, groups: tuple[str, ...], everything: bool, form:
         # A group that is named is shown, whatever the settings ignore.
         names = groups or [name for name in sorted(_with_lag(admin)) if name not in ignored]
         found = shown_lag(admin, names)
-    _refuse_unknown(found, groups)
+        _refuse_unknown(found, groups, admin)
     if not found:
         click.echo(_none(cluster.bootstrap, len(ignored)), err=True)
     if form.is_table and not (form.sort or form.top):
@@ -72,7 +72,8 @@ def command(ctx: click.Context, groups: tuple[str, ...], everything: bool, form:
         _print_rows(found, form)
     # On standard error: standard output has the table alone.
     if ignored and found and form.is_table:
-        click.echo(f"{len(ignored)} more groups are kagent's own or ignored: --all shows them.", err=True)
+        are = "1 more group is" if len(ignored) == 1 else f"{len(ignored)} more groups are"
+        click.echo(f"{are} kagent's own or ignored: --all shows them.", err=True)
     if form.is_table and not groups and (states := asyncio.run(_states(settings, name))):
         output.say(states, indent=2, err=True)
 
@@ -99,11 +100,12 @@ def _ignored(admin: Admin, of: Policies) -> set[str]:
     return {name for name in _with_lag(admin) if of(name).ignore}
 
 
-def _refuse_unknown(found: Sequence[ShownGroup], asked: Sequence[str]) -> None:
+def _refuse_unknown(found: Sequence[ShownGroup], asked: Sequence[str], admin: Admin) -> None:
     gone = [g.group.group for g in found if asked and not g.rows and _does_not_exist(g)]
     if gone:
         names = ", ".join(shown(name) for name in gone)
-        raise InputError(f"There is no group {names} on this cluster (or no right to describe it).")
+        near = did_you_mean(gone[0], admin.groups()) if len(gone) == 1 else "."
+        raise InputError(f"There is no group {names} on this cluster (or no right to describe it){near}")
 
 
 def _does_not_exist(group: ShownGroup) -> bool:

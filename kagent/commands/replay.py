@@ -12,7 +12,7 @@ import yaml
 
 from kagent.commands import output
 from kagent.commands.common import effective
-from kagent.commands.output import Format, Record, print_table
+from kagent.commands.output import Format, Record
 from kagent.commands.past import cluster_name
 from kagent.commands.past import policies as of_files
 from kagent.commands.spans import SPAN
@@ -21,7 +21,7 @@ from kagent.contract.words import in_words, verdict_words
 from kagent.errors import InputError
 from kagent.policy import Policy, make_policy
 from kagent.settings import Settings
-from kagent.text import shown
+from kagent.text import counted, shown
 from kagent.text_table import TableColumn
 
 COLUMNS = (
@@ -93,7 +93,8 @@ def command(
         for message in replayed.messages:
             click.echo(to_bytes(message))
         return
-    output.print_list(form, COLUMNS, [_record(message) for message in replayed.messages], _cells)
+    if replayed.messages or not form.is_table:
+        output.print_list(form, COLUMNS, [_record(message) for message in replayed.messages], _cells)
     if form.is_table:
         _print_silent(replayed.messages, replayed.suppressed_by, policies)
 
@@ -119,13 +120,18 @@ def _print_silent(
 ) -> None:
     published = {message.group for message in messages}
     silent = [
-        (shown(group, 60), _reason(reason, policies(group)))
+        f"{shown(group)}: {_reason(reason, policies(group))}."
         for group, reason in suppressed_by.items()
         if group not in published
     ]
-    if silent:
-        print_table(("group", "why nothing was published, at the end"), silent)
-    click.echo(f"{len(messages)} messages; {len(suppressed_by)} groups, {len(silent)} of them silent.")
+    if messages and silent:
+        click.echo()
+    # Sentences, not a table: the reason is what a person asks for, and would be cut.
+    for line in ("Groups without a message, and why at the end of the capture:", *silent) if silent else ():
+        output.say(line, indent=2)
+    click.echo(
+        f"{counted(len(messages), 'message')}; {counted(len(suppressed_by), 'group')}, {len(silent)} of them silent."
+    )
 
 
 def _record(message: Recommendation) -> Record:
@@ -146,7 +152,7 @@ def _record(message: Recommendation) -> Record:
 def _cells(row: Record) -> dict[str, str]:
     return {
         "time": row["time"][:19].replace("T", " "),
-        "group": shown(row["group"], 64),
+        "group": shown(row["group"]),
         "status": f"{row['status']} ({in_words(row['resolution'])})" if row["resolution"] else row["status"],
         "verdict": verdict_words(row["verdict"]),
         "severity": row["severity"],

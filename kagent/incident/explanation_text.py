@@ -72,7 +72,7 @@ def _past_lines(story: dict[str, Any]) -> list[str]:
         more = [f"followed {ago(incident['followed_at'])}"] if incident["followed_at"] else []
         more += [name for name in ("superseded", "stale") if incident[name]]
         lasts = ago(incident["opened_at"]).removesuffix(" ago")
-        out.append(f"Open for {lasts} as {incident['id']}{''.join(f', {m}' for m in more)}.")
+        out.append(f"Open for {lasts}, incident {incident['id']}{''.join(f', {m}' for m in more)}.")
     elif story["since"]:
         out.append(f"First seen {ago(story['since'])}.")
     if story["muted"]:

@@ -13,7 +13,7 @@ from kagent.errors import InputError
 from kagent.kafka.admin import Admin
 from kagent.kafka.descriptions import Described, Key
 from kagent.kafka.group_lag import Row, rows_of
-from kagent.text import shown
+from kagent.text import did_you_mean, shown
 
 
 def scenario_line(admin: Admin, group: str, strategies: Container[str]) -> dict[str, Any]:
@@ -25,7 +25,8 @@ def scenario_line(admin: Admin, group: str, strategies: Container[str]) -> dict[
     found = admin.described([group]).get(group)
     if found is None or found.group.state == "dead":
         raise InputError(
-            f"There is no consumer group {shown(group)} on this cluster (or no right to describe it)."
+            f"There is no consumer group {shown(group)} on this cluster (or no right to describe it)"
+            + did_you_mean(group, admin.groups())
         )
     if not found.group.members:
         raise InputError(f"The group {shown(group)} has no members now: there is nothing to assign.")

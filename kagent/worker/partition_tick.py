@@ -107,7 +107,7 @@ class PartitionTick:
         if reason is None and not any(c == cluster for c, _ in coverage.sources):
             status, reason = (
                 "blind",
-                "no progress of the pipeline has come yet: is `kagent pipeline` running?",
+                "no progress of the pipeline has come yet (is `kagent pipeline` running?)",
             )
         unsampled = self.logs.blind_reason(cluster)
         if unsampled is not None and status != "blind":

@@ -27,8 +27,13 @@ def _beginning(ctx: click.Context, incomplete: str, topics: bool) -> list[str]:
     from kagent.kafka.admin import Admin
 
     try:
-        admin = Admin(chosen(ctx)[2], deadline=WITHIN_S)
+        settings, _, cluster = chosen(ctx)
+        admin = Admin(cluster, deadline=WITHIN_S)
         names: Iterable[str] = admin.topic_names() if topics else admin.groups()
+        if not (topics or incomplete):
+            # Before the first letter the users' groups only, as `kagent lag` lists them.
+            ignored = settings.policies()
+            names = [name for name in names if not ignored(name).ignore]
     except KagentError:
         return []
     # A name with control characters would be typed into the command line of the user.

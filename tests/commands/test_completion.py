@@ -69,3 +69,16 @@ def test_groups_and_topics_are_completed_from_the_cluster(broker: str, cast: Any
     for command in ("explain", "mute", "lag", "plan"):
         assert completed(command, "completed-", broker=broker) == ["completed-group"]
     assert completed("keys", "completed-", broker=broker) == ["completed-topic"]
+
+
+@pytest.mark.kafka
+def test_before_the_first_letter_only_users_groups_are_offered(broker: str, cast: Any) -> None:
+    cast.topic("offered-topic", 1, 1)
+    for group in ("offered-group", "kagent-keys-1"):
+        cast.commit(group, "offered-topic", 0)
+
+    offered = completed("lag", "", broker=broker)
+
+    assert "offered-group" in offered
+    assert "kagent-keys-1" not in offered
+    assert completed("lag", "kagent-k", broker=broker) == ["kagent-keys-1"]

@@ -314,6 +314,23 @@ async def test_hostile_names_are_text_and_nothing_else(serve: Any, look: Any) ->
     assert page.strange == []
 
 
+async def test_a_muted_incident_is_marked_and_its_members_are_told_apart(serve: Any, look: Any) -> None:
+    name = "payments-settlement-reconciliation-processor-eu-central-1-v2"
+    scene = await watched([Load(name, 4, [270.0] * 6 + [40.0] * 18, capacity=1200)], 20)
+    until_ms = int(scene.clock_s * 1000) + 3_600_000
+    mute = json.dumps({"until": until_ms, "why": "migration", "by": "ada"}).encode()
+    scene.worker.desk.mutes.take(f"main/{name}", mute)
+    await scene.step()
+    server = await serve(scene)
+    page = await look(server.make_url("/"))
+
+    await expect(page.locator(".incident-head")).to_contain_text("muted until")
+    await page.get_by_role("link", name=name).click()
+    await expect(page.locator(".legend.lines li").first).to_contain_text("…-1")
+    await page.get_by_role("link", name="Groups", exact=True).first.click()
+    await expect(page.locator("table.groups tbody tr")).to_contain_text("muted until")
+
+
 async def test_calm_and_blind_cannot_be_mistaken_for_each_other(serve: Any, look: Any) -> None:
     scene = await watched([Load("reports", 2, [5.0, 3.0])], 5)
     server = await serve(scene)

@@ -1,6 +1,6 @@
 // Lines over time by uPlot: members told apart by colour and by dashes, with a legend that shows the values under the cursor.
 import uPlot from "./vendor/uPlot.js";
-import { html, useEffect, useLayoutEffect, useRef, useState, Name, clock, short, span, useWidth } from "./lib.js";
+import { html, useEffect, useLayoutEffect, useRef, useState, clock, commonStart, inert, short, span, useWidth } from "./lib.js";
 
 const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3], [14, 5], [5, 2, 2, 2, 2, 2]];
 const SPANS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 18000, 36000, 86400, 172800, 432000, 864000, 8640000];
@@ -22,6 +22,7 @@ export function Chart({ title, lines, format = short, height = 160, steps = fals
   const [cursor, setCursor] = useState(null);
   const data = lines.length ? uPlot.join(lines.map((line) => [line.time_s, line.values.map((v) => (v === null ? undefined : v))])) : null;
   const names = lines.map((line) => line.name).join("\n");
+  const same = commonStart(lines.map((line) => inert(line.name)));
   end.current = until;
   useLayoutEffect(() => {
     if (!width || !data) return undefined;
@@ -43,7 +44,7 @@ export function Chart({ title, lines, format = short, height = 160, steps = fals
   const text = lines.map((line) => `${line.name}: ${format(line.values.findLast((v) => v !== null) ?? null)}`).slice(0, 8).join("; ");
   return html`<figure class="chart"><figcaption>${title}</figcaption>
     <div ref=${place} role="img" aria-label=${`${title}. Last values: ${text}`}></div>
-    <ul class="legend lines">${lines.map((line, n) => html`<li key=${line.name}><svg width="28" height="8" aria-hidden="true"><line x1="0" y1="4" x2="28" y2="4" class=${`ink${n % MOST_LINES}`} stroke-dasharray=${(line.dash || DASHES[n % MOST_LINES]).join(" ")} /></svg><${Name} of=${line.name} limit=${60} /> <b>${format(data?.[n + 1]?.[shown] ?? null)}</b></li>`)}</ul></figure>`;
+    <ul class="legend lines">${lines.map((line, n) => html`<li key=${line.name}><svg width="28" height="8" aria-hidden="true"><line x1="0" y1="4" x2="28" y2="4" class=${`ink${n % MOST_LINES}`} stroke-dasharray=${(line.dash || DASHES[n % MOST_LINES]).join(" ")} /></svg><bdi class="name" title=${inert(line.name)}>${same ? `…${inert(line.name).slice(same)}` : inert(line.name, 60)}</bdi> <b>${format(data?.[n + 1]?.[shown] ?? null)}</b></li>`)}</ul></figure>`;
 }
 
 export function GroupCharts({ series, members }) {

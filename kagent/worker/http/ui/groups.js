@@ -1,5 +1,5 @@
 // All groups, the most urgent first; filters are part of the address, so that a view can be sent to somebody.
-import { html, useState, useEffect, useRef, useLive, here, href, go, groupHref, Behind, Condition, Loading, Name, Spark, Verdict, count, short, words } from "./lib.js";
+import { html, useState, useEffect, useRef, useLive, here, href, go, groupHref, Behind, Condition, Loading, Muted, Name, Spark, Verdict, count, short, words } from "./lib.js";
 
 const PAGE = 100;
 const TYPING_MS = 200;
@@ -53,7 +53,7 @@ function List({ data, asked }) {
 function Row({ row }) {
   return html`<tr class=${row.condition}>
     <th scope="row"><a href=${groupHref(row)}><${Name} of=${row.group} /></a></th>
-    <td data-label="State"><${Condition} row=${row} /></td>
+    <td data-label="State"><${Condition} row=${row} /> <${Muted} row=${row} /></td>
     <td data-label="Verdict"><${Verdict} of=${row.verdict} blind=${row.blind} /></td>
     <td data-label="Behind" class="number"><${Behind} row=${row} /></td>
     <td data-label="Lag" class="number" title=${count(row.lag_records)}>${short(row.lag_records)}</td>

@@ -180,8 +180,22 @@ export function Condition({ row }) {
   const stale = row.condition === "blind" && row.incident ? ", one open" : "";
   return html`<span class=${`badge ${kind}`}><span aria-hidden="true">${SIGNS[row.condition]}</span> ${CONDITIONS[row.condition]}${row.condition === "open" ? ` · ${row.incident.severity}` : stale}</span>`;
 }
+// How much of these names a narrow column may leave out: members are mostly told apart by the end, which would be cut off.
+const ROOM = 22, NARROW_ROOM = 11;
+const narrow = matchMedia("(max-width: 46rem)");
+export function commonStart(names) {
+  if (names.length < 2 || Math.max(...names.map((name) => name.length)) <= (narrow.matches ? NARROW_ROOM : ROOM)) return 0;
+  const low = names.reduce((a, b) => (a < b ? a : b)), high = names.reduce((a, b) => (a > b ? a : b));
+  let same = 0;
+  while (same < low.length && low[same] === high[same]) same += 1;
+  const word = low.slice(0, same).search(/[^-_.:/]*$/);
+  return word > (narrow.matches ? 3 : 8) ? word - 1 : 0;
+}
+
 // Of a blind group the last known numbers would look like those of a healthy one.
 export const Behind = ({ row }) => (row.blind ? html`<span class="dim">not known</span>` : row.seconds_behind ? span(row.seconds_behind) : html`<span class="dim">0 s</span>`);
+// A muted incident must not look like any other.
+export const Muted = ({ row }) => row.muted_until_ms && html`<span class="badge old">muted until ${clock(row.muted_until_ms)}</span>`;
 export const Verdict = ({ of, blind }) => (blind && of === "balanced" ? html`<span class="dim">–</span>` : of === "balanced" ? html`<span class="dim">balanced</span>` : html`<strong>${words(of)}</strong>`);
 
 export function Spark({ values, label }) {

@@ -1,5 +1,5 @@
 // Members × partitions: the length of a piece is its work, its shade how late it is; hatching and signs say the same without colour.
-import { html, useState, Name, count, inert, plural, short, span } from "./lib.js";
+import { html, useState, Name, commonStart, count, inert, plural, short, span } from "./lib.js";
 
 const MOST_PIECES = 48;
 const ROW = 46;
@@ -34,18 +34,6 @@ export function Map({ members, partitions, after, unit, onlyAfter }) {
     <div class="map-rows">${order.map((row) => html`<${Line} key=${row.at} row=${row} most=${most} weight=${weight} any=${any} unit=${unit} after=${after} same=${same} />`)}</div>
     ${moves.length > 0 && html`<${Arrows} moves=${moves} index=${index} rows=${order.length} weight=${weight} />`}
   </div>`;
-}
-
-// Members are mostly told apart by the end of their names, which a narrow column would cut off.
-const ROOM = 22, NARROW_ROOM = 11;
-const narrow = matchMedia("(max-width: 46rem)");
-function commonStart(names) {
-  if (names.length < 2 || Math.max(...names.map((name) => name.length)) <= (narrow.matches ? NARROW_ROOM : ROOM)) return 0;
-  const low = names.reduce((a, b) => (a < b ? a : b)), high = names.reduce((a, b) => (a > b ? a : b));
-  let same = 0;
-  while (same < low.length && low[same] === high[same]) same += 1;
-  const word = low.slice(0, same).search(/[^-_.:/]*$/);
-  return word > (narrow.matches ? 3 : 8) ? word - 1 : 0;
 }
 
 function Line({ row, most, weight, any, unit, after, same }) {

@@ -52,7 +52,9 @@ def is_group(source: str, group: str | None) -> bool:
     """Whether the argument of ``plan`` and ``assign`` names a group, not a file of scenarios."""
     # A group may have any name: one that looks like a path is reached by --group.
     looks_like_a_file = os.path.sep in source or source.endswith((".json", ".jsonl", ".ndjson"))
-    return group is None and source != "-" and not looks_like_a_file and not os.path.exists(source)
+    # A folder holds no scenarios: one that is called like a group does not stand in its way.
+    is_there = os.path.exists(source) and not os.path.isdir(source)
+    return group is None and source != "-" and not looks_like_a_file and not is_there
 
 
 def opened(ctx: click.Context, source: str) -> IO[bytes]:

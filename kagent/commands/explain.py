@@ -45,7 +45,7 @@ KNOCK = 3.0
 def command(
     ctx: click.Context, group: str, source: str | None, live: bool, seconds: float, as_json: bool
 ) -> None:
-    """Tell the story of GROUP: who is behind, since when, by what evidence, what to do, what every strategy would give.
+    """Explain GROUP: who is behind, since when, by what evidence, what to do, what every strategy would give.
 
     A running worker knows its past; without one, kagent observes the cluster for a while.
     """

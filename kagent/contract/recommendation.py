@@ -253,7 +253,7 @@ class State(Contract):
     learning_until: int | None = Field(
         None, description="When the first hour of the last of them ends, ms since the epoch."
     )
-    muted: int = Field(0, description="Groups that somebody silenced; they are part of `judged`.")
+    muted: int = Field(0, description="Muted groups; they are part of `judged`.")
     muted_until: int | None = Field(
         None, description="When the last of these mutes ends, ms since the epoch."
     )

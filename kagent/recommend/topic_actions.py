@@ -55,7 +55,7 @@ def _committed(advice: Advice, topic: str, partition: int) -> int | None:
 def spread_keys(advice: Advice) -> Iterator[Action]:
     """The keys of a partition that is too much for any member."""
     how = (
-        f"{advice.partition} alone gets more than a member can do: spread its keys (a finer key, or salt the hottest), or add "
+        f"{advice.partition} alone receives more than one member can process: spread its keys (a finer key, or salt the hottest), or add "
         f"partitions to {advice.topic}; more members do not help."
     )
     yield _repartition(advice, how)

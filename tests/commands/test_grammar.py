@@ -136,9 +136,10 @@ def test_a_name_is_a_file_if_there_is_one_else_a_group(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("orders").write_text("")
+    Path("folder").mkdir()
 
-    assert [common.is_group(name, None) for name in ("orders", "payments", "-", "a/b", "x.jsonl")] == [
-        False, True, False, False, False
+    assert [common.is_group(name, None) for name in ("orders", "payments", "folder", "-", "a/b", "x.jsonl")] == [
+        False, True, True, False, False, False
     ]  # fmt: skip
     assert not common.is_group("payments", "other")
 

@@ -63,6 +63,6 @@ export function GroupCharts({ series, members }) {
   const chart = (title, field, format) => html`<${Chart} title=${title} lines=${lines(field)} format=${format} sync="group" until=${until} />`;
   return html`${until - ended > ENDED_S && html`${whole}<p class="dim">Members are drawn one by one while the group is late; it has not been since ${clock(ended * 1000)}.</p>`}
     <div class="charts">${chart("Lag per member, in records", "lag")}${chart("Seconds behind, per member", "seconds_behind", span)}
-    ${chart("Inflow per member", "inflow_per_s", rate)}${chart("Drain per member: what it works off", "drain_per_s", rate)}</div>
+    ${chart("Inflow per member", "inflow_per_s", rate)}${chart("Drain per member", "drain_per_s", rate)}</div>
     ${names.length > chosen.length && html`<p class="dim">The ${chosen.length} members with the most lag of ${names.length}.</p>`}`;
 }

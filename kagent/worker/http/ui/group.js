@@ -23,7 +23,7 @@ export function Group({ params, status }) {
     <section aria-labelledby="members"><h2 id="members">Members</h2><${Members} data=${data} partitions=${partitions} /></section>
     <section aria-labelledby="past"><h2 id="past">What happened</h2><${Timeline} events=${data.timeline} /></section>
     <section aria-labelledby="whatif"><h2 id="whatif">What if</h2><${WhatIf} key=${`${row.cluster}/${row.group}`} row=${row} members=${data.members} partitions=${partitions} /></section>
-    <section aria-labelledby="story"><h2 id="story">The whole story</h2><details><summary>As <code>kagent explain</code> tells it</summary><pre class="story" tabindex="0">${data.story.join("\n")}</pre></details></section><//>`;
+    <section aria-labelledby="story"><h2 id="story">The whole explanation</h2><details><summary>As <code>kagent explain</code> prints it</summary><pre class="story" tabindex="0">${data.story.join("\n")}</pre></details></section><//>`;
 }
 
 function Head({ data }) {
@@ -46,7 +46,7 @@ function Recommendation({ data }) {
     <p class="reason big">${inert(r.reason, 2000)}</p>
     <p class="dim">${open && html`opened <${Ago} ms=${r.opened_at} /> · `}as of ${clock(r.as_of)} · confidence ${r.confidence}${plan ? ` · skew ${r.skew.now?.toFixed(2)} → ${r.skew.after.toFixed(2)}` : ""}${r.move_count ? ` · ${plural(r.move_count, "move")}` : ""}${r.runbook_url && /^https?:\/\//.test(r.runbook_url) ? html` · <a href=${r.runbook_url} rel="noreferrer noopener">runbook</a>` : ""}</p>
     ${r.actions.length > 0 && html`<ol class="actions">${r.actions.map((a, at) => html`<${Action} key=${at} a=${a} row=${row} place=${at + 1} />`)}</ol>`}
-    ${r.moves.length > 0 && html`<details><summary>${plural(r.move_count || r.moves.length, "move")}</summary><ul class="plain">${r.moves.map((m) => html`<li><${Name} of=${`${m.topic}-${m.partition}`} />: <${Name} of=${m.from ?? "nobody"} /> → <${Name} of=${m.to} />${m.lag ? ` (${count(m.lag)} records)` : ""}</li>`)}</ul></details>`}
+    ${r.moves.length > 0 && html`<details><summary>${plural(r.move_count || r.moves.length, "move")}</summary><ul class="plain">${r.moves.map((m) => html`<li><${Name} of=${`${m.topic}-${m.partition}`} />: <${Name} of=${m.from ?? "no member"} /> → <${Name} of=${m.to} />${m.lag ? ` (${count(m.lag)} records)` : ""}</li>`)}</ul></details>`}
     ${r.alternatives.length > 0 && html`<details><summary>What every strategy would give</summary><table><thead><tr><th scope="col">Strategy</th><th scope="col" class="number">Skew</th><th scope="col" class="number">Moves</th><th scope="col">Feasible</th></tr></thead><tbody>${r.alternatives.map((a) => html`<tr><th scope="row">${inert(a.strategy)}</th><td class="number">${a.skew === null ? "–" : a.skew.toFixed(2)}</td><td class="number">${count(a.moves)}</td><td>${a.unsafe ? `must not be used: ${inert(a.unsafe)}` : a.feasible}</td></tr>`)}</tbody></table></details>`}
     <p><${CopyButton} text=${`kagent explain ${quoted(row.group)}`} label="Copy: kagent explain" /></p></section>`;
 }

@@ -16,7 +16,7 @@ export function Map({ members, partitions, after, unit, onlyAfter }) {
   const any = partitions.some((p) => p.work > 0);
   const weight = (p) => (any ? p.work : 1);
   const rows = members.map((member, at) => ({ member, at, pieces: [] }));
-  const nobody = { member: { name: "held by nobody" }, at: -1, pieces: [] };
+  const nobody = { member: { name: "held by no member" }, at: -1, pieces: [] };
   for (const p of partitions) (rows[place(p)] || nobody).pieces.push(p);
   if (nobody.pieces.length) rows.push(nobody);
   for (const row of rows) {
@@ -91,7 +91,7 @@ export function partitionsOf(map, unit) {
 }
 
 export function Table({ members, partitions, most = 500, label = "Partitions" }) {
-  const name = (at) => (at >= 0 ? members[at]?.name : "nobody");
+  const name = (at) => (at >= 0 ? members[at]?.name : "no member");
   const rows = [...partitions].sort((a, b) => (b.lag || 0) - (a.lag || 0)).slice(0, most);
   return html`<details><summary>The map as a table</summary><div class="scroll" tabindex="0" role="region" aria-label=${label}><table><thead><tr><th scope="col">Topic</th><th scope="col" class="number">Partition</th><th scope="col">Member</th><th scope="col" class="number">Lag</th><th scope="col" class="number">Late</th><th scope="col" class="number">Inflow /s</th><th scope="col">Remarks</th><th scope="col">Moves to</th></tr></thead>
     <tbody>${rows.map((p) => html`<tr key=${`${p.topic}/${p.partition}`}><td><${Name} of=${p.topic} /></td><td class="number">${p.partition}</td><td><${Name} of=${name(p.member)} /></td><td class="number">${count(p.lag)}</td><td class="number">${span(p.seconds)}</td><td class="number">${p.inflow === undefined ? "–" : short(p.inflow)}</td><td>${marksOf(p).map((m) => m[2]).join(", ")}</td><td>${p.to >= 0 && html`<${Name} of=${name(p.to)} />`}</td></tr>`)}</tbody></table></div>

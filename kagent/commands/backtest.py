@@ -47,7 +47,7 @@ def command(asked: past.Past, files: tuple[str, ...], form: Format) -> None:
     # A dump of __consumer_offsets holds commits alone.
     if form.is_table and asked.dump and not asked.ends:
         click.echo(
-            "Without --ends a log end is taken as the highest commit of any group: lag reads as its least."
+            "Without --ends, the highest commit of any group is taken as the log end: the lag is a lower bound."
         )
     records = [_record(row, with_messages=form.output == "json") for row in found]
     output.print_list(form, COLUMNS, records, _cells)

@@ -131,7 +131,7 @@ def worker_story(
 ) -> dict[str, Any] | None:
     """The worker's story of a group, None if it has none. Raises InputError or KafkaError if that worker was ``wanted``."""
     if not url.startswith(("http://", "https://")):
-        raise InputError(f"{shown(url)} is no worker's address: http://HOST:PORT is expected.")
+        raise InputError(f"{shown(url)} is not a worker's address: http://HOST:PORT is expected.")
     login = login or HttpSettings()
     # The older API: a worker of an earlier release answers it too.
     address = f"{url.rstrip('/')}/api/groups/{quote(group, safe='')}"

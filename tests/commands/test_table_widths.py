@@ -89,7 +89,7 @@ def test_what_was_replayed_is_not_wrapped(rec: Any, width: int, capsys: pytest.C
     held(SNAPSHOTS, f"replay-{width}", text)
 
 
-LISTS = {
+LISTS: dict[str, tuple[Any, Any, list[dict[str, Any]]]] = {
     "mutes": (
         mutes.COLUMNS,
         lambda record: mutes._cells(record, 1_760_000_000_000),

@@ -102,11 +102,11 @@ async def test_a_spare_worker_is_ready_once_the_first_rebalance_has_ended(
     monkeypatch.setattr(worker.ownership, "owned", set)
 
     await worker.tick_reader.send()
-    assert not worker.ready
+    before = worker.ready
 
     worker.ownership.recovered()
     await worker.tick_reader.send()
-    assert worker.ready
+    assert (before, worker.ready) == (False, True)
     assert worker.health()[0]
 
 

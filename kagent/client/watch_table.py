@@ -118,7 +118,7 @@ class Board:
         if not self.is_read:
             return Text("Reading what is open now …")
         if not self.states:
-            why = "No state message has come: no worker is running, so that no open incident does not mean healthy."
+            why = "No state message has come: no worker runs, so the health of groups is unknown."
             top = [Text(line, "bold red") for line in folded(why, width, 2)]
         # As a table: a line that wraps would push the other one off the screen, as the height was counted in lines.
         shown_lines = lines(ENDED, [_ended(rec) for rec in self.lately], width)

@@ -131,7 +131,7 @@ def _print_standing(board: Board, show: Show) -> None:
         click.echo(board.nothing_open(), err=True)
     if not board.states:
         click.echo(
-            "No state message has come: no worker is running, so that no open incident does not mean healthy.",
+            "No state message has come: no worker runs, so the health of groups is unknown.",
             err=True,
         )
 

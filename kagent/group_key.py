@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 
 def group_key(cluster: str, group: str) -> str:
     """The key of a group: ``main/orders``."""
@@ -25,3 +27,13 @@ def source_partition(group: str, partitions: int) -> int:
         h = (31 * h + (high << 8 | low)) & 0xFFFFFFFF
     signed = h - (1 << 32) if h >= 1 << 31 else h
     return (0 if signed == -(1 << 31) else abs(signed)) % partitions
+
+
+def one_name_each(partitions: int) -> dict[int, str]:
+    """For each of so many partitions of ``__consumer_offsets`` a group's name that belongs there: to ask its coordinator something."""
+    found: dict[int, str] = {}
+    names = (f"kagent-asks-{number}" for number in count())
+    while len(found) < partitions:
+        name = next(names)
+        found.setdefault(source_partition(name, partitions), name)
+    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -76,6 +76,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
         get_close_matches(name, names, 3, 0.8) or [k for k in names if name and name.lower() in k.lower()][:3]
     )
     return f"; did you mean {' or '.join(map(shown, near))}?" if near else "."
+
+
+def few(names: Sequence[str], most: int = 5) -> str:
+    """``a, b``; of many the first ones: ``a, b, c, d, e and 7 more``."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def shown_all(value: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from kagent.contract.events import TopicOffsets, TopicTombstones
 from kagent.detect.state import JudgeState
@@ -20,13 +20,14 @@ from kagent.incident.evaluate import Judgement
 from kagent.incident.explanation import Looked, look_at
 from kagent.incident.session import EvaluationSession
 from kagent.kafka.admin import Admin
-from kagent.kafka.descriptions import GroupDescription, Key, TopicDescription
+from kagent.kafka.descriptions import Answers, GroupDescription, Key, TopicDescription
 from kagent.lag.commits import TopicCommits, apply
 from kagent.lag.log_ends import UNKNOWN, EndHistory
 from kagent.lag.membership import Roster
 from kagent.lag.observation import Observation, TopicInfo
 from kagent.policy import Policies, Policy
 
+T = TypeVar("T")
 BEFORE = 86_400_000
 ROUNDS = 18
 MOST_BETWEEN = 10.0
@@ -67,6 +68,8 @@ class Checkup:
     ends: dict[str, EndHistory] = field(default_factory=dict)
     infos: dict[str, TopicInfo] = field(default_factory=dict)
     rounds: int = 0
+    unanswered: dict[str, str] = field(default_factory=dict)
+    """Groups whose coordinator does not answer, and why."""
     session: EvaluationSession = field(init=False)
     _source: int = 0
     _asked_last: int = 0
@@ -97,11 +100,13 @@ class Checkup:
         """One round: commits before log ends, then the judgement. Raises KafkaError."""
         asked = self._ms()
         # Share groups have no committed offsets that OffsetFetch would return (KIP-932).
-        described = {n: g for n, g in self.admin.describe(self._names()).items() if g.type != "share"}
+        found = self._answered(self.admin.described_each(self._names()))
+        described = {name: answer.group for name, answer in found.items() if answer.group.type != "share"}
         # Without require_stable (KIP-447): during a transaction the answer would be UNSTABLE_OFFSET_COMMIT, and a look cannot wait.
-        committed = self.admin.committed(described, require_stable=False)
+        committed = self._answered(self.admin.committed_each(described, require_stable=False))
         for name, group in described.items():
-            self._take(name, group, committed.get(name, {}), asked)
+            if name not in self.unanswered:
+                self._take(name, group, committed.get(name, {}), asked)
         # Commits first, log ends after them: the lag can be too great by what came between, never negative.
         self._sample({t for w in self.groups.values() for t in (*w.commits, *w.roster.owners)})
         self._asked_last = asked
@@ -110,12 +115,17 @@ class Checkup:
         for watched in self.groups.values():
             self._judge(watched, now)
 
+    def _answered(self, answers: Answers[T]) -> Mapping[str, T]:
+        self.unanswered |= answers.failed
+        return answers.found
+
     def _ms(self) -> int:
         return int(self.clock() * 1000)
 
     def _names(self) -> list[str]:
-        if self.groups:
-            return list(self.groups)
+        if self.rounds:
+            # A coordinator that did not answer in all that time is not waited for once more.
+            return [name for name in self.groups if name not in self.unanswered]
         return [g for g in self.admin.groups() if self.wanted(g) and not self.policies(g).ignore]
 
     def _take(self, name: str, group: GroupDescription, committed: Mapping[Key, int], asked: int) -> None:
@@ -158,7 +168,8 @@ class Checkup:
             self.infos[name] = TopicInfo(
                 topic.partitions, topic.id, compacted, topic.leaders, topic.replica_racks
             )
-        keys = [(t.name, p) for t in topics.values() for p in range(t.partitions)]
+        # A partition without a leader has nobody to ask: it would be waited for, until one must have been elected.
+        keys = [(t.name, p) for t in topics.values() for p in range(t.partitions) if t.has_leader(p)]
         asked = self._ms()
         end = self.admin.log_end(keys).found
         seen = self._ms()

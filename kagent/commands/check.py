@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import click
 import orjson
 
-from kagent.commands import completion, output
+from kagent.commands import completion, output, unanswered
 from kagent.commands.common import chosen
 from kagent.commands.spans import SPAN
 from kagent.contract.mute import is_pattern
 from kagent.contract.recommendation import Recommendation
 from kagent.contract.words import VERDICTS
-from kagent.text import counted, shown, span
+from kagent.text import counted, few, shown, span
 
 if TYPE_CHECKING:
     from kagent.check.judge_cluster import Checkup
@@ -36,7 +36,7 @@ def command(
     """Judge the groups of a cluster once, from outside; writes nothing.
 
     GROUP is a name, a glob or a /regex/; all groups without any. Exit code 0: every group that is meant was judged and is quiet;
-    1: something was found; 2: kagent could not judge: it saw no such group.
+    1: something was found; 2: kagent could not judge: it saw no such group, or a coordinator does not answer.
     """
     settings, name, cluster = chosen(ctx)
     announce_rounds(cluster.bootstrap, seconds, quiet=as_json)
@@ -55,7 +55,11 @@ def command(
     found = findings_of(checkup)
     judged = judged_groups(checkup)
     missing = [name for name in (*groups, *also) if not is_pattern(name) and name not in judged]
-    if missing or not judged:
+    # A group whose coordinator does not answer is in no list.
+    silent = {**checkup.unanswered, **checkup.admin.described_each(missing).failed}
+    incomplete = unanswered.said(silent, {} if groups or also else checkup.admin.without_coordinator())
+    missing = [name for name in missing if name not in silent]
+    if missing or not (judged or incomplete):
         output.say(_not_judged(missing, cluster.bootstrap), indent=2, err=True)
     for _, message in found:
         _tell(Recommendation.model_validate(message), as_json)
@@ -76,17 +80,15 @@ def command(
         )
         output.say(f"Only the service sees {UNSEEN}.", indent=2)
     # To a script, quiet means that what it asked about was judged: a name with a typo is not quiet.
-    ctx.exit(FOUND if found else NOT_JUDGED if missing or not judged else 0)
+    ctx.exit(FOUND if found else NOT_JUDGED if missing or incomplete or not judged else 0)
 
 
 def _not_judged(missing: Sequence[str], bootstrap: str) -> str:
     """Which groups were not judged, and what that may come from."""
     why = f"{bootstrap} shows no such group with commits, there is no right to DESCRIBE it, or the settings ignore it"
-    names = ", ".join(shown(name) for name in missing[:5])
-    if not names:
+    if not missing:
         return f"No group was judged: {why}."
-    more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
-    return f"Not judged: {names}{more}. {why[0].upper()}{why[1:]}."
+    return f"Not judged: {few([shown(name) for name in missing])}. {why[0].upper()}{why[1:]}."
 
 
 def announce_rounds(bootstrap: str, seconds: float, quiet: bool) -> None:

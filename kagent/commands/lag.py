@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kagent.client.incident_text import state_line
-from kagent.commands import completion, output
+from kagent.commands import completion, output, unanswered
 from kagent.commands.common import chosen
 from kagent.commands.output import Format
 from kagent.contract.recommendation import State
@@ -51,6 +51,8 @@ def command(ctx: click.Context, groups: tuple[str, ...], everything: bool, form:
     max/mean lag is the greatest lag of a member over the mean of all. It is not the skew that kagent judges, which counts
     work and commit times: `kagent explain` has that. Where kagent watches the cluster, the last line says how many groups
     it judges, is learning, cannot see, has muted and ignores.
+
+    Exit code 2: some groups are not known, as their coordinator does not answer; the others are shown.
     """
     settings, name, cluster = chosen(ctx)
     from kagent.kafka.admin import Admin
@@ -61,9 +63,10 @@ def command(ctx: click.Context, groups: tuple[str, ...], everything: bool, form:
         ignored = [] if groups or everything else _ignored(admin, settings.policies())
         # A group that is named is shown, whatever the settings ignore.
         names = groups or [name for name in sorted(_with_lag(admin)) if name not in ignored]
-        found = shown_lag(admin, names)
+        lag = shown_lag(admin, names)
+        found = lag.groups
         _refuse_unknown(found, groups, admin)
-    if not found:
+    if not found and not lag.failed:
         click.echo(_none(cluster.bootstrap, len(ignored)), err=True)
     if form.is_table and not (form.sort or form.top):
         for group in found:
@@ -76,6 +79,9 @@ def command(ctx: click.Context, groups: tuple[str, ...], everything: bool, form:
         click.echo(f"{are} kagent's own or ignored: --all shows them.", err=True)
     if form.is_table and not groups and (states := asyncio.run(_states(settings, name))):
         output.say(states, indent=2, err=True)
+    # Asked last: it is nothing to wait for where all answer.
+    if unanswered.said(lag.failed, {} if groups else admin.without_coordinator()):
+        ctx.exit(2)
 
 
 async def _states(settings: Settings, name: str) -> str | None:

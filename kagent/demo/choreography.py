@@ -264,7 +264,7 @@ class Demo:
         except KafkaError as error:
             log.warning("%s", error)  # one look more or less; the next one tells
             return
-        self.scene.look({g.group.group: group_lag(g) for g in shown}, time.monotonic())
+        self.scene.look({g.group.group: group_lag(g) for g in shown.groups}, time.monotonic())
 
     @property
     def _left(self) -> float:

@@ -22,6 +22,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 
 from kagent.contract.admission import is_topic_name
 from kagent.errors import KafkaError
+from kagent.group_key import one_name_each
 from kagent.kafka import group_admin, reach
 from kagent.kafka.admin_errors import (
     LOGIN,
@@ -35,11 +36,14 @@ from kagent.kafka.admin_errors import (
     kind_of,
     patiently,
     sentence,
+    until_settled,
 )
 from kagent.kafka.clients import confluent
-from kagent.kafka.descriptions import Described, GroupDescription, Key, Offsets, TopicDescription
+from kagent.kafka.descriptions import Answers, Described, GroupDescription, Key, Offsets, TopicDescription
 from kagent.kafka.reach import LoginRefused
+from kagent.offsets import OFFSETS_TOPIC
 from kagent.settings import Cluster
+from kagent.text import shown
 
 if TYPE_CHECKING:
     from kagent.kafka.log_offsets import OffsetQuery, OffsetSample
@@ -63,6 +67,7 @@ RENEW_WAITED_S = 5.0
 """Or after one question that waited for so long. librdkafka sends most questions to the broker that is the controller by its metadata,
 and learns of another one at its next refresh, 5 minutes later. With one of two brokers killed, six clients of six reached no broker for
 75 s, and two threads of each took 0.6 cores all the while; new ones are answered once the cluster has noticed, after 10 s."""
+DESCRIBING, COMMITS = "asked to describe groups", "asked for committed offsets"
 LOGIN_POLL_S = 1.0
 LOGIN_WITHIN_S = 5.0
 
@@ -257,22 +262,71 @@ class Admin:
         """Every group that may be seen: name → protocol type (``consumer``, ``share``, ``streams``, ``connect``, …)."""
         return self._coordinators("asked for its groups", group_admin.kinds)
 
-    @patiently
     def described(self, groups: Iterable[str]) -> dict[str, Described]:
-        """These groups with what their members reported, without those that may not be seen. State ``dead``: no such group."""
-        return self._coordinators("asked to describe groups", group_admin.described, sorted(set(groups)))
+        """These groups with what their members reported, without those that may not be seen. State ``dead``: no such group.
+
+        Raises KafkaError if one cannot be asked; :meth:`described_each` does not.
+        """
+        return self._all_of(self.described_each(groups), DESCRIBING)
+
+    @patiently
+    def described_each(self, groups: Iterable[str]) -> Answers[Described]:
+        """These groups, and why their coordinators do not describe some."""
+        return self._of_each(DESCRIBING, group_admin.described, groups)
 
     def describe(self, groups: Iterable[str]) -> dict[str, GroupDescription]:
         """These groups as their coordinators describe them; without those that may not be seen."""
         return {name: found.group for name, found in self.described(groups).items()}
 
-    @patiently
     def committed(self, groups: Iterable[str], require_stable: bool = False) -> dict[str, dict[Key, int]]:
-        """All committed offsets of these groups: group → (topic, partition) → offset. No commit: not there."""
-        wanted = sorted(set(groups))
-        return self._coordinators(
-            "asked for committed offsets", group_admin.committed, wanted, require_stable
-        )
+        """All committed offsets of these groups: group → (topic, partition) → offset. No commit: not there.
+
+        Raises KafkaError if one cannot be asked; :meth:`committed_each` does not.
+        """
+        return self._all_of(self.committed_each(groups, require_stable), COMMITS)
+
+    @patiently
+    def committed_each(self, groups: Iterable[str], require_stable: bool = False) -> Answers[dict[Key, int]]:
+        """All committed offsets of these groups, and why some coordinators do not tell them."""
+        return self._of_each(COMMITS, group_admin.committed, groups, require_stable)
+
+    def without_coordinator(self) -> dict[int, str]:
+        """Partitions of ``__consumer_offsets`` for which no broker answers, and why: their groups are missing from every list.
+
+        A broker that could not load such a partition lists the groups of the others alone, and says nothing of it.
+        """
+        topic = self.topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)
+        names = one_name_each(topic.partitions) if topic else {}
+        failed = self.described_each(names.values()).failed
+        return {partition: failed[name] for partition, name in names.items() if name in failed}
+
+    def _of_each(
+        self,
+        doing: str,
+        question: Callable[..., Awaitable[Answers[T]]],
+        groups: Iterable[str],
+        *reported: Any,
+    ) -> Answers[T]:
+        """The answers for these groups; those that fail are asked again until a moving coordinator must have settled."""
+        found: dict[str, T] = {}
+        failed: Mapping[str, str] = dict.fromkeys(groups, "")
+        if not failed:
+            return Answers({})
+
+        def ask() -> Mapping[str, str]:
+            nonlocal failed
+            answers = self._coordinators(doing, question, sorted(failed), *reported)
+            found.update(answers.found)
+            failed = answers.failed
+            return failed
+
+        until_settled(ask)
+        return Answers(found, failed)
+
+    def _all_of(self, answers: Answers[T], doing: str) -> dict[str, T]:
+        for group, why in answers.failed.items():
+            raise Unsettled(self._answered(f"{doing} of {shown(group)}", why))
+        return dict(answers.found)
 
     def log_start(self, keys: Iterable[Key]) -> Offsets:
         """The first offset that each of these partitions still has."""
@@ -309,31 +363,37 @@ class Admin:
 
     @patiently
     def _offsets(self, keys: Iterable[Key], spec: Any, committed_only: bool) -> Offsets:
+        """Partitions whose leader is moving are asked again until it must have settled; one without a leader fails alone."""
         # With READ_COMMITTED, ListOffsets returns the last stable offset as the end (KIP-98).
         level = IsolationLevel.READ_COMMITTED if committed_only else IsolationLevel.READ_UNCOMMITTED
-        found: dict[Key, int] = {}
-        failed: dict[Key, str] = {}
-        epochs: dict[Key, int] = {}
-        for chunk in _chunks(sorted({key for key in keys if is_topic_name(key[0])}), CHUNK):
-            asked = {TopicPartition(topic, partition): spec for topic, partition in chunk}
-            with self._errors("asked for log offsets"):
-                futures = self._client.list_offsets(
-                    asked, isolation_level=level, request_timeout=self.deadline
-                )
-                for tp, future in futures.items():
-                    try:
-                        answer = future.result(self.deadline + 5)
-                    except KafkaException as error:
-                        code = error.args[0].code()
-                        if code in LOGIN | UNREACHABLE | TRANSIENT:
-                            raise
-                        failed[tp.topic, tp.partition] = error.args[0].str()
-                    else:
-                        if answer.offset >= 0:
-                            found[tp.topic, tp.partition] = answer.offset
-                        if answer.leader_epoch is not None:
-                            epochs[tp.topic, tp.partition] = answer.leader_epoch
-        return Offsets(found, failed, epochs)
+        answers = Offsets({}, {}, {})
+        left = sorted({key for key in keys if is_topic_name(key[0])})
+
+        def ask() -> list[Key]:
+            nonlocal left
+            left = [
+                key for chunk in _chunks(left, CHUNK) for key in self._unsettled(answers, chunk, spec, level)
+            ]
+            return left
+
+        until_settled(ask)
+        return answers
+
+    def _unsettled(self, answers: Offsets, keys: list[Key], spec: Any, level: Any) -> Iterator[Key]:
+        """Ask for these partitions' offsets; those whose leader is moving."""
+        asked = {TopicPartition(topic, partition): spec for topic, partition in keys}
+        with self._errors("asked for log offsets"):
+            futures = self._client.list_offsets(asked, isolation_level=level, request_timeout=self.deadline)
+            for tp, future in futures.items():
+                try:
+                    answers.take((tp.topic, tp.partition), future.result(self.deadline + 5))
+                except KafkaException as error:
+                    code = error.args[0].code()
+                    if code in LOGIN | UNREACHABLE:
+                        raise
+                    answers.failed[tp.topic, tp.partition] = error.args[0].str()
+                    if code in TRANSIENT:
+                        yield tp.topic, tp.partition
 
     def _or_none(self, future: Future[Any], passed_over: set[int]) -> Any:
         try:
@@ -352,7 +412,7 @@ class Admin:
             self.cluster_id()  # tells a refused login from a broker that is away, in a sentence
             raise KafkaError(self._answered(doing, error)) from error
 
-    def _answered(self, doing: str, error: BaseException) -> str:
+    def _answered(self, doing: str, error: BaseException | str) -> str:
         why = str(error) or "no answer in time"
         return f"The cluster at {self.cluster.bootstrap} answered with an error when {doing}: {why}."
 

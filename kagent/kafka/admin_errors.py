@@ -10,7 +10,14 @@ from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError as Code
 from confluent_kafka import KafkaException
-from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_exponential
+from tenacity import (
+    Retrying,
+    retry,
+    retry_if_exception_type,
+    retry_if_result,
+    stop_after_delay,
+    wait_exponential,
+)
 
 from kagent.errors import KafkaError, missing_right
 from kagent.kafka.reach import LoginRefused
@@ -57,12 +64,12 @@ class Unsettled(KafkaError):
 
 
 # A leader election or a coordinator that loads its partition is over in seconds.
-patiently = retry(
-    retry=retry_if_exception_type(Unsettled),
-    stop=stop_after_delay(15),
-    wait=wait_exponential(0.1, max=1),
-    reraise=True,
+LONG_ENOUGH, BETWEEN = stop_after_delay(15), wait_exponential(0.1, max=1)
+patiently = retry(retry=retry_if_exception_type(Unsettled), stop=LONG_ENOUGH, wait=BETWEEN, reraise=True)
+until_settled = Retrying(
+    retry=retry_if_result(bool), retry_error_callback=lambda state: None, stop=LONG_ENOUGH, wait=BETWEEN
 )
+"""Calls a function until it returns nothing that is unsettled; gives up in silence: the caller knows what is."""
 
 
 def is_unreachable(error: BaseException | None) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+T = TypeVar("T")
 Key = tuple[str, int]
 """Topic and partition."""
 
@@ -20,6 +21,10 @@ class TopicDescription:
     leaders: tuple[int, ...] = ()
     replica_racks: tuple[frozenset[str], ...] = ()
     """Racks of each partition's replicas; empty where the brokers name none."""
+
+    def has_leader(self, partition: int) -> bool:
+        """Whether the partition had a leader when the topic was described, or may have had one."""
+        return not self.leaders or self.leaders[partition] >= 0
 
     @classmethod
     def of(cls, name: str, answer: Any) -> TopicDescription:
@@ -67,9 +72,25 @@ class Offsets:
     ``epochs``: of the leaders that answered, where they say so.
     """
 
-    found: Mapping[Key, int]
-    failed: Mapping[Key, str] = field(default_factory=dict)
-    epochs: Mapping[Key, int] = field(default_factory=dict)
+    found: dict[Key, int]
+    failed: dict[Key, str] = field(default_factory=dict)
+    epochs: dict[Key, int] = field(default_factory=dict)
+
+    def take(self, key: Key, answer: Any) -> None:
+        """Note the admin client's answer for a partition."""
+        self.failed.pop(key, None)
+        if answer.offset >= 0:
+            self.found[key] = answer.offset
+        if answer.leader_epoch is not None:
+            self.epochs[key] = answer.leader_epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Answers(Generic[T]):
+    """What coordinators say of groups, and why nothing is known of the others. A group that may not be seen is in neither."""
+
+    found: Mapping[str, T]
+    failed: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,14 @@ from aiokafka.protocol.group import HeartbeatRequest
 from kagent.groups.streams_tasks import partitions_read, sources_of
 from kagent.kafka.aiokafka_internals import send
 from kagent.kafka.clients import aiokafka
-from kagent.kafka.descriptions import Described, GroupDescription, Key, MemberDescription, MemberReport
+from kagent.kafka.descriptions import (
+    Answers,
+    Described,
+    GroupDescription,
+    Key,
+    MemberDescription,
+    MemberReport,
+)
 from kagent.kafka.group_requests import (
     DescribeClassic,
     DescribeConsumer,
@@ -97,36 +104,42 @@ async def may_read(admin: AIOKafkaAdminClient, group: str) -> bool:
     return error is not GroupAuthorizationFailedError
 
 
-async def described(admin: AIOKafkaAdminClient, groups: Sequence[str]) -> dict[str, Described]:
-    """The groups; without those that may not be seen. The state of one that does not exist is ``dead``."""
+async def described(admin: AIOKafkaAdminClient, groups: Sequence[str]) -> Answers[Described]:
+    """The groups. The state of one that does not exist is ``dead``."""
     found: dict[str, Described] = {}
-    for node, names in await _chunks(admin, groups):
+    failed: dict[str, str] = {}
+    for node, names in await _chunks(admin, groups, failed):
         answer = await send(admin, DescribeClassic(names), node)
-        found |= _each(answer, _classic)
+        found |= _each(answer, _classic, failed)
         # DescribeGroups answers ``Dead`` both for a missing group and for one of a newer protocol.
         for question, read in ((DescribeConsumer, _consumer), (DescribeStreams, _streams)):
             dead = [name for name in names if name in found and found[name].group.state == "dead"]
             if dead:
-                found |= await _of_protocol(admin, node, question(dead), read)
-    return found
+                found |= await _of_protocol(admin, node, question(dead), read, failed)
+    return Answers({name: group for name, group in found.items() if name not in failed}, failed)
 
 
 async def _of_protocol(
-    admin: AIOKafkaAdminClient, node: int, question: Any, read: Callable[[dict[str, Any]], Described]
+    admin: AIOKafkaAdminClient,
+    node: int,
+    question: Any,
+    read: Callable[[dict[str, Any]], Described],
+    failed: dict[str, str],
 ) -> dict[str, Described]:
     """Those of the groups asked for that are of the question's protocol; none on brokers that do not know it."""
     try:
-        return _each(await send(admin, question, node), read)
+        return _each(await send(admin, question, node), read, failed)
     except UNKNOWN_REQUEST:
         return {}
 
 
 async def committed(
     admin: AIOKafkaAdminClient, groups: Sequence[str], require_stable: bool
-) -> dict[str, dict[Key, int]]:
+) -> Answers[dict[Key, int]]:
     """All committed offsets of these groups. ``require_stable``: none where a transaction's commit is pending."""
     found: dict[str, dict[Key, int]] = {name: {} for name in groups}
-    for node, names in await _chunks(admin, groups):
+    failed: dict[str, str] = {}
+    for node, names in await _chunks(admin, groups, failed):
         try:
             answer = await send(admin, FetchOffsets(names, require_stable), node)
         except UNKNOWN_REQUEST:
@@ -134,8 +147,8 @@ async def committed(
             for name in names:
                 found[name] = await _committed(admin, name, node)
         else:
-            found |= _each(answer, _offsets)
-    return found
+            found |= _each(answer, _offsets, failed)
+    return Answers({name: offsets for name, offsets in found.items() if name not in failed}, failed)
 
 
 async def _committed(admin: AIOKafkaAdminClient, group: str, node: int) -> dict[Key, int]:
@@ -148,8 +161,10 @@ async def _committed(admin: AIOKafkaAdminClient, group: str, node: int) -> dict[
     }
 
 
-async def _chunks(admin: AIOKafkaAdminClient, groups: Sequence[str]) -> list[tuple[int, list[str]]]:
-    """The groups by coordinator, in chunks."""
+async def _chunks(
+    admin: AIOKafkaAdminClient, groups: Sequence[str], failed: dict[str, str]
+) -> list[tuple[int, list[str]]]:
+    """The groups by coordinator, in chunks; those that have none are ``failed``."""
     by_node: dict[int, list[str]] = defaultdict(list)
     for at in range(0, len(groups), CHUNK):
         names = groups[at : at + CHUNK]
@@ -159,7 +174,7 @@ async def _chunks(admin: AIOKafkaAdminClient, groups: Sequence[str]) -> list[tup
         except UNKNOWN_REQUEST:  # before Kafka 3.0
             nodes = {name: await admin.find_coordinator(name) for name in names}
         else:
-            nodes = _each(answer, lambda raw: raw["node_id"], "coordinators")
+            nodes = _each(answer, lambda raw: raw["node_id"], failed, "coordinators")
         for name, node in nodes.items():
             by_node[node].append(name)
     return [
@@ -169,15 +184,18 @@ async def _chunks(admin: AIOKafkaAdminClient, groups: Sequence[str]) -> list[tup
     ]
 
 
-def _each(answer: Any, read: Callable[[dict[str, Any]], T], part: str = "groups") -> dict[str, T]:
-    """The coordinators' answer for each group, without those that may not be seen. Raises the error of any other."""
+def _each(
+    answer: Any, read: Callable[[dict[str, Any]], T], failed: dict[str, str], part: str = "groups"
+) -> dict[str, T]:
+    """The coordinators' answer for each group, without those that may not be seen; why there is none, for those that ``failed``."""
     found: dict[str, T] = {}
     for raw in answer.to_object()[part]:
         error = for_code(raw["error_code"]) if raw["error_code"] else None
         if error is None:
             found[raw["group"]] = read(raw)
+        # One partition of __consumer_offsets without a coordinator, or one group that it stumbles over, costs no other group.
         elif error not in UNSEEN:
-            raise error()
+            failed[raw["group"]] = error.message or str(error())
     return found
 
 

@@ -8,10 +8,10 @@ deleted: it is void.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kagent.kafka.admin import Admin
-from kagent.kafka.descriptions import GroupDescription, Key, MemberDescription, Offsets
+from kagent.kafka.descriptions import Described, GroupDescription, Key, MemberDescription, Offsets
 
 WITH_LAG = {"consumer", "", "share", "streams"}
 """Protocol types of groups that read topics; workers of Kafka Connect, for one, are none."""
@@ -47,7 +47,15 @@ class ShownGroup:
     skew: float | None
 
 
-def shown_lag(admin: Admin, groups: Iterable[str] | None = None) -> list[ShownGroup]:
+@dataclass(frozen=True, slots=True)
+class ShownLag:
+    """The groups, and why nothing is known of those whose coordinator does not answer."""
+
+    groups: list[ShownGroup]
+    failed: Mapping[str, str] = field(default_factory=dict)
+
+
+def shown_lag(admin: Admin, groups: Iterable[str] | None = None) -> ShownLag:
     """The groups' lag by the cluster's own word; of all groups without ``groups``.
 
     Share groups are listed without rows: they have no lag. Raises KafkaError.
@@ -55,28 +63,42 @@ def shown_lag(admin: Admin, groups: Iterable[str] | None = None) -> list[ShownGr
     kinds = admin.kinds()
     names = list(groups) if groups is not None else sorted(n for n, kind in kinds.items() if kind in WITH_LAG)
     # Before the log ends: logs only grow, so a lag read in this order may be too great by a moment, never negative.
-    committed, described = admin.committed(names), admin.describe(names)
-    holders = {name: _holders(group) for name, group in described.items()}
-    keys = {key for held in holders.values() for key in held} | {key for c in committed.values() for key in c}
-    logs = _Logs(admin.log_end(keys), admin.log_start(keys))
+    committed = admin.committed_each(names)
+    told = [name for name in names if name not in committed.failed]
+    described = admin.described_each(told)
+    logs = _logs(admin, described.found.values(), committed.found.values())
     found = []
-    for name in names:
-        group = _seen(described.get(name), name, kinds.get(name))
-        rows = _rows(group, committed.get(name, {}), logs)
+    for name in (name for name in told if name not in described.failed):
+        answer = described.found.get(name)
+        group = _seen(answer.group if answer else None, name, kinds.get(name))
+        rows = _rows(group, committed.found.get(name, {}), logs)
         found.append(ShownGroup(group, rows, member_skew(group.members, rows)))
-    return found
+    return ShownLag(found, {**committed.failed, **described.failed})
+
+
+def _logs(admin: Admin, described: Iterable[Described], committed: Iterable[Mapping[Key, int]]) -> _Logs:
+    keys = {key for found in described for key in _holders(found.group)} | {
+        key for c in committed for key in c
+    }
+    return _Logs.of(admin, keys)
 
 
 def rows_of(admin: Admin, group: GroupDescription, committed: Mapping[Key, int]) -> tuple[Row, ...]:
     """The rows of one group whose commits were read a moment ago. Raises KafkaError."""
     keys = _holders(group).keys() | committed.keys()
-    return _rows(group, committed, _Logs(admin.log_end(keys), admin.log_start(keys)))
+    return _rows(group, committed, _Logs.of(admin, keys))
 
 
 @dataclass(frozen=True, slots=True)
 class _Logs:
     end: Offsets
     start: Offsets
+
+    @classmethod
+    def of(cls, admin: Admin, keys: Iterable[Key]) -> _Logs:
+        end = admin.log_end(keys)
+        # One whose end is unknown has no lag, and its leader was waited for: once is enough.
+        return cls(end, admin.log_start(end.found))
 
 
 def _seen(group: GroupDescription | None, name: str, kind: str | None) -> GroupDescription:

@@ -116,7 +116,8 @@ def _groups(admin: Admin, rules: list[Rule], examples: Collection[str]) -> Itera
         if rule.operation == "read" and not admin.may_read(rule.name):
             yield rule, None
         if rule.operation == "describe" and rule.name == EVERY:
-            unseen = sorted(set(examples) - set(admin.described(examples))) if examples else []
+            answers = admin.described_each(examples)
+            unseen = sorted(set(examples) - answers.found.keys() - answers.failed.keys())
             if unseen:
                 yield rule, unseen[0]
 

@@ -11,7 +11,6 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import islice
 
 from kagent.contract.admission import is_topic_name
 from kagent.contract.events import GroupEvent, MembershipRecord, TopicOffsets
@@ -23,7 +22,7 @@ from kagent.kafka.descriptions import Described, Key
 from kagent.offsets import Record
 from kagent.own_groups import is_own
 from kagent.strategies.partitioner import partitions_for
-from kagent.text import shown
+from kagent.text import few, shown
 from kagent.worker.engine import GroupEngine, in_thread
 from kagent.worker.groups import Entry
 from kagent.worker.ingest_progress import UNKNOWN_SOURCE
@@ -34,8 +33,6 @@ LOOK_EVERY_S = 30.0
 MISSED_FOR_MS = 30_000
 AT_ONCE = 1_000
 """Groups whose commits are asked for at one look: 20,000 are compared within ten minutes, at two requests each time."""
-NAMED = 5
-"""Groups that a line of the log names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +60,8 @@ class LostRows:
         self._missed: dict[str, int] = {}
         """Group key → when it was first missed (ms)."""
         self._compared: set[str] = set()
+        self._silent: set[str] = set()
+        """Groups whose coordinator did not answer when it was asked last."""
 
     async def look(self) -> None:
         """Compare some groups, and take what is missing. A cluster that is away is asked at the next look."""
@@ -70,7 +69,7 @@ class LostRows:
             return
         if self._load != self.ownership.loaded_at:
             self._load = self.ownership.loaded_at
-            for known in (self._whole, self._missed, self._compared):
+            for known in (self._whole, self._missed, self._compared, self._silent):
                 known.clear()
         for cluster, admin in self.admins.items():
             if cluster in self._whole and not self._without_members(cluster):
@@ -96,17 +95,26 @@ class LostRows:
         places = self._ours(cluster, await in_thread(admin.groups))
         due, waiting = self._missing(places, asked_ms)
         others = [p for p in places if p.key not in self._compared and not _incomplete(self._entry(p))]
-        some = list(islice(others, AT_ONCE))
-        due, later = due[:AT_ONCE], due[AT_ONCE:]
-        if not due and not some:
+        some, due_now = self._first(others), self._first(due)
+        if not due_now and not some:
             return not waiting
-        committed = await in_thread(admin.committed, [place.group for place in (*due, *some)])
-        described = await in_thread(admin.described, [place.group for place in due]) if due else {}
+        committed = await in_thread(admin.committed_each, [place.group for place in (*due_now, *some)])
+        described = await in_thread(admin.described_each, [place.group for place in due_now])
         if load != self.ownership.loaded_at or self.ownership.recoveries != load:
             return False
-        back = self._bring_back(due, committed, described)
-        self._fill(some, committed)
-        return back and not waiting and not later and len(some) == len(others)
+        self._silent -= {place.key for place in (*due_now, *some)}
+        self._silent |= {group_key(cluster, name) for name in (*committed.failed, *described.failed)}
+        back = self._bring_back(self._told(due_now), committed.found, described.found)
+        self._fill(self._told(some), committed.found)
+        whole = len(some) == len(others) and len(due_now) == len(due)
+        return back and whole and not waiting and not self._silent
+
+    def _first(self, places: list[Place]) -> list[Place]:
+        """Some of them; last come those whose coordinator did not answer before: it keeps no others from coming back."""
+        return sorted(places, key=lambda place: place.key in self._silent)[:AT_ONCE]
+
+    def _told(self, places: list[Place]) -> list[Place]:
+        return [place for place in places if place.key not in self._silent]
 
     def _ours(self, cluster: str, names: list[str]) -> list[Place]:
         """Those of the cluster's groups that belong to our partitions, and whose place in the source is known."""
@@ -223,9 +231,7 @@ class LostRows:
 
 def _say(what: str, places: list[Place]) -> None:
     if places:
-        names = ", ".join(shown(place.key) for place in places[:NAMED])
-        more = f" and {len(places) - NAMED} more" if len(places) > NAMED else ""
-        log.warning("%s: %s%s", what, names, more)
+        log.warning("%s: %s", what, few([shown(place.key) for place in places]))
 
 
 def _unknown(entry: Entry | None) -> bool:

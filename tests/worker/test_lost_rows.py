@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from kagent.contract.events import Beat, GroupEvent, TopicOffsets, encode
 from kagent.errors import KafkaError
 from kagent.group_key import source_partition
-from kagent.kafka.descriptions import Described, GroupDescription, Key, MemberDescription
+from kagent.kafka.descriptions import Answers, Described, GroupDescription, Key, MemberDescription
 from kagent.settings import Cluster, Settings, Topics
 from kagent.tables.members import MembersRow
 from kagent.testing import FakeClock, RecordingPublisher, memory_tables
+from kagent.worker import lost_rows
 from kagent.worker.engine import GroupEngine
 from kagent.worker.lost_rows import LOOK_EVERY_S, LostRows
 
 SOURCES = 4
+T = TypeVar("T")
 
 
 @dataclass
@@ -29,19 +31,25 @@ class Coordinators:
     groups_described: dict[str, Described] = field(default_factory=dict)
     asked: list[list[str]] = field(default_factory=list)
     away: bool = False
+    silent: set[str] = field(default_factory=set)
+    """Groups whose coordinator does not answer."""
 
     def groups(self) -> list[str]:
         if self.away:
             raise KafkaError("away")
         return sorted(self.offsets)
 
-    def committed(self, groups: Iterable[str]) -> dict[str, dict[Key, int]]:
+    def committed_each(self, groups: Iterable[str]) -> Answers[dict[Key, int]]:
         self.asked.append(list(groups))
-        return {name: self.offsets.get(name, {}) for name in self.asked[-1]}
+        return self._answers({name: self.offsets.get(name, {}) for name in self.asked[-1]})
 
-    def described(self, groups: Iterable[str]) -> dict[str, Described]:
+    def described_each(self, groups: Iterable[str]) -> Answers[Described]:
         dead = {name: Described(GroupDescription(name, "dead", "classic", "", True)) for name in groups}
-        return {name: self.groups_described.get(name, found) for name, found in dead.items()}
+        return self._answers({name: self.groups_described.get(name, found) for name, found in dead.items()})
+
+    def _answers(self, found: dict[str, T]) -> Answers[T]:
+        told = {name: answer for name, answer in found.items() if name not in self.silent}
+        return Answers(told, dict.fromkeys(found.keys() - told.keys(), "NOT_COORDINATOR"))
 
 
 class Owner:
@@ -284,6 +292,22 @@ async def test_a_listed_group_without_commits_and_members_is_no_group_and_kagent
 
     assert world.engine.group_count == 0
     assert world.cluster.asked == [["nothing"]]
+
+
+async def test_a_coordinator_that_does_not_answer_costs_its_own_groups_alone_until_it_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lost_rows, "AT_ONCE", 2)
+    world = World()
+    world.cluster.offsets |= {f"g{n}": {("orders", 0): n} for n in range(6)}
+    world.cluster.silent = {"g0", "g1", "g2"}
+
+    await world.looks(6)
+    assert {name for name in world.cluster.offsets if world.entry(name)} == {"g3", "g4", "g5"}
+
+    world.cluster.silent = set()
+    await world.looks(3)
+    assert {name for name in world.cluster.offsets if world.entry(name)} == set(world.cluster.offsets)
 
 
 async def test_a_cluster_that_is_away_is_asked_at_the_next_look() -> None:

@@ -62,7 +62,7 @@ def command(ctx: click.Context, groups: tuple[str, ...], everything: bool, form:
     with output.waiting_for(cluster.bootstrap):
         ignored = [] if groups or everything else _ignored(admin, settings.policies())
         # A group that is named is shown, whatever the settings ignore.
-        names = groups or [name for name in sorted(_with_lag(admin)) if name not in ignored]
+        names = groups or [name for name in admin.groups() if name not in ignored]
         lag = shown_lag(admin, names)
         found = lag.groups
         _refuse_unknown(found, groups, admin)
@@ -96,14 +96,8 @@ async def _states(settings: Settings, name: str) -> str | None:
     return state_line(state, int(time.time() * 1000)) if isinstance(state, State) else None
 
 
-def _with_lag(admin: Admin) -> list[str]:
-    from kagent.kafka.group_lag import WITH_LAG
-
-    return [name for name, kind in admin.kinds().items() if kind in WITH_LAG]
-
-
 def _ignored(admin: Admin, of: Policies) -> set[str]:
-    return {name for name in _with_lag(admin) if of(name).ignore}
+    return {name for name in admin.groups() if of(name).ignore}
 
 
 def _refuse_unknown(found: Sequence[ShownGroup], asked: Sequence[str], admin: Admin) -> None:

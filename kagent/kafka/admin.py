@@ -39,7 +39,15 @@ from kagent.kafka.admin_errors import (
     until_settled,
 )
 from kagent.kafka.clients import confluent
-from kagent.kafka.descriptions import Answers, Described, GroupDescription, Key, Offsets, TopicDescription
+from kagent.kafka.descriptions import (
+    WITH_LAG,
+    Answers,
+    Described,
+    GroupDescription,
+    Key,
+    Offsets,
+    TopicDescription,
+)
 from kagent.kafka.reach import LoginRefused
 from kagent.offsets import OFFSETS_TOPIC
 from kagent.settings import Cluster
@@ -242,20 +250,9 @@ class Admin:
             raise KafkaError(self.sentence(error.args[0], "asked for our rights on transactions")) from error
         return True
 
-    @patiently
     def groups(self) -> list[str]:
-        """The names of all groups that may be seen, of every type that this client knows."""
-        with self._errors("asked for its groups"):
-            answer = self._client.list_consumer_groups(request_timeout=self.deadline).result(
-                self.deadline + 5
-            )
-            if answer.errors:  # some broker did not answer: a list that lacks its groups would look whole
-                raise (
-                    answer.errors[0]
-                    if isinstance(answer.errors[0], KafkaException)
-                    else KafkaException(answer.errors[0])
-                )
-            return sorted({group.group_id for group in answer.valid})
+        """The names of all groups that read topics and may be seen, of every protocol."""
+        return sorted(name for name, kind in self.kinds().items() if kind in WITH_LAG)
 
     @patiently
     def kinds(self) -> dict[str, str]:

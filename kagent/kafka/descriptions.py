@@ -53,6 +53,10 @@ class MemberDescription:
     target: frozenset[Key] | None = None
 
 
+WITH_LAG = frozenset({"consumer", "", "share", "streams"})
+"""Protocol types of groups that read topics; workers of Kafka Connect, for one, are none."""
+
+
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
     """A group as its coordinator describes it; ``state`` and ``type`` in Kafka's words, lower case (``stable``…)."""
@@ -117,3 +121,5 @@ class Described:
     epoch: int | None = None
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     """Topic name → id, as Kafka prints it (KIP-848)."""
+    streams: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+    """The coordinator's whole answer about a group of Kafka Streams' own protocol: its tasks are not topics and partitions alone."""

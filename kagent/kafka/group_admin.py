@@ -44,6 +44,7 @@ from kagent.kafka.descriptions import (
 from kagent.kafka.group_requests import (
     DescribeClassic,
     DescribeConsumer,
+    DescribeShare,
     DescribeStreams,
     FetchOffsets,
     FindCoordinators,
@@ -112,7 +113,7 @@ async def described(admin: AIOKafkaAdminClient, groups: Sequence[str]) -> Answer
         answer = await send(admin, DescribeClassic(names), node)
         found |= _each(answer, _classic, failed)
         # DescribeGroups answers ``Dead`` both for a missing group and for one of a newer protocol.
-        for question, read in ((DescribeConsumer, _consumer), (DescribeStreams, _streams)):
+        for question, read in NEWER:
             dead = [name for name in names if name in found and found[name].group.state == "dead"]
             if dead:
                 found |= await _of_protocol(admin, node, question(dead), read, failed)
@@ -282,7 +283,28 @@ def _streams(raw: dict[str, Any]) -> Described:
         members.append(_member(member, held, target))
         reported[member["member_id"]] = MemberReport(topics, member["rack"] or None, member["epoch"])
     group = GroupDescription(raw["group"], raw["state"].lower(), "streams", "", False, tuple(members))
-    return Described(group, reported, raw["group_epoch"])
+    return Described(group, reported, raw["group_epoch"], streams=raw)
+
+
+def _share(raw: dict[str, Any]) -> Described:
+    members, reported = [], {}
+    ids: dict[str, str] = {}
+    for member in raw["members"]:
+        held = _held(member["assignment"], ids)
+        members.append(_member({**member, "instance_id": None}, held, held))
+        topics = tuple(member["topics"] or ())
+        reported[member["member_id"]] = MemberReport(topics, member["rack"] or None, member["epoch"])
+    state = raw["state"].lower()
+    group = GroupDescription(raw["group"], state, "share", raw["assignor"], False, tuple(members))
+    return Described(group, reported, raw["group_epoch"], ids)
+
+
+NEWER: tuple[tuple[Callable[[Sequence[str]], Any], Callable[[dict[str, Any]], Described]], ...] = (
+    (DescribeConsumer, _consumer),
+    (DescribeStreams, _streams),
+    (DescribeShare, _share),
+)
+"""The request of each newer kind of group, and the reader of its answer."""
 
 
 def _active(tasks: dict[str, Any], sources: Mapping[str, Sequence[str]]) -> frozenset[Key]:

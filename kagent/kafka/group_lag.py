@@ -11,10 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kagent.kafka.admin import Admin
-from kagent.kafka.descriptions import Described, GroupDescription, Key, MemberDescription, Offsets
-
-WITH_LAG = {"consumer", "", "share", "streams"}
-"""Protocol types of groups that read topics; workers of Kafka Connect, for one, are none."""
+from kagent.kafka.descriptions import WITH_LAG, Described, GroupDescription, Key, MemberDescription, Offsets
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
-"""Five of Kafka's requests in versions that aiokafka does not offer, for its connections.
+"""Six of Kafka's requests in versions that aiokafka does not offer, for its connections.
 
 ``DescribeGroupsRequest.json`` version 4 (what classic members subscribe to, their instance ids),
 ``ConsumerGroupDescribeRequest.json`` version 0 (KIP-848), ``StreamsGroupDescribeRequest.json`` version 0 (KIP-1071),
+``ShareGroupDescribeRequest.json`` version 1 (KIP-932; version 0 was of Kafka 4.0 alone),
 ``FindCoordinatorRequest.json`` version 4 (KIP-699) and ``OffsetFetchRequest.json`` version 8 (KIP-709, ``require_stable`` of
 KIP-447) for many groups at once. A topic id is two numbers of 64 bits here.
 """
@@ -260,6 +261,57 @@ class DescribeStreams(Request[StreamsQuestion]):
         self.groups = groups
 
     def build(self, request_struct_class: type[StreamsQuestion]) -> StreamsQuestion:
+        return request_struct_class(self.groups, False, {})
+
+
+class ShareAnswer(Response):
+    API_KEY = 77
+    API_VERSION = 1
+    SCHEMA = _struct(
+        ("throttle_time_ms", Int32),
+        (
+            "groups",
+            _structs(
+                ("error_code", Int16),
+                ("error_message", SHORT_TEXT),
+                ("group", SHORT_TEXT),
+                ("state", SHORT_TEXT),
+                ("group_epoch", Int32),
+                ("assignment_epoch", Int32),
+                ("assignor", SHORT_TEXT),
+                (
+                    "members",
+                    _structs(
+                        ("member_id", SHORT_TEXT),
+                        ("rack", SHORT_TEXT),
+                        ("epoch", Int32),
+                        ("client_id", SHORT_TEXT),
+                        ("host", SHORT_TEXT),
+                        ("topics", CompactArray(SHORT_TEXT)),
+                        ("assignment", HELD),
+                    ),
+                ),
+                ("authorized_operations", Int32),
+            ),
+        ),
+    )
+
+
+class ShareQuestion(ConsumerQuestion):
+    API_KEY = 77
+    API_VERSION = 1
+    RESPONSE_TYPE = ShareAnswer
+
+
+class DescribeShare(Request[ShareQuestion]):
+    """Asks for share groups."""
+
+    API_KEY = 77
+
+    def __init__(self, groups: Sequence[str]) -> None:
+        self.groups = groups
+
+    def build(self, request_struct_class: type[ShareQuestion]) -> ShareQuestion:
         return request_struct_class(self.groups, False, {})
 
 

@@ -28,6 +28,10 @@ def scenario_line(admin: Admin, group: str, strategies: Container[str]) -> dict[
             f"There is no consumer group {shown(group)} on this cluster (or no right to describe it)"
             + did_you_mean(group, admin.groups())
         )
+    if found.group.type == "share":
+        raise InputError(
+            f"{shown(group)} is a share group: its members share partitions, so no strategy gives them any."
+        )
     if not found.group.members:
         raise InputError(f"The group {shown(group)} has no members now: there is nothing to assign.")
     rows = rows_of(admin, found.group, admin.committed([group])[group])

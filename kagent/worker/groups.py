@@ -177,15 +177,12 @@ class Index:
         self._commit(partition, entry, event)
         return entry
 
-    def bring_back(self, partition: int, event: GroupEvent, *, members_known: bool) -> None:
-        """Take in a group whose rows are lost, by what its coordinator says; without its members it is set aside.
-
-        Raises Refused as :meth:`take`: it is set aside then too.
-        """
+    def bring_back(self, partition: int, event: GroupEvent) -> None:
+        """Take in a group whose rows are lost, by what its coordinator says. Raises Refused as :meth:`take`: it is set aside then."""
         entry = self._of(self.entries(partition), event.cluster, event.group, event.source)
         entry.unreadable.add("members")
         self.take(partition, event)
-        if members_known and "members" in entry.unreadable:  # it has none
+        if "members" in entry.unreadable:  # it has none
             entry.unreadable.discard("members")
             self._keep_members(partition, entry)
 

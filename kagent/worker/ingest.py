@@ -182,14 +182,14 @@ class Ingest:
         self.context.index.take(partition, event)
         entry.unreadable.discard("lag")
 
-    def bring_back(self, partition: int, event: GroupEvent, *, members_known: bool) -> bool:
+    def bring_back(self, partition: int, event: GroupEvent) -> bool:
         """Take in a group whose rows are lost, by what its coordinator says; false where there is no room for it."""
         if not self._has_room(partition, event):
             return False
         key = group_key(event.cluster, event.group)
         self.changed(key)
         try:
-            self.context.index.bring_back(partition, event, members_known=members_known)
+            self.context.index.bring_back(partition, event)
         except Refused as error:
             log.warning("the members of %s cannot be taken from its coordinator: %s", shown(key), error)
         return True

@@ -94,7 +94,7 @@ class LostRows:
         load, asked_ms = self._load, self.engine.now
         places = self._ours(cluster, await in_thread(admin.groups))
         due, waiting = self._missing(places, asked_ms)
-        others = [p for p in places if p.key not in self._compared and not _incomplete(self._entry(p))]
+        others = [p for p in places if not _incomplete(self._entry(p))]
         some, due_now = self._first(others), self._first(due)
         if not due_now and not some:
             return not waiting
@@ -117,9 +117,11 @@ class LostRows:
         return [place for place in places if place.key not in self._silent]
 
     def _ours(self, cluster: str, names: list[str]) -> list[Place]:
-        """Those of the cluster's groups that belong to our partitions, and whose place in the source is known."""
+        """Those of the cluster's groups that belong to our partitions, and whose place in the source is known; not compared yet."""
         topics = self.engine.settings.topics
-        names = [name for name in names if not is_own(topics.app, name)]
+        # First, as hashing the names of 20,000 groups takes 0.2 s, and each look compares a part of them.
+        left = (name for name in names if group_key(cluster, name) not in self._compared)
+        names = [name for name in left if not is_own(topics.app, name)]
         if not names:
             return []
         keys = [group_key(cluster, name).encode(errors="surrogatepass") for name in names]
@@ -145,7 +147,7 @@ class LostRows:
         due: list[Place] = []
         waiting = False
         for place in places:
-            if place.key in self._compared or not _incomplete(self._entry(place)):
+            if not _incomplete(self._entry(place)):
                 self._missed.pop(place.key, None)
                 continue
             coverage = self.engine.coverage_rows.of(place.partition)
@@ -181,14 +183,14 @@ class LostRows:
                 )  # an empty group without commits, as it stays listed for a while
                 continue
             records = records_of(found) if found else None
-            if records is None and (found is None or found.group.type != "streams"):
+            if records is None:
                 continue  # it rebalances: the next look finds it settled
-            if records == [] and not _unknown(self._entry(place)):  # known as what it is: it only commits
+            if not records and not _unknown(self._entry(place)):  # known as what it is: it only commits
                 self._fill([place], committed)
                 continue
             self._compared.add(place.key)
-            event = self._event(place, offsets, records or ())
-            if self.engine.ingest.bring_back(place.partition, event, members_known=records is not None):
+            event = self._event(place, offsets, records)
+            if self.engine.ingest.bring_back(place.partition, event):
                 self.engine.index.refused["members", "missing"] += 1
                 self._name_topics(place, found)
                 back.append(place)

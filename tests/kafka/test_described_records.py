@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka import ShareConsumer
 
 from kagent.groups import GroupView, KnownRecords, apply, view
 from kagent.kafka.described_records import records_of
@@ -14,6 +16,8 @@ from kagent.kafka.descriptions import Described, GroupDescription, MemberDescrip
 from kagent.kafka.offsets_topic import partitions, polled, reader
 from kagent.lag.membership import Roster
 from kagent.offsets import DecodeError, decode
+from tests.fixtures.streams_app import start_streams
+from tests.fixtures.waiting import until
 
 if TYPE_CHECKING:
     from tests.fixtures.cast import Cast
@@ -81,6 +85,54 @@ def test_a_description_makes_the_group_that_its_records_make(cast: Cast, config:
 
 
 @pytest.mark.kafka
+def test_a_share_groups_description_makes_the_group_that_its_records_make(cast: Cast) -> None:
+    topic = group = f"described-{uuid.uuid4().hex[:8]}"
+    cast.topic(topic, 3)
+    consumer = ShareConsumer({"bootstrap.servers": cast.bootstrap, "group.id": group, "log_level": 0})
+    consumer.subscribe([topic])
+
+    def held() -> Described | None:
+        consumer.poll(0.5)
+        found = cast.admin.described([group])[group]
+        return found if any(member.assigned for member in found.group.members) else None
+
+    try:
+        made = described(until(held))
+        by_records = recorded(cast, group, {cast.admin.topics([topic])[topic].id: topic})
+    finally:
+        consumer.close()
+
+    assert made == by_records
+    assert Roster.of(made).assignment == Roster.of(by_records).assignment
+    assert group in cast.admin.groups()
+
+
+@pytest.mark.kafka
+def test_a_streams_groups_description_makes_the_group_that_its_records_make(
+    cast: Cast, tmp_path: Path
+) -> None:
+    topic = group = f"described-{uuid.uuid4().hex[:8]}"
+    cast.topic(topic, 3)
+    application = start_streams(cast.bootstrap, group, "one", tmp_path, topic, ms=1)
+
+    def settled() -> Described | None:
+        found = cast.admin.described([group])[group]
+        return found if found.group.state == "stable" and records_of(found) else None
+
+    try:
+        made = described(until(settled))
+        by_records = recorded(cast, group, {})
+    finally:
+        application.kill()
+        application.wait(10)
+
+    members = tuple(replace(member, rebalance_timeout_ms=None) for member in by_records.members)
+    assert made == replace(by_records, members=members, topology=made.topology)
+    assert Roster.of(made).assignment == Roster.of(by_records).assignment
+    assert group in cast.admin.groups()
+
+
+@pytest.mark.kafka
 def test_a_group_that_only_commits_has_no_records(cast: Cast) -> None:
     topic = group = f"described-{uuid.uuid4().hex[:8]}"
     cast.topic(topic, 1)
@@ -89,9 +141,18 @@ def test_a_group_that_only_commits_has_no_records(cast: Cast) -> None:
     assert records_of(cast.admin.described([group])[group]) == []
 
 
-@pytest.mark.parametrize("state", ["preparingrebalance", "completingrebalance", "reconciling", "assigning"])
-def test_a_group_that_rebalances_tells_nothing_yet(state: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "state"),
+    [
+        ("classic", "preparingrebalance"),
+        ("classic", "completingrebalance"),
+        ("consumer", "reconciling"),
+        ("consumer", "assigning"),
+        ("streams", "notready"),
+        ("share", "unknown"),
+    ],
+)
+def test_a_group_that_rebalances_tells_nothing_yet(kind: str, state: str) -> None:
     member = MemberDescription("m", None, "app", "/10.0.0.1", frozenset())
-    kind = "consumer" if state in ("reconciling", "assigning") else "classic"
 
     assert records_of(Described(GroupDescription("g", state, kind, "range", False, (member,)))) is None

@@ -265,25 +265,6 @@ async def test_the_members_of_a_group_that_rebalances_are_asked_when_it_has_sett
     assert len(world.entry("g").roster({}).members) == 1
 
 
-async def test_a_group_whose_members_no_description_tells_is_set_aside_and_no_row_says_that_it_has_none() -> (
-    None
-):
-    world = World()
-    world.cluster.offsets["g"] = {("orders", 0): 5}
-    member = MemberDescription("m-1", None, "app", "/10.0.0.1", frozenset({("orders", 0)}))
-    world.cluster.groups_described["g"] = Described(
-        GroupDescription("g", "stable", "streams", "", False, (member,))
-    )
-
-    await world.looks(4)
-
-    assert world.committed("g") == {("orders", 0): 5}
-    assert world.rows.members == {}
-    world.beat()
-    (summary,) = await world.engine.tick(0, world.engine.now)
-    assert summary.set_aside == 1
-
-
 async def test_a_listed_group_without_commits_and_members_is_no_group_and_kagents_own_are_left_out() -> None:
     world = World()
     world.cluster.offsets |= {"nothing": {}, world.engine.settings.topics.app: {("orders", 0): 1}}

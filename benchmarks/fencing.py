@@ -7,6 +7,10 @@ each length and moment, while commits come all the while, and groups lose their 
 standstill the lag changelog and the recommendations topic are read from their start: rows older than their predecessor, second ids
 of an open incident, repeated transitions; at the end at read_uncommitted too. The oracle is the topics' own order. Events and members are written by this script; the
 broker, the workers and the coordinator's answers are real.
+
+With ``--brokers 2`` the second of two brokers is killed while the worker stands still, so that coordinators (of the group and of
+transactions) and leaders move; it is back, and leads again what it led, before the next standstill. ``led``: how many partitions of
+these topics it led when it was killed.
 """
 
 from __future__ import annotations
@@ -23,11 +27,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, ElectionType, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kagent.contract.events import Beat, GroupEvent, MembershipRecord, TopicOffsets, encode
@@ -201,14 +206,68 @@ def membership(group: str, held: list[int]) -> dict[str, Any]:
     return Record("GroupMetadata", 2, 3, {"group": group}, {**about, "members": members}).to_json()
 
 
+@dataclass
+class OneBroker:
+    """Nothing moves."""
+
+    bootstrap: str
+    replicas = 1
+
+    def leave(self) -> dict[str, Any]:
+        return {}
+
+    def come_back(self) -> None:
+        pass
+
+
+class TwoBrokers:
+    """The second one leaves, and what it led and coordinated moves to the first."""
+
+    replicas = 2
+    WATCHED = ("__consumer_offsets", "__transaction_state", "kagent-group-events", "kagent-lag-changelog")
+
+    def __init__(self, folder: Path) -> None:
+        sys.path.insert(0, str(Path(__file__).parents[1]))
+        from tests.fixtures.two_brokers import start_pair
+
+        self.pair = start_pair(folder)
+        self.bootstrap = self.pair.bootstrap
+
+    def leave(self) -> dict[str, Any]:
+        led = {topic: sum(leader == 2 for leader in leaders) for topic, leaders in self._leaders().items()}
+        self.pair.second.kill()
+        return {"led": led}
+
+    def come_back(self) -> None:
+        """Until all replicas are in step again, and the second broker leads what it prefers to."""
+        self.pair.second.start()
+        admin = AdminClient({"bootstrap.servers": self.pair.first.bootstrap})
+
+        def in_step() -> bool:
+            found = admin.list_topics(timeout=30).topics.values()
+            return all(len(part.isrs) == len(part.replicas) for t in found for part in t.partitions.values())
+
+        wait("all replicas are in step", in_step, 120)
+        admin.elect_leaders(ElectionType.PREFERRED, None).result(60)
+        wait("the second broker leads again", lambda: 2 in self._leaders()["__consumer_offsets"], 60)
+
+    def _leaders(self) -> dict[str, list[int]]:
+        found = AdminClient({"bootstrap.servers": self.pair.first.bootstrap}).list_topics(timeout=30).topics
+        return {
+            topic: [part.leader for part in found[topic].partitions.values()]
+            for topic in self.WATCHED
+            if topic in found
+        }
+
+
 class Workers:
     """Two processes; the first can be told to stand still."""
 
-    def __init__(self, folder: Path, bootstrap: str) -> None:
+    def __init__(self, folder: Path, bootstrap: str, replicas: int) -> None:
         self.folder, self.armed = folder, folder / "armed"
         settings = {
             "clusters": {"main": {"bootstrap": bootstrap}},
-            "topics": {"partitions": PARTITIONS},
+            "topics": {"partitions": PARTITIONS, "replication": replicas},
             "worker": {"tick": 2, "sample": 2, "state_interval": 3, "data": str(folder / "data")},
             "policy": POLICY,
         }
@@ -323,7 +382,7 @@ def both_watch(bootstrap: str, since: float) -> bool:
     return bool(young and said["status"] == "watching" and said["workers"] == 2)
 
 
-def prepared(bootstrap: str) -> None:
+def prepared(bootstrap: str, replicas: int) -> None:
     """Topics as new."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
 
@@ -335,20 +394,21 @@ def prepared(bootstrap: str) -> None:
             future.result(90)
         wait("old topics are gone", lambda: not left(), 90)
     for name in ("orders", "quiet"):
-        admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(60)
+        admin.create_topics([NewTopic(name, PARTITIONS, replicas)])[name].result(60)
 
 
-def matrix(bootstrap: str, standstills: list[tuple[str, float]]) -> Iterator[dict[str, Any]]:
+def matrix(brokers: OneBroker | TwoBrokers, standstills: list[tuple[str, float]]) -> Iterator[dict[str, Any]]:
     """Stand still at each moment for so long, one after the other; what readers see after each, and at the end."""
-    prepared(bootstrap)
-    workers = Workers(Path(tempfile.mkdtemp(prefix="kagent-fencing-")), bootstrap)
+    bootstrap = brokers.bootstrap
+    prepared(bootstrap, brokers.replicas)
+    workers = Workers(Path(tempfile.mkdtemp(prefix="kagent-fencing-")), bootstrap, brokers.replicas)
     settings = load(workers.config)
     ensure(Admin(settings.home_cluster("main")), settings.topics)
     feed = Feed(bootstrap)
     try:
         wait("both workers watch", lambda: both_watch(bootstrap, 0.0), 400)
         for moment, seconds in standstills:
-            yield {"moment": moment, "seconds": seconds, **stood_still(bootstrap, workers, moment, seconds)}
+            yield {"moment": moment, "seconds": seconds, **stood_still(brokers, workers, moment, seconds)}
         time.sleep(LIFE_S)  # what was open then is resolved
     finally:
         feed.stop()
@@ -357,17 +417,22 @@ def matrix(bootstrap: str, standstills: list[tuple[str, float]]) -> Iterator[dic
         yield {"standstills": len(standstills), "level": level, **seen(bootstrap, level)}
 
 
-def stood_still(bootstrap: str, workers: Workers, moment: str, seconds: float) -> dict[str, Any]:
+def stood_still(
+    brokers: OneBroker | TwoBrokers, workers: Workers, moment: str, seconds: float
+) -> dict[str, Any]:
     """One standstill: seconds until both workers watch again, whether the stopped one started anew, and all that readers see so far."""
-    left = workers.left()
+    bootstrap, left = brokers.bootstrap, workers.left()
     workers.armed.write_text(moment)
     wait(f"a worker stands still in the middle of: {moment}", workers.stopped, 300)
+    moved = brokers.leave()
     time.sleep(seconds)
     workers.resume()
     resumed = time.time()
     wait("both workers watch again", lambda: both_watch(bootstrap, resumed), 400)
     again_s = round(time.time() - resumed)
+    brokers.come_back()
     return {
+        **moved,
         "again_s": again_s,
         "started_anew": workers.left() - left,
         **seen(bootstrap, "read_committed"),
@@ -387,12 +452,20 @@ def seen(bootstrap: str, level: str) -> dict[str, int]:
 
 
 @contextmanager
-def broker(given: str | None) -> Iterator[str]:
+def brokers_of(given: str | None, count: int) -> Iterator[OneBroker | TwoBrokers]:
     if given:
-        yield given
+        yield OneBroker(given)
         return
-    with tempfile.TemporaryDirectory() as folder, Broker(Path(folder)) as running:
-        yield running.bootstrap
+    with tempfile.TemporaryDirectory() as folder:
+        if count == 1:
+            with Broker(Path(folder)) as running:
+                yield OneBroker(running.bootstrap)
+        else:
+            two = TwoBrokers(Path(folder))
+            try:
+                yield two
+            finally:
+                two.pair.stop()
 
 
 def main() -> None:
@@ -407,11 +480,12 @@ def main() -> None:
     parser.add_argument("--moments", nargs="+", default=["tick", "open", "resolve", "write"])
     parser.add_argument("--times", type=int, default=1, help="standstills a length and moment")
     parser.add_argument("--bootstrap", help="a broker without other topics, instead of one of its own")
+    parser.add_argument("--brokers", type=int, choices=(1, 2), default=1)
     options = parser.parse_args()
-    with broker(options.bootstrap) as bootstrap:
+    with brokers_of(options.bootstrap, options.brokers) as brokers:
         lengths = [length for _ in range(options.times) for length in options.seconds]
         standstills = [(moment, length) for length in lengths for moment in options.moments]
-        for found in matrix(bootstrap, standstills):
+        for found in matrix(brokers, standstills):
             print(json.dumps(found), flush=True)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -27,7 +29,7 @@ class DeadLetters:
 
         :param value: the part of the message that is not let in; by default all of it.
         """
-        reason = error.reason if isinstance(error, Refused) else "not_applied"
+        reason = _reason(error)
         self.engine.counts["dead_letters"] += 1
         self.engine.refused[what, reason] += 1
         letter = dead_letter(message, error, bool(self.engine.redaction), value)
@@ -39,12 +41,26 @@ class DeadLetters:
         # Through Faust's producer, outside the transactions: a letter may be there twice.
         await self.topic.send(key=message.key, value=orjson.dumps({**letter, "reason": reason}))
 
+    def count(self, what: str, message: Any, errors: Sequence[Exception]) -> None:
+        """Count what else of this message is not let in, without a letter for each."""
+        if errors:
+            self.engine.refused.update(Counter((what, _reason(error)) for error in errors))
+            log.warning("%d more of %s are not let in", len(errors), _place(message))
+
+
+def _reason(error: Exception) -> str:
+    return error.reason if isinstance(error, Refused) else "not_applied"
+
+
+def _place(message: Any) -> str:
+    return f"{message.topic}-{message.partition}@{message.offset}"
+
 
 def dead_letter(message: Any, error: Exception, hidden: bool, value: bytes | None = None) -> dict[str, str]:
     """Where the record lies, why it is not let in, and its first bytes unless names are ``hidden``."""
     kind, shown = type(error).__name__, (message.value if value is None else value) or b""
     letter = {
-        "from": f"{message.topic}-{message.partition}@{message.offset}",
+        "from": _place(message),
         # An error's text can quote the record, and so hosts and client ids.
         "why": kind if hidden else str(error),
         "kind": kind,

@@ -19,6 +19,8 @@ from kagent.worker.outbox import Outbox
 from kagent.worker.ownership import Ownership
 
 log = logging.getLogger("kagent.app")
+LETTERS = 10
+"""Dead letters that one message costs: it may hold ten thousand events, and each letter takes as long as a sound event."""
 LOG_APPEND_TIME = 1
 """``timestamp_type`` of a record whose time is the broker's (KIP-32)."""
 
@@ -79,9 +81,11 @@ class EventReader:
         return Admin(self.home, deadline=10).log_start([key]).found.get(key, 0)
 
     async def _apply(self, message: Any) -> None:
-        for found in self.engine.take(message.partition, message.offset, message.value, arrived_ms(message)):
+        refused = self.engine.take(message.partition, message.offset, message.value, arrived_ms(message))
+        for found in refused[:LETTERS]:
             # The event alone, not the message: its first bytes would show another group's event.
             await self.dead_letters.refuse("event", message, found.error, found.value)
+        self.dead_letters.count("event", message, [found.error for found in refused[LETTERS:]])
 
 
 def arrived_ms(message: Any) -> int | None:

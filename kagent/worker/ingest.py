@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from kagent.contract import admission
-from kagent.contract.admission import INT64, Refused
+from kagent.contract.admission import Refused
 from kagent.contract.events import Beat, GroupEvent, LogCut, Message, TopicOffsets
 from kagent.group_key import group_key
 from kagent.offsets import OFFSETS_TOPIC
@@ -127,7 +127,8 @@ class Ingest:
         places = dict(zip(cut.source, cut.offset, strict=True))
         for source, offset in places.items():
             coverage.cut((cut.cluster, source), offset, cut.time)
-        lost = [e for e in self._of(partition, cut.cluster) if e.newest_source >= places.get(e.source, INT64)]
+        there = [entry for entry in self._of(partition, cut.cluster) if entry.source in places]
+        lost = [entry for entry in there if entry.newest_source >= places[entry.source]]
         for entry in lost:
             self.context.index.forget_beyond(partition, entry, places[entry.source] - 1)
         self.context.refused["event", "log_cut"] += len(lost)

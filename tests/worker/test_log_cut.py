@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
+from kagent.contract.admission import INT64
 from kagent.contract.events import Beat, GroupEvent, LogCut, MembershipRecord, TopicOffsets, encode
 from kagent.worker.ingest_progress import STRAY_AFTER_MS
 from tests.worker.http.test_server import membership
@@ -59,6 +60,14 @@ def test_what_stood_before_the_cut_is_kept(world: World) -> None:
 
     assert world.committed == [1015]
     assert not world.worker.ingest.without_commits()
+
+
+def test_a_group_that_claims_the_greatest_offset_is_no_part_of_a_cut_elsewhere(world: World) -> None:
+    commit(world, 1016, at=INT64)
+
+    cut(world, 0, source=SOURCE + 1)
+
+    assert world.worker.refused["event", "log_cut"] == 0
 
 
 def test_the_state_says_what_happened_until_what_stands_there_now_has_been_read(world: World) -> None:

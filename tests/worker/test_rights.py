@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
+import yaml
 
 from kagent.client.client import current
 from kagent.kafka.acls import Rule, rules
-from kagent.settings import load
+from kagent.settings import Cluster, load
 from tests.conftest import encrypted_broker
 
 if TYPE_CHECKING:
@@ -52,15 +53,8 @@ def guarded(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates
 def running(kagent: Callable[..., Any], guarded: Guarded) -> Any:
     """Pipeline and worker that watch, each with its own login and the printed rights."""
     made = kagent(broker=guarded.broker)
-    temporary = made.folder / "tmp"
-    temporary.mkdir()
-    # So that all that they write is below the one folder.
-    folders = {
-        "TMPDIR": str(temporary),
-        "SPARK_LOCAL_DIRS": str(temporary),
-        "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={temporary}",
-    }
-    made.logins |= {name: as_user(guarded, user) | folders for name, user in LOGGED_IN.items()}
+    written = below(made.folder)
+    made.logins |= {name: as_user(guarded, user) | written for name, user in LOGGED_IN.items()}
     topics = load(made.config).topics
     for role, rights in rules(topics).items():
         guarded.allow(role, rights)
@@ -81,6 +75,40 @@ def running(kagent: Callable[..., Any], guarded: Guarded) -> Any:
     return made
 
 
+def below(folder: Path) -> dict[str, str]:
+    """Variables with which all that a process writes is below this folder."""
+    temporary = folder / "tmp"
+    temporary.mkdir()
+    return {
+        "TMPDIR": str(temporary),
+        "SPARK_LOCAL_DIRS": str(temporary),
+        "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={temporary}",
+    }
+
+
+@pytest.fixture(scope="module")
+def up(kagent: Callable[..., Any], guarded: Guarded) -> Any:
+    """``kagent up`` with topics of its own: pipeline, worker and history as one process tree with one login."""
+    made = kagent(broker=guarded.broker, topic_settings={"prefix": "up-"})
+    settings = yaml.safe_load(made.config.read_text())
+    settings["pipeline"]["history"] = str(made.folder / "history")
+    made.config.write_text(yaml.safe_dump({**settings, "data": str(made.folder / "kagent")}))
+    topics = load(made.config).topics
+    mine = [rule for role in ("pipeline", "worker") for rule in rules(topics)[role]]
+    kept = [Rule("read", "topic", name) for name in (topics.events, topics.recommendations, topics.mutes)]
+    guarded.allow("up", [*mine, *kept, Rule("read", "group", f"{topics.app}-history", "prefixed")])
+    made.logins["up"] = as_user(guarded, "up") | below(made.folder)
+    made.start("up", "up")
+
+    def watches() -> bool:
+        found = asyncio.run(current(Cluster(bootstrap=guarded.root), topics.recommendations)).get("main")
+        return found is not None and found.status == "watching"
+
+    made.eventually("kagent up watches", watches)
+    made.eventually("the history is written", lambda: any((made.folder / "history").rglob("*.parquet")))
+    return made
+
+
 def test_pipeline_worker_and_subscriber_need_no_right_but_those_that_are_printed(
     running: Any, guarded: Guarded
 ) -> None:
@@ -94,18 +122,22 @@ def test_pipeline_worker_and_subscriber_need_no_right_but_those_that_are_printed
     )
 
 
+@pytest.mark.parametrize("how", ["running", "up"])
 def test_the_password_is_in_no_command_line_and_no_environment_but_where_it_was_given(
-    running: Any, guarded: Guarded
+    how: str, request: pytest.FixtureRequest, guarded: Guarded
 ) -> None:
-    given = {running.processes[name].pid for name in LOGGED_IN}
+    made = request.getfixturevalue(how)
     seen = [
         process
-        for process in processes(running)
+        for process in processes(made)
         if guarded.password in " ".join(process.cmdline())
-        or (process.pid not in given and guarded.password in str(process.environ()))
+        or (not is_kagent(process) and guarded.password in str(process.environ()))
     ]
 
-    assert any("java" in process.name() for process in processes(running))
+    assert any("java" in process.name() for process in processes(made))
+    assert (
+        sum(map(is_kagent, processes(made))) == 4
+    )  # each process that logs in, and the one that starts them
     assert not seen, [process.cmdline()[:4] for process in seen]
 
 
@@ -128,6 +160,15 @@ def test_a_command_that_ends_hands_the_password_to_nobody(
     assert guarded.password not in said + "".join(seen)
 
 
+def test_the_password_is_in_no_file_that_kagent_up_wrote(up: Any, guarded: Guarded) -> None:
+    written = dict(contents(up.folder))
+
+    assert {"up.log", "kagent", "tmp", "checkpoint", "history"} <= {
+        path.relative_to(up.folder).parts[0] for path in written
+    }
+    assert [path for path, content in written.items() if guarded.password.encode() in content] == []
+
+
 def test_the_password_is_in_no_file_that_was_written(running: Any, guarded: Guarded) -> None:
     written = dict(contents(running.folder))
 
@@ -147,10 +188,11 @@ def test_the_settings_command_masks_the_password(running: Any, guarded: Guarded)
     assert guarded.password not in shown.stdout + shown.stderr
 
 
-def test_nothing_listens_beyond_loopback(running: Any) -> None:
+@pytest.mark.parametrize("how", ["running", "up"])
+def test_nothing_listens_beyond_loopback(how: str, request: pytest.FixtureRequest) -> None:
     places = {
         connection.laddr
-        for process in processes(running)
+        for process in processes(request.getfixturevalue(how))
         for connection in process.net_connections("tcp")
         if connection.status == psutil.CONN_LISTEN
     }
@@ -161,9 +203,14 @@ def test_nothing_listens_beyond_loopback(running: Any) -> None:
 
 def processes(running: Any) -> list[psutil.Process]:
     """What is logged in, with all that it started."""
-    roots = [psutil.Process(running.processes[name].pid) for name in LOGGED_IN]
+    roots = [psutil.Process(started.pid) for started in running.processes.values()]
     children = [child for root in roots for child in root.children(recursive=True)]
     return [process for process in roots + children if process.status() != psutil.STATUS_ZOMBIE]
+
+
+def is_kagent(process: psutil.Process) -> bool:
+    """Whether it is a command of kagent's, which logs in by itself; Java and Spark's Python workers are not."""
+    return process.cmdline()[1:3] == ["-m", "kagent"]
 
 
 def loopback(address: str) -> bool:

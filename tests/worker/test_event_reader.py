@@ -1,0 +1,53 @@
+"""What a message of the events topic costs, however many events in it are not let in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from kagent.worker.dead_letters import DeadLetters
+from kagent.worker.event_reader import LETTERS, EventReader
+from tests.worker.test_engine import commit, desk, event
+
+
+class Message:
+    topic, partition, offset, key = "kagent-group-events", 0, 0, b"main"
+    timestamp, timestamp_type = 0.0, 0
+
+    def __init__(self, value: bytes) -> None:
+        self.value = value
+
+
+@dataclass
+class Letters:
+    sent: list[dict[str, Any]] = field(default_factory=list)
+
+    async def send(self, key: bytes, value: bytes) -> None:
+        self.sent.append(orjson.loads(value))
+
+
+class Ours:
+    def built(self, partition: int) -> bool:
+        return True
+
+
+class Outbox:
+    def hold(self, partition: int, message: Any) -> None: ...
+
+    def urgent(self, partition: int) -> bool:
+        return False
+
+
+async def test_ten_thousand_bad_events_in_one_message_are_counted_each_and_cost_a_few_letters() -> None:
+    engine, letters = desk(), Letters()
+    reader: Any = EventReader(engine, Ours(), Outbox(), DeadLetters(engine, letters), None)  # type: ignore[arg-type]
+    bad = b"{}," * 6_000 + b"[]," * 4_000
+
+    await reader.take(Message(b"[" + bad + event("sound", [commit(0, 5, 1)]) + b"]"))
+
+    assert len(letters.sent) == LETTERS
+    assert engine.counts["dead_letters"] == LETTERS
+    assert engine.refused == {("event", "missing_field"): 6_000, ("event", "wrong_shape"): 4_000}
+    assert "main/sound" in engine.index.entries(0)

@@ -96,7 +96,8 @@ def up(kagent: Callable[..., Any], guarded: Guarded) -> Any:
     topics = load(made.config).topics
     mine = [rule for role in ("pipeline", "worker") for rule in rules(topics)[role]]
     kept = [Rule("read", "topic", name) for name in (topics.events, topics.recommendations, topics.mutes)]
-    guarded.allow("up", [*mine, *kept, Rule("read", "group", f"{topics.app}-history", "prefixed")])
+    history = Rule("read", "group", f"{topics.app}-history", "prefixed")
+    guarded.allow("up", list(dict.fromkeys([*mine, *kept, history])))  # roles share some
     made.logins["up"] = as_user(guarded, "up") | below(made.folder)
     made.start("up", "up")
 
@@ -210,7 +211,7 @@ def processes(running: Any) -> list[psutil.Process]:
 
 def is_kagent(process: psutil.Process) -> bool:
     """Whether it is a command of kagent's, which logs in by itself; Java and Spark's Python workers are not."""
-    return process.cmdline()[1:3] == ["-m", "kagent"]
+    return process.cmdline()[1:3] in (["-m", "kagent"], ["-m", "faust"])
 
 
 def loopback(address: str) -> bool:

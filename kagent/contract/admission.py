@@ -17,6 +17,7 @@ import pydantic
 from msgspec import Meta, Struct
 
 from kagent.contract.events import (
+    MAX_BYTES,
     Beat,
     GroupEvent,
     LogCut,
@@ -32,6 +33,9 @@ INT64 = 2**63 - 1
 INT32 = 2**31 - 1
 MAX_RECORD_BYTES = 8 * 1024 * 1024
 """The ``max.message.bytes`` of kagent's topics."""
+MAX_EVENTS = MAX_BYTES // 100
+"""Events in one message: a pipeline puts MAX_BYTES of them together, and none is shorter than 100 bytes. Refusing one takes 30 µs, so
+that a message of 8 MB of commas would hold a worker up for minutes."""
 MAX_GROUP_CHARACTERS = 32_767
 """A group's name is a string of Kafka's protocol: its length is an int16."""
 MAX_AHEAD_MS = 3_600_000
@@ -212,11 +216,13 @@ def parts(data: bytes) -> list[bytes]:
     # One message or an array of them: the first byte tells, so that nothing is parsed twice.
     if data[:1] != b"[":
         return [data]
-    found = [bytes(part) for part in _sized(_PARTS, data)]
+    found = _sized(_PARTS, data)
     # As a dead letter, not in silence: no pipeline writes an array without a message.
     if not found:
         raise Refused("wrong_shape", "an array without a message")
-    return found
+    if len(found) > MAX_EVENTS:
+        raise Refused("too_large", f"{len(found)} messages in one")
+    return [bytes(part) for part in found]
 
 
 def decode_all(data: bytes) -> Iterator[Message]:

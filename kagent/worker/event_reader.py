@@ -20,7 +20,7 @@ from kagent.worker.ownership import Ownership
 
 log = logging.getLogger("kagent.app")
 LETTERS = 10
-"""Dead letters that one message costs: it may hold ten thousand events, and each letter takes as long as a sound event."""
+"""Dead letters that one message costs: it may hold thousands of events, and each letter takes as long as a sound event."""
 LOG_APPEND_TIME = 1
 """``timestamp_type`` of a record whose time is the broker's (KIP-32)."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from kagent.contract.admission import MAX_EVENTS
 from kagent.worker.dead_letters import DeadLetters
 from kagent.worker.event_reader import LETTERS, EventReader
 from tests.worker.test_engine import commit, desk, event
@@ -40,14 +41,23 @@ class Outbox:
         return False
 
 
-async def test_ten_thousand_bad_events_in_one_message_are_counted_each_and_cost_a_few_letters() -> None:
+async def test_thousands_of_bad_events_in_one_message_are_counted_each_and_cost_a_few_letters() -> None:
     engine, letters = desk(), Letters()
     reader: Any = EventReader(engine, Ours(), Outbox(), DeadLetters(engine, letters), None)  # type: ignore[arg-type]
-    bad = b"{}," * 6_000 + b"[]," * 4_000
+    bad = b"{}," * 3_000 + b"[]," * 2_000
 
     await reader.take(Message(b"[" + bad + event("sound", [commit(0, 5, 1)]) + b"]"))
 
     assert len(letters.sent) == LETTERS
     assert engine.counts["dead_letters"] == LETTERS
-    assert engine.refused == {("event", "missing_field"): 6_000, ("event", "wrong_shape"): 4_000}
+    assert engine.refused == {("event", "missing_field"): 3_000, ("event", "wrong_shape"): 2_000}
     assert "main/sound" in engine.index.entries(0)
+
+
+async def test_more_events_than_a_pipeline_puts_into_one_message_are_refused_as_one() -> None:
+    engine, letters = desk(), Letters()
+    reader: Any = EventReader(engine, Ours(), Outbox(), DeadLetters(engine, letters), None)  # type: ignore[arg-type]
+
+    await reader.take(Message(b"[" + b"{}," * MAX_EVENTS + b"{}]"))
+
+    assert [letter["reason"] for letter in letters.sent] == ["too_large"]

@@ -97,8 +97,8 @@ def up(kagent: Callable[..., Any], guarded: Guarded) -> Any:
     mine = [rule for role in ("pipeline", "worker") for rule in rules(topics)[role]]
     kept = [Rule("read", "topic", name) for name in (topics.events, topics.recommendations, topics.mutes)]
     history = Rule("read", "group", f"{topics.app}-history", "prefixed")
-    guarded.allow("up", list(dict.fromkeys([*mine, *kept, history])))  # roles share some
-    made.logins["up"] = as_user(guarded, "up") | below(made.folder)
+    guarded.allow("owner", list(dict.fromkeys([*mine, *kept, history])))  # roles share some
+    made.logins["up"] = as_user(guarded, "owner") | below(made.folder)
     made.start("up", "up")
 
     def watches() -> bool:

@@ -6,6 +6,7 @@ A process that ends with exit code 2 has reported what is wrong; starting it aga
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import signal
 import sys
@@ -19,6 +20,8 @@ MISUSE = 2
 HEALTHY_AFTER = 60.0
 """Seconds after which a process counts as having started well, so that its next back-off begins small again."""
 STOP_WITHIN = 30.0
+# From Linux's prctl.h; Python has no name for it.
+PR_SET_PDEATHSIG = 1
 LINE_BYTES = 1 << 20
 """Longest line of a log that is copied; asyncio's own limit of 64 KiB is less than some of Spark's query plans."""
 
@@ -29,6 +32,12 @@ class Program:
 
     name: str
     argv: Sequence[str]
+
+
+def end_with_parent(by: signal.Signals = signal.SIGTERM) -> None:
+    """In a child, before exec: get this signal when the parent is gone, however it went (Linux)."""
+    if os.uname().sysname == "Linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, by)
 
 
 async def supervise(
@@ -99,6 +108,8 @@ async def _run(
         stderr=asyncio.subprocess.STDOUT,
         limit=LINE_BYTES,
         start_new_session=True,  # a Ctrl-C in the terminal reaches us alone; we stop them in order
+        # Killed, we stop nobody: what went on would hold the port and write beside those of the next start.
+        preexec_fn=end_with_parent,
     )
     copying = asyncio.create_task(_copy(program.name, process, say))
     exited = asyncio.create_task(process.wait())

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
 
+import psutil
+import pytest
+
 from kagent.process_tree import Program, _end, supervise
+from tests.fixtures.waiting import until
 
 
 def python(name: str, code: str) -> Program:
@@ -65,3 +70,21 @@ async def test_stopping_lets_a_process_end_cleanly() -> None:
     _, lines = await run_until("up", [python("a", code)])
 
     assert lines == ["a | up", "a | clean"]
+
+
+SUPERVISES = """
+import asyncio, sys
+from kagent.process_tree import Program, supervise
+sleeps = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
+asyncio.run(supervise([Program("it", [sys.executable, "-c", sleeps])]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone tells a child of its parent's end")
+def test_a_supervisor_that_is_killed_leaves_no_program_behind() -> None:
+    with subprocess.Popen([sys.executable, "-c", SUPERVISES], stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout
+        program = psutil.Process(int(running.stdout.readline().removeprefix("it | ")))
+        running.kill()
+
+    until(lambda: not program.is_running())

@@ -6,7 +6,6 @@ It keeps its folder and port over restarts, can be killed like a power cut, and 
 from __future__ import annotations
 
 import base64
-import ctypes
 import os
 import random
 import signal
@@ -24,10 +23,9 @@ from kagent.embedded.jars import BROKER, broker_jars
 from kagent.embedded.java import java
 from kagent.embedded.machine import slowness
 from kagent.errors import SetupError
+from kagent.process_tree import end_with_parent
 
 HOST = "127.0.0.1"
-# From Linux's prctl.h; Python has no name for it.
-PR_SET_PDEATHSIG = 1
 
 DEFAULTS = {
     "process.roles": "broker,controller",
@@ -78,8 +76,7 @@ def free_port() -> int:
 
 def die_with_parent() -> None:
     """In a child, before exec: be killed when the parent is gone, however it went (Linux)."""
-    if hasattr(signal, "SIGKILL") and os.uname().sysname == "Linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    end_with_parent(signal.SIGKILL)
 
 
 @dataclass(slots=True)

@@ -98,6 +98,9 @@ def up(kagent: Callable[..., Any], guarded: Guarded) -> Any:
     kept = [Rule("read", "topic", name) for name in (topics.events, topics.recommendations, topics.mutes)]
     history = Rule("read", "group", f"{topics.app}-history", "prefixed")
     guarded.allow("owner", list(dict.fromkeys([*mine, *kept, history])))  # roles share some
+    made.topic("parcels", 1)
+    made.produce("parcels", {0: 9})
+    made.commit("resting", {("parcels", 0): 4})
     made.logins["up"] = as_user(guarded, "owner") | below(made.folder)
     made.start("up", "up")
 

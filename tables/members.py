@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from kagent.contract.admission import Cluster, Group, Partition
+from kagent.contract.admission import Cluster, Group, Partition, Source
 from kagent.lag.apply_event import membership_after as apply
 
 __all__ = ["NAME", "MembersRow", "apply"]
@@ -22,6 +22,6 @@ class MembersRow(msgspec.Struct):
     cluster: Cluster
     group: Group
     partition: Partition
-    source: int
+    source: Source
     state: dict[str, Any] | None
     version: int = 1

@@ -36,6 +36,8 @@ MAX_RECORD_BYTES = 8 * 1024 * 1024
 MAX_EVENTS = MAX_BYTES // 100
 """Events in one message: a pipeline puts MAX_BYTES of them together, and none is shorter than 100 bytes. Refusing one takes 30 µs, so
 that a message of 8 MB of commas would hold a worker up for minutes."""
+MAX_SOURCES = 10_000
+"""Partitions of ``__consumer_offsets`` that one progress record tells of: Kafka makes 50, and each takes a worker 8 µs."""
 MAX_GROUP_CHARACTERS = 32_767
 """A group's name is a string of Kafka's protocol: its length is an int16."""
 MAX_AHEAD_MS = 3_600_000
@@ -64,6 +66,8 @@ def is_topic_name(name: object) -> bool:
 Partition = Annotated[int, Meta(ge=0, le=INT32)]
 # -1 as in Kafka's own protocol: none, or not known.
 Offset = Annotated[int, Meta(ge=-1, le=INT64)]
+# -1 where no event told it yet.
+Source = Annotated[int, Meta(ge=-1, le=INT32)]
 Millis = Annotated[int, Meta(ge=0, le=INT64)]
 # The pattern ends with \Z: $ would let a name through that ends in a line break.
 Topic = Annotated[str, Meta(pattern=r"^(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,249}\Z")]
@@ -72,6 +76,7 @@ Group = Annotated[str, Meta(max_length=MAX_GROUP_CHARACTERS)]
 Cluster = Annotated[str, Meta(min_length=1, max_length=255)]
 Label = Annotated[str, Meta(max_length=255)]
 Count = Annotated[int, Meta(ge=0, le=INT32)]
+Sources = Annotated[list[Partition], Meta(max_length=MAX_SOURCES)]
 
 
 class _Offsets(Struct):
@@ -121,7 +126,7 @@ class _Progress(Struct, tag_field="type", tag="progress"):
     run_id: Label
     trigger: Annotated[float, Meta(gt=0, le=86_400)]
     replay: bool
-    source: list[Partition]
+    source: Sources
     start: list[Offset]
     offset: list[Offset]
     log_end: list[Offset]
@@ -137,7 +142,7 @@ class _Progress(Struct, tag_field="type", tag="progress"):
 class _Cut(Struct, tag_field="type", tag="cut"):
     cluster: Cluster
     time: Millis
-    source: list[Partition]
+    source: Sources
     offset: list[Offset]
 
     def __post_init__(self) -> None:

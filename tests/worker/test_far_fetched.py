@@ -106,6 +106,11 @@ KINDS: dict[str, Any] = {
         "source": list(range(100, 10_100)),
         **{name: [0] * 10_000 for name in ("start", "offset", "log_end", "stable_end")},
     },
+    "progress of 100,000 partitions": {
+        **PROGRESS,
+        **{name: [0] * 100_000 for name in ("source", "start", "offset", "log_end", "stable_end")},
+    },
+    "a cut of 100,000 partitions": {**CUT, "source": [4] * 100_000, "offset": [0] * 100_000},
     "a cut of nothing": CUT,
     "a cut of another partition": {**CUT, "source": [4], "offset": [0]},
     "a cut of the greatest partition": {**CUT, "source": [INT32], "offset": [INT64]},

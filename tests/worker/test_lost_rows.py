@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import msgspec
 import pytest
 
+from kagent.contract.admission import Refused, checked
 from kagent.contract.events import Beat, GroupEvent, TopicOffsets, encode
 from kagent.errors import KafkaError
 from kagent.group_key import source_partition
@@ -225,6 +227,15 @@ async def test_a_group_whose_row_of_members_cannot_be_read_gets_them_from_its_co
     again.beat()
     (after,) = await again.engine.tick(0, again.engine.now)
     assert (after.set_aside, after.learning) == (0, 1)
+
+
+@pytest.mark.parametrize("source", [-7, 2**31])
+def test_a_row_of_a_partition_that_cannot_be_is_left_out_and_so_comes_back(source: int) -> None:
+    row = MembersRow("main", "g", 0, source, None)
+
+    with pytest.raises(Refused) as refused:
+        checked(lambda: msgspec.json.decode(msgspec.json.encode(row), type=MembersRow))
+    assert refused.value.reason == "out_of_bounds"
 
 
 async def test_a_group_that_commits_again_gets_the_members_that_its_rows_had() -> None:

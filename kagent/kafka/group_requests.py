@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from io import BytesIO
-from typing import Any
+from typing import Any, TypeVar
 
 from aiokafka.protocol.abstract import AbstractType
 from aiokafka.protocol.api import Request, RequestStruct, Response
@@ -110,37 +110,39 @@ class DescribeClassic(Request[ClassicQuestion]):
         return request_struct_class(self.groups, False)
 
 
+def _groups_described(*own: Field) -> Schema:
+    """The answer about groups of a newer protocol: what all such answers have of each group, and this protocol's ``own`` fields."""
+    each = (
+        ("error_code", Int16),
+        ("error_message", SHORT_TEXT),
+        ("group", SHORT_TEXT),
+        ("state", SHORT_TEXT),
+        ("group_epoch", Int32),
+        ("assignment_epoch", Int32),
+        *own,
+        ("authorized_operations", Int32),
+    )
+    return _struct(("throttle_time_ms", Int32), ("groups", _structs(*each)))
+
+
 class ConsumerAnswer(Response):
     API_KEY = 69
     API_VERSION = 0
-    SCHEMA = _struct(
-        ("throttle_time_ms", Int32),
+    SCHEMA = _groups_described(
+        ("assignor", SHORT_TEXT),
         (
-            "groups",
+            "members",
             _structs(
-                ("error_code", Int16),
-                ("error_message", SHORT_TEXT),
-                ("group", SHORT_TEXT),
-                ("state", SHORT_TEXT),
-                ("group_epoch", Int32),
-                ("assignment_epoch", Int32),
-                ("assignor", SHORT_TEXT),
-                (
-                    "members",
-                    _structs(
-                        ("member_id", SHORT_TEXT),
-                        ("instance_id", SHORT_TEXT),
-                        ("rack", SHORT_TEXT),
-                        ("epoch", Int32),
-                        ("client_id", SHORT_TEXT),
-                        ("host", SHORT_TEXT),
-                        ("topics", CompactArray(SHORT_TEXT)),
-                        ("regex", SHORT_TEXT),
-                        ("assignment", HELD),
-                        ("target", HELD),
-                    ),
-                ),
-                ("authorized_operations", Int32),
+                ("member_id", SHORT_TEXT),
+                ("instance_id", SHORT_TEXT),
+                ("rack", SHORT_TEXT),
+                ("epoch", Int32),
+                ("client_id", SHORT_TEXT),
+                ("host", SHORT_TEXT),
+                ("topics", CompactArray(SHORT_TEXT)),
+                ("regex", SHORT_TEXT),
+                ("assignment", HELD),
+                ("target", HELD),
             ),
         ),
     )
@@ -154,16 +156,23 @@ class ConsumerQuestion(RequestStruct):
     SCHEMA = _struct(("groups", CompactArray(SHORT_TEXT)), ("include_authorized_operations", Boolean))
 
 
-class DescribeConsumer(Request[ConsumerQuestion]):
-    """Asks for KIP-848 groups."""
+Newer = TypeVar("Newer", bound=ConsumerQuestion)
 
-    API_KEY = 69
+
+class _DescribeNewer(Request[Newer]):
+    """Asks for groups of a newer protocol, each with a request of its own."""
+
+    API_KEY = ConsumerQuestion.API_KEY
 
     def __init__(self, groups: Sequence[str]) -> None:
         self.groups = groups
 
-    def build(self, request_struct_class: type[ConsumerQuestion]) -> ConsumerQuestion:
+    def build(self, request_struct_class: type[Newer]) -> Newer:
         return request_struct_class(self.groups, False, {})
+
+
+class DescribeConsumer(_DescribeNewer[ConsumerQuestion]):
+    """Asks for KIP-848 groups."""
 
 
 class Optional(Schema):
@@ -205,43 +214,30 @@ TOPOLOGY = Optional(
 class StreamsAnswer(Response):
     API_KEY = 89
     API_VERSION = 0
-    SCHEMA = _struct(
-        ("throttle_time_ms", Int32),
+    SCHEMA = _groups_described(
+        ("topology", TOPOLOGY),
         (
-            "groups",
+            "members",
             _structs(
-                ("error_code", Int16),
-                ("error_message", SHORT_TEXT),
-                ("group", SHORT_TEXT),
-                ("state", SHORT_TEXT),
-                ("group_epoch", Int32),
-                ("assignment_epoch", Int32),
-                ("topology", TOPOLOGY),
+                ("member_id", SHORT_TEXT),
+                ("epoch", Int32),
+                ("instance_id", SHORT_TEXT),
+                ("rack", SHORT_TEXT),
+                ("client_id", SHORT_TEXT),
+                ("host", SHORT_TEXT),
+                ("topology_epoch", Int32),
+                ("process_id", SHORT_TEXT),
+                # The port is unsigned; nothing here reads it.
                 (
-                    "members",
-                    _structs(
-                        ("member_id", SHORT_TEXT),
-                        ("epoch", Int32),
-                        ("instance_id", SHORT_TEXT),
-                        ("rack", SHORT_TEXT),
-                        ("client_id", SHORT_TEXT),
-                        ("host", SHORT_TEXT),
-                        ("topology_epoch", Int32),
-                        ("process_id", SHORT_TEXT),
-                        # The port is unsigned; nothing here reads it.
-                        (
-                            "user_endpoint",
-                            Optional(("", 0, {}), ("host", SHORT_TEXT), ("port", Int16), TAGS),
-                        ),
-                        ("client_tags", KEY_VALUES),
-                        ("task_offsets", TASK_OFFSETS),
-                        ("task_end_offsets", TASK_OFFSETS),
-                        ("assignment", STREAMS_HELD),
-                        ("target", STREAMS_HELD),
-                        ("is_classic", Boolean),
-                    ),
+                    "user_endpoint",
+                    Optional(("", 0, {}), ("host", SHORT_TEXT), ("port", Int16), TAGS),
                 ),
-                ("authorized_operations", Int32),
+                ("client_tags", KEY_VALUES),
+                ("task_offsets", TASK_OFFSETS),
+                ("task_end_offsets", TASK_OFFSETS),
+                ("assignment", STREAMS_HELD),
+                ("target", STREAMS_HELD),
+                ("is_classic", Boolean),
             ),
         ),
     )
@@ -252,46 +248,27 @@ class StreamsQuestion(ConsumerQuestion):
     RESPONSE_TYPE = StreamsAnswer
 
 
-class DescribeStreams(Request[StreamsQuestion]):
+class DescribeStreams(_DescribeNewer[StreamsQuestion]):
     """Asks for groups of Kafka Streams' own protocol."""
 
     API_KEY = 89
-
-    def __init__(self, groups: Sequence[str]) -> None:
-        self.groups = groups
-
-    def build(self, request_struct_class: type[StreamsQuestion]) -> StreamsQuestion:
-        return request_struct_class(self.groups, False, {})
 
 
 class ShareAnswer(Response):
     API_KEY = 77
     API_VERSION = 1
-    SCHEMA = _struct(
-        ("throttle_time_ms", Int32),
+    SCHEMA = _groups_described(
+        ("assignor", SHORT_TEXT),
         (
-            "groups",
+            "members",
             _structs(
-                ("error_code", Int16),
-                ("error_message", SHORT_TEXT),
-                ("group", SHORT_TEXT),
-                ("state", SHORT_TEXT),
-                ("group_epoch", Int32),
-                ("assignment_epoch", Int32),
-                ("assignor", SHORT_TEXT),
-                (
-                    "members",
-                    _structs(
-                        ("member_id", SHORT_TEXT),
-                        ("rack", SHORT_TEXT),
-                        ("epoch", Int32),
-                        ("client_id", SHORT_TEXT),
-                        ("host", SHORT_TEXT),
-                        ("topics", CompactArray(SHORT_TEXT)),
-                        ("assignment", HELD),
-                    ),
-                ),
-                ("authorized_operations", Int32),
+                ("member_id", SHORT_TEXT),
+                ("rack", SHORT_TEXT),
+                ("epoch", Int32),
+                ("client_id", SHORT_TEXT),
+                ("host", SHORT_TEXT),
+                ("topics", CompactArray(SHORT_TEXT)),
+                ("assignment", HELD),
             ),
         ),
     )
@@ -303,16 +280,10 @@ class ShareQuestion(ConsumerQuestion):
     RESPONSE_TYPE = ShareAnswer
 
 
-class DescribeShare(Request[ShareQuestion]):
+class DescribeShare(_DescribeNewer[ShareQuestion]):
     """Asks for share groups."""
 
     API_KEY = 77
-
-    def __init__(self, groups: Sequence[str]) -> None:
-        self.groups = groups
-
-    def build(self, request_struct_class: type[ShareQuestion]) -> ShareQuestion:
-        return request_struct_class(self.groups, False, {})
 
 
 class CoordinatorsAnswer(Response):

@@ -79,7 +79,7 @@ def test_every_pure_module_can_be_imported_without_any_adapters_library() -> Non
 
 
 def test_the_block_blocks() -> None:
-    program = PROGRAM.format(blocked=set(BLOCKED), names=["kagent.kafka.admin"])
+    program = PROGRAM.format(blocked=set(BLOCKED), names=["kagent.kafka.coordinators"])
     answer = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
     )

@@ -20,7 +20,7 @@ from kagent.incident.evaluate import Judgement
 from kagent.incident.explanation import Looked, look_at
 from kagent.incident.session import EvaluationSession
 from kagent.kafka.admin import Admin
-from kagent.kafka.descriptions import Answers, GroupDescription, Key, TopicDescription
+from kagent.kafka.descriptions import GroupAnswers, GroupDescription, Key, TopicDescription
 from kagent.lag.commits import TopicCommits, apply
 from kagent.lag.log_ends import UNKNOWN, EndHistory
 from kagent.lag.membership import Roster
@@ -115,7 +115,7 @@ class Checkup:
         for watched in self.groups.values():
             self._judge(watched, now)
 
-    def _answered(self, answers: Answers[T]) -> Mapping[str, T]:
+    def _answered(self, answers: GroupAnswers[T]) -> Mapping[str, T]:
         self.unanswered |= answers.failed
         return answers.found
 

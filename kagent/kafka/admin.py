@@ -2,7 +2,7 @@
 
 All calls block: call them in a thread from async code. Topics, logs and settings are asked of confluent-kafka, which knows
 topic ids and both isolation levels; large requests go in chunks, as its time grows faster than the request. Groups are
-asked of their coordinators by ``kagent.kafka.group_admin``: when a connection to a coordinator breaks under such a question,
+asked of their coordinators (``kagent.kafka.coordinators``), by aiokafka: when a connection to a coordinator breaks under such a question,
 librdkafka aborts the process (https://github.com/confluentinc/librdkafka/issues/4605) or never ends it.
 """
 
@@ -10,27 +10,24 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from aiokafka.errors import KafkaError as ClientError
 from confluent_kafka import IsolationLevel, KafkaException, Producer, TopicCollection, TopicPartition
 from confluent_kafka import KafkaError as Code
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
 from kagent.contract.admission import is_topic_name
 from kagent.errors import KafkaError
-from kagent.group_key import one_name_each
-from kagent.kafka import group_admin, reach
+from kagent.kafka import reach
 from kagent.kafka.admin_errors import (
     LOGIN,
     TRANSIENT,
     UNREACHABLE,
     UNSEEN_TOPIC,
     RefusedRequest,
-    Unsettled,
     bisected,
     is_unreachable,
     kind_of,
@@ -39,19 +36,14 @@ from kagent.kafka.admin_errors import (
     until_settled,
 )
 from kagent.kafka.clients import confluent
+from kagent.kafka.coordinators import Coordinators
 from kagent.kafka.descriptions import (
-    WITH_LAG,
-    Answers,
-    Described,
-    GroupDescription,
     Key,
     Offsets,
     TopicDescription,
 )
 from kagent.kafka.reach import LoginRefused
-from kagent.offsets import OFFSETS_TOPIC
 from kagent.settings import Cluster
-from kagent.text import shown
 
 if TYPE_CHECKING:
     from kagent.kafka.log_offsets import OffsetQuery, OffsetSample
@@ -75,12 +67,11 @@ RENEW_WAITED_S = 5.0
 """Or after one question that waited for so long. librdkafka sends most questions to the broker that is the controller by its metadata,
 and learns of another one at its next refresh, 5 minutes later. With one of two brokers killed, six clients of six reached no broker for
 75 s, and two threads of each took 0.6 cores all the while; new ones are answered once the cluster has noticed, after 10 s."""
-DESCRIBING, COMMITS = "asked to describe groups", "asked for committed offsets"
 LOGIN_POLL_S = 1.0
 LOGIN_WITHIN_S = 5.0
 
 
-class Admin:
+class Admin(Coordinators):
     """The questions. One instance per cluster, to be kept: the first call of a client is the dear one."""
 
     def __init__(self, cluster: Cluster, deadline: float = DEADLINE) -> None:
@@ -232,11 +223,6 @@ class Admin:
                             raise
         return found
 
-    @patiently
-    def may_read(self, group: str) -> bool:
-        """Whether our user may be a member of this group."""
-        return self._coordinators("asked for our rights on a group", group_admin.may_read, group)
-
     def may_transact(self, transactional_id: str) -> bool:
         """Whether our user may write under this transactional id. It is initialised: a producer that uses it is fenced off."""
         # No request asks for this right; InitProducerId is the first one that needs WRITE on the id (KIP-98).
@@ -249,81 +235,6 @@ class Admin:
                 return False
             raise KafkaError(self.sentence(error.args[0], "asked for our rights on transactions")) from error
         return True
-
-    def groups(self) -> list[str]:
-        """The names of all groups that read topics and may be seen, of every protocol."""
-        return sorted(name for name, kind in self.kinds().items() if kind in WITH_LAG)
-
-    @patiently
-    def kinds(self) -> dict[str, str]:
-        """Every group that may be seen: name → protocol type (``consumer``, ``share``, ``streams``, ``connect``, …)."""
-        return self._coordinators("asked for its groups", group_admin.kinds)
-
-    def described(self, groups: Iterable[str]) -> dict[str, Described]:
-        """These groups with what their members reported, without those that may not be seen. State ``dead``: no such group.
-
-        Raises KafkaError if one cannot be asked; :meth:`described_each` does not.
-        """
-        return self._all_of(self.described_each(groups), DESCRIBING)
-
-    @patiently
-    def described_each(self, groups: Iterable[str]) -> Answers[Described]:
-        """These groups, and why their coordinators do not describe some."""
-        return self._of_each(DESCRIBING, group_admin.described, groups)
-
-    def describe(self, groups: Iterable[str]) -> dict[str, GroupDescription]:
-        """These groups as their coordinators describe them; without those that may not be seen."""
-        return {name: found.group for name, found in self.described(groups).items()}
-
-    def committed(self, groups: Iterable[str], require_stable: bool = False) -> dict[str, dict[Key, int]]:
-        """All committed offsets of these groups: group → (topic, partition) → offset. No commit: not there.
-
-        Raises KafkaError if one cannot be asked; :meth:`committed_each` does not.
-        """
-        return self._all_of(self.committed_each(groups, require_stable), COMMITS)
-
-    @patiently
-    def committed_each(self, groups: Iterable[str], require_stable: bool = False) -> Answers[dict[Key, int]]:
-        """All committed offsets of these groups, and why some coordinators do not tell them."""
-        return self._of_each(COMMITS, group_admin.committed, groups, require_stable)
-
-    def without_coordinator(self) -> dict[int, str]:
-        """Partitions of ``__consumer_offsets`` for which no broker answers, and why: their groups are missing from every list.
-
-        A broker that could not load such a partition lists the groups of the others alone, and says nothing of it.
-        """
-        topic = self.topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)
-        names = one_name_each(topic.partitions) if topic else {}
-        failed = self.described_each(names.values()).failed
-        return {partition: failed[name] for partition, name in names.items() if name in failed}
-
-    def _of_each(
-        self,
-        doing: str,
-        question: Callable[..., Awaitable[Answers[T]]],
-        groups: Iterable[str],
-        *reported: Any,
-    ) -> Answers[T]:
-        """The answers for these groups; those that fail are asked again until a moving coordinator must have settled."""
-        found: dict[str, T] = {}
-        failed: Mapping[str, str] = dict.fromkeys(groups, "")
-        if not failed:
-            return Answers({})
-
-        def ask() -> Mapping[str, str]:
-            nonlocal failed
-            answers = self._coordinators(doing, question, sorted(failed), *reported)
-            found.update(answers.found)
-            failed = answers.failed
-            return failed
-
-        until_settled(ask)
-        return Answers(found, failed)
-
-    def _all_of(self, answers: Answers[T], doing: str) -> dict[str, T]:
-        for group, why in answers.failed.items():
-            raise Unsettled(self._answered(f"{doing} of {shown(group)}", why))
-        return dict(answers.found)
 
     def log_start(self, keys: Iterable[Key]) -> Offsets:
         """The first offset that each of these partitions still has."""
@@ -399,19 +310,6 @@ class Admin:
             if error.args[0].code() in passed_over:
                 return None
             raise
-
-    def _coordinators(self, doing: str, question: Callable[..., Awaitable[T]], *reported: Any) -> T:
-        try:
-            return group_admin.asked(self.cluster, self.deadline, question, *reported)
-        except group_admin.Moving as error:
-            raise Unsettled(self._answered(doing, error)) from error
-        except (ClientError, TimeoutError) as error:
-            self.cluster_id()  # tells a refused login from a broker that is away, in a sentence
-            raise KafkaError(self._answered(doing, error)) from error
-
-    def _answered(self, doing: str, error: BaseException | str) -> str:
-        why = str(error) or "no answer in time"
-        return f"The cluster at {self.cluster.bootstrap} answered with an error when {doing}: {why}."
 
     def _errors(self, doing: str) -> _Errors:
         return _Errors(self, doing)

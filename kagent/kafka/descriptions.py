@@ -90,7 +90,7 @@ class Offsets:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers(Generic[T]):
+class GroupAnswers(Generic[T]):
     """What coordinators say of groups, and why nothing is known of the others. A group that may not be seen is in neither."""
 
     found: Mapping[str, T]

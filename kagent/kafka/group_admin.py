@@ -34,8 +34,8 @@ from kagent.groups.streams_tasks import partitions_read, sources_of
 from kagent.kafka.aiokafka_internals import send
 from kagent.kafka.clients import aiokafka
 from kagent.kafka.descriptions import (
-    Answers,
     Described,
+    GroupAnswers,
     GroupDescription,
     Key,
     MemberDescription,
@@ -105,7 +105,7 @@ async def may_read(admin: AIOKafkaAdminClient, group: str) -> bool:
     return error is not GroupAuthorizationFailedError
 
 
-async def described(admin: AIOKafkaAdminClient, groups: Sequence[str]) -> Answers[Described]:
+async def described(admin: AIOKafkaAdminClient, groups: Sequence[str]) -> GroupAnswers[Described]:
     """The groups. The state of one that does not exist is ``dead``."""
     found: dict[str, Described] = {}
     failed: dict[str, str] = {}
@@ -117,7 +117,7 @@ async def described(admin: AIOKafkaAdminClient, groups: Sequence[str]) -> Answer
             dead = [name for name in names if name in found and found[name].group.state == "dead"]
             if dead:
                 found |= await _of_protocol(admin, node, question(dead), read, failed)
-    return Answers({name: group for name, group in found.items() if name not in failed}, failed)
+    return GroupAnswers({name: group for name, group in found.items() if name not in failed}, failed)
 
 
 async def _of_protocol(
@@ -136,7 +136,7 @@ async def _of_protocol(
 
 async def committed(
     admin: AIOKafkaAdminClient, groups: Sequence[str], require_stable: bool
-) -> Answers[dict[Key, int]]:
+) -> GroupAnswers[dict[Key, int]]:
     """All committed offsets of these groups. ``require_stable``: none where a transaction's commit is pending."""
     found: dict[str, dict[Key, int]] = {name: {} for name in groups}
     failed: dict[str, str] = {}
@@ -149,7 +149,7 @@ async def committed(
                 found[name] = await _committed(admin, name, node)
         else:
             found |= _each(answer, _offsets, failed)
-    return Answers({name: offsets for name, offsets in found.items() if name not in failed}, failed)
+    return GroupAnswers({name: offsets for name, offsets in found.items() if name not in failed}, failed)
 
 
 async def _committed(admin: AIOKafkaAdminClient, group: str, node: int) -> dict[Key, int]:

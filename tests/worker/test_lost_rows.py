@@ -13,7 +13,7 @@ from kagent.contract.admission import Refused, checked
 from kagent.contract.events import Beat, GroupEvent, TopicOffsets, encode
 from kagent.errors import KafkaError
 from kagent.group_key import source_partition
-from kagent.kafka.descriptions import Answers, Described, GroupDescription, Key, MemberDescription
+from kagent.kafka.descriptions import Described, GroupAnswers, GroupDescription, Key, MemberDescription
 from kagent.settings import Cluster, Settings, Topics
 from kagent.tables.members import MembersRow
 from kagent.testing import FakeClock, RecordingPublisher, memory_tables
@@ -41,17 +41,17 @@ class Coordinators:
             raise KafkaError("away")
         return sorted(self.offsets)
 
-    def committed_each(self, groups: Iterable[str]) -> Answers[dict[Key, int]]:
+    def committed_each(self, groups: Iterable[str]) -> GroupAnswers[dict[Key, int]]:
         self.asked.append(list(groups))
         return self._answers({name: self.offsets.get(name, {}) for name in self.asked[-1]})
 
-    def described_each(self, groups: Iterable[str]) -> Answers[Described]:
+    def described_each(self, groups: Iterable[str]) -> GroupAnswers[Described]:
         dead = {name: Described(GroupDescription(name, "dead", "classic", "", True)) for name in groups}
         return self._answers({name: self.groups_described.get(name, found) for name, found in dead.items()})
 
-    def _answers(self, found: dict[str, T]) -> Answers[T]:
+    def _answers(self, found: dict[str, T]) -> GroupAnswers[T]:
         told = {name: answer for name, answer in found.items() if name not in self.silent}
-        return Answers(told, dict.fromkeys(found.keys() - told.keys(), "NOT_COORDINATOR"))
+        return GroupAnswers(told, dict.fromkeys(found.keys() - told.keys(), "NOT_COORDINATOR"))
 
 
 class Owner:

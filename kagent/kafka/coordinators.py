@@ -1,0 +1,145 @@
+"""Questions about groups, asked of their coordinators; a group whose coordinator does not answer costs no other group.
+
+``kagent.kafka.group_admin`` puts the requests; here is what is asked again, what is left out and what a person reads.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from aiokafka.errors import KafkaError as ClientError
+
+from kagent.errors import KafkaError
+from kagent.group_key import one_name_each
+from kagent.kafka import group_admin
+from kagent.kafka.admin_errors import Unsettled, patiently, until_settled
+from kagent.kafka.descriptions import (
+    WITH_LAG,
+    Described,
+    GroupAnswers,
+    GroupDescription,
+    Key,
+    TopicDescription,
+)
+from kagent.offsets import OFFSETS_TOPIC
+from kagent.settings import Cluster
+from kagent.text import shown
+
+T = TypeVar("T")
+DESCRIBING, COMMITS = "asked to describe groups", "asked for committed offsets"
+
+
+class Coordinators(ABC):
+    """The questions about the groups of one cluster."""
+
+    cluster: Cluster
+
+    @property
+    @abstractmethod
+    def deadline(self) -> float:
+        """How long a question waits for its answer, s."""
+
+    @abstractmethod
+    def cluster_id(self) -> str:
+        """The cluster's id. Raises KafkaError with a sentence if the cluster cannot be reached."""
+
+    @abstractmethod
+    def topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
+        """Those of these topics that exist and may be seen."""
+
+    @patiently
+    def may_read(self, group: str) -> bool:
+        """Whether our user may be a member of this group."""
+        return self._coordinators("asked for our rights on a group", group_admin.may_read, group)
+
+    def groups(self) -> list[str]:
+        """The names of all groups that read topics and may be seen, of every protocol."""
+        return sorted(name for name, kind in self.kinds().items() if kind in WITH_LAG)
+
+    @patiently
+    def kinds(self) -> dict[str, str]:
+        """Every group that may be seen: name → protocol type (``consumer``, ``share``, ``streams``, ``connect``, …)."""
+        return self._coordinators("asked for its groups", group_admin.kinds)
+
+    def described(self, groups: Iterable[str]) -> dict[str, Described]:
+        """These groups with what their members reported, without those that may not be seen. State ``dead``: no such group.
+
+        Raises KafkaError if one cannot be asked; :meth:`described_each` does not.
+        """
+        return self._all_of(self.described_each(groups), DESCRIBING)
+
+    @patiently
+    def described_each(self, groups: Iterable[str]) -> GroupAnswers[Described]:
+        """These groups, and why their coordinators do not describe some."""
+        return self._of_each(DESCRIBING, group_admin.described, groups)
+
+    def describe(self, groups: Iterable[str]) -> dict[str, GroupDescription]:
+        """These groups as their coordinators describe them; without those that may not be seen."""
+        return {name: found.group for name, found in self.described(groups).items()}
+
+    def committed(self, groups: Iterable[str], require_stable: bool = False) -> dict[str, dict[Key, int]]:
+        """All committed offsets of these groups: group → (topic, partition) → offset. No commit: not there.
+
+        Raises KafkaError if one cannot be asked; :meth:`committed_each` does not.
+        """
+        return self._all_of(self.committed_each(groups, require_stable), COMMITS)
+
+    @patiently
+    def committed_each(
+        self, groups: Iterable[str], require_stable: bool = False
+    ) -> GroupAnswers[dict[Key, int]]:
+        """All committed offsets of these groups, and why some coordinators do not tell them."""
+        return self._of_each(COMMITS, group_admin.committed, groups, require_stable)
+
+    def without_coordinator(self) -> dict[int, str]:
+        """Partitions of ``__consumer_offsets`` for which no broker answers, and why: their groups are missing from every list.
+
+        A broker that could not load such a partition lists the groups of the others alone, and says nothing of it.
+        """
+        topic = self.topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)
+        names = one_name_each(topic.partitions) if topic else {}
+        failed = self.described_each(names.values()).failed
+        return {partition: failed[name] for partition, name in names.items() if name in failed}
+
+    def _of_each(
+        self,
+        doing: str,
+        question: Callable[..., Awaitable[GroupAnswers[T]]],
+        groups: Iterable[str],
+        *reported: Any,
+    ) -> GroupAnswers[T]:
+        """The answers for these groups; those that fail are asked again until a moving coordinator must have settled."""
+        found: dict[str, T] = {}
+        failed: Mapping[str, str] = dict.fromkeys(groups, "")
+        if not failed:
+            return GroupAnswers({})
+
+        def ask() -> Mapping[str, str]:
+            nonlocal failed
+            answers = self._coordinators(doing, question, sorted(failed), *reported)
+            found.update(answers.found)
+            failed = answers.failed
+            return failed
+
+        until_settled(ask)
+        return GroupAnswers(found, failed)
+
+    def _all_of(self, answers: GroupAnswers[T], doing: str) -> dict[str, T]:
+        for group, why in answers.failed.items():
+            raise Unsettled(self._answered(f"{doing} of {shown(group)}", why))
+        return dict(answers.found)
+
+    def _coordinators(self, doing: str, question: Callable[..., Awaitable[T]], *reported: Any) -> T:
+        try:
+            return group_admin.asked(self.cluster, self.deadline, question, *reported)
+        except group_admin.Moving as error:
+            raise Unsettled(self._answered(doing, error)) from error
+        except (ClientError, TimeoutError) as error:
+            self.cluster_id()  # tells a refused login from a broker that is away, in a sentence
+            raise KafkaError(self._answered(doing, error)) from error
+
+    def _answered(self, doing: str, error: BaseException | str) -> str:
+        why = str(error) or "no answer in time"
+        return f"The cluster at {self.cluster.bootstrap} answered with an error when {doing}: {why}."

@@ -80,7 +80,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def few(names: Sequence[str], most: int = 5) -> str:
     """``a, b``; of many the first ones: ``a, b, c, d, e and 7 more``."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 

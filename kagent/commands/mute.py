@@ -17,7 +17,7 @@ from kagent.group_key import group_key
 from kagent.group_pattern import matches
 from kagent.pattern_cost import affordable
 from kagent.settings import Cluster
-from kagent.text import shown
+from kagent.text import few, shown
 
 DEADLINE_S = 15.0
 LISTED = 10
@@ -88,8 +88,7 @@ def _list(cluster: str, keys: Iterable[str], group: str) -> str:
     names = [shown(key.removeprefix(f"{cluster}/"), 60) for key in keys if key != group_key(cluster, group)]
     if not names:
         return ""
-    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return f" ({len(names)} group{'' if len(names) == 1 else 's'}: {', '.join(names[:LISTED])}{more})"
+    return f" ({len(names)} group{'' if len(names) == 1 else 's'}: {few(names, LISTED)})"
 
 
 async def _lifted(home: Cluster, topic: str, cluster: str, group: str) -> list[str]:

@@ -14,7 +14,7 @@ from kagent.commands import output
 from kagent.commands.common import chosen
 from kagent.contract.recommendation import Recommendation, State, Status
 from kagent.contract.words import VERDICTS
-from kagent.text import shown
+from kagent.text import few, shown
 
 WELL, FINDINGS, TROUBLE = 0, 1, 2
 NO_STATE = "no worker has ever reported: run `kagent up`, or `kagent pipeline` and `kagent worker`"
@@ -95,6 +95,5 @@ def _open(standing: Sequence[Recommendation]) -> str:
     if not standing:
         return "none open"
     worst = sorted(standing, key=lambda r: (["page", "ticket", "info"].index(r.severity.value), r.opened_at))
-    names = ", ".join(f"{shown(r.group, 64)} ({VERDICTS[r.verdict].short})" for r in worst[:3])
-    more = f" and {len(worst) - 3} more" if len(worst) > 3 else ""
-    return f"{len(worst)} open: {names}{more}; `kagent watch` shows them"
+    names = [f"{shown(r.group, 64)} ({VERDICTS[r.verdict].short})" for r in worst]
+    return f"{len(worst)} open: {few(names, 3)}; `kagent watch` shows them"

@@ -27,7 +27,7 @@ from kagent.contract.recommendation import (
 )
 from kagent.incident.evaluate import Candidate
 from kagent.recommend.render import incident_id
-from kagent.text import shown
+from kagent.text import few, shown
 
 Scope = Literal["topic", "broker", "cluster"]
 ONSET_MS = 120_000
@@ -216,8 +216,7 @@ def _commonest(onsets: Sequence[Onset]) -> tuple[str, str]:
 def _message(common: Common, cluster: str, now: int, status: Status) -> Recommendation:
     place = {"topic": f"topic {shown(common.name)}", "broker": f"broker {common.name}"}
     where = place.get(common.scope, "the cluster")
-    names = ", ".join(shown(g) for g in common.groups[:5])
-    more = f" and {len(common.groups) - 5} more" if len(common.groups) > 5 else ""
+    names = few([shown(group) for group in common.groups])
     return Recommendation(
         id=common.id,
         cluster=cluster,
@@ -228,7 +227,7 @@ def _message(common: Common, cluster: str, now: int, status: Status) -> Recommen
         # Low confidence and never a page: the groups' own incidents state what is certain.
         severity=Severity.TICKET,
         confidence="low",
-        reason=f"{len(common.groups)} groups fell behind within two minutes at {where}: {names}{more}. Look there first.",
+        reason=f"{len(common.groups)} groups fell behind within two minutes at {where}: {names}. Look there first.",
         group_kind=GroupKind(common.kind),
         opened_at=common.opened_at,
         as_of=now,

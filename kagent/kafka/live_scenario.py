@@ -13,7 +13,7 @@ from kagent.errors import InputError
 from kagent.kafka.admin import Admin
 from kagent.kafka.descriptions import Described, Key
 from kagent.kafka.group_lag import Row, rows_of
-from kagent.text import did_you_mean, shown
+from kagent.text import did_you_mean, few, shown
 
 
 def scenario_line(admin: Admin, group: str, strategies: Container[str]) -> dict[str, Any]:
@@ -98,8 +98,9 @@ def _lags(rows: tuple[Row, ...], counts: dict[str, int], assumed: list[str]) -> 
     for topic, count in sorted(counts.items()):
         unknown = [str(p) for p in range(count) if (topic, p) not in known]
         if unknown:
-            some = ", ".join(unknown[:10]) + (f" and {len(unknown) - 10} more" if len(unknown) > 10 else "")
-            assumed.append(f"{shown(topic)}: no known lag of partition {some}; taken as none, and pinned")
+            assumed.append(
+                f"{shown(topic)}: no known lag of partition {few(unknown, 10)}; taken as none, and pinned"
+            )
     pinned = [[row.topic, row.partition] for row in rows if row.lag is None and row.topic in counts]
     lags = {topic: [[p, known.get((topic, p), 0)] for p in range(n)] for topic, n in sorted(counts.items())}
     return {"lags": lags, "pinned": pinned}

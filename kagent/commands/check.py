@@ -57,7 +57,7 @@ def command(
     missing = [name for name in (*groups, *also) if not is_pattern(name) and name not in judged]
     # A group whose coordinator does not answer is in no list.
     silent = {**checkup.unanswered, **checkup.admin.described_each(missing).failed}
-    incomplete = unanswered.said(silent, {} if groups or also else checkup.admin.without_coordinator())
+    incomplete = unanswered.report(silent, {} if groups or also else checkup.admin.without_coordinator())
     missing = [name for name in missing if name not in silent]
     if missing or not (judged or incomplete):
         output.say(_not_judged(missing, cluster.bootstrap), indent=2, err=True)

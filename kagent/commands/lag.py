@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -60,9 +60,10 @@ def command(ctx: click.Context, groups: tuple[str, ...], everything: bool, form:
 
     admin = Admin(cluster)
     with output.waiting_for(cluster.bootstrap):
-        ignored = [] if groups or everything else _ignored(admin, settings.policies())
+        listed = () if groups else admin.groups()
+        ignored = set() if everything else _ignored(listed, settings.policies())
         # A group that is named is shown, whatever the settings ignore.
-        names = groups or [name for name in admin.groups() if name not in ignored]
+        names = groups or [name for name in listed if name not in ignored]
         lag = shown_lag(admin, names)
         found = lag.groups
         _refuse_unknown(found, groups, admin)
@@ -80,7 +81,7 @@ def command(ctx: click.Context, groups: tuple[str, ...], everything: bool, form:
     if form.is_table and not groups and (states := asyncio.run(_states(settings, name))):
         output.say(states, indent=2, err=True)
     # Asked last: it is nothing to wait for where all answer.
-    if unanswered.said(lag.failed, {} if groups else admin.without_coordinator()):
+    if unanswered.report(lag.failed, {} if groups else admin.without_coordinator()):
         ctx.exit(2)
 
 
@@ -96,8 +97,8 @@ async def _states(settings: Settings, name: str) -> str | None:
     return state_line(state, int(time.time() * 1000)) if isinstance(state, State) else None
 
 
-def _ignored(admin: Admin, of: Policies) -> set[str]:
-    return {name for name in admin.groups() if of(name).ignore}
+def _ignored(names: Iterable[str], of: Policies) -> set[str]:
+    return {name for name in names if of(name).ignore}
 
 
 def _refuse_unknown(found: Sequence[ShownGroup], asked: Sequence[str], admin: Admin) -> None:

@@ -8,7 +8,7 @@ from kagent.commands import output
 from kagent.text import counted, few, shown
 
 
-def said(failed: Mapping[str, str], unlisted: Mapping[int, str]) -> bool:
+def report(failed: Mapping[str, str], unlisted: Mapping[int, str]) -> bool:
     """Say on standard error what is missing and why, if anything is.
 
     :param failed: group → why its coordinator does not answer.

@@ -45,14 +45,14 @@ class ShownGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownLag:
+class ClusterLag:
     """The groups, and why nothing is known of those whose coordinator does not answer."""
 
     groups: list[ShownGroup]
     failed: Mapping[str, str] = field(default_factory=dict)
 
 
-def shown_lag(admin: Admin, groups: Iterable[str] | None = None) -> ShownLag:
+def shown_lag(admin: Admin, groups: Iterable[str] | None = None) -> ClusterLag:
     """The groups' lag by the cluster's own word; of all groups without ``groups``.
 
     Share groups are listed without rows: they have no lag. Raises KafkaError.
@@ -61,16 +61,16 @@ def shown_lag(admin: Admin, groups: Iterable[str] | None = None) -> ShownLag:
     names = list(groups) if groups is not None else sorted(n for n, kind in kinds.items() if kind in WITH_LAG)
     # Before the log ends: logs only grow, so a lag read in this order may be too great by a moment, never negative.
     committed = admin.committed_each(names)
-    told = [name for name in names if name not in committed.failed]
-    described = admin.described_each(told)
+    answered = [name for name in names if name not in committed.failed]
+    described = admin.described_each(answered)
     logs = _logs(admin, described.found.values(), committed.found.values())
     found = []
-    for name in (name for name in told if name not in described.failed):
+    for name in (name for name in answered if name not in described.failed):
         answer = described.found.get(name)
         group = _seen(answer.group if answer else None, name, kinds.get(name))
         rows = _rows(group, committed.found.get(name, {}), logs)
         found.append(ShownGroup(group, rows, member_skew(group.members, rows)))
-    return ShownLag(found, {**committed.failed, **described.failed})
+    return ClusterLag(found, {**committed.failed, **described.failed})
 
 
 def _logs(admin: Admin, described: Iterable[Described], committed: Iterable[Mapping[Key, int]]) -> _Logs:

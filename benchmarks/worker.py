@@ -75,14 +75,22 @@ class Feed:
         topic = TopicOffsets("orders", None, list(range(self.partitions)), list(held), times, source)
         return encode(GroupEvent("main", f"group-{group}", 0, now, [topic]))
 
-    def progress(self) -> bool:
+    def progress(self) -> None:
         """Says that everything was read up to now, as the pipeline does at each trigger."""
         now, to = int(time.time() * 1000), [self.source]
         self.producer.produce(
             EVENTS, encode(Beat("main", now, "run", 1.0, False, [0], [0], to, to, to)), b"main", 0
         )
         assert self.producer.flush(60) == 0
-        return True
+
+    def along(self, check: Callable[[], bool]) -> Callable[[], bool]:
+        """The check, with progress before it each time: without any, workers soon call the pipeline away."""
+
+        def checked() -> bool:
+            self.progress()
+            return check()
+
+        return checked
 
 
 class Worker:
@@ -246,11 +254,11 @@ def _taken_over(worker: Worker, feed: Feed, broker: Broker, options: argparse.Na
     """How long after the death of one worker another judges all of its groups."""
     second = Worker(worker.folder / "second", broker.bootstrap, worker.code, options.tick)
     try:
-        wait("all groups are judged", lambda: feed.progress() and worker.judged >= feed.groups)
-        wait("the second worker is ready", lambda: feed.progress() and second.ready())
+        wait("all groups are judged", feed.along(lambda: worker.judged >= feed.groups))
+        wait("the second worker is ready", feed.along(second.ready))
         worker.kill()
         began = time.monotonic()
-        wait("the second worker judges them", lambda: feed.progress() and second.judged >= feed.groups)
+        wait("the second worker judges them", feed.along(lambda: second.judged >= feed.groups))
         return {"judged_after_takeover_s": round(time.monotonic() - began, 1)}
     finally:
         second.kill()

@@ -30,7 +30,7 @@ def source_partition(group: str, partitions: int) -> int:
 
 
 def one_name_each(partitions: int) -> dict[int, str]:
-    """For each of so many partitions of ``__consumer_offsets`` a group's name that belongs there: to ask its coordinator something."""
+    """For each partition of ``__consumer_offsets`` a group's name that belongs there: to ask its coordinator something."""
     found: dict[int, str] = {}
     names = (f"kagent-asks-{number}" for number in count())
     while len(found) < partitions:

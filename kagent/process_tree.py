@@ -108,7 +108,7 @@ async def _run(
         stderr=asyncio.subprocess.STDOUT,
         limit=LINE_BYTES,
         start_new_session=True,  # a Ctrl-C in the terminal reaches us alone; we stop them in order
-        # Killed, we stop nobody: what went on would hold the port and write beside those of the next start.
+        # Killed, we stop no process: what went on would hold the port and write beside those of the next start.
         preexec_fn=end_with_parent,
     )
     copying = asyncio.create_task(_copy(program.name, process, say))

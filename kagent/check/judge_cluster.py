@@ -168,7 +168,7 @@ class Checkup:
             self.infos[name] = TopicInfo(
                 topic.partitions, topic.id, compacted, topic.leaders, topic.replica_racks
             )
-        # A partition without a leader has nobody to ask: it would be waited for, until one must have been elected.
+        # A partition without a leader has no broker to ask: it would be waited for, until one must have been elected.
         keys = [(t.name, p) for t in topics.values() for p in range(t.partitions) if t.has_leader(p)]
         asked = self._ms()
         end = self.admin.log_end(keys).found

@@ -66,7 +66,7 @@ def is_topic_name(name: object) -> bool:
 Partition = Annotated[int, Meta(ge=0, le=INT32)]
 # -1 as in Kafka's own protocol: none, or not known.
 Offset = Annotated[int, Meta(ge=-1, le=INT64)]
-# -1 where no event told it yet.
+# -1 until an event names it.
 Source = Annotated[int, Meta(ge=-1, le=INT32)]
 Millis = Annotated[int, Meta(ge=0, le=INT64)]
 # The pattern ends with \Z: $ would let a name through that ends in a line break.

@@ -68,10 +68,10 @@ def _share(found: Described) -> list[Record]:
 def _streams(found: Described) -> list[Record]:
     answer = found.streams or {}
     topology = answer["topology"]
-    told = {member["member_id"]: member for member in answer["members"]}
+    by_id = {member["member_id"]: member for member in answer["members"]}
     # A group that is settled has a topology that was validated.
     about = {"epoch": found.epoch, "validatedTopologyEpoch": topology["epoch"]}
-    records = _of_family("Streams", found, about, lambda _, member: _streams_member(told[member.member_id]))
+    records = _of_family("Streams", found, about, lambda _, member: _streams_member(by_id[member.member_id]))
     return [*records, Record("StreamsGroupTopology", 23, 0, _key(found), _topology(topology))]
 
 
@@ -136,20 +136,20 @@ def _share_member(found: Described, member: MemberDescription) -> tuple[dict[str
     return about, {"topicPartitions": _with_ids(found, target)}, current
 
 
-def _streams_member(told: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+def _streams_member(member: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
     about = {
-        "instanceId": told["instance_id"],
-        "rackId": told["rack"],
-        "clientId": told["client_id"],
-        "clientHost": told["host"],
+        "instanceId": member["instance_id"],
+        "rackId": member["rack"],
+        "clientId": member["client_id"],
+        "clientHost": member["host"],
     }
     current = {
-        "memberEpoch": told["epoch"],
+        "memberEpoch": member["epoch"],
         "state": STABLE["streams"],
-        **_tasks(told["assignment"]),
+        **_tasks(member["assignment"]),
         "activeTasksPendingRevocation": [],
     }
-    return about, _tasks(told["target"]), current
+    return about, _tasks(member["target"]), current
 
 
 def _tasks(held: Mapping[str, Any]) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def _tasks(held: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _topology(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """What each subtopology reads and writes; nobody reads here how its topics are to be made."""
+    """What each subtopology reads and writes; how its topics are to be made is not needed here."""
     subtopologies = [
         {
             "subtopologyId": sub["subtopologyId"],

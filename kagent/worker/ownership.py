@@ -25,7 +25,7 @@ its time went into looking (`benchmarks/metrics.py`: 2.07 s of a core, and 1.86)
 
 
 class Ownership:
-    """``loaded``: the partitions whose groups are in the engine. ``ready``: whether any were loaded since the start.
+    """``loaded``: the partitions whose groups are in the engine. ``ready``: whether what is ours has been loaded, be it nothing.
 
     ``rebuild`` is awaited after each load: it asks for what no row could tell.
     """

@@ -85,7 +85,7 @@ class Worker:
 
     @property
     def ready(self) -> bool:
-        """Whether groups have been loaded since the start."""
+        """Whether the groups that are ours, be they none, have been loaded since the start."""
         return self.ownership.ready
 
     @property

@@ -42,6 +42,7 @@ def _wire_topics(worker: Worker, app: faust.App) -> None:
     async def events(stream: Any) -> None:
         async for event in stream.noack().events():  # the outbox acknowledges, once the rows are committed
             await worker.event_reader.take(event.message)
+            await worker.tick_reader.send_first(event.message.partition)
 
     @app.agent(worker.ticks, name="ticks")
     async def ticks(stream: Any) -> None:

@@ -117,6 +117,11 @@ class GroupEngine:
         """One message of the events topic: see :meth:`Ingest.take`."""
         return self.ingest.take(partition, offset, value, arrived_ms)
 
+    def hears(self, partition: int) -> bool:
+        """Whether progress of this partition's sources has come, and all of it lately."""
+        coverage = self.coverage_rows.of(partition)
+        return bool(coverage.sources) and not coverage.any_stale(self.now)
+
     def adopt(self, partition: int, published: Mapping[str, Any]) -> None:
         """Take what the recommendations topic holds of this partition's groups, where the rows know less."""
         self.publisher.continue_revisions(published)

@@ -41,6 +41,8 @@ class Ownership:
         """Number of the recovery after which ``loaded`` was built."""
         self.not_sampled = False
         """Whether the log ends have not been read since the partitions were loaded."""
+        self.unseen: set[int] = set()
+        """Partitions of which nothing fresh has been heard since they were loaded."""
         self._not_adopted: set[int] = set()
         self._published: dict[str, Message] = {}
         self._asked_ms = 0
@@ -75,7 +77,7 @@ class Ownership:
                 return  # a rebalance happened meanwhile: the next owner builds it
             self.engine.load(owned, committed)
             self._published, self._asked_ms = published, asked_ms
-            self._not_adopted = set(owned)
+            self._not_adopted, self.unseen = set(owned), set(owned)
             self.loaded, self.loaded_at = owned, began
             # Not at once: sampling is slow, and events can be applied without log ends.
             self.not_sampled = True

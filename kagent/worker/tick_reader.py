@@ -41,11 +41,23 @@ class TickReader:
         # The assignment is being changed: the partitions of a moment ago may belong to another worker.
         if self.ownership.app.rebalancing:
             return
+        for partition in self.ownership.owned():
+            await self._send(partition)
+        await self.ownership.let_go()
+
+    async def send_first(self, partition: int) -> None:
+        """Ask for a judgement as soon as a loaded partition's progress is fresh: the groups of a dead worker have waited enough.
+
+        To be called after each event. A tick sent at the load would find nothing but what waited since the death.
+        """
+        if partition in self.ownership.unseen and self.engine.hears(partition):
+            self.ownership.unseen.discard(partition)
+            await self._send(partition)
+
+    async def _send(self, partition: int) -> None:
         # As of the sending: a tick that waited in the topic is known to be late when it comes.
         value = orjson.dumps({"type": "tick", "time": self.engine.now})
-        for partition in self.ownership.owned():
-            await self.topic.send(value=value, partition=partition)
-        await self.ownership.let_go()
+        await self.topic.send(value=value, partition=partition)
 
     async def take(self, message: Any) -> None:
         """A tick: judge the partition. A summary: take note of it."""

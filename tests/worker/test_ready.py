@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kagent.contract.events import GroupEvent, TopicOffsets, encode
+from kagent.contract.events import Beat, GroupEvent, TopicOffsets, encode
 from kagent.settings import Cluster, Settings, Topics
 from kagent.testing import memory_tables
 
@@ -38,7 +38,15 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Worker:
 
 def message(offset: int, committed: int) -> Any:
     commit = TopicOffsets("orders", None, [0], [committed], [NOW], [committed])
-    value = encode(GroupEvent("main", "g", 0, NOW, [commit]))
+    return event_message(offset, GroupEvent("main", "g", 0, NOW, [commit]))
+
+
+def progress_message(offset: int, source: int, time_ms: int) -> Any:
+    return event_message(offset, Beat("main", time_ms, "run", 1.0, False, [source], [0], [9], [9], [9]))
+
+
+def event_message(offset: int, event: GroupEvent | Beat) -> Any:
+    value = encode(event)
     return SimpleNamespace(
         topic="e",
         partition=0,
@@ -124,3 +132,22 @@ async def test_a_worker_whose_partitions_went_away_shows_their_groups_no_longer(
 
     assert (worker.loaded, worker.desk.group_count) == (set(), 0)
     assert worker.health()[0]
+
+
+async def test_a_loaded_partition_is_judged_once_all_that_is_heard_of_it_is_fresh(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[int] = []
+
+    async def send(value: bytes, partition: int) -> None:
+        sent.append(partition)
+
+    monkeypatch.setattr(worker.ticks, "send", send)
+    worker.app.in_recovery = False
+    counts = []
+    for offset, (source, age_ms) in enumerate([(0, 40_000), (1, 40_000), (0, 0), (1, 0), (0, 0)], start=7):
+        await worker.event_reader.take(progress_message(offset, source, NOW - age_ms))
+        await worker.tick_reader.send_first(0)
+        counts.append(len(sent))
+
+    assert counts == [0, 0, 0, 1, 1]

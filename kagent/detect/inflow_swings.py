@@ -20,9 +20,9 @@ from kagent.lag.measure import Floats
 
 BACK_MS, FEWEST = 30 * MINUTE_MS, 10
 """How far back log ends are kept for each minute, and the fewest minutes that tell how an inflow swings."""
-DRAWS = 100 * 1_440
-"""Minutes of a hundred days: what comes by chance less often is a change. With a thousand, two of 86 simulated changes were reported
-three to four minutes later."""
+DRAWS = 1_000 * 1_440
+"""Minutes of a thousand days: what comes by chance less often is a change. More than one false report in as many days of healthy groups would
+be too many."""
 SHARE, SPAN = 0.125, 2.301
 """Minutes left out at each end, since a burst of three must not hide itself, and how many standard deviations of normal noise are
 between the ends. Of 25 minutes it is known to a fifth (1 / the root of their number), which counts as the member's excuse."""
@@ -52,9 +52,12 @@ def of(member: LateMember) -> Swings | None:
     known, began = member.model.member_state(member.at), _began(member)
     # A backlog that drains has its swing behind it.
     peak = known.backlog.most_at if known.backlog else known.time
-    rates = _before(member, began, known.time - BACK_MS)
-    if len(rates) < FEWEST or peak - began < MINUTE_MS:
+    times, arrived = _by_minute(member, began, known.time - BACK_MS)
+    if len(times) <= FEWEST or peak - began < MINUTE_MS:
         return None
+    # At most: what it may have been able to do is no excess.
+    usual_until = _excess_began(times, arrived, member.speed[2])
+    rates = np.diff(arrived[: usual_until + 1]) * 1000 / MINUTE_MS
     usual, spread = float(np.median(rates)), deviation(rates)
     since = float(np.diff(_arrived(member, np.array([began, peak], np.float64)))[0]) * 1000 / (peak - began)
     rare_s = rare_after_s((since - usual) / spread, DRAWS * len(member.model.names)) if spread > 0 else 0.0
@@ -68,14 +71,24 @@ def _began(member: LateMember) -> int:
     return known.on_time_at or late_since - round(1000 * member.lateness)
 
 
-def _before(member: LateMember, until: int, oldest: int) -> Floats:
-    """Work/s that arrived in each minute between two times (ms), as far as log ends are known."""
+def _by_minute(member: LateMember, until: int, oldest: int) -> tuple[Floats, Floats]:
+    """Each minute between two times (ms), as far back as log ends are known, and the work that had arrived by then."""
     model = member.model
     topics = np.unique(model.lags.topic[member.rows]).tolist()
     known_since = max((model.seen.ends[model.lags.topics[t]].first for t in topics), default=until)
     minutes = max(0, (until - max(known_since, oldest)) // MINUTE_MS)
     times = until - MINUTE_MS * np.arange(minutes, -1, -1, dtype=np.float64)
-    return np.diff(_arrived(member, times)) * 1000 / MINUTE_MS
+    return times, _arrived(member, times)
+
+
+def _excess_began(times: Floats, arrived: Floats, speed: float) -> int:
+    """Which of these times is the one since which more has arrived than the member does; never one of the first ``FEWEST`` minutes.
+
+    A member that gets a little too much is on time for minutes, and the new inflow in them is none of the swings of the usual one. It is
+    where the sum of the excess is least (CUSUM: Page, Continuous inspection schemes, Biometrika 41, 1954).
+    """
+    excess = arrived - speed * times / 1000
+    return FEWEST + int(np.argmin(excess[FEWEST:]))
 
 
 def deviation(rates: Floats) -> float:

@@ -102,6 +102,18 @@ class LateMember:
         held = model.counted & (model.owner == member)
         return float((model.usual_rates * model.cost)[held].sum())
 
+    def done_by(self, peer: int) -> float:
+        """What a peer certainly did of what arrived for it, in work/s: its lateness rises by what it left undone."""
+        return self.usual_inflow_of(peer) * self._pace_of(peer)
+
+    def _pace_of(self, peer: int) -> float:
+        """Share of what arrived that a peer has done in the last two minutes: 1 where its lateness has not risen."""
+        seen = self.model.member_state(peer).lateness
+        if len(seen) < 2:
+            return 1.0
+        (began, before), (ended, after) = seen[0], seen[-1]
+        return float(np.clip(1 - (after - before) * 1000 / (ended - began), 0, 1))
+
     @cached_property
     def done(self) -> Mapping[str, float]:
         """Records/s by topic that it did while it was certainly busy."""
@@ -118,7 +130,8 @@ class LateMember:
         # A peer that gets less of the other topics has more time for these, so it proves nothing.
         if any(theirs.get(t, 0.0) * AS_MUCH < done for t, done in self.done.items() if t not in behind):
             return 0.0
-        return min((theirs.get(t, 0.0) / self.done[t] for t in behind), default=0.0) * self.speed[1]
+        least = min((theirs.get(t, 0.0) / self.done[t] for t in behind), default=0.0)
+        return least * self.speed[1] * self._pace_of(peer)
 
     def _gets(self, member: int) -> dict[str, float]:
         """Records/s by topic that arrive for a member, the median of five minutes."""

@@ -40,6 +40,11 @@ def test_a_burst_that_the_inflow_never_showed_is_reported_at_once_and_one_like_i
     assert steady + 60 < restless < 900
 
 
+def test_what_arrived_while_a_member_was_falling_behind_is_no_swing_of_the_usual() -> None:
+    # At 115 % of its speed it is on time for minutes, and these are no part of what usually arrives.
+    assert reported_after_s(swinging(0.1, then=115.0)) < 700
+
+
 def test_a_policy_that_asks_for_twice_the_evidence_excuses_swings_twice_as_long() -> None:
     usual, sure = (reported_after_s(swinging(0.3), Policy(evidence=e)) for e in (1.0, 2.0))
 

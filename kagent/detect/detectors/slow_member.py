@@ -40,7 +40,7 @@ def holds(member: LateMember) -> dict[str, Any] | None:
     peers, (_, speed, most) = member.keeping_up, member.speed
     proofs = [done for done in map(member.proven_by, peers) if speed < SLOWER * done and most < done]
     # Half of the peers: one fast machine is no measure of the others.
-    usual = [done for done in map(member.usual_inflow_of, peers) if most < done]
+    usual = [done for done in map(member.done_by, peers) if most < done]
     if not proofs or 2 * len(usual) < len(peers):
         return None
     return {

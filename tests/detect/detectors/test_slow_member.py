@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from kagent.detect.detectors import slow_member
+from kagent.detect.state import MemberState
 from tests.fixtures.findings import CALM, FINE, FOUR, HOT, LATE, leading
+from tests.fixtures.group_builder import NOW
 
 Make = Callable[..., Any]
 
@@ -53,6 +55,20 @@ def test_peers_that_cannot_do_what_arrives_prove_nothing(group: Make) -> None:
         members=made.at_work({"m0": 120, "m1": 140, "m2": 140, "m3": 140}, ["m0"], "slow_member")
     )
 
+    assert leading(found) != "slow_member"
+
+
+def test_peers_that_fall_behind_with_what_they_get_prove_nothing(group: Make) -> None:
+    """A database has become slow for all; who gets most of it is late first. The others' speed is not known yet, but their lateness rises."""
+    falling = {**FINE, "lag": 2_500}
+    made = group({"t": [LATE, LATE, *6 * [falling]]}, FOUR)
+    remembered = made.at_work({"m0": 120}, ["m0"], "slow_member")
+    _, calm = made.looked(members=remembered)
+    names = made.roster().names
+    soon = {name: MemberState(time=NOW - 10_000, lateness=((NOW - 60_000, 0.0),)) for name in names[1:]}
+    _, found = made.looked(members={**remembered, **soon})
+
+    assert leading(calm) == "slow_member"
     assert leading(found) != "slow_member"
 
 

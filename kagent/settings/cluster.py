@@ -41,7 +41,7 @@ class Security(Strict):
         "PLAIN", description="As in Kafka's sasl.mechanism; used with SASL only."
     )
     username: str | None = Field(None, description="Whom to log in as, with SASL.")
-    password: SecretStr | None = Field(None, description="Of that user.")
+    password: SecretStr | None = Field(None, description="The password of that user.")
     password_file: Path | None = Field(None, description="A file that holds the password.")
     ca_file: Path | None = Field(
         None, description="PEM of the authority that signed the brokers' certificates."

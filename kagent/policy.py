@@ -71,7 +71,7 @@ class Policy:
     update_every: float = 300.0
     """An open incident is published again at most this often: when it changed, and before it may not be acted on any more."""
     rewrite_every: float = 86_400.0
-    """And unchanged once in this time, so that a new subscriber finds it young."""
+    """An open incident that does not change is published again once in this time, so that new subscribers get a recent message."""
     valid: float = 900.0
     """A recommendation may be acted on for this long after it was judged."""
     expire_after: float = 86_400.0

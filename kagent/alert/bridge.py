@@ -182,7 +182,7 @@ class Delivery:
         except DeliveryRefused as error:
             self.counts["refused"] += 1
             # Counted as delivered: to repeat what is refused for good would hold up all that follows.
-            log.error("%s refuses the %s of %s (%s): it is passed over", self.name, event, shown(key), error)
+            log.error("%s refuses the %s of %s (%s): it is skipped", self.name, event, shown(key), error)
         self.state.delivered[key] = delivered
         await self.delivery_log.write(self.name, key, delivered)
 
@@ -261,10 +261,13 @@ class Bridge:
             try:
                 lost = await asyncio.to_thread(self.delivery_log.lost)
             except KafkaError as error:
-                log.debug("whether %s is whole is not known: %s", self.delivery_log.name, error)
+                log.debug("cannot tell whether %s lost records: %s", self.delivery_log.name, error)
                 continue
             if lost:
-                log.warning("%s has lost what was delivered: it is written again", self.delivery_log.name)
+                log.warning(
+                    "%s has lost records of what was delivered: they are written again",
+                    self.delivery_log.name,
+                )
                 for delivery in self.deliveries:
                     await delivery.keep()
 

@@ -78,8 +78,8 @@ class Applier:
             case May.WAIT:
                 raise CannotApply(
                     "wait",
-                    f"Nothing is applied: {shown(self.group)} was moved, or a run began to, less than "
-                    f"{self.asking.cooldown / 60:.0f} minutes ago; wait until it has settled.",
+                    f"Nothing is applied: another run moved {shown(self.group)}, or began to, less than "
+                    f"{self.asking.cooldown / 60:.0f} minutes ago; the group must settle first.",
                 )
             case May.LATCH:
                 raise CannotApply(

@@ -21,7 +21,11 @@ CLUSTER = "main"
 @click.option("--jar", is_flag=True, help="Print the path of the jar, and nothing else.")
 @click.option("--copy", type=click.Path(path_type=Path), help="Copy the jar into this folder.")
 @click.option(
-    "--apply", type=click.Choice(APPLY), default="dry", show_default=True, help="What the lines say."
+    "--apply",
+    type=click.Choice(APPLY),
+    default="dry",
+    show_default=True,
+    help="The kagent.apply of the printed lines.",
 )
 @click.option(
     "--consumer", is_flag=True, help="The lines of a Java consumer of the classic protocol instead."

@@ -7,12 +7,8 @@ import signal
 
 import click
 
-from kagent.commands.common import chosen, effective
-from kagent.commands.past import refuse_no_history
-from kagent.commands.spark import log_path, output_to, started, stop_on_signal
 from kagent.commands.suggesting_group import SuggestingGroup
 from kagent.errors import KagentError
-from kagent.history.past_range import place_of
 from kagent.text import counted
 
 log = logging.getLogger("kagent.history")
@@ -50,10 +46,15 @@ def write(
     available_now: bool,
 ) -> None:
     """Write the history until stopped."""
+    # `schema` needs no settings, which take longer to import than all else that it needs.
+    from kagent.commands.common import chosen
+    from kagent.commands.spark import log_path, output_to, stop_on_signal
+
     settings, name, cluster = chosen(ctx)
     # Spark takes seconds to load, and longer to start.
     log.info("Starting for cluster %s at %s.", name, cluster.bootstrap)
     from kagent.history.history_service import Keeper
+    from kagent.history.past_range import place_of
     from kagent.pipeline.restarts import SparkDied
 
     keeper = Keeper(
@@ -85,6 +86,11 @@ def write(
 @click.pass_context
 def maintain(ctx: click.Context, path: str | None, master: str, keep_days: int) -> None:
     """Join small files, drop old days, remove files that are no longer used."""
+    from kagent.commands.common import effective
+    from kagent.commands.past import refuse_no_history
+    from kagent.commands.spark import started
+    from kagent.history.past_range import place_of
+
     settings = effective(ctx)
     history = place_of(settings, path)
     refuse_no_history(history)

@@ -18,8 +18,6 @@ from typing import Any
 
 import click
 import orjson
-from rich.console import Console
-from rich.text import Text
 
 from kagent.commands import BEGAN_S
 from kagent.errors import InputError
@@ -114,6 +112,8 @@ def json_option(what: str, other: str = "text") -> Callable[[Callable[..., None]
 
 def width(wide: bool = False) -> int | None:
     """Cells of the terminal; None for no limit: ``--wide``, or no terminal."""
+    from rich.console import Console
+
     # rich knows the terminal's width, COLUMNS, and what pretends to be no terminal.
     console = Console(file=sys.stdout)
     return None if wide or not console.is_terminal else console.width
@@ -219,6 +219,9 @@ def print_table(
     """A table whose columns have no order of importance: the last ones give way first, before them those without a title, which
     hold bars: a bar that is cut would show another number."""
     if title:
+        from rich.console import Console
+        from rich.text import Text
+
         # Text, not a string: rich would read a name's square brackets as markup.
         Console(file=sys.stdout, highlight=False, soft_wrap=True).print(Text(title))
     columns = [

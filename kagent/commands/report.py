@@ -25,7 +25,7 @@ from kagent.errors import InputError
     "-o", "--output", type=click.Path(dir_okay=False), default="kagent-report.html", show_default=True
 )
 def command(asked: past.Past, top: int, keys: str | None, output: str) -> None:
-    """Write the report."""
+    """Write an HTML page about GROUP, or about a cluster's groups: lag, skew, incidents and, with --keys, hot keys."""
     hot, within, policies = _keys(keys), asked.within, past.policies(asked.settings, ())
     _refuse_unwritable(Path(output))
     with asked.rows() as rows:

@@ -46,7 +46,7 @@ class Severity(StrEnum):
 
 
 class GroupKind(StrEnum):
-    """What can be done about a group hangs on what it is."""
+    """What a group is; what can be done about it depends on that."""
 
     CLASSIC_JAVA = "classic_java"
     CLASSIC_LIBRDKAFKA = "classic_librdkafka"
@@ -139,7 +139,7 @@ class Action(Contract):
     durable: bool = Field(False, description="Whether it outlasts the next rebalance.")
     disruption: dict[str, float | None] = Field(
         default_factory=dict,
-        description="`pause_s`: for how long a rebalance stops who must stop, learned from the group's own commit gaps; `partitions` moved; `r_score` of a plan: inflow of what moves ÷ one member's capacity.",
+        description="`pause_s`: for how long a rebalance stops the members that must stop, learned from the group's own commit gaps; `partitions` moved; `r_score` of a plan: inflow of what moves ÷ one member's capacity.",
     )
 
 
@@ -213,7 +213,7 @@ class Recommendation(Contract):
     )
     revision: int = Field(
         0,
-        description="Increases with every message under a key; 0: from a kagent that did not count. Of one id, a message whose "
+        description="Increases with every message under a key; 0: from a release that did not count. Of one id, a message whose "
         "revision is not greater than one already seen is out of date.",
     )
     stale: bool = Field(

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Verdict(StrEnum):
-    """What is the matter with a group."""
+    """What is wrong with a group."""
 
     # Names are public: they stand on the topic, in settings, filters and labels. In the order of the page docs/verdicts.md.
     BALANCED = "balanced"

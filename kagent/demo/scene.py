@@ -141,7 +141,9 @@ class Scene:
 
     def failures(self) -> list[str]:
         """What went other than it must, a sentence each."""
-        found = ["healthy is healthy, but an incident opened"] if "healthy" in self.opened else []
+        found = (
+            ["an incident opened for healthy, which is a healthy group"] if "healthy" in self.opened else []
+        )
         for group in FOLLOWERS:
             failure = self._failure(group)
             found += [failure] if failure else []

@@ -7,6 +7,7 @@ from shlex import quote
 
 from kagent.offsets import OFFSETS_TOPIC
 from kagent.settings import Topics
+from kagent.tables.names import NAMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +48,8 @@ def rules(topics: Topics) -> dict[str, list[Rule]]:
 
 
 def _of_worker(topics: Topics) -> list[Rule]:
-    # Imported here: with it comes numpy, which most commands do without.
-    from kagent.tables.declaration import ROWS
-
     app = topics.app
-    changelogs = [f"{app}-{table}-changelog" for table in sorted(ROWS)]
+    changelogs = [f"{app}-{table}-changelog" for table in sorted(NAMES)]
     return [
         *_reads(topics.events),
         *_reads(topics.mutes),

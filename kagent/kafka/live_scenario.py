@@ -40,7 +40,7 @@ def scenario_line(admin: Admin, group: str, strategies: Container[str]) -> dict[
     topics = admin.topics({topic for member in members for topic in member["topics"]})
     if missing := sorted({t for m in members for t in m["topics"]} - set(topics)):
         assumed.append(
-            f"{', '.join(map(shown, missing))}: no such topic, or no right to see it; taken as without partitions"
+            f"{', '.join(map(shown, missing))}: no such topic, or no right to see it; it counts as having no partitions"
         )
     line: dict[str, Any] = {
         "id": group,
@@ -68,7 +68,9 @@ def _members(found: Described, assumed: list[str]) -> list[dict[str, Any]]:
                 if reported.regex
                 else "does not say its topics"
             )
-            assumed.append(f"{shown(member.member_id)} {why}: taken as all topics of the group")
+            assumed.append(
+                f"{shown(member.member_id)} {why}: it counts as subscribed to all topics of the group"
+            )
         members.append(
             {
                 "id": member.member_id,
@@ -99,7 +101,7 @@ def _lags(rows: tuple[Row, ...], counts: dict[str, int], assumed: list[str]) -> 
         unknown = [str(p) for p in range(count) if (topic, p) not in known]
         if unknown:
             assumed.append(
-                f"{shown(topic)}: no known lag of partition {few(unknown, 10)}; taken as none, and pinned"
+                f"{shown(topic)}: the lag of partition {few(unknown, 10)} is not known: it counts as 0, and the partition is not moved"
             )
     pinned = [[row.topic, row.partition] for row in rows if row.lag is None and row.topic in counts]
     lags = {topic: [[p, known.get((topic, p), 0)] for p in range(n)] for topic, n in sorted(counts.items())}

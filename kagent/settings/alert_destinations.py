@@ -57,16 +57,18 @@ class Wants(StrictModel):
     """Which incidents a destination gets; patterns are globs or /regular expressions/."""
 
     severity: Severity = Field(Severity.TICKET, description="Nothing below this is sent.")
-    verdicts: list[Verdict] = Field(default_factory=list, description="Only these; all without any.")
+    verdicts: list[Verdict] = Field(
+        default_factory=list, description="Only these verdicts; if none is named, all."
+    )
     groups: list[GroupPattern] = Field(
-        default_factory=list, description="Only groups that match; all without any."
+        default_factory=list, description="Only groups that match; if none is named, all."
     )
     clusters: list[GroupPattern] = Field(
-        default_factory=list, description="Only these clusters; all without any."
+        default_factory=list, description="Only these clusters; if none is named, all."
     )
     scopes: list[Scope] = Field(
         default_factory=list,
-        description="Only messages about one `group`, or about what many groups have in common (`topic`, `broker`, `cluster`); all without any.",
+        description="Only messages about one `group`, or about what many groups have in common (`topic`, `broker`, `cluster`); if none is named, all.",
     )
 
     def takes(self, rec: Recommendation) -> bool:

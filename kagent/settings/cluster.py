@@ -41,7 +41,7 @@ class Security(Strict):
         "PLAIN", description="As in Kafka's sasl.mechanism; used with SASL only."
     )
     username: str | None = Field(None, description="Whom to log in as, with SASL.")
-    password: SecretStr | None = Field(None, description="Of that user.")
+    password: SecretStr | None = Field(None, description="The password of that user.")
     password_file: Path | None = Field(None, description="A file that holds the password.")
     ca_file: Path | None = Field(
         None, description="PEM of the authority that signed the brokers' certificates."
@@ -103,8 +103,8 @@ def with_ports(bootstrap: str) -> str:
             # Without brackets it is ambiguous where an IPv6 address ends and its port begins (RFC 3986).
             is_ipv6 = re.fullmatch(r"[0-9a-fA-F:.]*:[0-9a-fA-F:.]*:[0-9a-fA-F:.]*", address)
             hint = "; an IPv6 address stands in brackets, as in [::1]:9092" if is_ipv6 else ""
-            scheme = re.fullmatch(r"\w+://([\w.-]+(?::\d+)?)/?", address)
-            hint = f"; did you mean {scheme[1]}?" if scheme else hint
+            plain = re.fullmatch(r"(?:\w+://)?([\w.-]+(?::\d+)?)[:/]?", address)
+            hint = f"; did you mean {plain[1]}?" if plain else hint
             hint = "; a port is at most 65535" if found else hint
             raise ValueError(f"must be host:port, several with commas; {address!r} is no host:port{hint}")
         addresses.append(f"{found[1]}:{found[2] or 9092}")

@@ -45,7 +45,7 @@ def contradictions(settings: Settings, given: GivenSettings, taken: Collection[W
             # What the group does not say itself it has from `policy`, which may have been left out as wrong.
             inherited = [way for way in taken if way[-1] not in group.model_fields_set]
             if not absent(problem, ("policy",), inherited) and not absent(problem, where, taken):
-                found.append(Mistake(given.place(where), f"groups[{at}]", problem))
+                found.append(Mistake(given.place_named(where, problem), f"groups[{at}]", problem))
     return found
 
 

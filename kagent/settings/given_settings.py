@@ -57,6 +57,13 @@ class GivenSettings:
                 return name
         return self.file.place(where) if self.file.path else ""
 
+    def place_named(self, where: Where, problem: str) -> str:
+        """Where the first setting of this section that ``problem`` names was given, else the section."""
+        section = self.file.written(where)
+        names = section if isinstance(section, Mapping) else ()
+        named = next((word for word in re.findall(r"\w+", problem) if word in names), None)
+        return self.place(where if named is None else (*where, named))
+
     def written(self, where: Where) -> Any:
         """The value as the file has it; MISSING where a variable gives it or it stands nowhere."""
         return self.file.written(where) if self.place(where) == self.file.place(where) else MISSING

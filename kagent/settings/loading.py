@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import logging
 import os
 from collections.abc import Collection, Mapping
@@ -31,6 +32,7 @@ from kagent.settings.mistakes import (
 )
 from kagent.settings.settings_file import SettingsFile, Where, read
 from kagent.settings.without_effect import notes
+from kagent.text import shown
 
 log = logging.getLogger("kagent.settings")
 
@@ -153,8 +155,17 @@ def _unreadable(given: GivenSettings) -> tuple[list[Mistake], set[str]]:
     """The variables for a list or a mapping that are no JSON, as mistakes and by name."""
     # Each by itself: pydantic stops at the first one, and names only the setting at the top.
     names = {name for name in given.variables.values() if not _reads(given, name)}
-    problem = "must hold JSON, such as '[\"a\"]' or '{\"a\": 1}'"
-    return [Mistake(name, "", problem) for name in sorted(names)], names
+    ways = {name: way for way, name in given.variables.items()}
+    return [Mistake(name, "", _as_json(ways[name], os.environ[name])) for name in sorted(names)], names
+
+
+def _as_json(way: Where, text: str) -> str:
+    """How to write this text, which is no JSON, in a variable for a list or a mapping."""
+    # Of a mapping nothing is repeated: destinations hold secrets.
+    if way[0] in ("ignore", "redact") and not text.startswith(("[", "{")):
+        parts = [part.strip() for part in text.split(",")]
+        return f"must hold JSON; write '{shown(json.dumps(parts))}'"
+    return "must hold JSON, such as '[\"a\"]' or '{\"a\": 1}'"
 
 
 def _reads(given: GivenSettings, variable: str) -> bool:

@@ -38,7 +38,9 @@ def default_of(about: Mapping[str, Any], unit: str = "") -> str:
         return f"; the default is {str(default).lower()}"
     if isinstance(default, int | float):
         return f"; the default is {default:.12g}{unit}"
-    return f"; the default is {default}" if isinstance(default, str) and default else ""
+    if isinstance(default, str) and default:
+        return f"; the default is {default}"
+    return "; it may be left out" if default is None and "default" in about else ""
 
 
 def section_meant(value: Any, sections: Mapping[str, Iterable[str]]) -> str | None:

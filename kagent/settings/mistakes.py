@@ -47,10 +47,10 @@ def mistakes(settings: type[BaseModel], given: GivenSettings, error: ValidationE
         written = MISSING if "[key]" in each["loc"] else given.written(where)
         about = dict(each) if written is MISSING else {**each, "input": written}
         place = given.place(where)
-        problem = _joined_by_one(place, each["type"], schema) or _problem(about, inner, where, schema)
+        problem = _joined_by_one(place, each["type"], schema) or _problem(about, inner, where, schema, given)
         if each["type"] == "extra_forbidden" and "did you mean" not in problem:
             problem = _instead_of_a_missing_one(error, each["loc"], problem)
-        found.append(Mistake(place, _dotted(where), problem))
+        found.append(Mistake(given.place_named(where, problem), _dotted(where), problem))
         if each["type"].startswith("union_tag_"):
             found += _beside_the_type(where, each["input"], given, schema)
     return found
@@ -72,7 +72,8 @@ def _beside_the_type(
                 # A value error of the whole follows from settings that only some types have.
                 if each["loc"] and (near or each["type"] != "missing"):
                     at, inner = walk(schema, (*where, tag, *each["loc"]))
-                    found.append(Mistake(given.place(at), _dotted(at), _problem(each, inner, at, schema)))
+                    problem = _problem(each, inner, at, schema, given)
+                    found.append(Mistake(given.place(at), _dotted(at), problem))
         per_type.append(found)
     first, *others = per_type
     return [mistake for mistake in first if all(_names(found, mistake) for found in others)]
@@ -132,9 +133,8 @@ def hidden(
     for each in error.errors(include_url=False):
         where, inner = walk(schema, tuple(each["loc"]))
         if each["type"] == "value_error" and not absent(each["msg"], where, taken):
-            found.append(
-                Mistake(given.place(where), _dotted(where), _problem(dict(each), inner, where, schema))
-            )
+            problem = _problem(dict(each), inner, where, schema, given)
+            found.append(Mistake(given.place_named(where, problem), _dotted(where), problem))
     return found
 
 
@@ -154,7 +154,7 @@ def overridden(settings: type[BaseModel], given: GivenSettings, error: Validatio
         # A section that is wrong as a whole may be so for what the variables add to it.
         if variable not in given.variables.values() or written is MISSING or isinstance(written, Mapping):
             continue
-        problem = _problem(each, inner, where, schema)
+        problem = _problem(each, inner, where, schema, given)
         mistake = Mistake(given.file.place(where), _dotted(where), problem)
         found.append(f"{mistake}{'' if problem.endswith('?') else ';'} {variable} overrides it.")
     return found
@@ -216,7 +216,10 @@ def _unknown_at_top(settings: type[BaseModel], given: GivenSettings) -> list[Mis
         return []
     schema = _schema(settings)
     top, values = schema["properties"], given.file.values
-    found = [Mistake(given.file.place((n,)), "", unknown_name(n, top, schema, values[n])) for n in names]
+    beside = given.file.lines_beside(())
+    found = [
+        Mistake(given.file.place((n,)), "", unknown_name(n, top, schema, values[n], beside)) for n in names
+    ]
     return found + [Mistake(name, "", unknown_variable(name, schema)) for name in variables]
 
 
@@ -227,19 +230,31 @@ def _dotted(where: Where) -> str:
     return text
 
 
+def _unknown(
+    value: Any, around: Mapping[str, Any], where: Where, schema: Mapping[str, Any], given: GivenSettings
+) -> str:
+    """What is wrong with a name that its section does not have."""
+    known, name = around.get("properties", {}), str(where[-1])
+    section = resolved(schema["properties"].get(name, {}), schema.get("$defs", {})).get("properties", {})
+    if isinstance(value, Mapping) and section and set(section) <= set(known):
+        return f"there is no setting {shown(name)} here; write what it holds without it"
+    # A variable may override what the file has under the right name.
+    in_file = given.written(where) is not MISSING
+    beside = given.file.lines_beside(where[:-1]) if in_file else {}
+    return unknown_name(name, known, schema, value, beside)
+
+
 def _problem(
-    error: Mapping[str, Any], around: Mapping[str, Any], where: Where, schema: Mapping[str, Any]
+    error: Mapping[str, Any],
+    around: Mapping[str, Any],
+    where: Where,
+    schema: Mapping[str, Any],
+    given: GivenSettings,
 ) -> str:
     """What is wrong, after the setting's name."""
     kind, value, context = error["type"], error["input"], error.get("ctx", {})
     if kind == "extra_forbidden":
-        known = around.get("properties", {})
-        section = resolved(schema["properties"].get(where[-1], {}), schema.get("$defs", {})).get(
-            "properties", {}
-        )
-        if isinstance(value, Mapping) and section and set(section) <= set(known):
-            return f"there is no setting {shown(str(where[-1]))} here; write what it holds without it"
-        return unknown_name(str(where[-1]), known, schema, value)
+        return _unknown(value, around, where, schema, given)
     if kind in ("literal_error", "enum"):
         return _one_of(value, re.findall(r"'([^']*)'", context["expected"]))
     read_as = _read_by_yaml(value) if kind == "string_type" else None
@@ -259,9 +274,10 @@ def _problem(
         words = words.format(value=_input(value), unit=_unit(around, where), **context)
         if hidden_value and not isinstance(value, list):
             return words
-        return (
-            f"{words}{_instead(kind, value, around, where, schema) or _example(kind, value, around, where)}"
+        instead = _instead(kind, value, around, where, schema) or (
+            "" if hidden_value else _alone(kind, value) or _example(kind, value, around, where)
         )
+        return f"{words}{instead}"
     return _with_hint(str(error["msg"]).removeprefix("Value error, ").strip(), value, around, where)
 
 
@@ -279,14 +295,13 @@ def _instead(
     kind: str, value: Any, around: Mapping[str, Any], where: Where, schema: Mapping[str, Any]
 ) -> str:
     """How to write it, where the value has the wrong form; empty where that is not known."""
-    if kind == "list_type" and isinstance(value, Mapping):
-        return "; begin each entry with a dash"
-    if kind == "list_type" and isinstance(value, str):
+    if kind == "list_type" and isinstance(value, str | Mapping):
         own = around.get("properties", {}).get(where[-1], {})
-        entry = resolved(own.get("items", {}), schema.get("$defs", {}))
-        return f"; write [{', '.join(map(_input, _words(value, entry.get('enum', ()))))}]"
+        return _as_list(value, resolved(own.get("items", {}), schema.get("$defs", {})))
     if kind in HOLDERS and isinstance(value, list):
         return _without_dashes(around, where, schema)
+    if kind in HOLDERS and isinstance(value, bool | int | float):
+        return _names_inside(around, where, schema)
     if kind == "string_type" and where[-1] == "bootstrap" and isinstance(value, list):
         return f"; write {','.join(map(str, value))}"
     if kind in HOLDERS and len(where) == 2 and where[0] == "groups" and isinstance(value, str):
@@ -306,6 +321,35 @@ def _instead(
         if len(required) == 1
         else _as_one_inside(own, value, schema)
     )
+
+
+def _as_list(value: str | Mapping[str, Any], entry: Mapping[str, Any]) -> str:
+    """How to write it as a list; ``entry``: the schema of one entry."""
+    if isinstance(value, str):
+        return f"; write [{', '.join(map(_input, _words(value, entry.get('enum', ()))))}]"
+    needed, name = entry.get("required", []), next(iter(value), "")
+    # The entries by their names, as other sections have them.
+    if len(needed) == 1 and needed[0] not in value and isinstance(value.get(name), Mapping):
+        return f"; begin each entry with a dash, as in - {needed[0]}: {_input(name)}"
+    return "; begin each entry with a dash"
+
+
+def _alone(kind: str, value: Any) -> str:
+    """How to write what stands alone in a list, or under one name, where a single value belongs."""
+    if kind in HOLDERS or kind == "list_type":
+        return ""
+    if isinstance(value, Mapping) and len(value) == 1:
+        value = list(value.values())
+    single = isinstance(value, list) and len(value) == 1 and isinstance(value[0], str | int | float)
+    return f"; write {_input(value[0])}" if single else ""
+
+
+def _names_inside(around: Mapping[str, Any], where: Where, schema: Mapping[str, Any]) -> str:
+    """The names of the section in whose place something else stands."""
+    names = resolved(inside(around, where[-1]) if where else {}, schema.get("$defs", {})).get(
+        "properties", {}
+    )
+    return f"; there are: {', '.join(sorted(names))}" if names else ""
 
 
 def _words(value: str, allowed: Collection[str]) -> Iterator[str]:
@@ -336,9 +380,13 @@ def _as_one_inside(own: Mapping[str, Any] | None, value: str, schema: Mapping[st
     """``security: SASL_SSL`` and ``severity: page``: a word that only one name inside takes, or one for each name."""
     defs = schema.get("$defs", {})
     section = resolved(own or {}, defs)
-    takes = [name for name, about in section.get("properties", {}).items() if value in about.get("enum", ())]
+    within = section.get("properties", {})
+    takes = [name for name, about in within.items() if value in resolved(about, defs).get("enum", ())]
     if len(takes) == 1:
         return f"; write {{{takes[0]}: {value}}}"
+    head, colon, rest = value.partition(":")
+    if colon and head.strip() in within:
+        return f"; write a space behind the colon: {head.strip()}: {rest.strip()}"
     each = resolved(section.get("additionalProperties") or {}, defs)
     names = resolved(section.get("propertyNames", {}), defs).get("enum", ())
     return f"; write such as {{{names[-1]}: {value}}}" if names and value in each.get("enum", ()) else ""

@@ -36,7 +36,7 @@ class PipelineSettings(Strict):
         1,
         ge=1,
         le=1000,
-        description="Most groups' events in one message to the workers; 50 costs them a quarter. Only once all workers read such messages.",
+        description="Most groups' events in one message to the workers; at 50 workers apply them with a quarter of the CPU. Raise it only once all workers read such messages.",
     )
     connector: str = Field(
         "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",

@@ -11,7 +11,7 @@ from kagent.settings.unknown_names import suggestion
 
 
 def with_meant_sections(file: SettingsFile, schema: Mapping[str, Any]) -> SettingsFile:
-    """The file with sections under their right names, where those are not taken; the same file if all names are right.
+    """The file with sections under their right names, joined with what is there; the same file if all names are right.
 
     A section inside a renamed one keeps its name: it is found wrong there first.
     """
@@ -26,23 +26,20 @@ def _wrong_names(
     here = resolved(at, defs)
     entries: Any = value.items() if isinstance(value, dict) else ()
     entries = enumerate(value) if isinstance(value, list) else entries
-    taken = set(value) if isinstance(value, dict) else set()
     for step, inner in entries:
-        meant = None if inside(here, step) else _meant(step, inner, here, defs, taken)
+        meant = None if inside(here, step) else _meant(step, inner, here, defs, value)
         if meant is not None:
-            taken.add(meant)
             yield (*above, step), meant
         else:
             yield from _wrong_names(inner, inside(here, step), defs, (*above, step))
 
 
-def _meant(
-    name: Any, value: Any, at: Mapping[str, Any], defs: Mapping[str, Any], taken: set[Any]
-) -> str | None:
-    if not isinstance(value, dict | list) or not value:
+def _meant(name: Any, value: Any, at: Mapping[str, Any], defs: Mapping[str, Any], beside: Any) -> str | None:
+    if not isinstance(value, dict | list) or not value or not isinstance(beside, dict):
         return None
     meant = suggestion(str(name), at.get("properties", ()))
-    return meant if meant not in taken and _is_section(inside(at, str(meant)), defs) else None
+    fits = meant is not None and _is_section(inside(at, meant), defs)
+    return meant if fits and isinstance(beside.get(meant, value), type(value)) else None
 
 
 def _is_section(about: Mapping[str, Any], defs: Mapping[str, Any]) -> bool:

@@ -75,16 +75,23 @@ class SettingsFile:
                 return MISSING
         return value
 
+    def lines_beside(self, section: Where) -> dict[str, int | None]:
+        """The names that the section has, each with its line."""
+        found = self.written(section)
+        return {name: self.line((*section, name)) for name in found} if isinstance(found, dict) else {}
+
     def renamed(self, where: Where, name: str) -> SettingsFile:
-        """The same with another name for the last step of this way, at the same line."""
+        """The same with another name for the last step of this way, at the same line, and joined with what has that name already."""
         values = copy.deepcopy(self.values)
         holder: Any = values
         for step in where[:-1]:
             holder = holder[step]
-        holder[name] = holder.pop(where[-1])
-        new = (*where[:-1], name)
-        lines = {_renamed(way, where, new): line for way, line in self.lines.items()}
-        twice = tuple(each._replace(where=_renamed(each.where, where, new)) for each in self.twice)
+        moved, kept = holder.pop(where[-1]), holder.get(name)
+        holder[name] = _joined(kept, moved)
+        new, entries = (*where[:-1], name), len(kept) if isinstance(kept, list) else 0
+        # What the kept section says itself stays at its own line.
+        lines = {_renamed(way, where, new, entries): line for way, line in self.lines.items()} | self.lines
+        twice = tuple(each._replace(where=_renamed(each.where, where, new, entries)) for each in self.twice)
         return SettingsFile(self.path, values, lines, twice)
 
     def place(self, where: Where) -> str:
@@ -93,8 +100,20 @@ class SettingsFile:
         return str(self.path) if line is None else f"{self.path}:{line}"
 
 
-def _renamed(way: Where, old: Where, new: Where) -> Where:
-    return (*new, *way[len(old) :]) if way[: len(old)] == old else way
+def _joined(kept: Any, moved: Any) -> Any:
+    """Two sections in one; of what both say, what the kept one says."""
+    if isinstance(kept, list) and isinstance(moved, list):
+        return [*kept, *moved]
+    return {**moved, **kept} if isinstance(kept, dict) and isinstance(moved, dict) else moved
+
+
+def _renamed(way: Where, old: Where, new: Where, entries: int) -> Where:
+    """``entries``: how many stand before those of the old way, in a list."""
+    if way[: len(old)] != old:
+        return way
+    first, *rest = way[len(old) :] or (None,)
+    step = () if first is None else (first + entries,) if isinstance(first, int) else (first,)
+    return (*new, *step, *rest)
 
 
 class Loader(yaml.SafeLoader):

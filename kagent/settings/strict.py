@@ -23,8 +23,10 @@ def _host(host: str) -> str:
         ipaddress.ip_address(host.strip("[]"))
     except ValueError:
         if not re.fullmatch(r"[\w.-]*", host):
+            plain = re.fullmatch(r"(?:\w+://)?([\w.-]+)(?::\d+)?/?", host)
+            hint = f"; did you mean {plain[1]}?" if plain else ""
             raise ValueError(
-                f"must be a host name or an address, without a scheme or port, not {host!r}"
+                f"must be a host name or an address, without a scheme or port, not {host!r}{hint}"
             ) from None
     return host
 

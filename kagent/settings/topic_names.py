@@ -20,7 +20,7 @@ class Topics(Strict):
     prefix: str = Field("kagent-", max_length=200, description="What their names begin with.")
     # __consumer_offsets has 50 partitions by default: more would not spread its groups further.
     partitions: int = Field(
-        8, ge=1, le=50, description="Of the topic of events: more workers can share more."
+        8, ge=1, le=50, description="Of the events topic: at most this many workers can share the groups."
     )
     replication: int = Field(1, ge=1, description="3 in production.")
     retention_hours: WholeHours = Field(24, ge=1, description="How long events are kept.")

@@ -9,8 +9,11 @@ from typing import Any
 
 from kagent.settings.given_settings import DELIMITER, OTHER_VARIABLES, PREFIX
 from kagent.settings.meant import section_meant
+from kagent.settings.other_words import meant_by
 from kagent.settings.schema_ways import resolved, ways_in
 from kagent.text import shown
+
+NOTHING: Mapping[str, int | None] = {}
 
 
 def unknown_variable(variable: str, schema: Mapping[str, Any]) -> str:
@@ -56,8 +59,17 @@ def _variable(way: tuple[str, ...]) -> str:
     return PREFIX + DELIMITER.join(step.upper() or "<NAME>" for step in way)
 
 
-def unknown_name(name: str, known: Mapping[str, Any], schema: Mapping[str, Any], value: Any = None) -> str:
-    """What is wrong with a name that its section, with the names ``known``, does not have; ``value``: what it holds."""
+def unknown_name(
+    name: str,
+    known: Mapping[str, Any],
+    schema: Mapping[str, Any],
+    value: Any = None,
+    beside: Mapping[str, int | None] = NOTHING,
+) -> str:
+    """What is wrong with a name that its section, with the names ``known``, does not have.
+
+    ``value``: what it holds; ``beside``: the names that the file has beside it, each with its line.
+    """
     if name.isdigit():
         # `{threshold: 1,5}` is threshold 1 and a setting 5 to YAML.
         return f"there is no setting {name}; a decimal number has a point, as in 1.{name}"
@@ -67,7 +79,7 @@ def unknown_name(name: str, known: Mapping[str, Any], schema: Mapping[str, Any],
         return f"there is no setting {shown(name)}; write {': {'.join(dotted)}: …{'}' * (len(dotted) - 1)}"
     near = suggestion(name, names)
     if near:
-        return f"there is no setting {shown(name)}; did you mean {near}?"
+        return f"there is no setting {shown(name)}; {_instead_of(near, value, beside)}"
     if isinstance(value, Mapping) and value and set(value) <= set(names):
         return f"there is no setting {shown(name)}; write what it holds without it"
     defs = schema.get("$defs", {})
@@ -86,6 +98,15 @@ def unknown_name(name: str, known: Mapping[str, Any], schema: Mapping[str, Any],
     elif elsewhere := _near_elsewhere(name, [way for way in ways_in(schema) if way[-1]]):
         listed = f"; did you mean {elsewhere}?"
     return f"there is no setting {shown(name)}{listed or '; `kagent settings --schema` prints all'}"
+
+
+def _instead_of(near: str, value: Any, beside: Mapping[str, int | None]) -> str:
+    """What to do about a name in whose place ``near`` was likely meant, also where the file has both."""
+    if near not in beside:
+        return f"did you mean {near}?"
+    if isinstance(value, Mapping | list):
+        return f"did you mean {near}? It is given too (line {beside[near]}): put all under that name"
+    return f"{near} is given too (line {beside[near]}): keep that one"
 
 
 def _near_elsewhere(name: str, ways: Iterable[tuple[str, ...]]) -> str | None:
@@ -113,10 +134,11 @@ def _holds_entry(value: Any, about: Mapping[str, Any], defs: Mapping[str, Any]) 
 
 
 def suggestion(name: str, known: Iterable[str]) -> str | None:
-    """The known name that this was likely meant to be: of almost the same letters, else of the same words, else of similar letters."""
+    """The known name that this was likely meant to be: another word for it, of almost the same letters, of the same words, or similar."""
     by_folded = {_folded(each): each for each in known}
     folded = _folded(name)
-    near = get_close_matches(folded, by_folded, 1, 0.85) or _of_its_words(folded, by_folded)
+    near = [folded] if folded in by_folded else meant_by(folded, by_folded)
+    near = near or get_close_matches(folded, by_folded, 1, 0.85) or _of_its_words(folded, by_folded)
     near = near or get_close_matches(folded, by_folded, 1, 0.65)
     return by_folded[near[0]] if near else None
 

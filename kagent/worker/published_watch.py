@@ -36,7 +36,7 @@ class PublishedWatch:
                 return
             whole = await self._restate()
         except (KafkaError, ClientError, TimeoutError) as error:
-            log.debug("whether %s is whole is not known: %s", self.topic, error)
+            log.debug("cannot tell whether %s lost records: %s", self.topic, error)
             return
         self._begins = begins if whole else None
 

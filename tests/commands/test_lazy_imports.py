@@ -33,7 +33,12 @@ print(json.dumps(found))
 
 def loaded_by_help(names: list[str], *subcommand: str) -> dict[str, list[str]]:
     """Command → the heavy libraries that are loaded once its help is printed, the commands before it included."""
-    program = [sys.executable, "-c", PROGRAM, json.dumps(HEAVY), json.dumps(names), *subcommand, "--help"]
+    return loaded_by(HEAVY, names, *subcommand, "--help")
+
+
+def loaded_by(heavy: tuple[str, ...], names: list[str], *arguments: str) -> dict[str, list[str]]:
+    """Command → which of ``heavy`` are loaded once it has run with these arguments, the commands before it included."""
+    program = [sys.executable, "-c", PROGRAM, json.dumps(heavy), json.dumps(names), *arguments]
     answer = subprocess.run(program, capture_output=True, text=True, timeout=120, check=False)
     assert answer.returncode == 0, answer.stderr
     found: dict[str, list[str]] = json.loads(answer.stdout)
@@ -52,6 +57,16 @@ def test_no_commands_help_loads_a_heavy_library() -> None:
 @pytest.mark.parametrize("name", sorted(NEEDED))
 def test_the_others_load_no_more_than_their_help_lists(name: str) -> None:
     assert set(loaded_by_help([name])[name]) <= NEEDED[name]
+
+
+def test_the_rights_are_printed_without_a_heavy_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAGENT_BOOTSTRAP", "localhost:9092")
+
+    assert loaded_by(HEAVY, ["acls"])["acls"] == []
+
+
+def test_the_tables_of_the_history_are_printed_without_the_settings() -> None:
+    assert loaded_by(("pydantic", "rich", "yaml"), ["history"], "schema")["history"] == []
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def test_an_incident_of_a_healthy_group_is_a_failure() -> None:
     scene = followed()
     scene.hear(said("healthy"))
 
-    assert any("healthy is healthy" in failure for failure in scene.failures())
+    assert any("an incident opened for healthy" in failure for failure in scene.failures())
 
 
 def test_an_incident_of_a_healthy_group_stays_a_failure_when_it_is_resolved() -> None:

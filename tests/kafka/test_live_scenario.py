@@ -41,7 +41,9 @@ def test_a_running_group_can_be_assigned_anew(cast: Cast, protocol: str) -> None
     for name, consumer in (("a", a), ("b", b)):
         assert members[name]["owned"] == sorted([p.topic, p.partition] for p in consumer.assignment())
     assert line["lags"] == {one: [[0, 0], [1, 0], [2, 0]], two: [[0, 1]]}
-    assert line["assumed"] == [f"{one}: no known lag of partition 0, 1, 2; taken as none, and pinned"]
+    assert line["assumed"] == [
+        f"{one}: the lag of partition 0, 1, 2 is not known: it counts as 0, and the partition is not moved"
+    ]
     assert line["pinned"] == [[one, 0], [one, 1], [one, 2]]
     given = assign("range", Scenario.from_json(line)).to_dict()
     assert sum(map(len, given.values())) == 4

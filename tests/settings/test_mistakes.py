@@ -226,6 +226,32 @@ MISTAKES = [
     ("worker: {web_port: 70000}", "worker.web_port: must be at most 65535, not 70000"),
     ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SASL_SSL, mechanism: OAUTHBEARER, username: u, password: p}}}", "must be PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"),
     ("groups: [{match: a, owner: x, owner: y}]", "groups[0].owner: is given twice"),
+    ("policy: {severity: {uneven work: page}}", "did you mean rebalance?"),
+    ("policy: {severity: {stalled: critical}}", "must be page, ticket or info, not 'critical'; did you mean page?"),
+    ("policy: {severity: {stalled: warning}}", "did you mean ticket?"),
+    ("policy: {kind: kip-848}", "did you mean consumer?"),
+    ("policy: {reset_policy: beginning}", "did you mean earliest?"),
+    ("policy: {max_moves: unlimited}", "must be a whole number, not 'unlimited'; it may be left out"),
+    ("policy: {co_partitioned: [orders, payments]}", "must be true or false, not ['orders', 'payments']; it may be left out"),
+    ("policy: {apply: yes}", "must be off or auto, not true; did you mean auto?"),
+    ("policy: {team: orders}", "there is no setting team; did you mean owner?"),
+    ("policy: 'threshold:2'", "write a space behind the colon: threshold: 2"),
+    ("policy: {tolerance: 5%}", "did you mean 0.05?"),
+    ("policy: {runbook_url: [wiki]}", "policy.runbook_url: must be a text, not ['wiki']; write 'wiki'"),
+    ("groups: {'orders-*': {min_behind: 1m}}", "begin each entry with a dash, as in - match: 'orders-*'"),
+    ("groups: [{match: {glob: 'orders-*'}}]", "groups[0].match: must be a text, not {'glob': 'orders-*'}; write 'orders-*'"),
+    ("ignore: [{match: 'test-*'}]", "ignore[0]: must be a text, not {'match': 'test-*'}; write 'test-*'"),
+    ("exclude: ['test-*']", "there is no setting exclude; did you mean ignore?"),
+    ("redact: [address]", "must be host or client_id, not 'address'; did you mean host?"),
+    ("clusters: {main: {bootstrap: 'localhost:'}}", "did you mean localhost?"),
+    ("clusters: {main: {bootstrap: 'a:1', tls: true}}", "there is no setting tls; did you mean security?"),
+    ("clusters: {main: {bootstrap: 'a:1', security: {protocol: TLS}}}", "not 'TLS'; did you mean SSL?"),
+    ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SSL, ssl.ca.location: /x}}}", "did you mean ca_file?"),
+    ("worker: {http: true}", "worker.http: must hold names and values, not true; there are: ca_file, cert_file"),
+    ("worker: {advertised_host: 'https://kagent:6066'}", "without a scheme or port, not 'https://kagent:6066'; did you mean kagent?"),
+    ("alert: {destinations: {x: {type: webhook, url: 'https://x.example', only: page}}}", "must hold names and values, not 'page'; write {severity: page}"),
+    ("alert: {destinations: {x: {type: alertmanager, url: ['https://x.example']}}}", "must be a text, not ['https://x.example']; write 'https://x.example'"),
+    ("policy: {threshold: 2, Threshold: 3}", "there is no setting Threshold; threshold is given too (line 3): keep that one"),
 ]  # fmt: skip
 
 
@@ -289,6 +315,61 @@ def test_what_a_section_of_a_wrong_name_holds_is_checked_too(written: Any) -> No
         "8: worker.https: there is no setting https; did you mean http?",
         "8: worker.http.logins: there is no setting logins; did you mean login?",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "alert:\n  destination:\n    x: {type: pagerduty, routing_key: k, timeout: ten}\n  destinations:\n    y: {type: nope}\n",
+            [
+                "2: alert.destination: there is no setting destination; did you mean destinations? It is given too (line 4): put all under that name",
+                "3: alert.destinations.x.timeout: must be a duration such as 250ms, 90s, 5m, 2h or 1d, not 'ten'; the default is 10 s",
+                "5: alert.destinations.y: type must be alertmanager, pagerduty, webhook or apprise, not 'nope'",
+            ],
+        ),
+        (
+            "groups:\n  - {match: a, tresh: 2}\ngroup:\n  - {match: b, min_behnd: 3}\n",
+            [
+                "2: groups[0].tresh: there is no setting tresh; did you mean threshold?",
+                "3: there is no setting group; did you mean groups? It is given too (line 1): put all under that name",
+                "4: groups[1].min_behnd: there is no setting min_behnd; did you mean min_behind?",
+            ],
+        ),
+        (
+            "policies:\n  threshold: 3\n  hold: soon\npolicy:\n  threshold: two\n",
+            [
+                "1: there is no setting policies; did you mean policy? It is given too (line 4): put all under that name",
+                "3: policy.hold: must be a duration such as 250ms, 90s, 5m, 2h or 1d, not 'soon'; the default is 300 s",
+                "5: policy.threshold: must be a number, not 'two'; the default is 1.5",
+            ],
+        ),
+    ],
+)
+def test_a_section_under_both_its_name_and_a_wrong_one_is_named_and_both_are_checked(
+    text: str, said: list[str], written: Any
+) -> None:
+    with pytest.raises(SettingsError) as error:
+        load(written(text))
+
+    assert [line.split("kagent.yaml:")[1] for line in str(error.value).splitlines()[1:]] == said
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("alert:\n  destinations:\n    x:\n      type: PagerDuty\n      routing_key: k\n", 4),
+        ("alert:\n  destinations:\n    x:\n      type: webhook\n      url: example.com/hook\n", 5),
+        ("worker:\n  http:\n    public_url: https://x.example\n    login: token\n", 4),
+        ("groups:\n  - match: a\n    owner: me\n    threshold: 1.1\n", 4),
+        ("alert:\n  destinations:\n    x:\n      type: pagerduty\n", 3),
+    ],
+)
+def test_what_is_wrong_about_a_section_has_the_line_of_the_setting_that_it_names(
+    text: str, line: int, written: Any
+) -> None:
+    with pytest.raises(SettingsError, match=rf"kagent\.yaml:{line}: "):
+        load(written(text))
 
 
 def test_a_name_in_capitals_hides_nothing_of_the_right_one(written: Any) -> None:
@@ -420,11 +501,8 @@ def test_a_secret_of_a_wrong_type_is_not_repeated(written: Any) -> None:
             "debug",
             "there is no such variable; `kagent settings --schema` prints all settings",
         ),
-        (
-            "KAGENT_BROKERS",
-            "a:1",
-            "there is no such variable; `kagent settings --schema` prints all settings",
-        ),
+        ("KAGENT_BROKERS", "a:1", "there is no such variable; did you mean KAGENT_BOOTSTRAP?"),
+        ("KAGENT_IGNORE", "test-*, old-*", """KAGENT_IGNORE: must hold JSON; write '["test-*", "old-*"]'"""),
     ],
 )
 def test_a_mistake_in_a_variable_is_named_by_the_variable(

@@ -44,7 +44,7 @@ def _presence(state: JudgeState, roster: Roster, now: int) -> dict[str, Any]:
 
 def _changed(state: JudgeState, roster: Roster, seen: Observation, policy: Policy) -> dict[str, Any]:
     now, first = seen.now, state.generation is None and not state.digest
-    since = now - policy.storm_window * 1000
+    since = now - round(policy.storm_window * 1000)
     kept = tuple(g for g in state.generations if g[0] >= since)
     # One change before the window is kept too: generations are counted from its number, see `generations_within`.
     older = (
@@ -65,19 +65,19 @@ def _changed(state: JudgeState, roster: Roster, seen: Observation, policy: Polic
         # Being seen for the first time is no rebalance.
         "generations": state.generations if first else (*older, *kept, (now, generation))[-32:],
         "names": names,
-        "comings": _comings(state, names, bool(kept)),
+        "comings": _comings(state if kept else replace(state, comings={}), names, now, since)
+        if state.names or kept
+        else {},
     }
 
 
-def _comings(state: JudgeState, names: tuple[str, ...], restless: bool) -> dict[str, int]:
-    """How often each member came back after leaving, within the storm window. Coming for the first time is no return."""
-    if not state.names and not restless:
-        return {}
-    comings = dict(state.comings) if restless else {}
+def _comings(state: JudgeState, names: tuple[str, ...], now: int, since: int) -> dict[str, tuple[int, ...]]:
+    """When each member came back after leaving, within the storm window. Coming for the first time is no return."""
+    comings = {name: tuple(time for time in times if time >= since) for name, times in state.comings.items()}
     for name in set(names) - set(state.names):
-        comings[name] = comings[name] + 1 if name in comings else 0
+        comings[name] = (*comings[name], now) if name in comings else ()
     for name in set(state.names) - set(names):
-        comings.setdefault(name, 0)
+        comings.setdefault(name, ())
     return dict(sorted(comings.items())[:MOST_NAMES])
 
 

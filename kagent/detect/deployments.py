@@ -21,9 +21,11 @@ def may_be_deployment(model: GroupModel) -> bool:
 def come_and_go(model: GroupModel) -> dict[str, int]:
     """The members that left and came back out of turn within the storm window, and how often: twice more than another member, or
     three times. A deployment that is taken back brings everybody back twice."""
-    state = model.state
-    least = min((state.comings.get(name, 0) for name in state.names), default=0)
-    return {name: times for name, times in state.comings.items() if times >= min(least + 2, 3)}
+    state, since = model.state, model.now - model.policy.storm_window * 1000
+    # As of now: a scaler that removes members and adds them again every quarter of an hour is no storm.
+    returns = {name: sum(time >= since for time in times) for name, times in state.comings.items()}
+    least = min((returns.get(name, 0) for name in state.names), default=0)
+    return {name: times for name, times in returns.items() if times >= min(least + 2, 3)}
 
 
 def crashes_in_turn(model: GroupModel) -> bool:

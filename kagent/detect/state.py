@@ -181,7 +181,7 @@ class Useful:
 @dataclass(frozen=True, slots=True)
 class JudgeState:
     """One group's memory. ``generations``: (time, generation) of the changes within the storm window; ``comings``: member
-    name → times it came back after leaving; ``habits``: what kinds of pauses and spells ended by themselves;
+    name → when it came back after leaving, within the storm window, ms; ``habits``: what kinds of pauses and spells ended by themselves;
     ``track``: how many incidents were opened, and how they ended; ``last_tick``: the last tick that looked at it closely, ms."""
 
     first_seen: int
@@ -192,7 +192,7 @@ class JudgeState:
     generations: tuple[tuple[int, int], ...] = ()
     restless_since: int = 0
     names: tuple[str, ...] = ()
-    comings: Mapping[str, int] = field(default_factory=dict)
+    comings: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     assignment: str = ""
     assigned_at: int = 0
     """When who holds what was last seen to change."""

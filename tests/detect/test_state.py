@@ -25,7 +25,7 @@ FULL = JudgeState(
     generation=3,
     generations=((5, 2), (7, 3)),
     names=("a", "b"),
-    comings={"a": 2},
+    comings={"a": (5, 7)},
     incident=Incident("i", 5, "rebalance", "a", {"id": "i"}, "d", 6, plan=(("t", 0, "b"),)),
     members={
         "a": MemberState(

@@ -7,6 +7,7 @@ from typing import Any
 
 from kagent.detect.detectors import rebalance_storm
 from tests.fixtures.findings import FINE, FOUR, STANDS, leading
+from tests.fixtures.group_builder import NOW
 
 Make = Callable[..., Any]
 
@@ -24,14 +25,23 @@ def test_members_that_come_back_again_and_again_are_a_storm_and_everybody_in_tur
 ) -> None:
     made = group({"t": 8 * [FINE]}, FOUR)
     now = made.observe().now
-    model, found = made.looked(**restless(now), comings={"m1": 4})
+    model, found = made.looked(**restless(now), comings={"m1": 4 * (NOW,)})
 
     assert leading(found) == "unstable"
     assert (
         rebalance_storm.reason(model, found[0])
         == "The group rebalanced 8 times in 10 min; m1 leaves and rejoins."
     )
-    assert leading(made.looked(**restless(now), comings=dict.fromkeys(FOUR, 1))[1]) == "balanced"
+    assert leading(made.looked(**restless(now), comings=dict.fromkeys(FOUR, (NOW,)))[1]) == "balanced"
+
+
+def test_members_that_a_scaler_removes_now_and_then_are_no_storm(group: Make) -> None:
+    """They came back three times within the hour, once of them within the ten minutes in which it added members four times."""
+    made = group({"t": 8 * [FINE]}, FOUR)
+    now = made.observe().now
+    back = dict.fromkeys(("m2", "m3"), (now - 2_400_000, now - 1_200_000, now - 400_000))
+
+    assert leading(made.looked(**restless(now), comings=back)[1]) == "balanced"
 
 
 def test_a_deployment_that_does_not_end_is_a_storm_after_two_minutes_a_member(group: Make) -> None:
@@ -39,13 +49,13 @@ def test_a_deployment_that_does_not_end_is_a_storm_after_two_minutes_a_member(gr
     now = made.observe().now
     long = {**restless(now), "restless_since": now - 1_000_000}
 
-    assert leading(made.looked(**long, comings=dict.fromkeys(FOUR, 1))[1]) == "unstable"
+    assert leading(made.looked(**long, comings=dict.fromkeys(FOUR, (NOW,)))[1]) == "unstable"
 
 
 def test_where_a_partition_stands_through_it_its_record_is_awaited(group: Make) -> None:
     made = group({"t": [STANDS, *7 * [FINE]]}, FOUR)
     stands = made.look().state.standing
-    _, found = made.looked(**restless(made.observe().now), comings={"m1": 4}, standing=stands)
+    _, found = made.looked(**restless(made.observe().now), comings={"m1": 4 * (NOW,)}, standing=stands)
 
     assert leading(found) == "stalled"
     assert "unstable" not in {str(f.verdict) for f in found}
@@ -54,4 +64,6 @@ def test_where_a_partition_stands_through_it_its_record_is_awaited(group: Make) 
 def test_four_generations_are_no_storm(group: Make) -> None:
     made = group({"t": 8 * [FINE]}, FOUR)
 
-    assert leading(made.looked(**restless(made.observe().now, 4), comings={"m1": 2})[1]) == "balanced"
+    assert (
+        leading(made.looked(**restless(made.observe().now, 4), comings={"m1": 2 * (NOW,)})[1]) == "balanced"
+    )

@@ -25,7 +25,7 @@ from tests.fixtures.timeline import Timeline, judged
 
 Make = Callable[..., Any]
 TOPIC = {"t": [STANDS, *7 * [FINE]]}
-CRASHES: dict[str, Any] = {"names": ("m0", "m1", "m2", "m3"), "comings": {"m0": 3}}
+CRASHES: dict[str, Any] = {"names": ("m0", "m1", "m2", "m3"), "comings": {"m0": 3 * (NOW,)}}
 """One member comes and goes while the others stay."""
 
 
@@ -140,8 +140,8 @@ def test_deployments_are_no_crashes_though_a_partition_waits_through_them(group:
     made = group(TOPIC, FOUR)
     turns = tuple((NOW - 100_000 * n, 9 - n) for n in range(6, 0, -1))
     once = {"standing": made.look().state.standing, "generations": turns, "names": CRASHES["names"]}
-    in_turn = {**once, "comings": dict.fromkeys(CRASHES["names"], 2)}
-    anew = {**once, "comings": dict.fromkeys([*CRASHES["names"], "old-0", "old-1", "old-2"], 0)}
+    in_turn = {**once, "comings": dict.fromkeys(CRASHES["names"], 2 * (NOW,))}
+    anew = {**once, "comings": dict.fromkeys([*CRASHES["names"], "old-0", "old-1", "old-2"], ())}
 
     assert leading(made.looked(**in_turn, restless_since=NOW - 600_000)[1]) == "balanced"
     assert leading(made.looked(**anew, restless_since=NOW - 3_600_000)[1]) != "stalled"

@@ -16,7 +16,7 @@ from kagent.kafka.clients import spark as spark_options
 from kagent.kafka.descriptions import TopicDescription
 from kagent.kafka.topics import make_sure, wanted
 from kagent.pipeline.checkpoint import Checkpoint, writable
-from kagent.pipeline.restarts import awaited, between_batches, ending, kept
+from kagent.pipeline.restarts import awaited, between_batches, ending, kept, stopped
 from kagent.pipeline.source import OffsetsSource
 from kagent.pipeline.spark_session import session
 from kagent.settings import Cluster, Settings, Topics
@@ -148,5 +148,4 @@ class Keeper:
             awaited(query, self.stop)
             between_batches(query)
         finally:
-            if query.isActive:
-                query.stop()
+            stopped(query)

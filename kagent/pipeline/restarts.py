@@ -21,8 +21,11 @@ log = logging.getLogger("kagent.pipeline")
 HEALTHY_AFTER = 60.0
 """Seconds after which a query counts as having started well, so that its next back-off begins small again."""
 
-BATCH_WITHIN_S = 20.0
+BATCH_WITHIN_S = 15.0
 """Less than what `kagent up` and Kubernetes give a process to end by itself (30 s)."""
+
+STOP_WITHIN_S = 5.0
+"""How long Spark waits for a batch that it has interrupted. Together with the above less than 30 s, too."""
 
 
 class SparkDied(Exception):
@@ -93,6 +96,21 @@ def between_batches(query: StreamingQuery, within_s: float = BATCH_WITHIN_S) -> 
     end = time.monotonic() + within_s
     while query.isActive and query.status["isTriggerActive"] and time.monotonic() < end:
         time.sleep(0.1)
+
+
+def stopped(query: StreamingQuery | None) -> None:
+    """Stop the query. One that waits for a broker that is away does not end by itself: it ends with the process."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        if query is not None and query.isActive:
+            query.stop()
+    except (PySparkException, Py4JJavaError) as error:
+        log.warning(
+            "The stream did not end within %.0f s: its batch is done again at the next start.", STOP_WITHIN_S
+        )
+        log.debug("Spark's error: %s", error)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from kagent.embedded.jars import delta_jars, spark_jars
 from kagent.embedded.java import java
 from kagent.errors import SetupError
 from kagent.pipeline.no_pandas import hidden
+from kagent.pipeline.restarts import STOP_WITHIN_S
 from kagent.settings import PipelineSettings
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def session(settings: PipelineSettings, master: str | None = None, delta: bool =
         "spark.sql.streaming.noDataProgressEventInterval": "1000",  # Spark reports progress when idle, too
         "spark.driver.extraJavaOptions": java_options(where),
         "spark.sql.streaming.metricsEnabled": "true",
+        "spark.sql.streaming.stopTimeout": f"{STOP_WITHIN_S:.0f}s",
         **(LOCAL if local else {}),
         **(DELTA if delta else {}),
         **settings.options,

@@ -23,7 +23,7 @@ from kagent.pipeline.catchup import CatchUp
 from kagent.pipeline.checkpoint import Checkpoint, CoveredOffsets, writable
 from kagent.pipeline.progress import ProgressReporter
 from kagent.pipeline.progress_sender import ProgressSender
-from kagent.pipeline.restarts import awaited, ending, kept
+from kagent.pipeline.restarts import awaited, ending, kept, stopped
 from kagent.pipeline.source import LogCutError, OffsetsSource
 from kagent.pipeline.spark_session import session
 from kagent.pipeline.stream import read_stream, to_messages
@@ -140,8 +140,7 @@ class Pipeline:
             running.streams.removeListener(
                 reporter
             )  # before the end: Spark calls what is registered even then
-            if query is not None and query.isActive:
-                query.stop()
+            stopped(query)
 
     def _back_to(
         self, source: OffsetsSource, place: Checkpoint, sender: ProgressSender, reached: CoveredOffsets

@@ -1,4 +1,4 @@
-"""``kagent pipeline`` as a service: waits for a new cluster, outlives its broker, keeps its place, stops cleanly."""
+"""``kagent pipeline`` and ``kagent history write`` as services: they wait for a new cluster, outlive their broker, keep their place, and stop cleanly."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,24 +22,16 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
 
 class Service:
-    """One ``kagent pipeline`` process and its log."""
+    """One process of a service and its log."""
 
     def __init__(self, folder: Path, bootstrap: str) -> None:
         self.folder, self.bootstrap = folder, bootstrap
         self.log = folder / "pipeline.log"
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self, *more: str) -> None:
-        argv = [
-            sys.executable,
-            "-m",
-            "kagent",
-            "--bootstrap",
-            self.bootstrap,
-            "pipeline",
-            "--master",
-            "local[1]",
-        ]
+    def start(self, *more: str, command: Sequence[str] = ("pipeline",)) -> None:
+        python = [sys.executable, "-m", "kagent", "--bootstrap", self.bootstrap]
+        argv = [*python, *command, "--master", "local[1]"]
         with self.log.open("ab") as out:
             self.process = subprocess.Popen(
                 [*argv, *more], stdout=out, stderr=out, cwd=self.folder, env=os.environ
@@ -112,6 +104,20 @@ def test_the_service_waits_for_a_new_cluster_and_outlives_its_broker(
     # Delivery is at least once: the batch that was under way at the stop may be written again, no earlier one is.
     repeated = [offset for group, offset, written in told.duplicates if group == "g" and written > stopped]
     assert min(repeated, default=2) == 2
+
+
+def test_the_history_ends_in_time_while_its_broker_is_gone(
+    own_broker: Callable[..., Broker], service: Callable[[str], Service], tmp_path: Path
+) -> None:
+    broker = own_broker()
+    run = service(broker.bootstrap)
+    run.start("--path", str(tmp_path / "history"), command=("history", "write"))
+    run.until("Writing the history")
+
+    broker.kill()  # its first batch takes seconds, and waits for the broker
+
+    assert run.stop() == 0
+    assert "Traceback" not in run.log.read_text()
 
 
 def test_mistakes_are_one_sentence(service: Callable[[str], Service], tmp_path: Path) -> None:

@@ -439,7 +439,8 @@ class Polling(SyncListener):
         try:
             with self.follower.of(self.consumer):
                 while not self._done.is_set():
-                    self.watch.got(self.name, self.consumer.poll(timeout_ms=50))
+                    # With 50 ms, kafka-python 3.0.12 drops an assignment that comes just after a poll has timed out.
+                    self.watch.got(self.name, self.consumer.poll(timeout_ms=500))
         except Exception as error:
             self.failure = error
         finally:

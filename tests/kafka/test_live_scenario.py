@@ -60,7 +60,7 @@ def test_the_commands_take_a_running_group(cast: Cast, command: str) -> None:
     result = CliRunner().invoke(root, ["--bootstrap", cast.bootstrap, command, "--group", group, "--json"])
 
     assert (result.exception, json.loads(result.stdout)["id"]) == (None, group)
-    assert f"assumed: {topic}: no known lag of partition 2" in result.stderr
+    assert f"assumed: {topic}: the lag of partition 2 is not known" in result.stderr
 
 
 def test_a_pattern_is_taken_as_all_topics_of_the_group_and_that_is_said(cast: Cast) -> None:

@@ -1,7 +1,7 @@
 """What is the matter with a group: first what stands, by each detector of that, then the table that decides why a member is late.
 
 ``LINES`` is the table, from the detectors of spread in their ``ORDER``: the first line that holds for a member decides. A line
-without a verdict waits. The leading verdict must also be the one that most looks of the spell gave, and there must be enough evidence (``kagent.detect.evidence``).
+without a verdict waits. The leading verdict must also be the one that two thirds of the spell's looks gave, and there must be enough evidence (``kagent.detect.evidence``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kagent.detect.facts import ROWS
 from kagent.detect.finding import Finding
 from kagent.detect.group_model import GroupModel, observe
 from kagent.detect.late_member import LateMember, Line
-from kagent.detect.state import JudgeState, MemberState
+from kagent.detect.state import Backlog, JudgeState, MemberState, Spell
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
 
@@ -139,7 +139,7 @@ def _missing(
         return line.why
     gap = float(member.model.columns.gap[member.at])
     if evidence.enough_growth(known, gap, need, limits):
-        return None if _leads(known.spell.votes if known.spell else {}, line) else "votes"
+        return _agreed(known.spell, line)
     if line.verdict in MOVES_CURE and not member.never_drains:
         ratio = member.speed[1] / member.inflow[1] if member.inflow[1] > 0 else float("inf")
         least = evidence.needed_s(
@@ -150,9 +150,10 @@ def _missing(
             evidence.NEW_DRAINING,
         )
         if evidence.enough_drain(known, least, ratio):
-            return None if _leads(known.backlog.votes if known.backlog else {}, line) else "votes"
+            return _agreed(known.backlog, line)
     return "evidence"
 
 
-def _leads(votes: Any, line: Line) -> bool:
-    return evidence.most_voted(votes) == str(line.verdict)
+def _agreed(looks: Spell | Backlog | None, line: Line) -> str | None:
+    """Why the verdict still waits for the looks to agree; ``None``: it need not."""
+    return None if looks and evidence.agreed(looks.votes, str(line.verdict)) else "votes"

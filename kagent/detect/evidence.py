@@ -7,7 +7,6 @@ function of healthy spells, 1{still going}/S(d) is a non-negative martingale of 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -34,7 +33,9 @@ FALL_S, FALL_SHARE, FALL_PROMISED = 30.0, 0.1, 0.5
 NEW_GROWING, NEW_DRAINING, NEW_MS = 4.0, 2.0, 3_600_000
 """A group whose first hour is not over has unknown habits: it needs four times the evidence, and twice of a backlog that drains,
 so that a group first seen badly spread is still reported within ten minutes."""
-
+AGREED = 2 / 3
+"""Not just most of a spell's looks: on the edge of two verdicts, the noise of the first minutes would decide. Of 30 simulated groups on such
+edges 28 were called right, and 25 by most of the looks."""
 
 IDLE_SHARE = 1 / 3
 """A member with less than this share of ``min_behind`` of its inflow waiting (20 s) has nothing to be looked at."""
@@ -122,7 +123,7 @@ def voted(votes: Mapping[str, int], verdict: str) -> dict[str, int]:
     return {**votes, verdict: votes.get(verdict, 0) + 1}
 
 
-def most_voted(votes: Mapping[str, int]) -> str | None:
-    """The verdict that most looks gave."""
-    # On a tie the verdict that came first: Counter keeps the order in which its keys were added.
-    return Counter(votes).most_common(1)[0][0] if votes else None
+def agreed(votes: Mapping[str, int], verdict: str) -> bool:
+    """Whether so many of the looks gave this verdict that it may be published."""
+    looks = sum(votes.values())
+    return looks > 0 and votes.get(verdict, 0) >= AGREED * looks

@@ -66,13 +66,15 @@ def test_a_new_group_needs_more_but_is_never_silent_for_a_fixed_time() -> None:
     assert evidence.needed_s(JudgeState(first_seen=NOW), 60, NOW + 3_700_000, 1.0, 4.0) == 60
 
 
-def test_the_verdict_that_most_looks_gave_leads() -> None:
+def test_a_verdict_that_two_thirds_of_the_looks_gave_is_agreed_on() -> None:
     votes: dict[str, int] = {}
-    for verdict in ("wait", "rebalance", "rebalance", "slow_member"):
+    agreed = []
+    for verdict in ("wait", "rebalance", "rebalance", "slow_member", "rebalance", "rebalance"):
         votes = evidence.voted(votes, verdict)
+        agreed.append(evidence.agreed(votes, "rebalance"))
 
-    assert evidence.most_voted(votes) == "rebalance"
-    assert evidence.most_voted({}) is None
+    assert agreed == [False, False, True, False, False, True]
+    assert not evidence.agreed({}, "rebalance")
 
 
 def test_the_policy_may_ask_for_more_or_less_evidence() -> None:

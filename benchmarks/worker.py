@@ -68,12 +68,15 @@ class Feed:
 
     def _event(self, group: int) -> bytes:
         now, held = int(time.time() * 1000), self.offsets[group]
-        held[:] = [offset + self.random.randrange(1, 5000) for offset in held]
+        held[:] = self._moved(held)
         times = [now - self.random.randrange(900) for _ in held]
         self.source += self.partitions
         source = list(range(self.source - self.partitions, self.source))
         topic = TopicOffsets("orders", None, list(range(self.partitions)), list(held), times, source)
         return encode(GroupEvent("main", f"group-{group}", 0, now, [topic]))
+
+    def _moved(self, held: list[int]) -> list[int]:
+        return [offset + self.random.randrange(1, 5000) for offset in held]
 
     def progress(self) -> None:
         """Says that everything was read up to now, as the pipeline does at each trigger."""
@@ -96,7 +99,7 @@ class Feed:
 class Worker:
     """One worker process of this folder or another."""
 
-    def __init__(self, folder: Path, bootstrap: str, code: Path, tick_s: float) -> None:
+    def __init__(self, folder: Path, bootstrap: str, code: Path, tick_s: float, **limits: int) -> None:
         folder.mkdir(exist_ok=True)
         self.folder, self.code, self.port = folder, code, free_port()
         settings = {
@@ -107,6 +110,7 @@ class Worker:
                 "sample": max(5.0, tick_s),
                 "data": str(folder / "data"),
                 "web_port": self.port,
+                **limits,
             },
         }
         self.config = folder / "kagent.yaml"

@@ -134,7 +134,8 @@ class Action(Contract):
     feasible: Literal["yes", "no", "unknown"]
     reason: str | None = Field(None, description="Why it is or is not feasible.")
     gain: dict[str, float | None] = Field(
-        default_factory=dict, description="Greatest drain `now` and `after`, in seconds."
+        default_factory=dict,
+        description="When the latest member has caught up, in seconds: `now`, as the group is; `likely`, with the action, by the middle of the estimates; `after`, with the action in 19 of 20 cases, null where that cannot be promised within two hours.",
     )
     durable: bool = Field(False, description="Whether it outlasts the next rebalance.")
     disruption: dict[str, float | None] = Field(

@@ -151,7 +151,8 @@ def predicted(scene: Scene, group: str) -> float | None:
         return latest.outcome.predicted_drain_s
     followed = scene.followed.get(group)
     follow = [a for a in (followed.advice.actions if followed else ()) if a.type is ActionType.FOLLOW_PLAN]
-    return follow[0].gain.get("after") if follow else None
+    gain = follow[0].gain if follow else {}
+    return gain.get("after") or gain.get("likely")
 
 
 def _seconds(value: float | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -29,6 +29,8 @@ class Alternative:
     """``yes``, ``no`` or ``unknown``: whether groups of this kind can use it."""
     unsafe: str | None
     """Why it must not be used: ``co-partitioning`` where it parts what must stay together."""
+    assigned: Codes = field(compare=False, repr=False)
+    """Member of each partition of the plan's problem."""
 
 
 def alternatives(
@@ -57,7 +59,7 @@ def _measured(plan: Plan, owner: Codes, strategy: Strategy, kind: str | None) ->
     moves = int(((problem.owner >= 0) & (owner >= 0) & (owner != problem.owner)).sum())
     work = work_per_member(problem, owner)
     most = greatest(problem, owner, plan.objective, work)
-    return Alternative(strategy.name, skew(work), most, moves, feasible(strategy, kind), unsafe)
+    return Alternative(strategy.name, skew(work), most, moves, feasible(strategy, kind), unsafe, owner)
 
 
 def _owners(ids: Sequence[str], problem: PlanningProblem, scenario: Scenario, given: Assignment) -> Codes:

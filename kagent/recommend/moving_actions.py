@@ -152,7 +152,7 @@ def _switch_to(advice: Advice, option: Alternative) -> Action:
         "no" if option.unsafe or keeps_state else "yes",
         reason or f"skew {option.skew:.2f} with the present lags",
         params={"strategy": option.strategy},
-        gain=gain_of(advice, option.greatest) if drains else {},
+        gain=gain_of(advice, option) if drains else {},
         durable=True,
         disruption=disruption_of(advice.reassignment, option.moves),
     )

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from kagent.contract.recommendation import GroupKind
 from kagent.detect import pauses
 from kagent.detect.group_model import GroupModel
+from kagent.detect.inflow import totals
 from kagent.lag.membership import NOBODY
 from kagent.planner import QUICK, Plan, PlanningProblem, plan
 from kagent.planner.problem import Codes, classes
@@ -18,11 +19,8 @@ Longs = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 # Relative error of a capacity beyond what its own windows show, added in quadrature.
 SD = 0.05
-WIDEST = 0.15
-"""Error of an inflow estimate, as a share of it, at most."""
 Z = 1.64
-SHRINK = 0.7
-"""Published widths: with the full ones 97 % of the drains fell inside, at 0.7 93 %, at 0.5 88 %."""
+"""Of a normal distribution, 5 % lie beyond so many standard deviations on either side."""
 PAUSE_S = (-20.0, 45.0)
 """The pause of the rebalance and the time to the next look, s."""
 PROMISED_S = 7200.0
@@ -131,7 +129,7 @@ def reassign(model: GroupModel) -> Reassignment | None:
     # Promised only with cautious numbers: of the plans that had no finite upper end, 9 of 109 never drained in simulation.
     safe = careful.drain_after is not None and bool(np.isfinite(careful.drain_after.max()))
     if safe:
-        made, promise = careful, promised(model, careful, rows)
+        made, promise = careful, promised(model, careful.assigned, rows)
     else:
         problem = problem_of(model, rows, careful=False)
         made, promise = plan(problem, tolerance, max_moves, QUICK), None
@@ -222,28 +220,56 @@ def _quantities(model: GroupModel, rows: Longs, careful: bool) -> tuple[Floats, 
     return backlog, np.where(counted, flow * cost, 0.0), np.maximum(room, floor)
 
 
-def promised(model: GroupModel, made: Plan, rows: Longs) -> tuple[float, float] | None:
-    """Between which times the last member has caught up if the plan takes effect now, in s; None above two hours."""
-    rate, assigned = model.capacity.rate, made.assigned
+def expected_s(model: GroupModel, assigned: Codes, rows: Longs) -> float:
+    """When the last member has caught up by the middle values if this assignment takes effect now, in s; no promise."""
+    return _longest(*_quantities(model, rows, careful=False), assigned)
+
+
+def promised(model: GroupModel, assigned: Codes, rows: Longs) -> tuple[float, float] | None:
+    """Between which times the last member has caught up if this assignment takes effect now, in s; None above two hours.
+
+    The backlog is a random walk: capacity and mean inflow are known within their errors, and the inflow goes on to stray from minute to
+    minute while it drains. Beyond either end in one case of twenty.
+    """
     backlog, flow, _ = _quantities(model, rows, careful=False)
+    members = len(model.capacity.rate.mid)
+    work, comes = _held(assigned, backlog, members), _held(assigned, flow, members)
+    swing = _swing(model, rows, flow) * np.sqrt(_held(assigned, flow**2, members))
+    rate = model.capacity.rate
     # The interval of the capacity back to a standard deviation; 0.2 is the prior where none was measured.
     relative = np.where(rate.mid > 0, (rate.high - rate.mid) / np.maximum(rate.mid, 1e-9) / Z, 0.2)
-    error = SHRINK * Z * np.sqrt(relative**2 + SD**2)
-    width = model.inflow.high.sum() - model.inflow.low.sum()
-    # The group's inflow, not the partitions': errors of single partitions cancel out.
-    share = SHRINK * min(WIDEST, float(width) / 2 / max(float(model.inflow.mid.sum()), 1e-9))
-    soon = _longest(backlog, flow * (1 - share), rate.mid * (1 + error), assigned)
-    late = _longest(backlog, flow * (1 + share), rate.mid * (1 - error), assigned)
-    if not np.isfinite(late) or late > PROMISED_S:
+    error = Z * np.sqrt(rate.mid**2 * (relative**2 + SD**2) + swing**2 / len(model.columns.rates))
+    # Of t seconds' inflow: t/60 minutes, each of which strays by 60 times the swing.
+    stray = Z * swing * np.sqrt(60.0)
+    late = _drained(work, rate.mid - comes - error, stray)
+    if late > PROMISED_S:
         return None
-    return max(0.0, soon + SHRINK * PAUSE_S[0]), late + SHRINK * PAUSE_S[1]
+    return max(0.0, _drained(work, rate.mid - comes + error, -stray) + PAUSE_S[0]), late + PAUSE_S[1]
+
+
+def _held(assigned: Codes, amount: Floats, members: int) -> Floats:
+    """The sums of the members that hold the partitions."""
+    held = assigned >= 0
+    return totals(assigned[held], amount[held], members)
+
+
+def _swing(model: GroupModel, rows: Longs, flow: Floats) -> float:
+    """By what share of itself a partition's inflow strays from one minute to the next, as a standard deviation."""
+    rates = np.where(model.counted[rows], model.columns.rates[:, rows] * model.cost[rows], 0.0)
+    # Of all partitions together: five minutes of a single one say little. 1.4826: from the median deviation to the standard one.
+    strays = 1.4826 * np.median(np.abs(rates - np.median(rates, axis=0)), axis=0)
+    return float(strays.sum() / max(float(flow.sum()), 1e-9))
+
+
+def _drained(work: Floats, left: Floats, stray: Floats) -> float:
+    """The greatest t with ``left * t - stray * sqrt(t) = work``, s."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        root = (stray + np.sqrt(stray**2 + 4 * left * work)) / (2 * left)
+    return float(np.where(work <= 0, 0.0, np.where(left > 0, root**2, np.inf)).max())
 
 
 def _longest(backlog: Floats, flow: Floats, room: Floats, assigned: Codes) -> float:
-    held = assigned >= 0
-    work = np.bincount(assigned[held], backlog[held], len(room))
-    comes = np.bincount(assigned[held], flow[held], len(room))
-    left = room - comes
+    work, left = _held(assigned, backlog, len(room)), room - _held(assigned, flow, len(room))
     with np.errstate(divide="ignore", invalid="ignore"):
         drain = np.where(work <= 0, 0.0, np.where(left > 0, work / left, np.inf))
     return float(drain.max())

@@ -107,7 +107,7 @@ def test_a_group_that_follows_kagent_is_told_to_follow(group: Make) -> None:
 
     assert said(made)[0] == ("follow_plan", "yes")
     assert made.actions[0].gain["now"] is None
-    assert (made.actions[0].gain["after"] or 0) > 0
+    assert (made.actions[0].gain["likely"] or 0) > 0
 
 
 def test_groups_that_keep_state_get_no_moves(group: Make) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from kagent.policy import Policy
-from kagent.recommend.reassignment import reassign
+from kagent.recommend.reassignment import expected_s, promised, reassign
 from tests.fixtures.findings import CALM, FINE, FOUR, HOT, LATE, STANDS
 
 Make = Callable[..., Any]
@@ -58,3 +61,37 @@ def test_topics_move_by_partition_number_only_where_that_is_known(group: Make) -
     assert paired.paired
     by_number = {m.partition: m.to for m in paired.plan.moves}
     assert len(paired.plan.moves) == 2 * len(by_number)
+
+
+def _strays(model: Any, share: float) -> Any:
+    """The group with an inflow that is so much more and less in turn, minute by minute; the median stays."""
+    signs = np.array([0.0, 1.0, -1.0, 1.0, -1.0])[: len(model.columns.rates), None]
+    usual = np.median(model.columns.rates, axis=0)
+    return replace(model, columns=replace(model.columns, rates=usual * (1 + share * signs)))
+
+
+def test_the_more_the_inflow_strays_the_wider_is_the_promise_until_there_is_none(group: Make) -> None:
+    made = group({"t": [HOT, HOT, *6 * [CALM]]}, FOUR)
+    model = made.look(members=made.at_work({"m0": 500, "m1": 500}))
+    found = [reassign(_strays(model, share)) for share in (0.0, 0.05, 0.1)]
+    promises = [one.promise for one in found if one is not None and one.promise is not None]
+
+    assert len(promises) == 3
+    assert promises[0][1] < promises[1][1] < promises[2][1]
+    wild = reassign(_strays(model, 0.9))
+    assert wild is not None
+    assert wild.promise is None
+
+
+def test_what_is_likely_lies_within_the_promise_also_for_an_assignment_that_is_not_the_plan(
+    group: Make,
+) -> None:
+    made = group({"t": [HOT, HOT, *6 * [CALM]]}, FOUR)
+    model = made.look(members=made.at_work({"m0": 500, "m1": 500}))
+    found = reassign(model)
+    assert found is not None
+    assigned = np.roll(found.plan.assigned, 1)
+    promise = promised(model, assigned, found.rows)
+
+    assert promise is not None
+    assert promise[0] < expected_s(model, assigned, found.rows) < promise[1]

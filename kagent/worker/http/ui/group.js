@@ -78,7 +78,8 @@ function Copies({ a, row }) {
 const FEASIBLE = { yes: ["✓", "can be done"], no: ["✗", "cannot be done here"], unknown: ["?", "not known whether it can be done"] };
 function Action({ a, row, place }) {
   const [sign, about] = FEASIBLE[a.feasible];
-  const gain = typeof a.gain.after === "number" ? `predicted to drain in ${span(a.gain.after)}${a.gain.now ? ` instead of ${span(a.gain.now)}` : ""}` : null;
+  const drains = typeof a.gain.after === "number" ? `drains within ${span(a.gain.after)}` : typeof a.gain.likely === "number" ? `may drain in ${span(a.gain.likely)}` : null;
+  const gain = drains && `${drains}${a.gain.now ? ` instead of ${span(a.gain.now)}` : ""}`;
   const price = [a.disruption.partitions && plural(a.disruption.partitions, "partition move"), a.disruption.pause_s && `pause ${span(a.disruption.pause_s)}`];
   const facts = [gain, a.durable ? "outlasts the next rebalance" : null, ...price].filter(Boolean);
   return html`<li class=${`action ${a.feasible}`}><div><strong>${place}. ${actionWords(a)}</strong> <span class=${`badge ${a.feasible}`}><span aria-hidden="true">${sign}</span> ${about}</span></div>

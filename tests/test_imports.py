@@ -33,6 +33,8 @@ PURE_MODULES = (
     "settings",
     "worker.ingest_progress",
     "worker.offset_gaps",
+    "worker.pipeline_runs",
+    "worker.event_sources",
     "worker.status",
     "worker.restore",
 )

@@ -127,7 +127,8 @@ class DeliveryLog:
         producer = AIOKafkaProducer(**aiokafka(self.home, acks="all", enable_idempotence=True))
         try:
             await producer.start()
-        except ClientError:
+        # Also where it is cancelled: nobody else knows of it yet.
+        except BaseException:
             await producer.stop()
             raise
         self._producer = producer

@@ -134,6 +134,9 @@ class _Progress(Struct, tag_field="type", tag="progress"):
 
     def __post_init__(self) -> None:
         same_length("progress", self.source, self.start, self.offset, self.log_end, self.stable_end)
+        # Each costs a worker 8 µs, and few partitions can be named many times.
+        if len(set(self.source)) < len(self.source):
+            raise ValueError("progress that names a partition twice")
         for start, offset in zip(self.start, self.offset, strict=True):
             if start > offset:
                 raise ValueError(f"progress that starts at {start} and ends before it, at {offset}")

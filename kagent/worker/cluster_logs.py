@@ -11,6 +11,7 @@ from typing import Any
 from kagent.contract.admission import Refused, checked
 from kagent.lag.log_ends import PAUSE, EndHistory
 from kagent.lag.observation import TopicInfo
+from kagent.offsets import OFFSETS_TOPIC
 from kagent.tables import ends as ends_table
 from kagent.worker.context import WorkerContext
 
@@ -74,6 +75,11 @@ class ClusterLogs:
                 self.context.tables.ends[ends_table.key(partition, cluster, topic)] = ends_table.EndsRow(
                     cluster=cluster, topic=topic, partition=partition, history=history.to_row()
                 )
+
+    def source_partitions(self, cluster: str) -> int | None:
+        """How many partitions ``__consumer_offsets`` has; None before the cluster was asked, or where it may not be seen."""
+        info = self.infos.get(cluster, {}).get(OFFSETS_TOPIC)
+        return info.partitions if info else None
 
     def name_topics(self, cluster: str, named: Iterable[tuple[str, str]]) -> None:
         """Take (topic id, name) pairs from an event; the sampler's own answer takes precedence."""

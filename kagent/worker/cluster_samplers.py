@@ -10,6 +10,7 @@ from typing import Any
 
 from kagent.errors import KafkaError
 from kagent.kafka.admin import CHUNK, Admin
+from kagent.offsets import OFFSETS_TOPIC
 from kagent.worker import rights
 from kagent.worker.coordinator_check import CoordinatorAnswer, ask
 from kagent.worker.engine import GroupEngine, in_thread
@@ -48,7 +49,8 @@ class ClusterSamplers:
             # A cluster that does not answer delays the others by its deadline, and blinds only itself.
             began = time.monotonic()
             try:
-                await in_thread(sampler.describe, topics, unresolved)
+                # With the source: no progress on more partitions than it has is believed.
+                await in_thread(sampler.describe, {*topics, OFFSETS_TOPIC}, unresolved)
                 samples = await in_thread(sampler.sample, topics)
             except (KafkaError, TimeoutError) as error:
                 self.engine.counts["samples_failed"] += 1

@@ -64,15 +64,25 @@ class PartitionProducers:
         """
         # Also of retained partitions: while another worker owned one, it may have fenced our producer off.
         await self.stop()
-        wanted = sorted(partitions)
+        started: dict[int, AIOKafkaProducer] = {}
+        try:
+            await self._start_all(sorted(partitions), started)
+        # All or none: a partition that is not fenced would be recovered while its old owner still writes. Also where it is cancelled:
+        # those that have started are nobody's yet.
+        except BaseException:
+            await asyncio.gather(*map(_stopped, started.values()))
+            raise
+        self._producers = started
+
+    async def _start_all(self, partitions: Iterable[int], started: dict[int, AIOKafkaProducer]) -> None:
+        async def start(partition: int) -> None:
+            started[partition] = await self._started(partition)
+
         # Side by side: one start was seen to take up to 0.19 s, 50 together 0.2 to 0.64 s.
-        started = await asyncio.gather(*map(self._started, wanted), return_exceptions=True)
-        # All or none: a partition that is not fenced would be recovered while its old owner still writes.
-        failed = [error for error in started if isinstance(error, BaseException)]
-        if failed:
-            await asyncio.gather(*(_stopped(p) for p in started if isinstance(p, AIOKafkaProducer)))
-            raise failed[0]
-        self._producers = dict(zip(wanted, started, strict=True))
+        done = await asyncio.gather(*map(start, partitions), return_exceptions=True)
+        # Only once all have ended: one that is still starting could not be stopped.
+        for error in (error for error in done if error is not None):
+            raise error
 
     async def _started(self, partition: int) -> AIOKafkaProducer:
         producer = AIOKafkaProducer(

@@ -15,6 +15,7 @@ from kagent.text import shown
 from kagent.worker.cluster_logs import ClusterLogs
 from kagent.worker.context import WorkerContext
 from kagent.worker.coverage_store import SourceCoverage
+from kagent.worker.event_sources import existing
 from kagent.worker.event_times import limited
 from kagent.worker.groups import Entry
 from kagent.worker.ingest_progress import Coverage
@@ -90,16 +91,29 @@ class Ingest:
         if message.cluster not in self.context.settings.clusters:
             raise Refused("unknown_cluster", f"the settings have no cluster {message.cluster!r}")
         timely = limited(message, now)
-        if isinstance(timely, Beat):
-            self._progress(partition, coverage, timely)
-        elif isinstance(timely, LogCut):
-            self._cut(partition, coverage, timely)
-        elif self._has_room(partition, timely):
-            self._event(partition, timely)
+        self._apply(partition, coverage, timely)
         if timely is not message:
             raise Refused(
                 "time_ahead", "a time lies ahead of the broker's clock: it was taken as of its arrival"
             )
+
+    def _apply(self, partition: int, coverage: Coverage, message: Message) -> None:
+        if isinstance(message, GroupEvent):
+            if self._has_room(partition, message):
+                self._event(partition, message)
+        else:
+            self._of_sources(partition, coverage, message)
+
+    def _of_sources(self, partition: int, coverage: Coverage, message: Beat | LogCut) -> None:
+        """Apply what is told of partitions that exist. Raises Refused if it tells of others."""
+        count = self.logs.source_partitions(message.cluster)
+        there = message if count is None else existing(message, count)
+        if isinstance(there, Beat):
+            self._progress(partition, coverage, there)
+        elif there.source or there is message:
+            self._cut(partition, coverage, there)
+        if there is not message:
+            raise Refused("no_such_partition", f"{OFFSETS_TOPIC} of {message.cluster} has {count} partitions")
 
     def _event(self, partition: int, event: GroupEvent) -> None:
         # Before the event is applied: one that is refused may have changed the commits all the same.

@@ -8,6 +8,7 @@ are blind until a replay has covered it from its start.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,15 +16,15 @@ from typing import Any
 import msgspec
 
 from kagent.contract.events import Progress
+from kagent.worker.pipeline_runs import Run, Runs
 
 # Progress comes at every trigger, also when idle: three without one are no coincidence.
 FRESH_TRIGGERS = 3
 FRESH_AT_LEAST_MS = 10_000
 """At a trigger of a second, one garbage collection must not blind a cluster."""
 
-RUNS_REMEMBERED = 1_000
-"""Around a restart the records of two runs are mixed. The rest is for forged records that each name a new run: the true run must
-not be forgotten for them, as only its records show that what they claim was never there."""
+ENDS_REMEMBERED = 32
+"""Log ends in a freshness window. A pipeline sends twelve in it at a trigger of a second; a burst of records must not make each slower."""
 STRAY_AFTER_MS = 60_000
 """A broker that restarts is back by then, and its partitions with it."""
 UNKNOWN_SOURCE = -1
@@ -55,10 +56,20 @@ class SourceProgress:
         """Take a progress record in."""
         self.offset, self.time, self.trigger = p.offset, p.time, p.trigger
         # An end of a later time came from a wrong clock or record: it would keep all before it in the window until that time.
-        self.ends = [*(end for end in self.ends if end[0] <= p.time), (p.time, p.log_end)]
+        if self.ends and self.ends[-1][0] > p.time:
+            self.ends = [end for end in self.ends if end[0] <= p.time]
+        self._add_end(p.time, p.log_end)
         # One end from before the window is kept: that much must have been read by now.
         while len(self.ends) > 1 and self.ends[1][0] <= self.time - self.window:
             self.ends.pop(0)
+
+    def _add_end(self, time: int, end: int) -> None:
+        """Note an end; ends of nearly the same time are one, the greatest. The first of all stays as it is: it is the one to be read."""
+        if len(self.ends) > 1 and time - self.ends[-1][0] < self.window / ENDS_REMEMBERED:
+            since, greatest = self.ends[-1]
+            self.ends[-1] = since, max(greatest, end)
+        else:
+            self.ends.append((time, end))
 
     @property
     def log_end(self) -> int | None:
@@ -74,19 +85,6 @@ class SourceProgress:
         since, end = self.ends[0]
         due = end if since <= self.time - self.window or len(self.ends) == 1 else 0
         return max(0, due - self.offset)
-
-
-@dataclass(slots=True)
-class Run:
-    """What one run of the pipeline has covered without a hole: [start, offset). A run with a hole has several of these."""
-
-    run_id: str
-    start: int
-    offset: int
-
-    def goes_on_with(self, p: Progress) -> bool:
-        """Whether this record follows without a hole."""
-        return self.run_id == p.run_id and self.start <= p.start <= self.offset
 
 
 @dataclass(slots=True)
@@ -112,8 +110,8 @@ class Coverage:
     whole: set[tuple[str, int]] = field(default_factory=set)
     gaps: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
     sources: dict[tuple[str, int], SourceProgress] = field(default_factory=dict)
-    runs: dict[tuple[str, int, bool], list[Run]] = field(default_factory=dict)
-    """The latest runs, so that a record of another run, or a wrong one of the same, breaks no run's chain."""
+    runs: dict[tuple[str, int, bool], Runs] = field(default_factory=dict)
+    """By cluster, source and whether it is a replay."""
     cuts: dict[tuple[str, int], Cut] = field(default_factory=dict)
     """Sources whose log lost its end, until what stands there now has been read."""
 
@@ -128,6 +126,9 @@ class Coverage:
         """The source's log lost what stood from this offset on: what runs reported of it no longer holds."""
         self.cuts[key] = Cut(offset, time)
         # Its offset and log ends would make what stands there now look as if it had been read.
+        self._forget_progress(key)
+
+    def _forget_progress(self, key: tuple[str, int]) -> None:
         self.sources.pop(key, None)
         for replay in (False, True):
             self.runs.pop((*key, replay), None)
@@ -136,7 +137,7 @@ class Coverage:
         """Take one progress record in; true if a gap opened or closed (the row must be written)."""
         key = (p.cluster, p.source)
         # Compared at the end: a row is written for a gap, not for each progress record of each trigger.
-        before = (dict(self.gaps), set(self.whole))
+        before = self._kept(key)
         first = self.lost and key not in self.whole
         self._find_gap(key, p)
         # What the first record after a loss covers may itself have been in what was lost.
@@ -147,7 +148,11 @@ class Coverage:
             self.sources.setdefault(key, SourceProgress(p.offset, p.time, p.trigger)).heard(p)
             if key in self.cuts and self.cuts[key].over(p):
                 del self.cuts[key]
-        return before != (self.gaps, self.whole)
+        return before != self._kept(key)
+
+    def _kept(self, key: tuple[str, int]) -> tuple[object, bool]:
+        # Of this source alone: with all of them, a record would take the square of the sources that it names.
+        return self.gaps.get(key), key in self.whole
 
     def _find_gap(self, key: tuple[str, int], p: Progress) -> None:
         if self.lost and key not in self.whole:
@@ -161,10 +166,12 @@ class Coverage:
 
     def _hole(self, key: tuple[str, int], p: Progress) -> tuple[int, int] | None:
         """What lies between all that was read before and this record; None if nothing does."""
+        runs, latest = self._runs(key, p), self.sources[key].offset
+        # What is quick to tell first: it is so for nearly every record.
+        if p.start <= latest or runs.before(p):
+            return None
         # Not only the latest record: a wrong one, or another run's, may say less than was read.
-        read = [run.offset for run in self.runs.get((*key, False), ()) if run.offset < p.start]
-        reached = max([self.sources[key].offset, *read])
-        return None if p.start <= reached or self._run_before(key, p) else (reached, p.start)
+        return max(latest, runs.reached(p.start)), p.start
 
     def _mend(self, key: tuple[str, int], run: Run, p: Progress) -> None:
         """Close the gap if this run has read all of it that the log ever had."""
@@ -176,24 +183,12 @@ class Coverage:
         else:
             self.gaps[key] = (start, end)
 
-    def _run_before(self, key: tuple[str, int], p: Progress) -> Run | None:
-        """The run that this record goes on with."""
-        runs = self.runs.get((*key, p.replay), ())
-        return next((run for run in reversed(runs) if run.goes_on_with(p)), None)
+    def _runs(self, key: tuple[str, int], p: Progress) -> Runs:
+        return self.runs.setdefault((*key, p.replay), Runs())
 
     def _run(self, key: tuple[str, int], p: Progress) -> Run:
-        runs = self.runs.setdefault((*key, p.replay), [])
         self._trim(key, p)
-        # What a run's first record covers it may have sent before what was lost here; a replay sends all anew.
-        first = Run(p.run_id, p.start if p.replay else p.offset, p.offset)
-        run = self._run_before(key, p) or first
-        run.offset = max(run.offset, p.offset)
-        # Put last: the first one is the one that was heard longest ago.
-        if run in runs:
-            runs.remove(run)
-        runs.append(run)
-        del runs[:-RUNS_REMEMBERED]
-        return run
+        return self._runs(key, p).heard(p)
 
     def _trim(self, key: tuple[str, int], p: Progress) -> None:
         """Take back what live runs claim beyond the log end: it was never there, and later it would hide a loss."""
@@ -201,9 +196,7 @@ class Coverage:
         # The window's greatest end: one record with too small an end must not take back what was read.
         if p.replay or known is None or (end := known.log_end) is None:
             return
-        end = max(end, p.offset, p.log_end)
-        for run in self.runs[*key, False]:
-            run.start, run.offset = min(run.start, end), min(run.offset, end)
+        self._runs(key, p).trim(max(end, p.offset, p.log_end))
 
     def why_blind(self, cluster: str, source: int, now: int) -> str | None:
         """Why groups of this source partition may not be judged, or None if they may. ``now`` in ms."""
@@ -244,12 +237,26 @@ class Coverage:
 
         There is no such partition: somebody's record named it once.
         """
-        fresh = {cluster for (cluster, _), known in self.sources.items() if not known.stale(now)}
+        fresh: dict[str, float] = {}
+        for (cluster, _), known in self.sources.items():
+            if not known.stale(now):
+                fresh[cluster] = min(known.window, fresh.get(cluster, known.window))
         for key, known in list(self.sources.items()):
-            if key[0] in fresh and key not in used and now - known.time > max(STRAY_AFTER_MS, known.window):
-                del self.sources[key]
-                for replay in (False, True):
-                    self.runs.pop((*key, replay), None)
+            # By the window of those that are heard: its own came with the wrong record, and may be days.
+            silent_ms = max(STRAY_AFTER_MS, fresh.get(key[0], math.inf))
+            if key not in used and now - known.time > silent_ms:
+                self._forget_progress(key)
+
+    def forget_beyond(self, cluster: str, partitions: int) -> bool:
+        """Forget source partitions that the cluster does not have; true if the row must be written."""
+        kept = len(self.gaps), len(self.whole)
+        named = {*self.sources, *self.gaps, *self.whole, *self.cuts}
+        for key in (key for key in named if key[0] == cluster and key[1] >= partitions):
+            self._forget_progress(key)
+            self.gaps.pop(key, None)
+            self.whole.discard(key)
+            self.cuts.pop(key, None)
+        return kept != (len(self.gaps), len(self.whole))
 
     def any_stale(self, now: int) -> bool:
         """Whether some source partition has not been heard of lately."""

@@ -81,9 +81,18 @@ class PartitionTick:
     def _forget_what_cannot_be(self, partition: int) -> None:
         """Records of places that the source does not have blind no group for longer than a minute."""
         self.beyond.forget(partition)
+        self._forget_partitions(partition)
         coverage, now = self.coverage.of(partition), self.context.now
         if coverage.any_stale(now):
             coverage.forget_strays(in_use(self.context.index.entries(partition)), now)
+
+    def _forget_partitions(self, partition: int) -> None:
+        """Forget source partitions that were heard of before the clusters were asked how many there are."""
+        coverage = self.coverage.of(partition)
+        for cluster in self.context.settings.clusters:
+            count = self.logs.source_partitions(cluster)
+            if count is not None and coverage.forget_beyond(cluster, count):
+                self.coverage.keep(partition)
 
     def _population(self, cluster: str) -> Population:
         """How many of this worker's groups read each topic and from each broker."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kagent.alert.delivery_log import of_destination
+from kagent.alert.delivery_log import DeliveryLog, of_destination
+from kagent.settings import Cluster, Topics
 
 
 @given(st.dictionaries(st.sampled_from(["hook/", "hook/main/g", "hook/main", "other/x", ""]), st.binary()))
@@ -25,3 +29,34 @@ def test_no_record_of_a_delivery_keeps_a_bridge_from_starting(records: dict[str,
 )
 def test_a_destination_knows_when_it_was_first_started(value: bytes, since: int | None) -> None:
     assert of_destination({"hook/": value}, "hook")[0] == since
+
+
+class Producer:
+    """Never starts."""
+
+    running = False
+
+    def __init__(self, **options: Any) -> None:
+        """Options are of no use to it."""
+
+    async def start(self) -> None:
+        Producer.running = True
+        await asyncio.Event().wait()
+
+    async def stop(self) -> None:
+        Producer.running = False
+
+
+@pytest.mark.asyncio
+async def test_a_start_that_is_cancelled_leaves_no_producer_running(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kagent.alert.delivery_log.AIOKafkaProducer", Producer)
+    starting = asyncio.create_task(DeliveryLog(Cluster(bootstrap="a:1"), Topics()).start())
+    for _ in range(10):  # more turns of the loop than it takes to come to the wait
+        await asyncio.sleep(0)
+    assert Producer.running
+
+    starting.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    assert not Producer.running

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from kagent.contract.admission import Refused, checked
 from kagent.contract.events import Progress
-from kagent.worker.ingest_progress import RUNS_REMEMBERED, Coverage, SourceProgress
+from kagent.worker.ingest_progress import ENDS_REMEMBERED, Coverage, SourceProgress
+from kagent.worker.pipeline_runs import RUNS_REMEMBERED
 
 
 def beat(
@@ -144,6 +145,55 @@ def test_a_burst_of_forged_records_of_other_runs_leaves_no_gap_behind() -> None:
     coverage.progress(beat(110, 120, 120, at=2))
 
     assert coverage.gaps == {}
+
+
+def test_records_that_come_at_once_are_kept_as_few() -> None:
+    coverage = Coverage()
+    for n in range(1_000):
+        coverage.progress(beat(n, n + 1, n + 1, at=n // 500))
+
+    known = coverage.sources["main", 7]
+    assert len(known.ends) <= ENDS_REMEMBERED
+    assert max(end for _, end in known.ends) == 1_000
+
+
+def test_a_record_takes_no_longer_for_the_gaps_of_other_sources() -> None:
+    class Gaps(dict[tuple[str, int], tuple[int, int]]):
+        def __iter__(self) -> Any:
+            raise AssertionError("all gaps were looked at")
+
+        keys = __iter__
+
+    coverage = Coverage(gaps=Gaps({("main", n): (0, 9) for n in range(100, 200)}))
+
+    assert not coverage.progress(beat(0, 1, 1))
+    assert coverage.progress(Progress("main", 100, 0, 9, 9, 9, 0, "r1", 1.0, replay=True))
+
+
+def test_a_source_that_was_named_once_is_forgotten_in_a_minute_whatever_trigger_it_named() -> None:
+    coverage = Coverage()
+    coverage.progress(Progress("main", 9_999, 0, 0, 0, 0, 0, "forged", 86_400.0))
+    coverage.progress(beat(0, 1, 1, at=61))
+
+    coverage.forget_strays(set(), 61_000)
+
+    assert set(coverage.sources) == {("main", 7)}
+
+
+def test_what_was_heard_of_sources_that_the_cluster_does_not_have_is_forgotten() -> None:
+    coverage = Coverage(lost=True)
+    for source in (7, 50, 9_999):
+        coverage.progress(Progress("main", source, 0, 1, 1, 1, 0, "r1", 1.0))
+    coverage.cut(("main", 60), 5, 0)
+    coverage.progress(Progress("other", 60, 0, 1, 1, 1, 0, "r1", 1.0))
+
+    assert coverage.forget_beyond("main", 50)
+
+    kept = {("main", 7), ("other", 60)}
+    assert set(coverage.sources) == set(coverage.gaps) == coverage.whole == kept
+    assert not coverage.cuts
+    assert {key[:2] for key in coverage.runs} == kept
+    assert not coverage.forget_beyond("main", 50)
 
 
 OFFSETS = st.integers(0, 400) | st.just(10**12)

@@ -52,7 +52,7 @@ class Running:
     def __init__(self, program: str, temporary: Path) -> None:
         environment = os.environ | {"TMPDIR": str(temporary)}
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self.process = subprocess.Popen(
+        self.process: subprocess.Popen[str] = subprocess.Popen(
             [sys.executable, "-c", program], env=environment, text=True, start_new_session=True, **pipes
         )
 

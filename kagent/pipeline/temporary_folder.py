@@ -23,6 +23,7 @@ from subprocess import TimeoutExpired
 from typing import Any
 
 from kagent.errors import SetupError
+from kagent.pipeline.restarts import quiet_about_java
 
 JAVA_WITHIN_S = 5.0
 """How long Java is given to end: with what a stream takes to stop (kagent.pipeline.restarts) still less than the 30 s of a service."""
@@ -124,6 +125,7 @@ def _java_ended() -> bool:
     process = _java_process()
     if process is None:
         return True
+    quiet_about_java()  # objects of its that Python lets go of later find it gone
     try:
         process.stdin.close()  # Java waits for this, and ends
         process.wait(JAVA_WITHIN_S)

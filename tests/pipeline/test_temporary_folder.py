@@ -184,6 +184,7 @@ def test_java_that_does_not_end_keeps_its_files(monkeypatch: pytest.MonkeyPatch,
     deaf = subprocess.Popen(["sleep", "60"], stdin=subprocess.PIPE)
     try:
         monkeypatch.setattr(temporary_folder, "_java_process", lambda: deaf)
+        monkeypatch.setattr(temporary_folder, "quiet_about_java", lambda: None)  # holds for all that follows
         temporary_folder._remove_own(tmp_path)
         assert tmp_path.exists()
     finally:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import sys
 import tempfile
@@ -36,12 +35,12 @@ def started(settings: Settings, master: str, what: str, delta: bool = True) -> I
     log = log_path(settings)
     try:
         with bar("Starting Spark") as progress:  # before the imports, which take a second themselves
-            from kagent.pipeline.restarts import ending
+            from kagent.pipeline.restarts import ending, quiet_about_java
             from kagent.pipeline.spark_session import session
 
             with output_to(log):  # the JVM keeps the streams that it was started with
                 running = session(settings.pipeline, master, delta=delta)
-            _quiet_at_the_end()
+            quiet_about_java()
             with ending(running) as spark, watched(spark, progress, what):
                 yield spark
     except Exception:
@@ -61,12 +60,6 @@ def stop_on_signal(stop: threading.Event) -> Callable[[int, FrameType | None], N
         stop.set()
 
     return handle
-
-
-def _quiet_at_the_end() -> None:
-    """Have py4j say nothing of an interruption by Ctrl-C: it reports it with stack traces, to its own logger and to the root logger."""
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
 
 
 def log_path(settings: Settings, name: str = LOG) -> Path:

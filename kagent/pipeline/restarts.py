@@ -135,3 +135,10 @@ def _stop(running: SparkSession) -> None:
         running.stop()
     except (Py4JError, OSError):
         log.debug("Spark had gone before it was stopped")
+
+
+def quiet_about_java() -> None:
+    """Have py4j say nothing of Java that is interrupted, by Ctrl-C, or gone, as the process ends: it reports both with stack traces,
+    to its own logger and to the root logger."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import tempfile
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from kagent.embedded.java import java
 from kagent.errors import SetupError
 from kagent.pipeline.no_pandas import hidden
 from kagent.pipeline.restarts import STOP_WITHIN_S
+from kagent.pipeline.temporary_folder import own_folder, temporary_files_in
 from kagent.settings import PipelineSettings
 
 if TYPE_CHECKING:
@@ -53,21 +53,23 @@ def session(settings: PipelineSettings, master: str | None = None, delta: bool =
         # https://spark.apache.org/docs/latest/structured-streaming-kafka-integration.html#offset-fetching
         "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
         "spark.sql.streaming.noDataProgressEventInterval": "1000",  # Spark reports progress when idle, too
-        "spark.driver.extraJavaOptions": java_options(where),
+        JAVA_OPTIONS: java_options(where),
         "spark.sql.streaming.metricsEnabled": "true",
         "spark.sql.streaming.stopTimeout": f"{STOP_WITHIN_S:.0f}s",
         **(LOCAL if local else {}),
         **(DELTA if delta else {}),
         **settings.options,
     }
+    temporary = own_folder()
+    config[JAVA_OPTIONS] = with_temporary_folder(config[JAVA_OPTIONS], temporary)
     for name, value in config.items():
         builder = builder.config(name, value)
     # PySpark imports its own test tools here, and these pandas (NumpyScalarConverter in pyspark/sql/types.py).
-    with without_own_variables(), own_sigint(), hidden(), _java_there():
+    with without_own_variables(), own_sigint(), hidden(), temporary_files_in(temporary), _java_there():
         spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     if not local:
-        spark.sparkContext.addPyFile(str(package(Path(tempfile.mkdtemp(prefix="kagent-package-")))))
+        spark.sparkContext.addPyFile(str(package(temporary)))
     return spark
 
 
@@ -92,6 +94,11 @@ def java_options(master: str) -> str:
     """What the JVM of a driver with this master is started with."""
     logging = f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"
     return f"{logging} {ONE_CORE}" if master in ("local", "local[1]") else logging
+
+
+def with_temporary_folder(options: str, folder: Path) -> str:
+    """These options of Java's, and this folder for its temporary files and Spark's, unless the options name another."""
+    return options if "-Djava.io.tmpdir=" in options else f'{options} "-Djava.io.tmpdir={folder}"'
 
 
 @contextmanager
@@ -131,6 +138,7 @@ def package(folder: Path) -> Path:
     return archive
 
 
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 LOGGING = Path(__file__).with_name("log4j2.properties")
 BATCHES = {
     # With a limit in bytes Spark adds up the columns' sizes anew for every row: a fifth of Java's time for a stream. This

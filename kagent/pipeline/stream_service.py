@@ -28,6 +28,7 @@ from kagent.pipeline.source import LogCutError, OffsetsSource
 from kagent.pipeline.spark_session import session
 from kagent.pipeline.stream import read_stream, to_messages
 from kagent.pipeline.stream_metrics import Metrics
+from kagent.pipeline.temporary_folder import own_folder
 from kagent.settings import Cluster, Settings
 
 if TYPE_CHECKING:
@@ -92,7 +93,9 @@ class Pipeline:
 
     def run_on(self, running: SparkSession, source: OffsetsSource) -> None:
         """As :meth:`run`, on a Spark session that is there already."""
-        with tempfile.TemporaryDirectory(prefix="kagent-replay-", ignore_cleanup_errors=True) as own:
+        with tempfile.TemporaryDirectory(
+            prefix="replay-", dir=own_folder(), ignore_cleanup_errors=True
+        ) as own:
             # A replay must not move the place of the stream that goes on beside it.
             folder = own if self.replay else self.checkpoint or self.settings.pipeline.checkpoint
             place = Checkpoint(running, f"{folder.rstrip('/')}/{self.name}")

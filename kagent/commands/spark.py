@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kagent.settings import Settings
 from kagent.text_table import shortened
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from rich.console import Console
     from rich.progress import Progress, ProgressColumn
+
+    from kagent.settings import Settings
 
 LOG = "spark.log"
 POLL_S = 0.5

@@ -36,6 +36,8 @@ def command(ctx: click.Context, check: bool, schema: bool, as_json: bool) -> Non
     for note in (*loaded.notes, *missing_files(loaded)):
         click.echo(f"note: {note}", err=True)
     if check:
+        if named := asked(ctx, "cluster"):
+            loaded.settings.cluster(named)  # a name that no cluster has is refused
         click.echo(_right(loaded))
     elif as_json:
         click.echo(json.dumps(effective_values(loaded.settings)))

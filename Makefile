@@ -112,7 +112,7 @@ explore: $(STAMP) ## the property tests with examples of their own at every run
 	$(BIN)/python -m pytest -q -n 2 -m "$(FAST)" --hypothesis-profile=explore
 
 .PHONY: demo
-demo: setup ## the whole job on a real broker, in less than five minutes
+demo: setup ## the whole job on a real broker, in some minutes
 	$(BIN)/kagent demo $(ARGS)
 
 .PHONY: lock

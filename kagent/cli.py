@@ -45,7 +45,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "up": ("up", "Run pipeline and worker as one supervised process tree."),
         "pipeline": ("pipeline", "Run the Spark stream from __consumer_offsets to group events."),
         "worker": ("worker", "Run the Faust worker."),
-        "demo": ("demo", "Show the whole job on a real broker, in four minutes."),
+        "demo": ("demo", "Show the whole job on a real broker, in some minutes."),
     },
     "Look back": {
         "history": ("history", "Keep and maintain the history (Delta tables)."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from difflib import get_close_matches
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, WithJsonSchema
@@ -48,16 +49,29 @@ def _refuse(value: Any) -> float:
 
 def _meant(text: str) -> str | None:
     """The duration as kagent takes it, where numbers and units are written in another way: ``1m30s``, ``2 weeks``."""
-    parts = [(number, _unit(word)) for number, word in re.findall(PART, text.lower())]
-    if not re.fullmatch(f"(?:{PART})+", text.lower()) or any(unit is None for _, unit in parts):
+    plain = _plain(text)
+    if plain != text and re.match(PATTERN, plain):
+        return "".join(plain.split())
+    parts = [(number, _unit(word)) for number, word in re.findall(PART, plain)]
+    if not re.fullmatch(f"(?:{PART})+", plain) or any(unit is None for _, unit in parts):
         return None
     if len(parts) == 1 and parts[0][1] != "w":
         return "".join(map(str, parts[0]))
     return to_text(sum(float(number) * (UNITS_S | {"w": 604_800.0})[str(unit)] for number, unit in parts))
 
 
+def _plain(text: str) -> str:
+    """Without what divides thousands, with a decimal point, and without a full stop: ``1 000 ms``, ``1,5h``, ``10 s.``."""
+    joined = re.sub(r"(?<=\d)[\s_,'](?=\d{3}(?!\d))", "", text.lower().strip().rstrip("."))
+    return re.sub(r"(?<=\d),(?=\d)", ".", joined)
+
+
 def _unit(word: str) -> str | None:
     singular = word.removesuffix("s")
+    if singular not in WEEKS and singular not in WORDS and word not in WORDS:
+        # `minuets`: of words that are long enough for a slip.
+        near = get_close_matches(singular, [each for each in (*WORDS, *WEEKS) if len(each) > 3], 1, 0.75)
+        singular = near[0] if near else singular
     return "w" if singular in WEEKS else WORDS.get(word) or WORDS.get(singular)
 
 

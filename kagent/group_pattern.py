@@ -48,7 +48,11 @@ def _compiled(pattern: str) -> re.Pattern[str]:
         # DOTALL: a group's name may hold a line break.
         return re.compile(_expression(pattern), re.DOTALL)
     except re.error as error:
-        raise SettingsError(f"The group pattern {pattern!r} is no regular expression: {error}.") from error
+        # As Java and JavaScript write a named group.
+        hint = "; did you mean (?P<…>?" if "unknown extension ?<" in str(error) else "."
+        raise SettingsError(
+            f"The group pattern {pattern!r} is no regular expression: {error}{hint}"
+        ) from error
 
 
 def _expression(pattern: str) -> str:

@@ -65,6 +65,15 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
+def ended(sentence: str) -> str:
+    """The sentence with a full stop, unless it is a question.
+
+    >>> ended("it is wrong"), ended("did you mean a?")
+    ('it is wrong.', 'did you mean a?')
+    """
+    return sentence if sentence.endswith("?") else f"{sentence}."
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """``; did you mean orders-eu?`` where a known name is near or holds this one, else a full stop: the end of a sentence.
 

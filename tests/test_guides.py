@@ -37,12 +37,13 @@ LASTING = {
     "history",
     "check",
     "explain",
+    "plan",
     "backtest",
     "calibrate",
     "capture",
     "replay",
 }
-"""Commands that run until stopped, for minutes, or want a past that a new cluster has not."""
+"""Commands that run until stopped, for minutes, or want a past or members that a new cluster has not."""
 
 
 def blocks(language: str) -> list[str]:
@@ -72,6 +73,17 @@ def test_every_command_exists_with_its_options(arguments: list[str]) -> None:
         found.make_context(arguments[0], rest, parent=ctx)
 
 
+def test_nothing_follows_a_command_of_the_readme_that_keeps_its_terminal() -> None:
+    fence = r"^```console\n(.*?)^```"
+    shown = re.findall(fence, PAGES["README.md"], re.MULTILINE | re.DOTALL)
+    (running,) = [block for block in shown if "kagent up\n" in block]
+    second = shown[shown.index(running) + 1]
+
+    assert running.endswith("kagent up\n")
+    assert "second terminal" in PAGES["README.md"].split(running)[1].split(second)[0]
+    assert [name for name in ("explain", "plan", "mute") if f"kagent {name} orders" not in second] == []
+
+
 @pytest.mark.parametrize("target", sorted({line[0] for line in MAKE}))
 def test_every_target_is_in_the_makefile(target: str) -> None:
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
@@ -84,7 +96,7 @@ def test_every_command_that_ends_works_on_a_real_broker(arguments: list[str], br
     if arguments[0] == "mute":  # it refuses groups that do not exist
         if "reports" not in cast.admin.topic_names():
             cast.topic("reports", 1, 1)
-        for group in ("reporting", "reporting-eu"):
+        for group in ("reporting", "reporting-eu", "orders"):
             cast.commit(group, "reports", 0)
     ensure(Admin(Cluster(bootstrap=broker)), topics, needed=[*wanted(topics), delivery_log(topics)])
     environment = {"KAGENT_BOOTSTRAP": broker, "PATH": "/usr/bin:/bin", "HOME": str(Path.home())}

@@ -24,13 +24,12 @@ from kagent.contract.recommendation import (
     Verdict,
 )
 from kagent.errors import InputError, KagentError
-from kagent.settings.alert_destinations import AnyDestination
-from kagent.settings.unknown_names import suggestion
 from kagent.text import shown
 
 if TYPE_CHECKING:
     from kagent.alert.bridge import Bridge
     from kagent.alert.delivery_log import Event
+    from kagent.settings.alert_destinations import AnyDestination
 
 
 @click.group(
@@ -64,6 +63,8 @@ def send_test(ctx: click.Context, name: str) -> None:
     settings = effective(ctx)
     destinations = settings.alert.destinations
     if name not in destinations:
+        from kagent.settings.unknown_names import suggestion
+
         near = suggestion(name, destinations)
         listed = (
             f"there are: {', '.join(destinations)}."

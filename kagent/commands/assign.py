@@ -10,8 +10,7 @@ import click
 
 from kagent.commands import common, completion, output
 from kagent.commands import input_lines as lines
-from kagent.commands.output import Format
-from kagent.commands.plan import SHOWN_RATIO
+from kagent.commands.output import SHOWN_RATIO, Format
 from kagent.errors import InputError
 from kagent.strategies import STRATEGIES, Assignment, Scenario
 from kagent.strategies.assign_answer import ALL, answered, plain

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from kagent.assignor import CONSUMER_CLASS, JAR, NAME, broker_lines
 from kagent.commands.common import asked, chosen, effective
 from kagent.errors import InputError
-from kagent.settings import Settings
+
+if TYPE_CHECKING:
+    from kagent.settings import Settings
 
 APPLY = ("dry", "follow", "off")
 CLUSTER = "main"

@@ -14,12 +14,11 @@ from kagent.commands import completion, output, unanswered
 from kagent.commands.common import chosen
 from kagent.commands.spans import SPAN
 from kagent.contract.mute import is_pattern
-from kagent.contract.recommendation import Recommendation
-from kagent.contract.words import VERDICTS
 from kagent.text import counted, few, shown, span
 
 if TYPE_CHECKING:
     from kagent.check.judge_cluster import Checkup
+    from kagent.contract.recommendation import Recommendation
 
 FOUND, NOT_JUDGED = 1, 2
 
@@ -61,6 +60,8 @@ def command(
     missing = [name for name in missing if name not in silent]
     if missing or not (judged or incomplete):
         output.say(_not_judged(missing, cluster.bootstrap), indent=2, err=True)
+    from kagent.contract.recommendation import Recommendation
+
     for _, message in found:
         _tell(Recommendation.model_validate(message), as_json)
     summary = {
@@ -121,6 +122,8 @@ def _tell(message: Recommendation, as_json: bool) -> None:
     if as_json:
         click.echo(message.model_dump_json(by_alias=True))
         return
+    from kagent.contract.words import VERDICTS
+
     words = VERDICTS[message.verdict].short
     output.say(f"{message.severity.value.upper()} {shown(message.group)}: {words}", indent=2)
     output.say(f"  {message.reason}", indent=2)

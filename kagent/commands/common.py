@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import getpass
 import os
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from kagent import settings as _settings
 from kagent.commands import output
 from kagent.errors import InputError
-from kagent.settings import Cluster, Settings
 from kagent.text import shown
+
+if TYPE_CHECKING:
+    from kagent.settings import Cluster, Settings
 
 
 def asked(ctx: click.Context, option: str) -> str | None:
@@ -24,7 +25,10 @@ def asked(ctx: click.Context, option: str) -> str | None:
 
 def effective(ctx: click.Context) -> Settings:
     """The settings, with the global options ``--config`` and ``--bootstrap-server`` applied."""
-    return _settings.load(asked(ctx, "config"), asked(ctx, "bootstrap"), asked(ctx, "cluster"))
+    # Here, not above: they take a third of a second to import, which no --help needs.
+    from kagent.settings import load
+
+    return load(asked(ctx, "config"), asked(ctx, "bootstrap"), asked(ctx, "cluster"))
 
 
 def chosen(ctx: click.Context) -> tuple[Settings, str, Cluster]:

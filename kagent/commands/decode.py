@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -12,7 +12,9 @@ from kagent.commands.input_lines import lines
 from kagent.commands.output import announce, json_line
 from kagent.offsets import DecodeError
 from kagent.offsets.decode_lines import READERS, answer, record
-from kagent.settings import Cluster
+
+if TYPE_CHECKING:
+    from kagent.settings import Cluster
 
 POLL_SECONDS = 1.0
 

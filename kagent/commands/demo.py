@@ -1,4 +1,4 @@
-"""``kagent demo``: the whole job on a real broker, in four minutes."""
+"""``kagent demo``: the whole job on a real broker, in some minutes."""
 
 from __future__ import annotations
 

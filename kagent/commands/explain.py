@@ -7,7 +7,7 @@ import json
 import time
 import urllib.error
 import urllib.request
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import click
@@ -18,8 +18,10 @@ from kagent.commands.check import announce_rounds, watch
 from kagent.commands.common import chosen
 from kagent.commands.spans import SPAN
 from kagent.errors import InputError, KafkaError
-from kagent.settings import Cluster, HttpSettings, Settings
 from kagent.text import did_you_mean, shown
+
+if TYPE_CHECKING:
+    from kagent.settings import Cluster, HttpSettings, Settings
 
 PATIENCE = 25.0
 """Seconds for a worker that was named: it asks the others, and waits for them."""
@@ -126,13 +128,19 @@ def worker_url(settings: Settings) -> str:
     return f"{scheme}://{f'[{host}]' if ':' in host.strip('[]') and not host.startswith('[') else host}:{worker.web_port}"
 
 
+def _no_login() -> HttpSettings:
+    from kagent.settings import HttpSettings
+
+    return HttpSettings()
+
+
 def worker_story(
     url: str, cluster: str, group: str, patience: float, wanted: bool, login: HttpSettings | None = None
 ) -> dict[str, Any] | None:
     """The worker's story of a group, None if it has none. Raises InputError or KafkaError if that worker was ``wanted``."""
     if not url.startswith(("http://", "https://")):
         raise InputError(f"{shown(url)} is not a worker's address: http://HOST:PORT is expected.")
-    login = login or HttpSettings()
+    login = login or _no_login()
     # The older API: a worker of an earlier release answers it too.
     address = f"{url.rstrip('/')}/api/groups/{quote(group, safe='')}"
     request = urllib.request.Request(address, headers=login.login_headers())

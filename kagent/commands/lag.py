@@ -10,20 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kagent.client.incident_text import state_line
 from kagent.commands import completion, output, unanswered
 from kagent.commands.common import chosen
 from kagent.commands.output import Format
-from kagent.contract.recommendation import State
 from kagent.errors import InputError, KafkaError
-from kagent.policy import Policies
-from kagent.settings import Settings
 from kagent.text import counted, did_you_mean, shown
 from kagent.text_table import TableColumn
 
 if TYPE_CHECKING:
     from kagent.kafka.admin import Admin
     from kagent.kafka.group_lag import Row, ShownGroup
+    from kagent.policy import Policies
+    from kagent.settings import Settings
 
 COLUMNS = (
     TableColumn("group", "GROUP", least=16),
@@ -88,6 +86,8 @@ def command(ctx: click.Context, groups: tuple[str, ...], everything: bool, form:
 async def _states(settings: Settings, name: str) -> str | None:
     """In which states kagent has the cluster's groups; None where no worker has ever reported, or without the right to read it."""
     from kagent.client.client import current
+    from kagent.client.incident_text import state_line
+    from kagent.contract.recommendation import State
 
     try:
         messages = await current(settings.home_cluster(name), settings.topics.recommendations)

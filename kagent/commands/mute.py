@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,8 +17,10 @@ from kagent.errors import InputError, KafkaError
 from kagent.group_key import group_key
 from kagent.group_pattern import matches
 from kagent.pattern_cost import affordable
-from kagent.settings import Cluster
 from kagent.text import few, shown
+
+if TYPE_CHECKING:
+    from kagent.settings import Cluster
 
 DEADLINE_S = 15.0
 LISTED = 10

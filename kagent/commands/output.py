@@ -27,6 +27,8 @@ COMMAND = re.compile(r"`[^`]*`|kafka-[a-z-]+\.sh .*?(?= ; |$)")
 """What a person pastes: in backticks, or a tool of Kafka's up to the end of the sentence."""
 AT_ONCE_S = 0.7
 """With what Python itself needs to begin, a person sees something within a second."""
+SHOWN_RATIO = "max/mean lag"
+"""What the ratio is called where lag is the cluster's word, not judged: greatest ÷ mean, as in ``kagent lag``."""
 Record = Mapping[str, Any]
 """What a row is made from: the stable names of JSON, YAML and CSV."""
 

@@ -24,10 +24,11 @@ from kagent.durations import to_seconds
 from kagent.errors import InputError, SettingsError
 from kagent.history.past_range import History, Range, place_of
 from kagent.policy import Policies
-from kagent.settings import GroupSettings, Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from kagent.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +174,8 @@ def _policies(path: Path, own: Sequence[str]) -> Policies:
         raise InputError(
             f"The policy file {path} may hold policy, groups and ignore, as the settings file does."
         )
+    from kagent.settings import GroupSettings
+
     try:
         groups: list[Any] = [GroupSettings(**entry) for entry in raw.get("groups", [])]
         return Policies(raw.get("policy", {}), groups, (*raw.get("ignore", []), *own))

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 
 from kagent.commands import common, completion, explain, output, worker_plan
 from kagent.commands import input_lines as lines
-from kagent.commands.output import Format
+from kagent.commands.output import SHOWN_RATIO, Format
 from kagent.contract.words import verdict_words
 from kagent.errors import InputError, KagentError
 from kagent.text import shown, told_apart
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 BAR = 24
 """Width of the greatest member's bar."""
 SHOWN_MOVES = 30
-SHOWN_RATIO = "max/mean lag"
-"""What the ratio is called where lag is the cluster's word, not judged: greatest ÷ mean, as in ``kagent lag``."""
 MEMBER_TITLES = ("member", "partitions", "now", "", "after", "")
 MOVE_COLUMNS = (
     TableColumn("topic", "TOPIC", least=12),

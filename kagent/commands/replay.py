@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import yaml
@@ -20,9 +21,11 @@ from kagent.contract.recommendation import Recommendation, to_bytes
 from kagent.contract.words import in_words, verdict_words
 from kagent.errors import InputError
 from kagent.policy import Policy, make_policy
-from kagent.settings import Settings
 from kagent.text import counted, shown
 from kagent.text_table import TableColumn
+
+if TYPE_CHECKING:
+    from kagent.settings import Settings
 
 COLUMNS = (
     TableColumn("time", "TIME (UTC)"),

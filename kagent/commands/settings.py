@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import yaml
@@ -13,10 +13,11 @@ from pydantic import BaseModel
 
 from kagent.commands import output
 from kagent.commands.common import asked
-from kagent.settings import Loaded, Settings, loaded_from
-from kagent.settings.given_settings import GivenSettings
-from kagent.settings.settings_file import Where
-from kagent.settings.unknown_names import suggestion
+
+if TYPE_CHECKING:
+    from kagent.settings import Loaded, Settings
+    from kagent.settings.given_settings import GivenSettings
+    from kagent.settings.settings_file import Where
 
 
 @click.command()
@@ -29,10 +30,14 @@ def command(ctx: click.Context, check: bool, schema: bool, as_json: bool) -> Non
     if schema:
         click.echo(json.dumps(json_schema(), indent=2))
         return
+    from kagent.settings import loaded_from
+
     loaded = loaded_from(asked(ctx, "config"), asked(ctx, "bootstrap"), asked(ctx, "cluster"))
     for note in (*loaded.notes, *missing_files(loaded)):
         click.echo(f"note: {note}", err=True)
     if check:
+        if named := asked(ctx, "cluster"):
+            loaded.settings.cluster(named)  # a name that no cluster has is refused
         click.echo(_right(loaded))
     elif as_json:
         click.echo(json.dumps(effective_values(loaded.settings)))
@@ -45,6 +50,8 @@ def command(ctx: click.Context, check: bool, schema: bool, as_json: bool) -> Non
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of the settings file; a YAML language server reads it."""
+    from kagent.settings import Settings
+
     found = Settings.model_json_schema()
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -64,6 +71,8 @@ def effective_values(settings: Settings) -> dict[str, Any]:
 
 def missing_files(loaded: Loaded) -> Iterator[str]:
     """A sentence for each file that the settings name and this machine does not have: no mistake, as secrets are often elsewhere."""
+    from kagent.settings.unknown_names import suggestion
+
     for where, path in _paths(loaded.settings, ()):
         if not path.expanduser().exists():
             near = suggestion(path.name, _beside(path))

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kagent.settings import Settings
 from kagent.text_table import shortened
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress, ProgressColumn
+
+    from kagent.settings import Settings
 
 LOG = "spark.log"
 POLL_S = 0.5
@@ -114,18 +115,29 @@ def _progress(console: Console, first: str) -> Progress:
         SpinnerColumn,
         TextColumn,
         TimeElapsedColumn,
-        TimeRemainingColumn,
     )
 
     what = max(10, console.width - BESIDE)
     columns = (
         # The name gives way, not the times: rich would leave out the last columns.
         SpinnerColumn(), TextColumn("{task.fields[what]}", markup=False), BarColumn(bar_width=10),
-        TextColumn("{task.completed:.0f} of {task.total:.0f} tasks", style="dim"), TimeElapsedColumn(), TimeRemainingColumn(),
+        TextColumn("{task.completed:.0f} of {task.total:.0f} tasks", style="dim"), TimeElapsedColumn(), _time_left(),
     )  # fmt: skip
     progress = Progress(*columns, console=console, disable=not console.is_terminal, transient=True)
     progress.add_task("", total=1, what=shortened(first, what))
     return progress
+
+
+def _time_left() -> ProgressColumn:
+    """How long it still takes, once something is done: before, rich shows ``-:--:--``, which looks like a fault beside one long task."""
+    from rich.progress import Task, TimeRemainingColumn
+    from rich.text import Text
+
+    class TimeLeft(TimeRemainingColumn):
+        def render(self, task: Task) -> Text:
+            return Text() if task.time_remaining is None else super().render(task)
+
+    return TimeLeft()
 
 
 def describe(progress: Any, what: str) -> None:

@@ -29,7 +29,9 @@ def command(ctx: click.Context, check: bool, form: Format) -> None:
     from kagent.kafka.topics import delivery_log, ensure, wanted
 
     needed = [*wanted(settings.topics), delivery_log(settings.topics)]
-    findings = ensure(Admin(settings.home_cluster(name)), settings.topics, not check, needed)
+    home = settings.home_cluster(name)
+    with output.waiting_for(home.bootstrap):
+        findings = ensure(Admin(home), settings.topics, not check, needed)
     if form.is_table:  # a line each: the command that mends a topic must not be cut
         for finding in findings:
             click.echo(": ".join(filter(None, (finding.topic, finding.state, finding.problem))))

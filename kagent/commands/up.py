@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import click
 
@@ -22,7 +22,9 @@ from kagent.contract.recommendation import State
 from kagent.errors import KagentError
 from kagent.policy import Policy, make_policy
 from kagent.process_tree import Program, supervise
-from kagent.settings import Cluster, Settings
+
+if TYPE_CHECKING:
+    from kagent.settings import Cluster, Settings
 
 # On a terminal, the many lines of Spark and Faust would hide what matters.
 LOG = "up.log"

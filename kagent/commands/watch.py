@@ -20,11 +20,11 @@ from kagent.commands.common import chosen
 from kagent.commands.output import Format
 from kagent.contract.recommendation import Recommendation, State, to_bytes
 from kagent.errors import KafkaError
-from kagent.settings import Settings
 from kagent.text import shown
 
 if TYPE_CHECKING:
     from kagent.client.client import Message
+    from kagent.settings import Settings
 
     Show = Callable[[Message], None]
 LONGEST = 4000

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kagent.errors import SettingsError
-from kagent.settings import Settings
+
+if TYPE_CHECKING:
+    from kagent.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)

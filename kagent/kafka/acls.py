@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from shlex import quote
+from typing import TYPE_CHECKING
 
 from kagent.offsets import OFFSETS_TOPIC
-from kagent.settings import Topics
 from kagent.tables.names import NAMES
+
+if TYPE_CHECKING:
+    from kagent.settings import Topics
 
 
 @dataclass(frozen=True, slots=True)

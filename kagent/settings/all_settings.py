@@ -29,6 +29,7 @@ from kagent.settings.cluster import Cluster, ClusterName
 from kagent.settings.pipeline_settings import PipelineSettings
 from kagent.settings.topic_names import Topics
 from kagent.settings.worker_settings import WorkerSettings
+from kagent.text import did_you_mean, few
 
 DEFAULT_CLUSTER = "main"
 """The name of a cluster of which only the address was given."""
@@ -135,7 +136,7 @@ class Settings(BaseSettings):
             name = next(iter(self.clusters))
         if name not in self.clusters:
             raise SettingsError(
-                f"No cluster named {name!r} is configured; there are: {', '.join(self.clusters)}."
+                f"No cluster named {name!r} is configured; there are: {few(list(self.clusters))}{did_you_mean(name, self.clusters)}"
             )
         return name, self.clusters[name]
 

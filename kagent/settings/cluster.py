@@ -124,7 +124,7 @@ class Cluster(Strict):
     @field_validator("bootstrap")
     @classmethod
     def _with_ports(cls, bootstrap: str) -> str:
-        if "${" in bootstrap:
+        if re.search(r"\$\{?\w|\{\{|%\(", bootstrap):
             raise ValueError("variables are not replaced in the file; set KAGENT_CLUSTERS__<NAME>__BOOTSTRAP")
         return with_ports(bootstrap)
 

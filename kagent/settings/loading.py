@@ -24,6 +24,7 @@ from kagent.settings.mistakes import (
     as_meant,
     hidden,
     in_order,
+    meant_names,
     mistakes,
     overridden,
     sentence,
@@ -32,7 +33,7 @@ from kagent.settings.mistakes import (
 )
 from kagent.settings.settings_file import SettingsFile, Where, read
 from kagent.settings.without_effect import notes
-from kagent.text import shown
+from kagent.text import ended, shown
 
 log = logging.getLogger("kagent.settings")
 
@@ -89,7 +90,7 @@ def _at_address(settings: Settings, name: str, bootstrap: str) -> Settings:
     try:
         address = with_ports(bootstrap)
     except ValueError as error:
-        raise SettingsError(f"-b or KAGENT_BOOTSTRAP: {error}.") from error
+        raise SettingsError(f"-b or KAGENT_BOOTSTRAP: {ended(str(error))}") from error
     given = known[name].model_copy(update={"bootstrap": address}) if known else Cluster(bootstrap=address)
     home = {n: other for n, other in known.items() if n == settings.home}
     return settings.model_copy(update={"clusters": {**home, name: given}})
@@ -118,7 +119,7 @@ def _checked(given: GivenSettings) -> Settings:
         if not gone:
             break
         wrong_variables |= variables.keys()
-        taken.update(gone)
+        taken.update(gone, meant_names(Settings, wrong))
         settings, wrong = _validated(rest, wrong_variables)
         found += hidden(Settings, given, wrong, taken) if wrong else []
     if settings is not None:
@@ -161,6 +162,8 @@ def _unreadable(given: GivenSettings) -> tuple[list[Mistake], set[str]]:
 
 def _as_json(way: Where, text: str) -> str:
     """How to write this text, which is no JSON, in a variable for a list or a mapping."""
+    if text.startswith(("[", "{")) and "'" in text:
+        return "must hold JSON, whose texts stand in double quotes, such as '[\"a\"]' or '{\"a\": 1}'"
     # Of a mapping nothing is repeated: destinations hold secrets.
     if way[0] in ("ignore", "redact") and not text.startswith(("[", "{")):
         parts = [part.strip() for part in text.split(",")]

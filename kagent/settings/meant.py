@@ -7,20 +7,26 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 NUMBER = r"[-+]?\d+(?:\.\d+)?"
+MULTIPLES = {None: 1, "k": 1000, "M": 1_000_000}
 
 
 def number_meant(text: str, whole: bool) -> str | None:
-    """The number of a text with a decimal comma, commas between thousands, or a percent sign; None if it is none of these.
+    """The number of a text with a decimal comma, commas between thousands, a percent sign, or ``k`` or ``M``; None if it is none of these.
 
     >>> (
     ...     number_meant("1,5", False),
     ...     number_meant("150%", False),
     ...     number_meant("2,000,000", True),
     ...     number_meant("ten", True),
+    ...     number_meant("9100/tcp", True),
+    ...     number_meant("20k", True),
     ... )
-    ('1.5', '1.5', '2000000', None)
+    ('1.5', '1.5', '2000000', None, '9100', '20000')
     """
     plain = text.strip()
+    around = re.fullmatch(rf"[:=]?\s*({NUMBER})\s*(?:x|([kM])|/[a-z]+)?", plain)
+    if around and (not whole or "." not in around[1]):
+        return f"{float(around[1]) * MULTIPLES[around[2]]:.12g}"
     if re.fullmatch(r"[-+]?\d{1,3}(,\d{3})+", plain):
         return plain.replace(",", "")
     if whole:
@@ -41,6 +47,22 @@ def default_of(about: Mapping[str, Any], unit: str = "") -> str:
     if isinstance(default, str) and default:
         return f"; the default is {default}"
     return "; it may be left out" if default is None and "default" in about else ""
+
+
+def address_meant(text: str, problem: str) -> str | None:
+    """The address with the scheme that the problem asks for, where all or a slash of it is missing.
+
+    >>> (
+    ...     address_meant("wiki.example/kagent", "must be an https:// URL"),
+    ...     address_meant("rocksdb:/x", "rocksdb://"),
+    ... )
+    ('https://wiki.example/kagent', 'rocksdb:///x')
+    """
+    for scheme in re.findall(r"(\w+)://", problem):
+        if text.startswith(f"{scheme}:") and "://" not in text:
+            return f"{scheme}://{text.removeprefix(f'{scheme}:')}"
+    is_host = re.fullmatch(r"[\w-]+(\.[\w-]+)+(:\d+)?(/\S*)?", text)
+    return f"https://{text}" if is_host and "https://" in problem else None
 
 
 def section_meant(value: Any, sections: Mapping[str, Iterable[str]]) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -11,12 +11,19 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from kagent.settings.alert_destinations import DESTINATIONS
-from kagent.settings.given_settings import PREFIX, GivenSettings
+from kagent.settings.given_settings import DELIMITER, PREFIX, GivenSettings
+from kagent.settings.odd_characters import with_odd_character
 from kagent.settings.problems import HOLDERS, problem_of
 from kagent.settings.schema_ways import walk, ways_in
 from kagent.settings.sections_meant import with_meant_sections
 from kagent.settings.settings_file import MISSING, SettingsFile, Twice, Where
-from kagent.settings.unknown_names import suggestion, unknown_name, unknown_variable, with_own_name
+from kagent.settings.unknown_names import (
+    suggestion,
+    unknown_name,
+    unknown_variable,
+    with_own_name,
+    without_own_names,
+)
 from kagent.text import shown
 
 
@@ -46,15 +53,34 @@ def mistakes(settings: type[BaseModel], given: GivenSettings, error: ValidationE
         written = MISSING if "[key]" in each["loc"] else given.written(where)
         about = dict(each) if written is MISSING else {**each, "input": written}
         place = given.place(where)
-        problem = _joined_by_one(place, each["type"], schema) or problem_of(
-            about, inner, where, schema, given
+        problem = (
+            _joined_by_one(place, each["type"], schema)
+            or _no_json(place, each["type"], where)
+            or problem_of(about, inner, where, schema, given)
         )
         if each["type"] == "extra_forbidden" and "did you mean" not in problem:
             problem = _instead_of_a_missing_one(error, each["loc"], problem)
         found.append(Mistake(given.place_named(where, problem), _dotted(where), problem))
         if each["type"].startswith("union_tag_"):
             found += _beside_the_type(where, each["input"], given, schema)
-    return found
+    return [mistake for mistake in found if not _is_misspelt(mistake, found)]
+
+
+def _is_misspelt(mistake: Mistake, found: Iterable[Mistake]) -> bool:
+    """Whether what is missing stands there under a wrong name, which is a mistake of its own."""
+    section, _, name = mistake.setting.rpartition(".")
+    return mistake.problem == "is missing" and any(
+        other.setting.rpartition(".")[0] == section and f"did you mean {name}?" in other.problem
+        for other in found
+    )
+
+
+def _no_json(place: str, kind: str, where: Where) -> str | None:
+    """Of a variable for one entry of a list: ``KAGENT_GROUPS__0__MATCH``."""
+    if kind != "list_type" or not place.startswith(PREFIX):
+        return None
+    whole = PREFIX + DELIMITER.join(map(str, where)).upper()
+    return f"a list is JSON in one variable, such as {whole}='[…]'" if place != whole else None
 
 
 def _beside_the_type(
@@ -88,7 +114,10 @@ def _joined_by_one(place: str, kind: str, schema: Mapping[str, Any]) -> str | No
     """Of a variable with one underscore where two belong: ``KAGENT_CLUSTERS__MAIN_BOOTSTRAP``."""
     if not place.startswith(PREFIX) or kind not in (*HOLDERS, "extra_forbidden"):
         return None
-    near = with_own_name(place, ways_in(schema))
+    if kind == "list_type":
+        return None
+    ways = list(ways_in(schema))
+    near = with_own_name(place, ways) or without_own_names(ways).get(place.upper().replace(DELIMITER, "_"))
     return f"there is no such variable; did you mean {near}?" if near not in (None, place) else None
 
 
@@ -137,6 +166,16 @@ def hidden(
             problem = problem_of(dict(each), inner, where, schema, given)
             found.append(Mistake(given.place_named(where, problem), _dotted(where), problem))
     return found
+
+
+def meant_names(settings: type[BaseModel], error: ValidationError) -> Iterator[Where]:
+    """The ways to what unknown names were likely meant to be: that it is missing is no mistake of its own."""
+    schema = _schema(settings)
+    for each in error.errors(include_url=False):
+        where, inner = walk(schema, tuple(each["loc"]))
+        near = suggestion(str(where[-1]), inner.get("properties", ())) if where else None
+        if each["type"] == "extra_forbidden" and near:
+            yield (*where[:-1], near)
 
 
 def absent(problem: str, where: Where, taken: Collection[Where]) -> bool:
@@ -218,8 +257,10 @@ def _unknown_at_top(settings: type[BaseModel], given: GivenSettings) -> list[Mis
     schema = _schema(settings)
     top, values = schema["properties"], given.file.values
     beside = given.file.lines_beside(())
+    problems = {n: unknown_name(n, top, schema, values[n], beside) for n in names}
     found = [
-        Mistake(given.file.place((n,)), "", unknown_name(n, top, schema, values[n], beside)) for n in names
+        Mistake(given.file.place((n,)), "", with_odd_character(problem, n, is_name=True))
+        for n, problem in problems.items()
     ]
     return found + [Mistake(name, "", unknown_variable(name, schema)) for name in variables]
 

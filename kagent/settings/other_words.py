@@ -21,6 +21,7 @@ OTHER_WORDS: Mapping[str, Collection[str]] = {
     "latest": ("end", "largest"),
     "owner": ("contact", "responsible", "team"),
     "page": ("critical", "error", "high", "urgent"),
+    "routing_key": ("integration_key", "service_key"),
     "security": ("auth", "authentication", "ssl", "tls"),
     "ssl": ("tls",),
     "ticket": ("major", "medium", "warn", "warning"),

@@ -59,7 +59,9 @@ class PipelineSettings(Strict):
     def _master(cls, master: str) -> str:
         # Checked here: Spark names a wrong master only after a JVM has started.
         if not re.fullmatch(MASTER, master):
-            raise ValueError(f"must be local[n], spark://host:port, k8s://… or yarn, not {master!r}")
+            raise ValueError(
+                f"must be local[n], spark://host:port, k8s://… or yarn, not {master!r}{_master_meant(master)}"
+            )
         return master
 
     @field_validator("connector")
@@ -90,12 +92,29 @@ class PipelineSettings(Strict):
             memory = str(memory)
         # As -Xmx takes it: the JVM does not start with 2GB.
         if isinstance(memory, str) and not re.fullmatch(r"\d+[kmgt]", memory, re.IGNORECASE):
-            words = re.fullmatch(r"(\d+)\s*([kmgt])[a-z]*", memory, re.IGNORECASE)
-            near = f"; did you mean {words[1]}{words[2].lower()}?" if words else ""
-            raise ValueError(f"must be a number with a unit, such as 512m or 2g, not {memory!r}{near}")
+            hint = _memory_meant(memory)
+            raise ValueError(f"must be a number with a unit, such as 512m or 2g, not {memory!r}{hint}")
         if isinstance(memory, str) and _megabytes(memory) < LEAST_DRIVER_MB:
             raise ValueError(f"must be at least {LEAST_DRIVER_MB}m, or Spark does not start, not {memory!r}")
         return memory
+
+
+def _master_meant(master: str) -> str:
+    """``local[2``, ``local(2)`` and ``yarn-client``, which Spark took once."""
+    threads = re.match(r"local\W*(\d+|\*)", master)
+    near = f"local[{threads[1]}]" if threads else "yarn" if master.startswith("yarn") else None
+    return f"; did you mean {near}?" if near else ""
+
+
+def _memory_meant(memory: str) -> str:
+    words = re.fullmatch(r"(\d+)(?:[.,](\d+))?\s*([kmgt])[a-z]*", memory, re.IGNORECASE)
+    if words is None:
+        return ""
+    unit, less = words[3].lower(), {"m": "k", "g": "m", "t": "g"}
+    if not words[2] or unit == "k":
+        return f"; did you mean {words[1]}{unit}?"
+    # The JVM takes whole numbers only.
+    return f"; did you mean {float(f'{words[1]}.{words[2]}') * 1024:.0f}{less[unit]}?"
 
 
 def _megabytes(memory: str) -> float:

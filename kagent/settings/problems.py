@@ -9,7 +9,8 @@ from typing import Any
 
 from kagent.settings.alert_destinations import DESTINATIONS, schemes_of
 from kagent.settings.given_settings import GivenSettings
-from kagent.settings.meant import default_of, number_meant
+from kagent.settings.meant import address_meant, default_of, number_meant
+from kagent.settings.odd_characters import with_odd_character
 from kagent.settings.schema_ways import inside, resolved
 from kagent.settings.settings_file import MISSING, Where
 from kagent.settings.unknown_names import suggestion, unknown_name
@@ -53,7 +54,21 @@ def problem_of(
     schema: Mapping[str, Any],
     given: GivenSettings,
 ) -> str:
-    """What is wrong, after the setting's name."""
+    """What is wrong, after the setting's name, also where it is a character that looks like another."""
+    problem = _problem(error, around, where, schema, given)
+    if error["type"] == "extra_forbidden":
+        return with_odd_character(problem, where[-1], is_name=True)
+    return problem if _is_secret(around, where) else with_odd_character(problem, error["input"])
+
+
+def _problem(
+    error: Mapping[str, Any],
+    around: Mapping[str, Any],
+    where: Where,
+    schema: Mapping[str, Any],
+    given: GivenSettings,
+) -> str:
+    """What is wrong, but for the characters."""
     kind, value, context = error["type"], error["input"], error.get("ctx", {})
     if kind == "extra_forbidden":
         return _unknown(value, around, where, schema, given)
@@ -70,11 +85,14 @@ def problem_of(
         return f"{wrong}; did you mean apprise, with url: {urls}?" if 0 < len(found) < 4 else wrong
     if kind in PLAIN:
         hidden_value = _is_secret(around, where) or (kind in HOLDERS and isinstance(value, list))
-        instead = ", and is empty" if value is None else "" if hidden_value else ", not {value}"
+        instead = (
+            f", and is empty{_left_out(kind)}" if value is None else "" if hidden_value else ", not {value}"
+        )
         instead = ", not a list" if hidden_value and isinstance(value, list) else instead
         words = PLAIN[kind].replace(", not {value}", instead)
         words = words.format(value=_input(value), unit=_unit(around, where), **context)
-        if hidden_value and not isinstance(value, list):
+        # Of what lacks something, pydantic's input is all that stands beside it, secrets included.
+        if "{value}" not in PLAIN[kind] or (hidden_value and not isinstance(value, list)):
             return words
         instead = _instead(kind, value, around, where, schema) or (
             "" if hidden_value else _alone(kind, value) or _example(kind, value, around, where)
@@ -103,6 +121,8 @@ def _with_hint(problem: str, value: Any, around: Mapping[str, Any], where: Where
         return problem
     if isinstance(value, list) and len(value) == 1:
         return f"{problem}; write {_input(value[0])}"
+    if isinstance(value, str) and (near := address_meant(value, problem)):
+        return f"{problem}; did you mean {near}?"
     about = around.get("properties", {}).get(where[-1], {}) if where else {}
     return f"{problem}{default_of(about, _unit(around, where))}"
 
@@ -204,8 +224,16 @@ def _as_one_inside(own: Mapping[str, Any] | None, value: str, schema: Mapping[st
     if colon and head.strip() in within:
         return f"; write a space behind the colon: {head.strip()}: {rest.strip()}"
     each = resolved(section.get("additionalProperties") or {}, defs)
+    if assigned := re.fullmatch(r"([\w.-]+)\s*=\s*(.*)", value):
+        known = assigned[1] in within or each.get("type") == "string"
+        return f"; write {{{assigned[1]}: {assigned[2]}}}" if known else ""
     names = resolved(section.get("propertyNames", {}), defs).get("enum", ())
     return f"; write such as {{{names[-1]}: {value}}}" if names and value in each.get("enum", ()) else ""
+
+
+def _left_out(kind: str) -> str:
+    """Of an empty section or list, whose default is to have none."""
+    return ": leave it out" if kind == "list_type" else ""
 
 
 def _read_by_yaml(value: Any) -> str | None:

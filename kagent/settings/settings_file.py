@@ -28,9 +28,13 @@ MEANT = {
     "scanning a quoted scalar": "a quote is not closed",
     "scanning an alias": "a text that begins with * must stand in quotes, as in '*-orders'",
     "scanning an anchor": "a text that begins with & must stand in quotes",
+    "found unknown escape": "a backslash begins an escape in double quotes: put the text in single quotes",
+    "<block end>, but found '}'": "a } too many",
+    "<block end>, but found ']'": "a ] too many",
+    "expected '<document start>'": "a bracket too many, or this line's indent is not that of the names above it",
     "found undefined alias": "a text that begins with * must stand in quotes, as in '*-orders'",
     "cannot start any token": "a text that begins with %, @ or ` must stand in quotes",
-    "mapping values are not allowed here": "a second colon in a line, or an indent that does not match: put a text with a colon and a space in quotes",
+    "mapping values are not allowed here": "a second colon in a line, no colon in the line above, or an indent that does not match: put a text with a colon and a space in quotes",
     "could not find expected ':'": "a name has no colon behind it, or no space behind the colon",
     "parsing a block mapping": "this line's indent is not that of the names above it",
     "parsing a block collection": "this line's indent is not that of the dashes above it",
@@ -169,7 +173,9 @@ def read(path: Path) -> SettingsFile:
     if values is None:
         return SettingsFile(path)
     if not isinstance(values, dict):
-        raise SettingsError(f"The settings file {path}:1 must hold names and values, such as `clusters:`.")
+        line = node.start_mark.line + 1 if node else 1
+        hint = "; take out the dashes" if isinstance(values, list) else ", such as `clusters:`"
+        raise SettingsError(f"The settings file {path}:{line} must hold names and values{hint}.")
     # An anchor that holds its own alias makes a value that contains itself.
     if "*" in text and _loops(values, ()):
         raise SettingsError(f"The settings file {path} refers to itself: take out the name that leads back.")
@@ -197,10 +203,14 @@ def _not_yaml(path: Path, text: str, error: yaml.YAMLError) -> str:
         return f"The settings file {path}:{line} is not YAML (it holds the control character \\x{error.character:02x})."
     if not isinstance(error, yaml.MarkedYAMLError):
         return f"The settings file {path} is not YAML ({error})."
-    mark = error.problem_mark or error.context_mark
+    # What is not closed is wrong where it begins; PyYAML notices it at the end of the file.
+    open_since = error.context in ("while scanning a simple key", "while scanning a quoted scalar")
+    mark = error.context_mark if open_since else error.problem_mark or error.context_mark
     where = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
     if "'\\t'" in (error.problem or ""):
-        return f"The settings file {path}{where} is not YAML (a tab begins the line; indent with spaces). {FIRST_ONLY}"
+        begins = not mark or not text.splitlines()[mark.line][: mark.column].strip()
+        what = "a tab begins the line; indent with spaces" if begins else "a tab; write spaces"
+        return f"The settings file {path}{where} is not YAML ({what}). {FIRST_ONLY}"
     began = error.context_mark
     since = f", which begins at line {began.line + 1}" if began and mark and began.line != mark.line else ""
     meant = next((hint for words, hint in MEANT.items() if words in f"{error.context} {error.problem}"), None)

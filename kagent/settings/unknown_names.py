@@ -25,7 +25,7 @@ def unknown_variable(variable: str, schema: Mapping[str, Any]) -> str:
 def _near_variable(variable: str, schema: Mapping[str, Any]) -> str | None:
     ways = list(ways_in(schema))
     # `KAGENT_WORKER_TICK`: steps are joined by two underscores, and one is what people write.
-    whole = {_variable(way).replace(DELIMITER, "_"): _variable(way) for way in ways if "" not in way}
+    whole = without_own_names(ways)
     near = get_close_matches(variable.replace(DELIMITER, "_"), whole, 1, 0.9)
     if near:
         return whole[near[0]]
@@ -42,6 +42,11 @@ def _near_variable(variable: str, schema: Mapping[str, Any]) -> str | None:
     others = [name.removeprefix(PREFIX) for name in OTHER_VARIABLES]
     top = suggestion(head, (*schema["properties"], *others))
     return PREFIX + DELIMITER.join((top.upper(), *rest)) if top else None
+
+
+def without_own_names(ways: Iterable[tuple[str, ...]]) -> dict[str, str]:
+    """Every variable without a name of the person's own choice, by how it looks with one underscore between the steps."""
+    return {_variable(way).replace(DELIMITER, "_"): _variable(way) for way in ways if "" not in way}
 
 
 def with_own_name(variable: str, ways: Iterable[tuple[str, ...]]) -> str | None:
@@ -93,7 +98,10 @@ def unknown_name(
     listed = f"; there are: {', '.join(names)}" if names else ""
     # A setting at the wrong depth: `bootstrap:` at the top, `threshold:` under a cluster.
     belongs = [".".join(step or "<name>" for step in way) for way in ways_in(schema) if way[-1] == name]
-    if belongs:
+    inner = [each for each, inside in names_inside.items() if name in inside]
+    if len(inner) == 1 and not any(way.endswith(f"{inner[0]}.{name}") for way in belongs):
+        listed = f"; it belongs in {inner[0]}.{name}"
+    elif belongs:
         listed = f"; it belongs in {min(belongs, key=lambda way: way.count('.'))}"
     elif elsewhere := _near_elsewhere(name, [way for way in ways_in(schema) if way[-1]]):
         listed = f"; did you mean {elsewhere}?"

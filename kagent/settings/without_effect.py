@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from kagent.policy import retired
 from kagent.settings.given_settings import GivenSettings
+from kagent.settings.odd_characters import in_odd_quotes
 from kagent.settings.settings_file import Where
 
 
@@ -22,7 +24,7 @@ def notes(given: GivenSettings) -> list[str]:
         f"{given.place(where)}: the setting {name} has no effect: {note}."
         for where, name in names
         if (note := retired(name)) is not None
-    ] + [*_never_reached(given), *_unclosed(given)]
+    ] + [*_never_reached(given), *_unclosed(given), *_in_odd_quotes(given)]
 
 
 def _unclosed(given: GivenSettings) -> Iterator[str]:
@@ -36,10 +38,23 @@ def _unclosed(given: GivenSettings) -> Iterator[str]:
     for where, pattern in patterns:
         if not isinstance(pattern, str) or (len(pattern) > 1 and pattern[0] == pattern[-1] == "/"):
             continue
-        if pattern.startswith("/"):
+        if flags := re.fullmatch(r"/(.*)/([imsx]{1,3})", pattern):
+            yield f"{given.place(where)}: {pattern!r} is a glob; flags stand at the beginning of a regular expression: '/(?{flags[2]}){flags[1]}/'."
+        elif pattern.startswith("^") or pattern.endswith("$"):
+            yield f"{given.place(where)}: {pattern!r} is a glob; a regular expression stands between slashes: '/{pattern}/'."
+        elif ", " in pattern:
+            yield f"{given.place(where)}: {pattern!r} is one pattern, comma included; each group has an entry of its own."
+        elif pattern.startswith("/"):
             yield f"{given.place(where)}: {pattern!r} is a glob; a regular expression ends with a slash too: '{pattern}/'."
         elif pattern.count("[") > pattern.count("]"):
             yield f"{given.place(where)}: {pattern!r} has a [ without a ], which then stands for itself."
+
+
+def _in_odd_quotes(given: GivenSettings) -> Iterator[str]:
+    """A sentence for each text in quotes that are none to YAML; the text itself may be a secret."""
+    for where in given.file.lines:
+        if in_odd_quotes(given.file.written(where)):
+            yield f"{given.place(where)}: the quotes around {where[-1]} are none to YAML, and so part of it: write ' or \"."
 
 
 def _never_reached(given: GivenSettings) -> Iterator[str]:

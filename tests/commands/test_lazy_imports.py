@@ -54,6 +54,12 @@ def test_no_commands_help_loads_a_heavy_library() -> None:
     assert {name: libraries for name, libraries in loaded.items() if libraries} == {}
 
 
+def test_no_commands_help_loads_the_settings() -> None:
+    loaded = loaded_by(("kagent.settings",), sorted(COMMANDS), "--help")
+
+    assert {name: modules for name, modules in loaded.items() if modules} == {}
+
+
 @pytest.mark.parametrize("name", sorted(NEEDED))
 def test_the_others_load_no_more_than_their_help_lists(name: str) -> None:
     assert set(loaded_by_help([name])[name]) <= NEEDED[name]

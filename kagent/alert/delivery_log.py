@@ -127,7 +127,7 @@ class DeliveryLog:
         producer = AIOKafkaProducer(**aiokafka(self.home, acks="all", enable_idempotence=True))
         try:
             await producer.start()
-        # Also where it is cancelled: nobody else knows of it yet.
+        # Also where it is cancelled: only this function knows of it yet.
         except BaseException:
             await producer.stop()
             raise

@@ -124,6 +124,6 @@ def voted(votes: Mapping[str, int], verdict: str) -> dict[str, int]:
 
 
 def agreed(votes: Mapping[str, int], verdict: str) -> bool:
-    """Whether so many of the looks gave this verdict that it may be published."""
+    """Whether enough of the looks gave this verdict for it to be published."""
     looks = sum(votes.values())
     return looks > 0 and votes.get(verdict, 0) >= AGREED * looks

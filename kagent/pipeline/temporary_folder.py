@@ -57,7 +57,7 @@ def _made_beside_others() -> Path:
     with _locked(root):
         _remove_abandoned(root)
         made = Path(tempfile.mkdtemp(dir=root, prefix=""))
-        _lock(made, fcntl.LOCK_EX)  # until the process ends: nobody closes it
+        _lock(made, fcntl.LOCK_EX)  # until the process ends, which closes it
     return made
 
 
@@ -80,7 +80,7 @@ def _root() -> Path:
     # Anybody may have made something of this name: nothing is put into what another owns, or where a link leads.
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    root.chmod(0o700)  # whoever made it by hand may have let others in
+    root.chmod(0o700)  # made by hand, it may be open to others
     return root
 
 

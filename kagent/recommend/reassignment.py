@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 # Relative error of a capacity beyond what its own windows show, added in quadrature.
 SD = 0.05
 Z = 1.64
-"""Of a normal distribution, 5 % lie beyond so many standard deviations on either side."""
+"""Standard deviations from the mean of a normal distribution beyond which 5 % lie on either side."""
 PAUSE_S = (-20.0, 45.0)
 """The pause of the rebalance and the time to the next look, s."""
 PROMISED_S = 7200.0

@@ -68,7 +68,7 @@ class PartitionProducers:
         try:
             await self._start_all(sorted(partitions), started)
         # All or none: a partition that is not fenced would be recovered while its old owner still writes. Also where it is cancelled:
-        # those that have started are nobody's yet.
+        # those that have started have no owner yet.
         except BaseException:
             await asyncio.gather(*map(_stopped, started.values()))
             raise

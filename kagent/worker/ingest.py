@@ -105,7 +105,7 @@ class Ingest:
             self._of_sources(partition, coverage, message)
 
     def _of_sources(self, partition: int, coverage: Coverage, message: Beat | LogCut) -> None:
-        """Apply what is told of partitions that exist. Raises Refused if it tells of others."""
+        """Apply what the record says of partitions that exist. Raises Refused if it names others."""
         count = self.logs.source_partitions(message.cluster)
         there = message if count is None else existing(message, count)
         if isinstance(there, Beat):

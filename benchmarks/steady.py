@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka.admin import AdminClient, NewTopic
-from worker import EVENTS, HERE, Feed, Worker, caught_up, wait, wrong_groups
+from worker import HERE, Feed, Worker, caught_up, wait, wrong_groups
 
 from kagent.embedded.broker import Broker
 from kagent.kafka.admin import Admin
@@ -44,11 +44,8 @@ class PacedFeed(Feed):
             for _ in range(RECORDS_A_SECOND):
                 self.producer.produce("orders", b"x", partition=partition)
             self.ends[partition] += RECORDS_A_SECOND
-        events = [self._event(group) for group in range(self.turn, self.groups, COMMIT_EVERY_S)]
+        self.send(range(self.turn, self.groups, COMMIT_EVERY_S))
         self.turn = (self.turn + 1) % COMMIT_EVERY_S
-        for at in range(0, len(events), self.together):
-            part = events[at : at + self.together]
-            self.producer.produce(EVENTS, b"[" + b",".join(part) + b"]", b"main", 0)
         self.progress()
 
     def _moved(self, held: list[int]) -> list[int]:

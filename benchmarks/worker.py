@@ -54,7 +54,12 @@ class Feed:
 
     def round(self) -> None:
         """One event of every group."""
-        events = [self._event(group) for group in range(self.groups)]
+        self.send(range(self.groups))
+        self.progress()
+
+    def send(self, groups: range) -> None:
+        """One event of each of these groups."""
+        events = [self._event(group) for group in groups]
         for at in range(0, len(events), self.together):
             part = events[at : at + self.together]
             value = part[0] if self.together == 1 else b"[" + b",".join(part) + b"]"
@@ -64,7 +69,6 @@ class Feed:
                     break
                 except BufferError:
                     self.producer.poll(0.1)
-        self.progress()
 
     def _event(self, group: int) -> bytes:
         now, held = int(time.time() * 1000), self.offsets[group]

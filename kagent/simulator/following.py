@@ -70,8 +70,9 @@ def _switch(world: World, at: int, action: Action, message: Recommendation) -> N
 
 
 def _resize(world: World, at: int, action: Action, message: Recommendation) -> None:
-    """As many members as advised; they are started at once."""
-    rebalancing.resize(world, at, max(int(action.params.get("members", 0)), len(world.names(at))))
+    """As many members as advised; they are started at once, and a scaler's limit is raised."""
+    world.asked[at] = max(int(action.params.get("members", 0)), len(world.names(at)))
+    rebalancing.resize(world, at, world.asked[at])
 
 
 def _restart(world: World, at: int, action: Action, message: Recommendation) -> None:

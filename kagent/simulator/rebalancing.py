@@ -274,11 +274,12 @@ def autoscale(world: World) -> None:
     # As KEDA's Kafka scaler: total lag ÷ lagThreshold, within minReplicaCount and maxReplicaCount.
     wanted = np.clip(np.ceil(lag / scaler.lag_per_member), scaler.least, scaler.greatest).astype(int)
     for seed in range(world.seeds):
-        more = int(wanted[seed]) - len(world.order[seed])
+        count = max(int(wanted[seed]), world.asked.get(seed, 0))
+        more = count - len(world.order[seed])
         if more == 0 or (more < 0 and world.time - world.scaled_at[seed] < scaler.cooldown):
             continue
         world.scaled_at[seed] = world.time
-        resize(world, seed, int(wanted[seed]))
+        resize(world, seed, count)
 
 
 def resize(world: World, seed: int, count: int) -> None:

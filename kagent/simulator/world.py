@@ -91,6 +91,8 @@ class World:
     joined: list[int] = field(default_factory=list)
     switched: dict[int, str] = field(default_factory=dict)
     """Seed → the strategy that its group switched to, in place of the scenario's."""
+    asked: dict[int, int] = field(default_factory=dict)
+    """Seed → how many members its owner asked for: a scaler removes none of them."""
     speed: Floats = field(default_factory=_floats)
     leak: Floats = field(default_factory=_floats)
     """Share of the speed that is lost an hour."""

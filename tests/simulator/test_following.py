@@ -133,3 +133,18 @@ def test_an_action_that_changes_nothing_leaves_the_same_world() -> None:
     # Records were spread evenly before: what differed now would be other random numbers, and be taken for the action's doing.
     np.testing.assert_allclose(acted.end, other.end, atol=1.0)
     np.testing.assert_allclose(acted.position, other.position, atol=1.0)
+
+
+def test_a_scaler_at_its_limit_keeps_the_members_that_the_owner_asked_for() -> None:
+    scaled = {
+        "topics": {"t": {"partitions": 8, "inflow": 16, "cost": 0.03}},
+        "members": 2,
+        "clients": {"family": "java"},
+        "autoscaler": {"lag_per_member": 1e9, "least": 1, "greatest": 2, "cooldown": 60},
+    }
+    world = begin(parse(scaled), (1, 2))
+
+    carry_out(world, 0, message(ActionType.SET_MEMBER_COUNT, members=4))
+    run(world, 300)
+
+    assert [len(order) for order in world.order] == [4, 1]

@@ -96,7 +96,7 @@ VERDICTS: Mapping[Verdict, VerdictWords] = {
     V.UNSTABLE: VerdictWords(
         "many rebalances",
         "Members leave and come back, and every time the whole group stops for a rebalance.",
-        "Look at the members that the message names: poll timeouts, crashes, restarts.",
+        "Look at the members that the message names: poll timeouts, crashes, restarts, an autoscaler.",
     ),
     V.LOST_DATA: VerdictWords(
         "lost records",

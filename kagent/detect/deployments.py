@@ -6,6 +6,8 @@ from kagent.detect.group_model import GroupModel
 
 ROLL_S = 120.0
 """How long a rolling restart takes a member, generously."""
+AT_ONCE_S = 15.0
+"""Members that are started at once join within so much: seconds for their processes, and a look every 10 s to see it."""
 
 
 def may_be_deployment(model: GroupModel) -> bool:
@@ -26,6 +28,21 @@ def come_and_go(model: GroupModel) -> dict[str, int]:
     returns = {name: sum(time >= since for time in times) for name, times in state.comings.items()}
     least = min((returns.get(name, 0) for name in state.names), default=0)
     return {name: times for name, times in returns.items() if times >= min(least + 2, 3)}
+
+
+def comes_and_goes_together(model: GroupModel) -> bool:
+    """Whether most returns within the storm window were of several members at once: as an autoscaler changes their number, or as
+    members fail that share a machine. A member that crashes by itself comes back alone."""
+    since = model.now - model.policy.storm_window * 1000
+    returns = sorted(
+        (time, name) for name, times in model.state.comings.items() for time in times if time >= since
+    )
+    # Not only neighbours of one time: the same member twice in a row is one that crashes fast.
+    shared = [
+        any(abs(time - other) <= AT_ONCE_S * 1000 and name != who for other, who in returns)
+        for time, name in returns
+    ]
+    return 2 * sum(shared) > len(shared)
 
 
 def crashes_in_turn(model: GroupModel) -> bool:

@@ -22,6 +22,7 @@ from kagent.recommend.member_actions import (
     restart_member,
     start_members,
     steady_members,
+    steady_number,
 )
 from kagent.recommend.moving_actions import can_follow, follow_plan, switch_assignor, wait
 from kagent.recommend.topic_actions import (
@@ -68,6 +69,7 @@ MAKERS: dict[Remedy, Callable[[Advice], Iterator[Action]]] = {
     Remedy.MORE_PARALLELISM: more_parallelism,
     Remedy.OTHER_PROCESS: other_process,
     Remedy.RESTART_MEMBER: restart_member,
+    Remedy.STEADY_NUMBER: steady_number,
     Remedy.STEADY_MEMBERS: steady_members,
     Remedy.ASSIGN_ANEW: assign_anew,
     Remedy.FIX_RECORD: fix_record,

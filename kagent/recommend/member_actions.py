@@ -122,6 +122,19 @@ def assign_anew(advice: Advice) -> Iterator[Action]:
         yield action(ActionType.RESTART_MEMBER, how, "yes")
 
 
+def steady_number(advice: Advice) -> Iterator[Action]:
+    """A number of members that no autoscaler changes over and over."""
+    if not advice.finding.evidence.get("together"):
+        return
+    # https://keda.sh/docs/latest/reference/scaledobject-spec/#cooldownperiod, https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/
+    how = (
+        "Keep the number of members steady: if an autoscaler changes it, give it a longer cooldown (KEDA: cooldownPeriod and the HPA's "
+        "stabilizationWindowSeconds) or more members at the least; if none does, look at what these members share, such as a machine."
+    )
+    reason = "members leave and rejoin several at once, and each time the whole group rebalances"
+    yield action(ActionType.SET_MEMBER_COUNT, how, "yes", reason, durable=True)
+
+
 def steady_members(advice: Advice) -> Iterator[Action]:
     """A restart of those that come and go, with what keeps them."""
     who = ", ".join(shown(n) for n in advice.finding.evidence["come_and_go"][:3]) or "its members"

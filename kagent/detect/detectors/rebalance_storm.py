@@ -9,10 +9,11 @@ Severity: page. The coordinator is not asked to call the group stable: that it i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from kagent.contract.recommendation import GroupKind, Verdict
-from kagent.detect.deployments import come_and_go, may_be_deployment
+from kagent.detect.deployments import come_and_go, comes_and_goes_together, may_be_deployment
 from kagent.detect.detectors.stalled_partition import stands_through
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
@@ -21,7 +22,7 @@ from kagent.detect.signs import NEVER
 from kagent.detect.state import JudgeState
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
-from kagent.text import shown, span
+from kagent.text import counted, shown, span
 
 VERDICT = Verdict.UNSTABLE
 SPREAD = False
@@ -30,7 +31,7 @@ MEMBERS_MAY_HELP = False
 MOVES_CURE = False
 ONE_MEMBER = False
 ASKS = Asks.NOTHING
-REMEDIES = (Remedy.STEADY_MEMBERS,)
+REMEDIES = (Remedy.STEADY_NUMBER, Remedy.STEADY_MEMBERS)
 
 
 def restless(seen: Observation, state: JudgeState, policy: Policy) -> int:
@@ -61,7 +62,12 @@ def find(model: GroupModel) -> Iterator[Finding]:
     back = come_and_go(model)
     names = sorted(back, key=lambda n: (-back[n], n))
     codes = tuple(model.names.index(n) for n in names if n in model.names)
-    evidence = {"generations": turns, "window_s": policy.storm_window, "come_and_go": names[:20]}
+    evidence = {
+        "generations": turns,
+        "window_s": policy.storm_window,
+        "come_and_go": names[:20],
+        "together": comes_and_goes_together(model),
+    }
     behind = float(model.age[0][model.relevant].max(initial=0.0))
     yield Finding(VERDICT, codes, behind=behind, evidence=evidence, since=state.restless_since or model.now)
 
@@ -69,8 +75,14 @@ def find(model: GroupModel) -> Iterator[Finding]:
 def reason(model: GroupModel, finding: Finding) -> str:
     """The sentence of the message."""
     e = finding.evidence
-    who = f"; {shown(e['come_and_go'][0])} leaves and rejoins." if e["come_and_go"] else "."
-    return f"The group rebalanced {e['generations']} times in {span(e['window_s'])}{who}"
+    return f"The group rebalanced {e['generations']} times in {span(e['window_s'])}{_who(e)}."
+
+
+def _who(evidence: Mapping[str, Any]) -> str:
+    names = evidence["come_and_go"]
+    if evidence["together"] and len(names) > 1:
+        return f"; {shown(names[0])} and {counted(len(names) - 1, 'other')} leave and rejoin together"
+    return f"; {shown(names[0])} leaves and rejoins" if names else ""
 
 
 def generations_within(state: JudgeState, now: int, policy: Policy) -> int:

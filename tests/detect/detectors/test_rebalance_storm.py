@@ -67,3 +67,24 @@ def test_four_generations_are_no_storm(group: Make) -> None:
     assert (
         leading(made.looked(**restless(made.observe().now, 4), comings={"m1": 2 * (NOW,)})[1]) == "balanced"
     )
+
+
+def test_members_that_come_back_several_at_once_may_be_an_autoscalers(group: Make) -> None:
+    made = group({"t": 8 * [FINE]}, FOUR)
+    now = made.observe().now
+    times = tuple(now - n * 120_000 for n in range(4))
+    together = {"m2": times, "m3": tuple(time + 10_000 for time in times)}
+    in_turn = {"m2": times, "m3": tuple(time + 60_000 for time in times)}
+
+    model, found = made.looked(**restless(now), comings=together)
+
+    assert leading(found) == "unstable"
+    assert (
+        rebalance_storm.reason(model, found[0])
+        == "The group rebalanced 8 times in 10 min; m2 and 1 other leave and rejoin together."
+    )
+    assert found[0].evidence["together"]
+    assert not made.looked(**restless(now), comings=in_turn)[1][0].evidence["together"]
+    # One member that crashes fast is nobody's number.
+    fast = {"m2": tuple(now - n * 12_000 for n in range(6))}
+    assert not made.looked(**restless(now), comings=fast)[1][0].evidence["together"]

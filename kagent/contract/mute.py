@@ -15,6 +15,8 @@ from msgspec import Meta, Struct
 
 LONGEST_WHY = 500
 LONGEST_BY = 100
+MAX_TIME_MS = 253_370_764_800_000
+"""The year 9999, the last that a calendar has: a later time cannot be shown. Its beginning, as a time zone may add to it."""
 
 
 class MuteRecord(Struct, frozen=True):
@@ -23,10 +25,10 @@ class MuteRecord(Struct, frozen=True):
     The bounds are wider than what ``to_bytes`` writes: they limit what a record of another program may hold.
     """
 
-    until: Annotated[int, Meta(ge=0, le=2**63 - 1)]
+    until: Annotated[int, Meta(ge=0, le=MAX_TIME_MS)]
     why: Annotated[str, Meta(max_length=4_096)] = ""
     by: Annotated[str, Meta(max_length=255)] = ""
-    pattern: str | None = None
+    pattern: Annotated[str, Meta(max_length=32_767)] | None = None
 
     def to_bytes(self) -> bytes:
         """The JSON on the topic."""

@@ -6,7 +6,6 @@ import inspect
 from importlib.metadata import version
 
 from aiokafka import AIOKafkaConsumer
-from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.client import AIOKafkaClient
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.consumer.fetcher import Fetcher
@@ -31,15 +30,6 @@ def test_methods_that_are_not_public_are_still_coroutines_without_further_argume
         assert inspect.iscoroutinefunction(method)
         assert list(inspect.signature(method).parameters) == ["self"]
     assert list(inspect.signature(AIOKafkaClient.force_metadata_update).parameters) == ["self"]
-
-
-def test_a_request_may_go_to_a_chosen_broker() -> None:
-    assert inspect.iscoroutinefunction(AIOKafkaAdminClient._send_request)
-    assert list(inspect.signature(AIOKafkaAdminClient._send_request).parameters) == [
-        "self",
-        "request",
-        "node_id",
-    ]
 
 
 def test_a_rejoin_is_requested_without_waiting_for_it() -> None:

@@ -52,10 +52,12 @@ async def test_a_consumer_that_has_not_started_has_the_attributes() -> None:
         "orders", group_id="payments", client_id="payments-1", group_instance_id="pod-1"
     )
 
-    assert aiokafka_internals.group_of(consumer) == "payments"
-    assert aiokafka_internals.member_identity(consumer) == ("pod-1", "payments-1")
-    assert consumer._client._conns == {}
-    assert aiokafka_internals.local_address(consumer) is None
-    assert aiokafka_internals.generation(consumer) is None
-    assert {"_coordinator", "_fetcher"} <= vars(consumer).keys()
-    await consumer.stop()
+    try:
+        assert aiokafka_internals.group_of(consumer) == "payments"
+        assert aiokafka_internals.member_identity(consumer) == ("pod-1", "payments-1")
+        assert consumer._client._conns == {}
+        assert aiokafka_internals.local_address(consumer) is None
+        assert aiokafka_internals.generation(consumer) is None
+        assert {"_coordinator", "_fetcher"} <= vars(consumer).keys()
+    finally:
+        await consumer.stop()

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import msgspec
 import orjson
 from msgspec import Meta, Struct
+from msgspec.structs import force_setattr
 
 LONGEST_WHY = 500
 LONGEST_BY = 100
@@ -25,10 +26,15 @@ class MuteRecord(Struct, frozen=True):
     The bounds are wider than what ``to_bytes`` writes: they limit what a record of another program may hold.
     """
 
-    until: Annotated[int, Meta(ge=0, le=MAX_TIME_MS)]
+    until: Annotated[int, Meta(ge=0, le=2**63 - 1)]
     why: Annotated[str, Meta(max_length=4_096)] = ""
     by: Annotated[str, Meta(max_length=255)] = ""
     pattern: Annotated[str, Meta(max_length=32_767)] | None = None
+
+    def __post_init__(self) -> None:
+        # Not refused: whoever writes such a time means for ever, and an alert that was muted would come at night.
+        if self.until > MAX_TIME_MS:
+            force_setattr(self, "until", MAX_TIME_MS)
 
     def to_bytes(self) -> bytes:
         """The JSON on the topic."""

@@ -20,7 +20,9 @@ from kagent.incident.evaluate import Judgement
 from kagent.incident.explanation import Looked, look_at
 from kagent.incident.session import EvaluationSession
 from kagent.kafka.admin import Admin
+from kagent.kafka.coordinators import with_lag
 from kagent.kafka.descriptions import GroupAnswers, GroupDescription, Key, TopicDescription
+from kagent.kafka.log_offsets import END, NO_LEADER, START, OffsetQuery
 from kagent.lag.commits import TopicCommits, apply
 from kagent.lag.log_ends import UNKNOWN, EndHistory
 from kagent.lag.membership import Roster
@@ -70,6 +72,10 @@ class Checkup:
     rounds: int = 0
     unanswered: dict[str, str] = field(default_factory=dict)
     """Groups whose coordinator does not answer, and why."""
+    unlisting: dict[str, str] = field(default_factory=dict)
+    """Brokers that list none of their groups, and why."""
+    unread: dict[Key, str] = field(default_factory=dict)
+    """Partitions of which the last round got no log end, and why."""
     session: EvaluationSession = field(init=False)
     _source: int = 0
     _asked_last: int = 0
@@ -126,7 +132,9 @@ class Checkup:
         if self.rounds:
             # A coordinator that did not answer in all that time is not waited for once more.
             return [name for name in self.groups if name not in self.unanswered]
-        return [g for g in self.admin.groups() if self.wanted(g) and not self.policies(g).ignore]
+        listing = self.admin.listed()
+        self.unlisting = dict(listing.failed)
+        return [g for g in with_lag(listing.kinds) if self.wanted(g) and not self.policies(g).ignore]
 
     def _take(self, name: str, group: GroupDescription, committed: Mapping[Key, int], asked: int) -> None:
         roster = Roster.of(view_of(group))
@@ -168,17 +176,21 @@ class Checkup:
             self.infos[name] = TopicInfo(
                 topic.partitions, topic.id, compacted, topic.leaders, topic.replica_racks
             )
+        every = [(t.name, p) for t in topics.values() for p in range(t.partitions)]
         # A partition without a leader has no broker to ask: it would be waited for, until one must have been elected.
-        keys = [(t.name, p) for t in topics.values() for p in range(t.partitions) if t.has_leader(p)]
+        keys = [(name, p) for name, p in every if topics[name].has_leader(p)]
+        self.unread = dict.fromkeys(set(every) - set(keys), NO_LEADER)
         asked = self._ms()
-        end = self.admin.log_end(keys).found
+        (ends,) = self.admin.offsets_each(keys, [OffsetQuery(END)])
         seen = self._ms()
-        start = self.admin.log_start(keys).found
-        stable = self.admin.log_end(keys, committed_only=True).found
+        self.unread |= ends.failed
+        rest = OffsetQuery(START), OffsetQuery(END, committed_only=True)
+        # Of one whose end is unknown the rest is of no use, and its leader was waited for: once is enough.
+        starts, stables = self.admin.offsets_each(ends.found, rest)
         for topic in topics.values():
             history = self.ends.setdefault(topic.name, EndHistory(topic.partitions, topic.id))
-            starts, ends, stables = (_column(found, topic) for found in (start, end, stable))
-            history.add(asked, seen, starts, ends, stables, topic.id)
+            start, end, stable = (_column(answers.found, topic) for answers in (starts, ends, stables))
+            history.add(asked, seen, start, end, stable, topic.id)
 
     def _judge(self, watched: Watched, now: int) -> None:
         key, first = group_key(self.cluster, watched.group), watched.last is None

@@ -22,7 +22,7 @@ from kagent.contract.admission import published
 from kagent.contract.recommendation import SCHEMA, Recommendation, State, Status, is_newer
 from kagent.errors import KafkaError
 from kagent.kafka.consumer import consumer, start
-from kagent.kafka.topic_reader import ANSWER_WITHIN_S, PROMPT, ReadMark, read_forever, standing, unreadable
+from kagent.kafka.topic_reader import ANSWER_WITHIN_S, ONCE, ReadMark, read_forever, standing, unreadable
 from kagent.settings import Cluster
 
 log = logging.getLogger("kagent.client")
@@ -79,7 +79,7 @@ def _passes(error: BaseException) -> bool:
 
 async def _read_all(cluster: Cluster, topic: str) -> dict[str, Message]:
     found: dict[str, Message] = {}
-    async with consumer(cluster, **PROMPT) as reader, asyncio.timeout(ANSWER_WITHIN_S) as patience:
+    async with consumer(cluster, **ONCE) as reader, asyncio.timeout(ANSWER_WITHIN_S) as patience:
         await start(reader, cluster)
         async for record in standing(reader, topic):
             # From record to record: a large topic may take longer as a whole.

@@ -10,7 +10,7 @@ from aiokafka.errors import KafkaError as ClientError
 
 from kagent.active_mutes import Mutes
 from kagent.kafka.consumer import consumer, start
-from kagent.kafka.topic_reader import PROMPT, ReadMark, read_forever, standing, unreadable
+from kagent.kafka.topic_reader import ONCE, ReadMark, read_forever, standing, unreadable
 from kagent.settings import Cluster
 
 log = logging.getLogger("kagent.client")
@@ -21,7 +21,7 @@ async def current_mutes(cluster: Cluster, topic: str) -> Mutes:
     """The mutes on the topic now, expired ones too. Raises KafkaError."""
     found = Mutes()
     try:
-        async with consumer(cluster, **PROMPT) as reader:
+        async with consumer(cluster, **ONCE) as reader:
             await start(reader, cluster)
             async for record in standing(reader, topic):
                 _take(found.take, record.key, record.value)

@@ -35,7 +35,7 @@ def command(
     """Judge the groups of a cluster once, from outside; writes nothing.
 
     GROUP is a name, a glob or a /regex/; all groups without any. Exit code 0: every group that is meant was judged and is quiet;
-    1: something was found; 2: kagent could not judge: it saw no such group, or a coordinator does not answer.
+    1: something was found; 2: kagent could not judge: it saw no such group, or a broker does not answer. All others are judged.
     """
     settings, name, cluster = chosen(ctx)
     announce_rounds(cluster.bootstrap, seconds, quiet=as_json)
@@ -56,7 +56,9 @@ def command(
     missing = [name for name in (*groups, *also) if not is_pattern(name) and name not in judged]
     # A group whose coordinator does not answer is in no list.
     silent = {**checkup.unanswered, **checkup.admin.described_each(missing).failed}
-    incomplete = unanswered.report(silent, {} if groups or also else checkup.admin.without_coordinator())
+    every = not (groups or also)
+    unlisted = checkup.admin.without_coordinator() if every else {}
+    incomplete = unanswered.report(silent, unlisted, checkup.unlisting if every else {}, checkup.unread)
     missing = [name for name in missing if name not in silent]
     if missing or not (judged or incomplete):
         output.say(_not_judged(missing, cluster.bootstrap), indent=2, err=True)

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import click
 import orjson
 
-from kagent.commands import completion, output
+from kagent.commands import completion, output, unanswered
 from kagent.commands.check import announce_rounds, watch
 from kagent.commands.common import chosen
 from kagent.commands.spans import SPAN
@@ -21,6 +21,7 @@ from kagent.errors import InputError, KafkaError
 from kagent.text import did_you_mean, shown
 
 if TYPE_CHECKING:
+    from kagent.kafka.descriptions import Key
     from kagent.settings import Cluster, HttpSettings, Settings
 
 PATIENCE = 25.0
@@ -49,7 +50,8 @@ def command(
 ) -> None:
     """Explain GROUP: who is behind, since when, by what evidence, what to do, what every strategy would give.
 
-    A running worker knows its past; without one, kagent observes the cluster for a while.
+    A running worker knows its past; without one, kagent observes the cluster for a while. Exit code 2: the log ends of some of its
+    partitions are not known, as their leader does not answer.
     """
     if source and live:
         raise InputError(
@@ -63,14 +65,21 @@ def command(
         else worker_story(url, name, group, PATIENCE if source else KNOCK, bool(source), settings.worker.http)
     )
     seen = f"As the worker at {url} judged it{_at(story)}."
+    unread: dict[Key, str] = {}
     if story is None:
-        story = _look(settings, name, cluster, group, seconds, as_json)
+        story, unread = _look(settings, name, cluster, group, seconds, as_json)
         from kagent.check.judge_cluster import UNSEEN
 
         seen = f"Seen from outside for {seconds:.0f} s. Only the service sees {UNSEEN}."
     if as_json:
         click.echo(orjson.dumps(story).decode())
-        return
+    else:
+        _print_story(story, seen)
+    if unanswered.report({}, {}, unread=unread):
+        ctx.exit(2)
+
+
+def _print_story(story: dict[str, Any], seen: str) -> None:
     from kagent.incident.explanation_text import lines
 
     for line in lines(story):
@@ -90,7 +99,8 @@ def _at(story: dict[str, Any] | None) -> str:
 
 def _look(
     settings: Settings, name: str, cluster: Cluster, group: str, seconds: float, quiet: bool
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], dict[Key, str]]:
+    """The story, and the partitions whose log ends are not known, with why."""
     announce_rounds(cluster.bootstrap, seconds, quiet)
     from kagent.check.judge_cluster import Checkup
     from kagent.incident.explanation import explain
@@ -100,6 +110,8 @@ def _look(
     # Asked first: a minute of looking for a name with a typo would end with the same sentence.
     known = admin.groups()
     if group not in known:
+        # A coordinator that does not answer lists none of its groups; this raises a sentence that says so.
+        admin.described([group])
         raise InputError(
             f"There is no group {shown(group)} on this cluster (or no right to see it){did_you_mean(group, known)}"
         )
@@ -114,7 +126,7 @@ def _look(
     watch(checkup, quiet=quiet)
     if group not in checkup.groups:
         raise InputError(f"The group {shown(group)} is left out by the settings, or may not be described.")
-    return explain(*checkup.explained(group))
+    return explain(*checkup.explained(group)), checkup.unread
 
 
 def worker_url(settings: Settings) -> str:

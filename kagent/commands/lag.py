@@ -50,19 +50,21 @@ def command(ctx: click.Context, groups: tuple[str, ...], everything: bool, form:
     work and commit times: `kagent explain` has that. Where kagent watches the cluster, the last line says how many groups
     it judges, is learning, cannot see, has muted and ignores.
 
-    Exit code 2: some groups are not known, as their coordinator does not answer; the others are shown.
+    Exit code 2: some groups or log offsets are not known, as a broker does not answer; all others are shown.
     """
     settings, name, cluster = chosen(ctx)
     from kagent.kafka.admin import Admin
+    from kagent.kafka.coordinators import with_lag
     from kagent.kafka.group_lag import shown_lag
 
     admin = Admin(cluster)
     with output.waiting_for(cluster.bootstrap):
-        listed = () if groups else admin.groups()
+        listing = admin.listed()
+        listed = () if groups else with_lag(listing.kinds)
         ignored = set() if everything else _ignored(listed, settings.policies())
         # A group that is named is shown, whatever the settings ignore.
         names = groups or [name for name in listed if name not in ignored]
-        lag = shown_lag(admin, names)
+        lag = shown_lag(admin, names, listing.kinds)
         found = lag.groups
         _refuse_unknown(found, groups, admin)
     if not found and not lag.failed:
@@ -79,7 +81,8 @@ def command(ctx: click.Context, groups: tuple[str, ...], everything: bool, form:
     if form.is_table and not groups and (states := asyncio.run(_states(settings, name))):
         output.say(states, indent=2, err=True)
     # Asked last: it is nothing to wait for where all answer.
-    if unanswered.report(lag.failed, {} if groups else admin.without_coordinator()):
+    unlisted = {} if groups else admin.without_coordinator()
+    if unanswered.report(lag.failed, unlisted, {} if groups else listing.failed, lag.partitions):
         ctx.exit(2)
 
 

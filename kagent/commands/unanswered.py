@@ -5,19 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kagent.commands import output
+from kagent.kafka.descriptions import Key
 from kagent.text import counted, few, shown
 
 
-def report(failed: Mapping[str, str], unlisted: Mapping[int, str]) -> bool:
+def report(
+    failed: Mapping[str, str],
+    unlisted: Mapping[int, str],
+    unlisting: Mapping[str, str] | None = None,
+    unread: Mapping[Key, str] | None = None,
+) -> bool:
     """Say on standard error what is missing and why, if anything is.
 
     :param failed: group → why its coordinator does not answer.
     :param unlisted: partition of ``__consumer_offsets`` → why no coordinator answers for it.
+    :param unlisting: broker → why it lists none of its groups.
+    :param unread: topic and partition → why its leader gives no log offsets.
     """
     sentences = [*_groups(failed), *_partitions(unlisted)]
+    if not unlisted:
+        # Else the sentence about the partitions says it, and of which groups.
+        sentences += [f"Groups may be missing: {why}." for why in sorted({*(unlisting or {}).values()})]
+    sentences += _log_offsets(unread or {})
     for sentence in sentences:
         output.say(sentence, indent=2, err=True)
     return bool(sentences)
+
+
+def _log_offsets(unread: Mapping[Key, str]) -> Iterator[str]:
+    named = {f"{shown(topic)}-{number}": why for (topic, number), why in sorted(unread.items())}
+    for why, names in _by_reason(named):
+        yield f"Log offsets not known, as the leader does not answer ({why}): {counted(len(names), 'partition')}, {few(names)}."
 
 
 def _groups(failed: Mapping[str, str]) -> Iterator[str]:

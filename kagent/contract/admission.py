@@ -26,7 +26,7 @@ from kagent.contract.events import (
     TopicOffsets,
     TopicTombstones,
 )
-from kagent.contract.mute import MuteRecord
+from kagent.contract.mute import MAX_TIME_MS, MuteRecord
 from kagent.contract.recommendation import Recommendation, State, from_bytes
 
 INT64 = 2**63 - 1
@@ -44,6 +44,14 @@ MAX_AHEAD_MS = 3_600_000
 """Clocks of hosts in one cluster differ by seconds; a record from more than this ahead of the broker is not believed."""
 MAX_REVISION = 2**53 - 1
 """The greatest whole number that every JSON reader keeps exactly: the worker counts on from what it reads back."""
+PUBLISHED: dict[type, dict[str, int]] = {
+    Recommendation: {
+        **dict.fromkeys(("opened_at", "as_of", "valid_until"), MAX_TIME_MS),
+        "revision": MAX_REVISION,
+    },
+    State: dict.fromkeys(("time", "oldest_progress", "learning_until", "muted_until"), MAX_TIME_MS),
+}
+"""What is counted on or shown as a time of day, and the most that it may be."""
 TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}\Z")
 """Kafka's ``org.apache.kafka.common.internals.Topic.validate``, which also refuses ``.`` and ``..``."""
 T = TypeVar("T")
@@ -69,6 +77,9 @@ Offset = Annotated[int, Meta(ge=-1, le=INT64)]
 # -1 until an event names it.
 Source = Annotated[int, Meta(ge=-1, le=INT32)]
 Millis = Annotated[int, Meta(ge=0, le=INT64)]
+"""A time that is held to the clock where it is used: see :func:`not_ahead`."""
+Moment = Annotated[int, Meta(ge=0, le=MAX_TIME_MS)]
+"""A time that may lie ahead, and is shown to people."""
 # The pattern ends with \Z: $ would let a name through that ends in a line break.
 Topic = Annotated[str, Meta(pattern=r"^(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,249}\Z")]
 # Counted in characters here, in bytes there: what Kafka allows always passes.
@@ -171,15 +182,15 @@ class SummaryBody(Struct):
     time: Millis
     status: Label
     reason: Annotated[str, Meta(max_length=4_096)] | None
-    oldest_progress: Millis | None
+    oldest_progress: Moment | None
     # With defaults: while a new release is rolled out, workers of both read each other's ticks.
     judged: Count = 0
     blind: Count = 0
     ignored: Count = 0
     learning: Count = 0
-    learning_until: Millis | None = None
+    learning_until: Moment | None = None
     muted: Count = 0
-    muted_until: Millis | None = None
+    muted_until: Moment | None = None
     blind_reason: Annotated[str, Meta(max_length=4_096)] | None = None
     open: Count = 0
     set_aside: Count = 0
@@ -263,10 +274,10 @@ def published(data: bytes) -> Recommendation | State:
     if len(data) > MAX_RECORD_BYTES:
         raise Refused("too_large", f"{len(data)} bytes")
     message = checked(lambda: from_bytes(data))
-    if isinstance(message, Recommendation):
-        for name, most in (("opened_at", INT64), ("revision", MAX_REVISION)):
-            if not 0 <= getattr(message, name) <= most:
-                raise Refused("out_of_bounds", f"{name} is {getattr(message, name)}")
+    for name, most in PUBLISHED[type(message)].items():
+        value = getattr(message, name)
+        if value is not None and not 0 <= value <= most:
+            raise Refused("out_of_bounds", f"{name} is {value}")
     return message
 
 

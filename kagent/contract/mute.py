@@ -12,9 +12,12 @@ from typing import Annotated, Any
 import msgspec
 import orjson
 from msgspec import Meta, Struct
+from msgspec.structs import force_setattr
 
 LONGEST_WHY = 500
 LONGEST_BY = 100
+MAX_TIME_MS = 253_370_764_800_000
+"""The year 9999, the last that a calendar has: a later time cannot be shown. Its beginning, as a time zone may add to it."""
 
 
 class MuteRecord(Struct, frozen=True):
@@ -26,7 +29,12 @@ class MuteRecord(Struct, frozen=True):
     until: Annotated[int, Meta(ge=0, le=2**63 - 1)]
     why: Annotated[str, Meta(max_length=4_096)] = ""
     by: Annotated[str, Meta(max_length=255)] = ""
-    pattern: str | None = None
+    pattern: Annotated[str, Meta(max_length=32_767)] | None = None
+
+    def __post_init__(self) -> None:
+        # Not refused: whoever writes such a time means for ever, and an alert that was muted would come at night.
+        if self.until > MAX_TIME_MS:
+            force_setattr(self, "until", MAX_TIME_MS)
 
     def to_bytes(self) -> bytes:
         """The JSON on the topic."""

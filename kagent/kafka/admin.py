@@ -10,31 +10,31 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaException, Producer, TopicCollection, TopicPartition
 from confluent_kafka import KafkaError as Code
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from kagent.contract.admission import is_topic_name
 from kagent.errors import KafkaError
-from kagent.kafka import reach
+from kagent.kafka import reach, topic_requests
 from kagent.kafka.admin_errors import (
     LOGIN,
     TRANSIENT,
     UNREACHABLE,
     UNSEEN_TOPIC,
     RefusedRequest,
-    bisected,
     is_unreachable,
     kind_of,
     patiently,
     sentence,
     until_settled,
 )
+from kagent.kafka.brokers import Silences
 from kagent.kafka.clients import confluent
 from kagent.kafka.coordinators import Coordinators
 from kagent.kafka.descriptions import (
@@ -76,6 +76,7 @@ class Admin(Coordinators):
 
     def __init__(self, cluster: Cluster, deadline: float = DEADLINE) -> None:
         self.cluster, self._patience = cluster, deadline
+        self.silences = Silences()
         self._away = False
         # librdkafka reports a refused login only to error_cb; the failed call itself says no more than "timed out".
         self._client_errors: list[Any] = []
@@ -108,6 +109,10 @@ class Admin(Coordinators):
         self._was_answered = self._was_answered or reached
         if lost or self._unreached >= RENEW_AFTER:
             self._client, self._unreached, self._was_answered = self._made(), 0, False
+
+    def reached(self) -> None:
+        """Note that a broker has answered."""
+        self._away = False
 
     def check(self) -> None:
         """Once: raises Misconfigured, in seconds, for TLS that does not fit or a login that is refused."""
@@ -152,41 +157,20 @@ class Admin(Coordinators):
         wanted = {name for name in names if is_topic_name(name)}
         if len(wanted) > CHUNK:
             wanted &= set(self.topic_names())
-        found: dict[str, TopicDescription] = {}
-        for chunk in _chunks(sorted(wanted), CHUNK):
-            found |= bisected(self._described, chunk)
-        return found
-
-    @patiently
-    def _described(self, names: list[str]) -> dict[str, TopicDescription]:
-        found: dict[str, TopicDescription] = {}
-        with self._errors("asked to describe topics"):
-            # One request for all names; each name has a future, so that a missing topic fails alone.
-            futures = self._client.describe_topics(TopicCollection(names), request_timeout=self.deadline)
-            for name, future in futures.items():
-                topic = self._or_none(future, UNSEEN_TOPIC)
-                if topic is not None:
-                    found[name] = TopicDescription.of(name, topic)
-        return found
+        return self._of_topics("asked to describe topics", topic_requests.described, wanted)
 
     def topic_configs(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
         """The settings of these topics that exist and may be seen."""
-        found: dict[str, dict[str, str]] = {}
-        for chunk in _chunks(sorted({name for name in names if is_topic_name(name)}), CHUNK):
-            found |= bisected(self._configs, chunk)
-        return found
+        wanted = {name for name in names if is_topic_name(name)}
+        return self._of_topics("asked for topic settings", topic_requests.configs, wanted)
 
     @patiently
-    def _configs(self, names: list[str]) -> dict[str, dict[str, str]]:
-        resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-        found: dict[str, dict[str, str]] = {}
-        with self._errors("asked for topic settings"):
-            for resource, future in self._client.describe_configs(
-                resources, request_timeout=self.deadline
-            ).items():
-                answer = self._or_none(future, UNSEEN_TOPIC)
-                if answer is not None:
-                    found[resource.name] = {name: entry.value for name, entry in answer.items()}
+    def _of_topics(
+        self, doing: str, question: Callable[..., Awaitable[dict[str, Any]]], names: set[str]
+    ) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for chunk in _chunks(sorted(names), CHUNK):
+            found |= self._asked(doing, question, chunk)
         return found
 
     def create(self, topics: list[NewTopic], validate_only: bool = False) -> dict[str, Future[Any]]:
@@ -257,7 +241,7 @@ class Admin(Coordinators):
         """
         from kagent.kafka import log_offsets
 
-        return self._coordinators("asked for log offsets", log_offsets.listed, leaders, wanted)
+        return self._asked("asked for log offsets", log_offsets.listed, leaders, wanted)
 
     def epoch_ends(self, topic: TopicDescription, epochs: Mapping[int, int]) -> dict[int, int]:
         """Partition → where this epoch of its leaders ended in the log of now: see :mod:`kagent.kafka.leader_epochs`.
@@ -267,7 +251,27 @@ class Admin(Coordinators):
         from kagent.kafka import leader_epochs
 
         asked = "asked where leaders' epochs ended"
-        return self._coordinators(asked, leader_epochs.epoch_ends, topic.name, topic.leaders, epochs)
+        return self._asked(asked, leader_epochs.epoch_ends, topic.name, topic.leaders, epochs)
+
+    def offsets_each(self, keys: Iterable[Key], wanted: Sequence[OffsetQuery]) -> list[Offsets]:
+        """What is wanted of these partitions; a leader that does not answer costs its own.
+
+        Partitions whose leader is moving are asked again until it must have settled.
+        """
+        from kagent.kafka.log_offsets import leaders_of, note
+
+        answers = [Offsets({}) for _ in wanted]
+        left = {key for key in keys if is_topic_name(key[0])}
+
+        def ask() -> set[Key]:
+            nonlocal left
+            topics = self.topics({name for name, _ in left})
+            samples = self.columns(leaders_of(topics, left), wanted)
+            left = set().union(*(note(*pair, topics, left) for pair in zip(answers, samples, strict=True)))
+            return left
+
+        until_settled(ask)
+        return answers
 
     @patiently
     def _offsets(self, keys: Iterable[Key], spec: Any, committed_only: bool) -> Offsets:
@@ -302,14 +306,6 @@ class Admin(Coordinators):
                     answers.failed[tp.topic, tp.partition] = error.args[0].str()
                     if code in TRANSIENT:
                         yield tp.topic, tp.partition
-
-    def _or_none(self, future: Future[Any], passed_over: set[int]) -> Any:
-        try:
-            return future.result(self.deadline + 5)
-        except KafkaException as error:
-            if error.args[0].code() in passed_over:
-                return None
-            raise
 
     def _errors(self, doing: str) -> _Errors:
         return _Errors(self, doing)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, TypeVar
 
@@ -99,16 +98,3 @@ def sentence(error: Any, doing: str, where: str) -> str:
     if error.code() in RIGHTS:
         return f"The cluster at {where} refuses when {doing}: {missing_right(RIGHTS[error.code()])}."
     return f"The cluster at {where} answered with an error when {doing}: {error.str()}."
-
-
-def bisected(ask: Callable[[list[str]], dict[str, T]], names: list[str]) -> dict[str, T]:
-    """The answers for these names; where a request is refused, of its halves, so that a bad name costs only itself."""
-    try:
-        return ask(names) if names else {}
-    except RefusedRequest as error:
-        if len(names) == 1:
-            log.warning("%r is left out: %s", names[0], error)
-            return {}
-    # The answer does not say which name the broker refuses, so it is found by halving.
-    half = len(names) // 2
-    return bisected(ask, names[:half]) | bisected(ask, names[half:])

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer
-from aiokafka.admin import AIOKafkaAdminClient
 
 CHECKED_VERSIONS = ("0.14.0",)
 
@@ -66,15 +65,6 @@ def group_of(consumer: Any, default: str | None = None) -> str | None:
     """The consumer's ``group_id``, for which it has no public attribute; ``default`` if it has no such attribute at all."""
     group: str | None = getattr(consumer, "_group_id", default)
     return group
-
-
-async def send(admin: AIOKafkaAdminClient, request: Any, node: int | None = None) -> Any:
-    """The answer of this broker, or of any, to a request of :mod:`kagent.kafka.group_requests`.
-
-    The admin client's public methods cover neither ConsumerGroupDescribe (KIP-848) nor requests about several groups
-    (KIP-699, KIP-709); its own version negotiation works for request classes from outside.
-    """
-    return await admin._send_request(request, node)
 
 
 # The consumers below belong to the application that follows recommendations, which chooses the release of aiokafka.

@@ -15,6 +15,7 @@ from kagent.errors import KafkaError
 from kagent.group_key import one_name_each
 from kagent.kafka import group_admin
 from kagent.kafka.admin_errors import Unsettled, patiently, until_settled
+from kagent.kafka.brokers import Silences
 from kagent.kafka.descriptions import (
     WITH_LAG,
     Described,
@@ -23,6 +24,7 @@ from kagent.kafka.descriptions import (
     Key,
     TopicDescription,
 )
+from kagent.kafka.group_admin import Listing
 from kagent.offsets import OFFSETS_TOPIC
 from kagent.settings import Cluster
 from kagent.text import shown
@@ -31,10 +33,17 @@ T = TypeVar("T")
 DESCRIBING, COMMITS = "asked to describe groups", "asked for committed offsets"
 
 
+def with_lag(kinds: Mapping[str, str]) -> list[str]:
+    """The names of those that read topics."""
+    return sorted(name for name, kind in kinds.items() if kind in WITH_LAG)
+
+
 class Coordinators(ABC):
     """The questions about the groups of one cluster."""
 
     cluster: Cluster
+    silences: Silences
+    """Which brokers were waited for in vain lately."""
 
     @property
     @abstractmethod
@@ -46,22 +55,39 @@ class Coordinators(ABC):
         """The cluster's id. Raises KafkaError with a sentence if the cluster cannot be reached."""
 
     @abstractmethod
+    def check(self) -> None:
+        """Once: raises Misconfigured for settings that do not fit the cluster."""
+
+    @abstractmethod
+    def reached(self) -> None:
+        """Note that a broker has answered."""
+
+    @abstractmethod
     def topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
         """Those of these topics that exist and may be seen."""
 
     @patiently
     def may_read(self, group: str) -> bool:
         """Whether our user may be a member of this group."""
-        return self._coordinators("asked for our rights on a group", group_admin.may_read, group)
+        return self._asked("asked for our rights on a group", group_admin.may_read, group)
 
     def groups(self) -> list[str]:
         """The names of all groups that read topics and may be seen, of every protocol."""
-        return sorted(name for name, kind in self.kinds().items() if kind in WITH_LAG)
+        return with_lag(self.listed().kinds)
 
     @patiently
-    def kinds(self) -> dict[str, str]:
-        """Every group that may be seen: name → protocol type (``consumer``, ``share``, ``streams``, ``connect``, …)."""
-        return self._coordinators("asked for its groups", group_admin.kinds)
+    def listed(self) -> Listing:
+        """Every group that may be seen, and why some brokers list none of theirs."""
+        listing = Listing({})
+
+        def ask() -> Mapping[str, str]:
+            nonlocal listing
+            listing = self._asked("asked for its groups", group_admin.listed)
+            # A broker that ended is in the metadata for some seconds more.
+            return listing.failed
+
+        until_settled(ask)
+        return Listing(listing.kinds, {**listing.failed, **listing.settled})
 
     def described(self, groups: Iterable[str]) -> dict[str, Described]:
         """These groups with what their members reported, without those that may not be seen. State ``dead``: no such group.
@@ -112,33 +138,39 @@ class Coordinators(ABC):
     ) -> GroupAnswers[T]:
         """The answers for these groups; those that fail are asked again until a moving coordinator must have settled."""
         found: dict[str, T] = {}
+        settled: dict[str, str] = {}
         failed: Mapping[str, str] = dict.fromkeys(groups, "")
         if not failed:
             return GroupAnswers({})
 
         def ask() -> Mapping[str, str]:
             nonlocal failed
-            answers = self._coordinators(doing, question, sorted(failed), *reported)
+            answers = self._asked(doing, question, sorted(failed), *reported)
             found.update(answers.found)
+            settled.update(answers.settled)
             failed = answers.failed
             return failed
 
         until_settled(ask)
-        return GroupAnswers(found, failed)
+        return GroupAnswers(found, {**failed, **settled})
 
     def _all_of(self, answers: GroupAnswers[T], doing: str) -> dict[str, T]:
         for group, why in answers.failed.items():
             raise Unsettled(self._answered(f"{doing} of {shown(group)}", why))
         return dict(answers.found)
 
-    def _coordinators(self, doing: str, question: Callable[..., Awaitable[T]], *reported: Any) -> T:
+    def _asked(self, doing: str, question: Callable[..., Awaitable[T]], *reported: Any) -> T:
+        """The answer to a question over connections of its own. Raises KafkaError; Unsettled if it has an answer in a moment."""
+        self.check()
         try:
-            return group_admin.asked(self.cluster, self.deadline, question, *reported)
+            answer = group_admin.asked(self.cluster, self.deadline, self.silences, question, *reported)
         except group_admin.Moving as error:
             raise Unsettled(self._answered(doing, error)) from error
-        except (ClientError, TimeoutError) as error:
+        except ClientError as error:
             self.cluster_id()  # tells a refused login from a broker that is away, in a sentence
             raise KafkaError(self._answered(doing, error)) from error
+        self.reached()
+        return answer
 
     def _answered(self, doing: str, error: BaseException | str) -> str:
         why = str(error) or "no answer in time"

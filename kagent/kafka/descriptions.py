@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -26,19 +27,11 @@ class TopicDescription:
         """Whether the partition had a leader when the topic was described, or may have had one."""
         return not self.leaders or self.leaders[partition] >= 0
 
-    @classmethod
-    def of(cls, name: str, answer: Any) -> TopicDescription:
-        """Out of the admin client's answer."""
-        # A partition without a leader has none to ask: -1, as in Kafka's own metadata.
-        leaders = tuple(p.leader.id if p.leader else -1 for p in answer.partitions)
-        # Kafka prints ids in the URL's alphabet of base64, without padding; the client in the usual one.
-        id_ = str(answer.topic_id).rstrip("=").replace("+", "-").replace("/", "_")
-        return cls(name, id_, len(leaders), leaders, _racks(answer.partitions))
 
-
-def _racks(partitions: Sequence[Any]) -> tuple[frozenset[str], ...]:
-    racks = tuple(frozenset(node.rack for node in p.replicas if node.rack) for p in partitions)
-    return racks if any(racks) else ()
+def uuid_text(high: int, low: int) -> str:
+    """An id of the protocol, which is one value of 16 bytes, as Kafka prints it: base64 in the URL's alphabet, without padding."""
+    raw = (high % 2**64).to_bytes(8, "big") + (low % 2**64).to_bytes(8, "big")
+    return urlsafe_b64encode(raw).decode().rstrip("=")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +88,8 @@ class GroupAnswers(Generic[T]):
 
     found: Mapping[str, T]
     failed: Mapping[str, str] = field(default_factory=dict)
+    settled: Mapping[str, str] = field(default_factory=dict)
+    """As ``failed``, where asking again at once is of no use: the coordinator was waited for in vain, or is too old."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,19 @@
 """Questions to the coordinators of groups, over aiokafka's connections: groups of every kind, members, committed offsets.
 
 Each question opens its own connections and asks every coordinator for all of its groups at once. ``asked`` runs one; it
-blocks and must not be called in an event loop. The functions that it takes are coroutines of an admin client.
+blocks and must not be called in an event loop. The functions that it takes are coroutines over :class:`Brokers`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from base64 import urlsafe_b64encode
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import (
     GroupAuthorizationFailedError,
     GroupCoordinatorNotAvailableError,
@@ -23,80 +21,112 @@ from aiokafka.errors import (
     GroupLoadInProgressError,
     IncompatibleBrokerVersion,
     InvalidGroupIdError,
+    KafkaConnectionError,
+    LeaderNotAvailableError,
     NotCoordinatorForGroupError,
     TopicAuthorizationFailedError,
     UnsupportedVersionError,
     for_code,
 )
+from aiokafka.protocol.admin import ListGroupsRequest
+from aiokafka.protocol.commit import OffsetFetchRequest
+from aiokafka.protocol.coordination import FindCoordinatorRequest
 from aiokafka.protocol.group import HeartbeatRequest
 
-from kagent.groups.streams_tasks import partitions_read, sources_of
-from kagent.kafka.aiokafka_internals import send
-from kagent.kafka.clients import aiokafka
+from kagent.kafka.brokers import Brokers, NoAnswer, Silences
 from kagent.kafka.descriptions import (
     Described,
     GroupAnswers,
-    GroupDescription,
     Key,
-    MemberDescription,
-    MemberReport,
 )
+from kagent.kafka.group_answers import NEWER, classic, offsets
 from kagent.kafka.group_requests import (
     DescribeClassic,
-    DescribeConsumer,
-    DescribeShare,
-    DescribeStreams,
     FetchOffsets,
     FindCoordinators,
 )
-from kagent.offsets import DecodeError
-from kagent.offsets.blobs import assignment, subscription
 from kagent.settings import Cluster
 
 CHUNK = 500
 """Groups a request."""
 UNSEEN = (GroupAuthorizationFailedError, GroupIdNotFound, InvalidGroupIdError, TopicAuthorizationFailedError)
-MOVING = (GroupCoordinatorNotAvailableError, GroupLoadInProgressError, NotCoordinatorForGroupError)
+MOVING = (
+    GroupCoordinatorNotAvailableError,
+    GroupLoadInProgressError,
+    LeaderNotAvailableError,
+    NotCoordinatorForGroupError,
+)
 UNKNOWN_REQUEST = (IncompatibleBrokerVersion, NotImplementedError, UnsupportedVersionError)
 """The last is what a broker answers that knows the request and has its protocol switched off."""
 T = TypeVar("T")
 
 
 class Moving(Exception):
-    """A coordinator is moving or loading: the same question has an answer in a moment."""
+    """A coordinator or leader is moving or loading: the same question has an answer in a moment."""
 
 
-def asked(cluster: Cluster, deadline: float, question: Callable[..., Awaitable[T]], *reported: Any) -> T:
-    """The answer to ``question(admin, *reported)``. Raises Moving, aiokafka's KafkaError or TimeoutError (after ``deadline`` s)."""
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The groups of the brokers that answered, by protocol type; and why the others list none, by broker."""
+
+    kinds: Mapping[str, str]
+    failed: Mapping[str, str] = field(default_factory=dict)
+    settled: Mapping[str, str] = field(default_factory=dict)
+    """As ``failed``, where asking again at once is of no use."""
+
+
+def asked(
+    cluster: Cluster,
+    deadline: float,
+    silences: Silences,
+    question: Callable[..., Awaitable[T]],
+    *reported: Any,
+) -> T:
+    """The answer to ``question(brokers, *reported)``, within ``deadline`` s. Raises Moving or aiokafka's KafkaError."""
 
     async def whole() -> T:
-        admin = AIOKafkaAdminClient(**aiokafka(cluster, request_timeout_ms=int(deadline * 1000)))
         try:
-            await admin.start()
-            return await question(admin, *reported)
+            async with Brokers(cluster, deadline, silences) as brokers:
+                return await question(brokers, *reported)
         except MOVING as error:
             raise Moving(str(error)) from error
-        finally:
-            await admin.close()
 
     with _quiet():
-        # A loop and a client per question: callers are threads, and aiokafka's connections belong to the loop that opened them.
-        return asyncio.run(asyncio.wait_for(whole(), deadline))
+        # A loop and connections per question: callers are threads, and connections belong to the loop that opened them.
+        return asyncio.run(whole())
 
 
-async def kinds(admin: AIOKafkaAdminClient) -> dict[str, str]:
-    """Every group that may be seen: name → protocol type (``consumer``, ``share``, ``streams``, ``connect``, ``""``…)."""
-    # aiokafka asks every broker: each lists only the groups that it coordinates.
-    return dict(await admin.list_consumer_groups())
+async def listed(brokers: Brokers) -> Listing:
+    """Every group that may be seen. Raises NoAnswer if no broker answers at all."""
+    nodes = list(brokers.nodes)
+    # Each broker lists only the groups that it coordinates.
+    answers = await asyncio.gather(*(_listed(brokers, node) for node in nodes), return_exceptions=True)
+    found: dict[str, str] = {}
+    without: dict[str, NoAnswer] = {}
+    for node, answer in zip(nodes, answers, strict=True):
+        if isinstance(answer, NoAnswer):
+            without[str(node)] = answer
+        elif isinstance(answer, BaseException):
+            raise answer
+        else:
+            found |= answer
+    if len(without) == len(nodes):
+        raise next(iter(without.values()), KafkaConnectionError("the cluster's metadata names no broker"))
+    return Listing(found, *_told_apart(without))
 
 
-async def may_read(admin: AIOKafkaAdminClient, group: str) -> bool:
+async def _listed(brokers: Brokers, node: int) -> dict[str, str]:
+    answer = await brokers.ask(ListGroupsRequest(), node)
+    if answer.error_code:
+        raise for_code(answer.error_code)("Error listing groups")
+    return dict(answer.groups)
+
+
+async def may_read(brokers: Brokers, group: str) -> bool:
     """Whether our user may be a member of this group: what the heartbeat of a member that does not exist is answered."""
     try:
         # A heartbeat needs READ on the group, as joining does; from a member that does not exist it changes nothing.
-        answer = await admin._send_request(
-            HeartbeatRequest(group, -1, ""), await admin.find_coordinator(group)
-        )
+        answer = await brokers.ask(HeartbeatRequest(group, -1, ""), await _coordinator(brokers, group))
     except GroupAuthorizationFailedError:
         return False
     error = for_code(answer.error_code) if answer.error_code else None
@@ -105,23 +135,25 @@ async def may_read(admin: AIOKafkaAdminClient, group: str) -> bool:
     return error is not GroupAuthorizationFailedError
 
 
-async def described(admin: AIOKafkaAdminClient, groups: Sequence[str]) -> GroupAnswers[Described]:
+async def described(brokers: Brokers, groups: Sequence[str]) -> GroupAnswers[Described]:
     """The groups. The state of one that does not exist is ``dead``."""
-    found: dict[str, Described] = {}
-    failed: dict[str, str] = {}
-    for node, names in await _chunks(admin, groups, failed):
-        answer = await send(admin, DescribeClassic(names), node)
-        found |= _each(answer, _classic, failed)
-        # DescribeGroups answers ``Dead`` both for a missing group and for one of a newer protocol.
-        for question, read in NEWER:
-            dead = [name for name in names if name in found and found[name].group.state == "dead"]
-            if dead:
-                found |= await _of_protocol(admin, node, question(dead), read, failed)
-    return GroupAnswers({name: group for name, group in found.items() if name not in failed}, failed)
+    return await _of_each(brokers, groups, _described)
+
+
+async def _described(
+    brokers: Brokers, node: int, names: Sequence[str], failed: dict[str, str]
+) -> dict[str, Described]:
+    found = _each(await brokers.ask(DescribeClassic(names), node), classic, failed)
+    # DescribeGroups answers ``Dead`` both for a missing group and for one of a newer protocol.
+    for question, read in NEWER:
+        dead = [name for name in names if name in found and found[name].group.state == "dead"]
+        if dead:
+            found |= await _of_protocol(brokers, node, question(dead), read, failed)
+    return found
 
 
 async def _of_protocol(
-    admin: AIOKafkaAdminClient,
+    brokers: Brokers,
     node: int,
     question: Any,
     read: Callable[[dict[str, Any]], Described],
@@ -129,41 +161,84 @@ async def _of_protocol(
 ) -> dict[str, Described]:
     """Those of the groups asked for that are of the question's protocol; none on brokers that do not know it."""
     try:
-        return _each(await send(admin, question, node), read, failed)
+        return _each(await brokers.ask(question, node), read, failed)
     except UNKNOWN_REQUEST:
         return {}
 
 
 async def committed(
-    admin: AIOKafkaAdminClient, groups: Sequence[str], require_stable: bool
+    brokers: Brokers, groups: Sequence[str], require_stable: bool
 ) -> GroupAnswers[dict[Key, int]]:
     """All committed offsets of these groups. ``require_stable``: none where a transaction's commit is pending."""
-    found: dict[str, dict[Key, int]] = {name: {} for name in groups}
-    failed: dict[str, str] = {}
-    for node, names in await _chunks(admin, groups, failed):
+
+    async def ask(
+        brokers: Brokers, node: int, names: Sequence[str], failed: dict[str, str]
+    ) -> dict[str, dict[Key, int]]:
+        # A group that may not be seen has no commits.
+        none: dict[str, dict[Key, int]] = {name: {} for name in names}
         try:
-            answer = await send(admin, FetchOffsets(names, require_stable), node)
+            answer = await brokers.ask(FetchOffsets(names, require_stable), node)
         except UNKNOWN_REQUEST:
             # Before Kafka 3.0, which has KIP-709: one group per request, and pending transactions stay unknown.
-            for name in names:
-                found[name] = await _committed(admin, name, node)
+            return none | await _committed_one_by_one(brokers, node, names, failed)
+        return none | _each(answer, offsets, failed)
+
+    return await _of_each(brokers, groups, ask)
+
+
+async def _committed_one_by_one(
+    brokers: Brokers, node: int, names: Sequence[str], failed: dict[str, str]
+) -> dict[str, dict[Key, int]]:
+    found: dict[str, dict[Key, int]] = {}
+    for name in names:
+        answer = (await brokers.ask(OffsetFetchRequest(name, None), node)).to_object()
+        found |= _each_of([{**answer, "group": name}], offsets, failed)
+    return found
+
+
+async def _of_each(
+    brokers: Brokers,
+    groups: Sequence[str],
+    ask: Callable[[Brokers, int, Sequence[str], dict[str, str]], Awaitable[dict[str, T]]],
+) -> GroupAnswers[T]:
+    """The answers of all coordinators for their groups; one that does not answer costs its own."""
+    failed: dict[str, str] = {}
+    chunks = await _chunks(brokers, groups, failed)
+    # To all coordinators at once: one that is slow delays its own groups only.
+    answers = await asyncio.gather(
+        *(ask(brokers, node, names, failed) for node, names in chunks), return_exceptions=True
+    )
+    found: dict[str, T] = {}
+    without: dict[str, NoAnswer] = {}
+    too_old: dict[str, str] = {}
+    for (node, names), answer in zip(chunks, answers, strict=True):
+        if isinstance(answer, NoAnswer):
+            without |= dict.fromkeys(names, answer)
+        elif isinstance(answer, UNKNOWN_REQUEST):
+            too_old |= dict.fromkeys(names, _too_old(brokers, node))
+        elif isinstance(answer, BaseException):
+            raise answer
         else:
-            found |= _each(answer, _offsets, failed)
-    return GroupAnswers({name: offsets for name, offsets in found.items() if name not in failed}, failed)
+            found |= answer
+    unreached, silent = _told_apart(without)
+    failed |= unreached
+    answered = {name: one for name, one in found.items() if name not in failed}
+    return GroupAnswers(answered, failed, {**silent, **too_old})
 
 
-async def _committed(admin: AIOKafkaAdminClient, group: str, node: int) -> dict[Key, int]:
-    try:
-        answer = await admin.list_consumer_group_offsets(group, node)
-    except UNSEEN:
-        return {}
-    return {
-        (tp.topic, tp.partition): reported.offset for tp, reported in answer.items() if reported.offset >= 0
-    }
+def _too_old(brokers: Brokers, node: int) -> str:
+    host, port = brokers.nodes[node].address
+    return f"broker {node} at {host}:{port} is too old for this question"
+
+
+def _told_apart(without: Mapping[str, NoAnswer]) -> tuple[dict[str, str], dict[str, str]]:
+    """Those whose broker cannot be reached, as one that ends may be followed by another; and those whose broker is silent."""
+    unreached = {name: str(error) for name, error in without.items() if not error.silent}
+    return unreached, {name: str(error) for name, error in without.items() if error.silent}
 
 
 async def _chunks(
-    admin: AIOKafkaAdminClient, groups: Sequence[str], failed: dict[str, str]
+    brokers: Brokers, groups: Sequence[str], failed: dict[str, str]
 ) -> list[tuple[int, list[str]]]:
     """The groups by coordinator, in chunks; those that have none are ``failed``."""
     by_node: dict[int, list[str]] = defaultdict(list)
@@ -171,9 +246,9 @@ async def _chunks(
         names = groups[at : at + CHUNK]
         try:
             # One request for many groups (KIP-699): asked one by one, 10,000 groups would take 10,000 round trips.
-            answer = await send(admin, FindCoordinators(names))
+            answer = await brokers.ask_any(FindCoordinators(names))
         except UNKNOWN_REQUEST:  # before Kafka 3.0
-            nodes = {name: await admin.find_coordinator(name) for name in names}
+            nodes = await _coordinators_one_by_one(brokers, names, failed)
         else:
             nodes = _each(answer, lambda raw: raw["node_id"], failed, "coordinators")
         for name, node in nodes.items():
@@ -185,12 +260,35 @@ async def _chunks(
     ]
 
 
+async def _coordinators_one_by_one(
+    brokers: Brokers, names: Sequence[str], failed: dict[str, str]
+) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for name in names:
+        answer = (await brokers.ask_any(FindCoordinatorRequest(name, 0))).to_object()
+        found |= _each_of([{**answer, "group": name}], lambda raw: int(raw["coordinator_id"]), failed)
+    return found
+
+
+async def _coordinator(brokers: Brokers, group: str) -> int:
+    answer = await brokers.ask_any(FindCoordinatorRequest(group, 0))
+    if answer.error_code:
+        raise for_code(answer.error_code)(f"Unable to get coordinator id for {group}")
+    return int(answer.coordinator_id)
+
+
 def _each(
     answer: Any, read: Callable[[dict[str, Any]], T], failed: dict[str, str], part: str = "groups"
 ) -> dict[str, T]:
     """The coordinators' answer for each group, without those that may not be seen; why there is none, for those that ``failed``."""
+    return _each_of(answer.to_object()[part], read, failed)
+
+
+def _each_of(
+    answers: Iterable[dict[str, Any]], read: Callable[[dict[str, Any]], T], failed: dict[str, str]
+) -> dict[str, T]:
     found: dict[str, T] = {}
-    for raw in answer.to_object()[part]:
+    for raw in answers:
         error = for_code(raw["error_code"]) if raw["error_code"] else None
         if error is None:
             found[raw["group"]] = read(raw)
@@ -210,126 +308,3 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         logger.setLevel(before)
-
-
-def _offsets(raw: dict[str, Any]) -> dict[Key, int]:
-    return {
-        (topic["topic"], part["partition"]): part["offset"]
-        for topic in raw["topics"] or ()
-        for part in topic["partitions"] or ()
-        # Offset -1 is a partition without a commit.
-        if not part["error_code"] and part["offset"] >= 0
-    }
-
-
-def _classic(raw: dict[str, Any]) -> Described:
-    members, reported = [], {}
-    for member in raw["members"]:
-        members.append(_member(member, _assigned(member["assignment"])))
-        reported[member["member_id"]] = _subscribed(member["metadata"])
-    simple = not raw["protocol_type"]
-    group = GroupDescription(
-        raw["group"], raw["state"].lower(), "classic", raw["protocol"] or "", simple, tuple(members)
-    )
-    return Described(group, reported)
-
-
-def _assigned(blob: bytes | None) -> frozenset[Key]:
-    try:
-        parts = assignment(blob)["assignedPartitions"] if blob else ()
-    except DecodeError:
-        return frozenset()  # the assignor's own format: nothing is known of what it holds
-    # As in the records: a client may write any number into its assignment.
-    return frozenset(
-        (part["topic"], number) for part in parts for number in part["partitions"] if number >= 0
-    )
-
-
-def _subscribed(blob: bytes | None) -> MemberReport:
-    try:
-        reported = subscription(blob) if blob else {}
-    except DecodeError:
-        reported = {}
-    topics = reported.get("topics")
-    return MemberReport(
-        None if topics is None else tuple(topics),
-        reported.get("rackId") or None,
-        reported.get("generationId"),
-        subscription=reported or None,
-    )
-
-
-def _consumer(raw: dict[str, Any]) -> Described:
-    members, reported = [], {}
-    ids: dict[str, str] = {}
-    for member in raw["members"]:
-        held, target = _held(member["assignment"], ids), _held(member["target"], ids)
-        members.append(_member(member, held, target))
-        known = None if member["regex"] else tuple(member["topics"] or ())
-        reported[member["member_id"]] = MemberReport(
-            known, member["rack"] or None, member["epoch"], member["regex"] or None
-        )
-    state = raw["state"].lower()
-    group = GroupDescription(raw["group"], state, "consumer", raw["assignor"], False, tuple(members))
-    return Described(group, reported, raw["group_epoch"], ids)
-
-
-def _streams(raw: dict[str, Any]) -> Described:
-    members, reported = [], {}
-    sources = sources_of(raw["topology"])
-    topics = tuple(dict.fromkeys(chain.from_iterable(sources.values())))
-    for member in raw["members"]:
-        held, target = (_active(member[kind], sources) for kind in ("assignment", "target"))
-        members.append(_member(member, held, target))
-        reported[member["member_id"]] = MemberReport(topics, member["rack"] or None, member["epoch"])
-    group = GroupDescription(raw["group"], raw["state"].lower(), "streams", "", False, tuple(members))
-    return Described(group, reported, raw["group_epoch"], streams=raw)
-
-
-def _share(raw: dict[str, Any]) -> Described:
-    members, reported = [], {}
-    ids: dict[str, str] = {}
-    for member in raw["members"]:
-        held = _held(member["assignment"], ids)
-        members.append(_member({**member, "instance_id": None}, held, held))
-        topics = tuple(member["topics"] or ())
-        reported[member["member_id"]] = MemberReport(topics, member["rack"] or None, member["epoch"])
-    state = raw["state"].lower()
-    group = GroupDescription(raw["group"], state, "share", raw["assignor"], False, tuple(members))
-    return Described(group, reported, raw["group_epoch"], ids)
-
-
-NEWER: tuple[tuple[Callable[[Sequence[str]], Any], Callable[[dict[str, Any]], Described]], ...] = (
-    (DescribeConsumer, _consumer),
-    (DescribeStreams, _streams),
-    (DescribeShare, _share),
-)
-"""The request of each newer kind of group, and the reader of its answer."""
-
-
-def _active(tasks: dict[str, Any], sources: Mapping[str, Sequence[str]]) -> frozenset[Key]:
-    """What the active tasks read."""
-    read = partitions_read(tasks["activeTasks"], sources)
-    return frozenset((topic, number) for topic, numbers in read for number in numbers)
-
-
-def _held(answer: dict[str, Any], ids: dict[str, str]) -> frozenset[Key]:
-    found = set()
-    for part in answer["topic_partitions"] or ():
-        ids[part["topic_name"]] = _id(part["topic_id_high"], part["topic_id_low"])
-        found |= {(part["topic_name"], number) for number in part["partitions"]}
-    return frozenset(found)
-
-
-def _id(high: int, low: int) -> str:
-    # The protocol carries a UUID as one value of 16 bytes; Kafka prints it as base64 without padding.
-    raw = (high % 2**64).to_bytes(8, "big") + (low % 2**64).to_bytes(8, "big")
-    return urlsafe_b64encode(raw).decode().rstrip("=")
-
-
-def _member(
-    raw: dict[str, Any], held: frozenset[Key], target: frozenset[Key] | None = None
-) -> MemberDescription:
-    return MemberDescription(
-        raw["member_id"], raw["instance_id"] or None, raw["client_id"], raw["host"], held, target
-    )

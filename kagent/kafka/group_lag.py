@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kagent.kafka.admin import Admin
-from kagent.kafka.descriptions import WITH_LAG, Described, GroupDescription, Key, MemberDescription, Offsets
+from kagent.kafka.coordinators import with_lag
+from kagent.kafka.descriptions import Described, GroupDescription, Key, MemberDescription, Offsets
+from kagent.kafka.log_offsets import END, MISSING, START, OffsetQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +48,25 @@ class ShownGroup:
 
 @dataclass(frozen=True, slots=True)
 class ClusterLag:
-    """The groups, and why nothing is known of those whose coordinator does not answer."""
+    """The groups; why nothing is known of those whose coordinator does not answer, and no log offsets of some partitions."""
 
     groups: list[ShownGroup]
     failed: Mapping[str, str] = field(default_factory=dict)
+    partitions: Mapping[Key, str] = field(default_factory=dict)
 
 
-def shown_lag(admin: Admin, groups: Iterable[str] | None = None) -> ClusterLag:
+def shown_lag(
+    admin: Admin, groups: Iterable[str] | None = None, kinds: Mapping[str, str] | None = None
+) -> ClusterLag:
     """The groups' lag by the cluster's own word; of all groups without ``groups``.
 
     Share groups are listed without rows: they have no lag. Raises KafkaError.
+
+    :param kinds: all groups by their protocol type, where they are known already.
     """
-    kinds = admin.kinds()
-    names = list(groups) if groups is not None else sorted(n for n, kind in kinds.items() if kind in WITH_LAG)
+    if kinds is None:
+        kinds = admin.listed().kinds
+    names = list(groups) if groups is not None else with_lag(kinds)
     # Before the log ends: logs only grow, so a lag read in this order may be too great by a moment, never negative.
     committed = admin.committed_each(names)
     answered = [name for name in names if name not in committed.failed]
@@ -70,7 +78,7 @@ def shown_lag(admin: Admin, groups: Iterable[str] | None = None) -> ClusterLag:
         group = _seen(answer.group if answer else None, name, kinds.get(name))
         rows = _rows(group, committed.found.get(name, {}), logs)
         found.append(ShownGroup(group, rows, member_skew(group.members, rows)))
-    return ClusterLag(found, {**committed.failed, **described.failed})
+    return ClusterLag(found, {**committed.failed, **described.failed}, logs.unread())
 
 
 def _logs(admin: Admin, described: Iterable[Described], committed: Iterable[Mapping[Key, int]]) -> _Logs:
@@ -93,9 +101,11 @@ class _Logs:
 
     @classmethod
     def of(cls, admin: Admin, keys: Iterable[Key]) -> _Logs:
-        end = admin.log_end(keys)
-        # One whose end is unknown has no lag, and its leader was waited for: once is enough.
-        return cls(end, admin.log_start(end.found))
+        return cls(*admin.offsets_each(keys, (OffsetQuery(END), OffsetQuery(START))))
+
+    def unread(self) -> dict[Key, str]:
+        """The partitions that exist and whose leader gives no answer."""
+        return {key: why for key, why in self.end.failed.items() if why not in MISSING}
 
 
 def _seen(group: GroupDescription | None, name: str, kind: str | None) -> GroupDescription:

@@ -40,18 +40,18 @@ Field = tuple[str, AbstractType[Any] | type[AbstractType[Any]]]
 TAGS: Field = ("tags", TaggedFields)
 
 
-def _struct(*fields: Field) -> Schema:
+def struct(*fields: Field) -> Schema:
     return Schema(*fields, TAGS)
 
 
-def _structs(*fields: Field) -> CompactArray:
+def structs(*fields: Field) -> CompactArray:
     return CompactArray(*fields, TAGS)
 
 
-HELD = _struct(
+HELD = struct(
     (
         "topic_partitions",
-        _structs(
+        structs(
             ("topic_id_high", Int64),
             ("topic_id_low", Int64),
             ("topic_name", SHORT_TEXT),
@@ -122,7 +122,7 @@ def _groups_described(*own: Field) -> Schema:
         *own,
         ("authorized_operations", Int32),
     )
-    return _struct(("throttle_time_ms", Int32), ("groups", _structs(*each)))
+    return struct(("throttle_time_ms", Int32), ("groups", structs(*each)))
 
 
 class ConsumerAnswer(Response):
@@ -132,7 +132,7 @@ class ConsumerAnswer(Response):
         ("assignor", SHORT_TEXT),
         (
             "members",
-            _structs(
+            structs(
                 ("member_id", SHORT_TEXT),
                 ("instance_id", SHORT_TEXT),
                 ("rack", SHORT_TEXT),
@@ -153,7 +153,7 @@ class ConsumerQuestion(RequestStruct):
     API_KEY = 69
     API_VERSION = 0
     RESPONSE_TYPE = ConsumerAnswer
-    SCHEMA = _struct(("groups", CompactArray(SHORT_TEXT)), ("include_authorized_operations", Boolean))
+    SCHEMA = struct(("groups", CompactArray(SHORT_TEXT)), ("include_authorized_operations", Boolean))
 
 
 Newer = TypeVar("Newer", bound=ConsumerQuestion)
@@ -187,19 +187,19 @@ class Optional(Schema):
         return self.lacking if Int8.decode(data) < 0 else super().decode(data)
 
 
-KEY_VALUES = _structs(("key", SHORT_TEXT), ("value", SHORT_TEXT))
-TASK_OFFSETS = _structs(("subtopologyId", SHORT_TEXT), ("partition", Int32), ("offset", Int64))
-TASKS = _structs(("subtopologyId", SHORT_TEXT), ("partitions", CompactArray(Int32)))
-STREAMS_TOPICS = _structs(
+KEY_VALUES = structs(("key", SHORT_TEXT), ("value", SHORT_TEXT))
+TASK_OFFSETS = structs(("subtopologyId", SHORT_TEXT), ("partition", Int32), ("offset", Int64))
+TASKS = structs(("subtopologyId", SHORT_TEXT), ("partitions", CompactArray(Int32)))
+STREAMS_TOPICS = structs(
     ("name", SHORT_TEXT), ("partitions", Int32), ("replication_factor", Int16), ("configs", KEY_VALUES)
 )
-STREAMS_HELD = _struct(("activeTasks", TASKS), ("standbyTasks", TASKS), ("warmupTasks", TASKS))
+STREAMS_HELD = struct(("activeTasks", TASKS), ("standbyTasks", TASKS), ("warmupTasks", TASKS))
 TOPOLOGY = Optional(
     (-1, [], {}),
     ("epoch", Int32),
     (
         "subtopologies",
-        _structs(
+        structs(
             ("subtopologyId", SHORT_TEXT),
             ("sourceTopics", CompactArray(SHORT_TEXT)),
             ("repartitionSinkTopics", CompactArray(SHORT_TEXT)),
@@ -218,7 +218,7 @@ class StreamsAnswer(Response):
         ("topology", TOPOLOGY),
         (
             "members",
-            _structs(
+            structs(
                 ("member_id", SHORT_TEXT),
                 ("epoch", Int32),
                 ("instance_id", SHORT_TEXT),
@@ -261,7 +261,7 @@ class ShareAnswer(Response):
         ("assignor", SHORT_TEXT),
         (
             "members",
-            _structs(
+            structs(
                 ("member_id", SHORT_TEXT),
                 ("rack", SHORT_TEXT),
                 ("epoch", Int32),
@@ -289,11 +289,11 @@ class DescribeShare(_DescribeNewer[ShareQuestion]):
 class CoordinatorsAnswer(Response):
     API_KEY = 10
     API_VERSION = 4
-    SCHEMA = _struct(
+    SCHEMA = struct(
         ("throttle_time_ms", Int32),
         (
             "coordinators",
-            _structs(
+            structs(
                 ("group", SHORT_TEXT),
                 ("node_id", Int32),
                 ("host", SHORT_TEXT),
@@ -310,7 +310,7 @@ class CoordinatorsQuestion(RequestStruct):
     API_KEY = 10
     API_VERSION = 4
     RESPONSE_TYPE = CoordinatorsAnswer
-    SCHEMA = _struct(("key_type", Int8), ("keys", CompactArray(SHORT_TEXT)))
+    SCHEMA = struct(("key_type", Int8), ("keys", CompactArray(SHORT_TEXT)))
 
 
 class FindCoordinators(Request[CoordinatorsQuestion]):
@@ -329,19 +329,19 @@ class FindCoordinators(Request[CoordinatorsQuestion]):
 class OffsetsAnswer(Response):
     API_KEY = 9
     API_VERSION = 8
-    SCHEMA = _struct(
+    SCHEMA = struct(
         ("throttle_time_ms", Int32),
         (
             "groups",
-            _structs(
+            structs(
                 ("group", SHORT_TEXT),
                 (
                     "topics",
-                    _structs(
+                    structs(
                         ("topic", SHORT_TEXT),
                         (
                             "partitions",
-                            _structs(
+                            structs(
                                 ("partition", Int32),
                                 ("offset", Int64),
                                 ("epoch", Int32),
@@ -362,12 +362,12 @@ class OffsetsQuestion(RequestStruct):
     API_KEY = 9
     API_VERSION = 8
     RESPONSE_TYPE = OffsetsAnswer
-    SCHEMA = _struct(
+    SCHEMA = struct(
         (
             "groups",
-            _structs(
+            structs(
                 ("group", SHORT_TEXT),
-                ("topics", _structs(("topic", SHORT_TEXT), ("partitions", CompactArray(Int32)))),
+                ("topics", structs(("topic", SHORT_TEXT), ("partitions", CompactArray(Int32)))),
             ),
         ),
         ("require_stable", Boolean),

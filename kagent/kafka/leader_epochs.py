@@ -10,12 +10,10 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import KafkaError
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Int16, Int32, Int64, Schema, String
 
-from kagent.kafka.aiokafka_internals import send
+from kagent.kafka.brokers import Brokers, NoAnswer
 
 API_KEY = 23
 CURRENT_UNKNOWN = -1
@@ -71,7 +69,7 @@ class EpochEnd(Request[EpochEndQuestion]):
 
 
 async def epoch_ends(
-    admin: AIOKafkaAdminClient, topic: str, leaders: Sequence[int], epochs: Mapping[int, int]
+    brokers: Brokers, topic: str, leaders: Sequence[int], epochs: Mapping[int, int]
 ) -> dict[int, int]:
     """Partition → where this epoch of its leaders ended in its log of now, or UNDEFINED; without those that could not be asked.
 
@@ -81,11 +79,11 @@ async def epoch_ends(
     for partition, epoch in epochs.items():
         if leaders[partition] >= 0:
             by_node[leaders[partition]][partition] = epoch
-    requests = (send(admin, EpochEnd(topic, wanted), node) for node, wanted in by_node.items())
+    requests = (brokers.ask(EpochEnd(topic, wanted), node) for node, wanted in by_node.items())
     found: dict[int, int] = {}
     for answer in await asyncio.gather(*requests, return_exceptions=True):
         # A leader that does not answer, or leads no longer, costs its partitions until the next time.
-        if isinstance(answer, KafkaError | TimeoutError):
+        if isinstance(answer, NoAnswer):
             continue
         if isinstance(answer, BaseException):
             raise answer

@@ -11,25 +11,34 @@ import asyncio
 import struct
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import KafkaError
+from aiokafka.errors import for_code
 from aiokafka.protocol.api import Request, RequestStruct
 from aiokafka.protocol.offset import OffsetRequest_v2, OffsetResponse_v2
 
+from kagent.kafka.brokers import Brokers, NoAnswer
+from kagent.kafka.descriptions import Key, Offsets, TopicDescription
+
 Longs = npt.NDArray[np.int64]
 UNKNOWN = -1
+NOBODY = -1
+"""The leader of a partition that has none, in Kafka's metadata."""
 # ListOffsetsRequest.LATEST_TIMESTAMP and EARLIEST_TIMESTAMP.
 END, START = -1, -2
 """The times of ``ListOffsets`` that stand for the log end and the log start."""
 CHUNK = 20_000
 """Partitions a request: 240 kB out, 440 kB back, so that a broker's request thread is held for a moment only."""
+
+NO_TOPIC, NO_PARTITION = "no such topic, or no right to see it", "no such partition"
+NO_LEADER = "it has no leader"
+MISSING = (NO_TOPIC, NO_PARTITION)
+"""Why there are no offsets of what a commit names and the cluster has not."""
 
 # Rows of the request's and the answer's partition arrays: https://github.com/apache/kafka/blob/trunk/clients/src/main/resources/common/message/ListOffsetsRequest.json
 ASKED = np.dtype([("partition", ">i4"), ("time", ">i8")])
@@ -46,11 +55,16 @@ class OffsetQuery:
 
 @dataclass(frozen=True, slots=True)
 class OffsetSample:
-    """Topic → the offset of each partition, UNKNOWN where it could not be had; when that was asked and answered."""
+    """Topic → the offset of each partition, UNKNOWN where it could not be had; when that was asked and answered.
+
+    ``failed``: why, of partitions whose leader was asked; ``silent``: of those among them whose leader was waited for in vain.
+    """
 
     asked_ms: int
     answered_ms: int
     offsets: dict[str, Longs]
+    failed: dict[Key, str] = field(default_factory=dict)
+    silent: frozenset[Key] = frozenset()
 
 
 class ListOffsetsAnswer(OffsetResponse_v2):
@@ -112,18 +126,13 @@ class ListOffsets(Request[ListOffsetsQuestion]):
 
 
 async def listed(
-    admin: AIOKafkaAdminClient, leaders: Mapping[str, Sequence[int]], wanted: Sequence[OffsetQuery]
+    brokers: Brokers, leaders: Mapping[str, Sequence[int]], wanted: Sequence[OffsetQuery]
 ) -> list[OffsetSample]:
     """What is wanted, one after the other. ``leaders``: topic → node id per partition.
 
     A leader that does not answer, or no longer leads, costs only its partitions.
     """
-    columns = []
-    for one in wanted:
-        asked_ms = now_ms()
-        offsets = await _listed(admin, leaders, one)
-        columns.append(OffsetSample(asked_ms, now_ms(), offsets))
-    return columns
+    return [await _listed(brokers, leaders, one) for one in wanted]
 
 
 def now_ms() -> int:
@@ -131,33 +140,80 @@ def now_ms() -> int:
 
 
 async def _listed(
-    admin: AIOKafkaAdminClient, leaders: Mapping[str, Sequence[int]], wanted: OffsetQuery
-) -> dict[str, Longs]:
+    brokers: Brokers, leaders: Mapping[str, Sequence[int]], wanted: OffsetQuery
+) -> OffsetSample:
+    asked_ms = now_ms()
     found = {topic: np.full(len(nodes), UNKNOWN, np.int64) for topic, nodes in leaders.items()}
+    failed: dict[Key, str] = {}
+    silent: set[Key] = set()
     requests = [(node, chunk) for node, topics in _by_leader(leaders) for chunk in _chunks(topics)]
     # To all leaders at once: a broker that is slow to answer delays its own partitions only.
     answers = await asyncio.gather(
-        *(admin._send_request(ListOffsets(wanted, chunk), node) for node, chunk in requests),
+        *(brokers.ask(ListOffsets(wanted, chunk), node) for node, chunk in requests),
         return_exceptions=True,
     )
-    for answer in answers:
-        if isinstance(answer, KafkaError | TimeoutError):
-            continue
-        if isinstance(answer, BaseException):
+    for (_, chunk), answer in zip(requests, answers, strict=True):
+        if isinstance(answer, NoAnswer):
+            without = dict.fromkeys(_keys(chunk), str(answer))
+            failed |= without
+            silent |= without.keys() if answer.silent else set()
+        elif isinstance(answer, BaseException):
             raise answer
-        for topic, rows in answer.topics.items():
-            # A partition whose leader has just moved answers NOT_LEADER_OR_FOLLOWER: unknown until the next sample.
-            good = rows[(rows["error"] == 0) & (rows["offset"] >= 0)]
-            found[topic][good["partition"]] = good["offset"]
-    return found
+        else:
+            failed |= _take(found, answer.topics)
+    return OffsetSample(asked_ms, now_ms(), found, failed, frozenset(silent))
+
+
+def _keys(topics: Mapping[str, Longs]) -> Iterator[Key]:
+    return ((topic, number) for topic, numbers in topics.items() for number in numbers.tolist())
+
+
+def _take(found: dict[str, Longs], answered: Mapping[str, Any]) -> dict[Key, str]:
+    """Note a leader's offsets; why there are none, by partition."""
+    failed: dict[Key, str] = {}
+    for topic, rows in answered.items():
+        good = rows[(rows["error"] == 0) & (rows["offset"] >= 0)]
+        found[topic][good["partition"]] = good["offset"]
+        # A partition whose leader has just moved answers NOT_LEADER_OR_FOLLOWER.
+        for number, code in rows[rows["error"] != 0][["partition", "error"]].tolist():
+            failed[topic, number] = for_code(code).message or for_code(code).__name__
+    return failed
+
+
+def leaders_of(topics: Mapping[str, TopicDescription], wanted: Iterable[Key]) -> dict[str, list[int]]:
+    """Topic → the node to ask per partition: NOBODY for those that are not wanted."""
+    leaders = {name: [NOBODY] * topic.partitions for name, topic in topics.items()}
+    for name, number in wanted:
+        if name in topics and number < topics[name].partitions:
+            leaders[name][number] = topics[name].leaders[number]
+    return leaders
+
+
+def note(
+    answers: Offsets, sample: OffsetSample, topics: Mapping[str, TopicDescription], wanted: Iterable[Key]
+) -> set[Key]:
+    """Take a sample in; those partitions that may have an answer in a moment."""
+    unsettled: set[Key] = set()
+    for key in wanted:
+        name, number = key
+        answers.failed.pop(key, None)
+        if name not in topics:
+            answers.failed[key] = NO_TOPIC
+        elif number >= topics[name].partitions:
+            answers.failed[key] = NO_PARTITION
+        elif (offset := int(sample.offsets[name][number])) != UNKNOWN:
+            answers.found[key] = offset
+        else:
+            answers.failed[key] = sample.failed.get(key, NO_LEADER)
+            unsettled |= set() if key in sample.silent else {key}
+    return unsettled
 
 
 def _by_leader(leaders: Mapping[str, Sequence[int]]) -> list[tuple[int, dict[str, Longs]]]:
     nodes: dict[int, dict[str, Longs]] = defaultdict(dict)
     for topic, of_partition in leaders.items():
         leader = np.asarray(of_partition, np.int64)
-        # Node -1 is a partition without a leader.
-        for node in np.unique(leader[leader >= 0]).tolist():
+        for node in np.unique(leader[leader != NOBODY]).tolist():
             nodes[node][topic] = np.flatnonzero(leader == node)
     return list(nodes.items())
 

@@ -39,7 +39,7 @@ def check(cluster: Cluster) -> bool:
     sentence if those that are reached do not, SettingsError if a file of the settings cannot be used."""
     context = ssl_context(cluster.security)
     wrong: list[str] = []
-    for host, port in _addresses(cluster.bootstrap):
+    for host, port in addresses(cluster.bootstrap):
         try:
             with closing(socket.create_connection((host, port), CONNECT_WITHIN_S)) as connection:
                 connection.settimeout(ANSWER_WITHIN_S)
@@ -60,7 +60,8 @@ def check(cluster: Cluster) -> bool:
     return False
 
 
-def _addresses(bootstrap: str) -> Iterator[tuple[str, int]]:
+def addresses(bootstrap: str) -> Iterator[tuple[str, int]]:
+    """Host and port of each server in ``bootstrap``."""
     for server in bootstrap.split(","):
         host, _, port = server.strip().rpartition(":")
         if host and port.isdigit():

@@ -99,6 +99,9 @@ async def assign_all(
 PROMPT = {"fetch_max_wait_ms": 50}
 """Options of a consumer that reads what is there and ends: a broker answers requests of one connection in order, so that log
 ends would be reported only after the first fetch of an empty partition has waited its 500 ms."""
+ONCE = {**PROMPT, "request_timeout_ms": int(ANSWER_WITHIN_S * 1000 / 5)}
+"""For one who waits for the whole. It takes five answers to the first record (versions, metadata, versions of the leader, log ends, the
+records): a broker that takes longer for one is too late in any case, and one that does not answer leaves time for another."""
 
 
 async def standing(reader: AIOKafkaConsumer, topic: str) -> AsyncGenerator[Any, None]:

@@ -81,6 +81,10 @@ class ClusterLogs:
         info = self.infos.get(cluster, {}).get(OFFSETS_TOPIC)
         return info.partitions if info else None
 
+    def described(self, cluster: str, infos: Mapping[str, TopicInfo]) -> None:
+        """Take what topics are, before any of their log ends is asked."""
+        self.infos.setdefault(cluster, {}).update(infos)
+
     def name_topics(self, cluster: str, named: Iterable[tuple[str, str]]) -> None:
         """Take (topic id, name) pairs from an event; the sampler's own answer takes precedence."""
         names = self.names.setdefault(cluster, {})

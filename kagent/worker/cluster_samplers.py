@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections import defaultdict
@@ -40,6 +41,18 @@ class ClusterSamplers:
         samples = await in_thread(sampler.sample, entry.topics(logs.names.get(entry.cluster, {})))
         logs.sampled(entry.cluster, samples, sampler.names(), sampler.infos())
         return answer
+
+    async def learn_sources(self) -> None:
+        """Ask all clusters at once how many partitions ``__consumer_offsets`` has; one that does not answer is asked with each sample."""
+        await asyncio.gather(*(self._learn_sources(*one) for one in self.by_cluster.items()))
+
+    async def _learn_sources(self, cluster: str, sampler: Sampler) -> None:
+        try:
+            await in_thread(sampler.describe, {OFFSETS_TOPIC}, False)
+        except (KafkaError, TimeoutError) as error:
+            log.warning("how many partitions %s of %s has is not known: %s", OFFSETS_TOPIC, cluster, error)
+        else:
+            self.engine.logs.described(cluster, sampler.infos())
 
     async def sample(self) -> None:
         """Ask every cluster for the log ends of the topics that its groups read."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -26,7 +27,10 @@ LOG_APPEND_TIME = 1
 
 
 class EventReader:
-    """Hands messages to the engine; the outbox acknowledges them once their rows are committed."""
+    """Hands messages to the engine; the outbox acknowledges them once their rows are committed.
+
+    ``learn_sources`` asks the clusters how many partitions their ``__consumer_offsets`` have.
+    """
 
     def __init__(
         self,
@@ -35,15 +39,21 @@ class EventReader:
         outbox: Outbox,
         dead_letters: DeadLetters,
         home: Cluster,
+        learn_sources: Callable[[], Awaitable[None]],
     ) -> None:
         self.engine, self.ownership, self.outbox = engine, ownership, outbox
         self.dead_letters, self.home = dead_letters, home
+        self._learn_sources, self._sources_asked = learn_sources, False
 
     async def take(self, message: Any) -> None:
         """One message that Faust hands out. Raises nothing over what is in it."""
         partition = message.partition
         if not self.ownership.built(partition) and not await self.ownership.wait_until_built(partition):
             return  # its new owner reads it again: its offset is not committed here
+        if not self._sources_asked:
+            # Before the first event: progress on partitions that the cluster does not have would be taken for true, each 8 µs.
+            self._sources_asked = True
+            await self._learn_sources()
         # Faust can pass messages over (see kagent.worker.backfill): only what the topic no longer has is lost.
         if self.engine.ingest.arrival.jumped(partition, message.offset):
             await self._catch_up(partition, message.offset)

@@ -99,6 +99,9 @@ class Ingest:
 
     def _apply(self, partition: int, coverage: Coverage, message: Message) -> None:
         if isinstance(message, GroupEvent):
+            count = self.logs.source_partitions(message.cluster)
+            if count is not None and message.source >= count:
+                raise _no_such_partition(message.cluster, count)
             if self._has_room(partition, message):
                 self._event(partition, message)
         else:
@@ -113,7 +116,7 @@ class Ingest:
         elif there.source or there is message:
             self._cut(partition, coverage, there)
         if there is not message:
-            raise Refused("no_such_partition", f"{OFFSETS_TOPIC} of {message.cluster} has {count} partitions")
+            raise _no_such_partition(message.cluster, count)
 
     def _event(self, partition: int, event: GroupEvent) -> None:
         # Before the event is applied: one that is refused may have changed the commits all the same.
@@ -213,3 +216,7 @@ class Ingest:
         """Take commits whose rows are lost."""
         self.changed(group_key(event.cluster, event.group))
         self.context.index.take(partition, event)
+
+
+def _no_such_partition(cluster: str, count: int | None) -> Refused:
+    return Refused("no_such_partition", f"{OFFSETS_TOPIC} of {cluster} has {count} partitions")

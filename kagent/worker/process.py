@@ -70,7 +70,9 @@ class Worker:
         self.rights = rights.Rights(settings, self.home)
         self.ownership = Ownership(engine, self.app, self.home, self.clusters.rebuild_commits)
         self.dead_letters = DeadLetters(engine, self.app.topic(topics.dead_letters, **RAW))
-        self.event_reader = EventReader(engine, self.ownership, self.outbox, self.dead_letters, self.home)
+        self.event_reader = EventReader(
+            engine, self.ownership, self.outbox, self.dead_letters, self.home, self.clusters.learn_sources
+        )
         self.tick_reader = TickReader(
             engine, self.ownership, self.outbox, self.dead_letters, ticks, self.clusters.sample
         )

@@ -67,7 +67,10 @@ class TickReader:
             await self.dead_letters.refuse("tick", message, error)
             return
         if isinstance(tick, admission.SummaryTick):
-            self.engine.summarised(Summary.from_json(msgspec.structs.asdict(tick.summary)))
+            values = msgspec.structs.asdict(tick.summary)
+            # As of now, not refused: a worker's clock may be ahead. A wrong record would hide for ever that nobody judges the partition.
+            (values["time"],) = admission.not_ahead([tick.summary.time], self.engine.now)
+            self.engine.summarised(Summary.from_json(values))
         # Ownership is asked again: the tick was sent before a rebalance that it came after.
         elif tick is not None and self._timely(tick.time) and message.partition in self.ownership.owned():
             await self._judge(message.partition, tick.time)

@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from kagent.cli import root
 from kagent.errors import InputError
+from tests.fixtures.consumers import started
 
 DATA = Path(__file__).parents[1] / "strategies" / "data"
 GOOD = json.dumps(
@@ -195,8 +196,7 @@ async def test_the_scenario_may_come_from_a_live_group(broker: str) -> None:
     admin = AdminClient({"bootstrap.servers": broker})
     admin.create_topics([NewTopic(topic, 4, 1)])[topic].result(30)
     consumer = AIOKafkaConsumer(topic, bootstrap_servers=broker, group_id=topic, auto_offset_reset="earliest")
-    await consumer.start()
-    try:
+    async with started(consumer):
         async with asyncio.timeout(30):
             while True:
                 await asyncio.sleep(0.05)
@@ -211,5 +211,3 @@ async def test_the_scenario_may_come_from_a_live_group(broker: str) -> None:
         assert "kip848-uniform" in table.stdout
         nobody = await asyncio.to_thread(run, "--bootstrap", broker, "assign", "--group", "no-such-group")
         assert isinstance(nobody.exception, InputError)
-    finally:
-        await consumer.stop()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import orjson
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 from kagent.contract import admission
 from kagent.contract.admission import INT64, MAX_AHEAD_MS, Refused, is_topic_name, not_ahead
 from kagent.contract.events import Beat, GroupEvent, TopicOffsets, encode
-from kagent.contract.recommendation import to_bytes
+from kagent.contract.mute import MAX_TIME_MS
+from kagent.contract.recommendation import State, to_bytes
 from tests.fixtures.poison import forty_kinds, odd_but_whole
 from tests.worker.test_engine import recommendation
 
@@ -259,7 +261,28 @@ def test_of_many_events_in_a_message_a_bad_one_costs_itself() -> None:
     assert list(admission.decode_all(b"[nonsense")) == []
 
 
-@pytest.mark.parametrize("field", ["revision", "opened_at"])
+@given(st.integers(0, 2**64 - 1))
+def test_a_moment_that_is_let_in_can_be_shown_in_every_time_zone(until: int) -> None:
+    state = orjson.loads(to_bytes(State(cluster="main", version="1", time=1, status="watching")))
+    mute = bounded(lambda: admission.mute(orjson.dumps({"until": until})).until)
+    message = bounded(lambda: admission.published(orjson.dumps({**state, "muted_until": until})).muted_until)  # type: ignore[union-attr]
+
+    # A mute beyond the calendar is one for ever; no worker writes such a message.
+    assert mute == (None if until > INT64 else min(until, MAX_TIME_MS))
+    assert message == (None if until > MAX_TIME_MS else until)
+    for moment in (one for one in (mute, message) if one is not None):
+        for hours in (-12, 14):
+            assert datetime.fromtimestamp(moment / 1000, timezone(timedelta(hours=hours)))
+
+
+def bounded(read: Callable[[], int | None]) -> int | None:
+    try:
+        return read()
+    except Refused:
+        return None
+
+
+@pytest.mark.parametrize("field", ["revision", "opened_at", "as_of", "valid_until"])
 def test_a_message_whose_numbers_cannot_be_counted_on_from_is_not_read_back(field: str) -> None:
     message = {**orjson.loads(to_bytes(recommendation("g"))), field: 4242}
 

@@ -24,6 +24,7 @@ from kagent.follow import Asking, Follower, Reason, aiokafka_follower, kafka_pyt
 from kagent.follow.follower import SWITCH
 from kagent.group_key import group_key
 from kagent.settings import Topics
+from tests.fixtures.consumers import started
 from tests.fixtures.waiting import until_async
 
 pytestmark = pytest.mark.kafka
@@ -200,8 +201,7 @@ async def asynchronous(
         while True:
             watch.got(name, await consumer.getmany(timeout_ms=100))
 
-    async with follower.of(consumer):
-        await consumer.start()
+    async with follower.of(consumer), started(consumer):
         task = asyncio.create_task(poll())
         try:
             yield follower
@@ -209,7 +209,6 @@ async def asynchronous(
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
-            await consumer.stop()
 
 
 EVEN = ({0, 3, 4, 5}, {1, 2})

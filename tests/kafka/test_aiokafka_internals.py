@@ -6,7 +6,6 @@ import inspect
 from importlib.metadata import version
 
 from aiokafka import AIOKafkaConsumer
-from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.client import AIOKafkaClient
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.consumer.fetcher import Fetcher
@@ -33,15 +32,6 @@ def test_methods_that_are_not_public_are_still_coroutines_without_further_argume
     assert list(inspect.signature(AIOKafkaClient.force_metadata_update).parameters) == ["self"]
 
 
-def test_a_request_may_go_to_a_chosen_broker() -> None:
-    assert inspect.iscoroutinefunction(AIOKafkaAdminClient._send_request)
-    assert list(inspect.signature(AIOKafkaAdminClient._send_request).parameters) == [
-        "self",
-        "request",
-        "node_id",
-    ]
-
-
 def test_a_rejoin_is_requested_without_waiting_for_it() -> None:
     assert not inspect.iscoroutinefunction(GroupCoordinator.request_rejoin)
     assert list(inspect.signature(GroupCoordinator.request_rejoin).parameters) == ["self"]
@@ -62,10 +52,12 @@ async def test_a_consumer_that_has_not_started_has_the_attributes() -> None:
         "orders", group_id="payments", client_id="payments-1", group_instance_id="pod-1"
     )
 
-    assert aiokafka_internals.group_of(consumer) == "payments"
-    assert aiokafka_internals.member_identity(consumer) == ("pod-1", "payments-1")
-    assert consumer._client._conns == {}
-    assert aiokafka_internals.local_address(consumer) is None
-    assert aiokafka_internals.generation(consumer) is None
-    assert {"_coordinator", "_fetcher"} <= vars(consumer).keys()
-    await consumer.stop()
+    try:
+        assert aiokafka_internals.group_of(consumer) == "payments"
+        assert aiokafka_internals.member_identity(consumer) == ("pod-1", "payments-1")
+        assert consumer._client._conns == {}
+        assert aiokafka_internals.local_address(consumer) is None
+        assert aiokafka_internals.generation(consumer) is None
+        assert {"_coordinator", "_fetcher"} <= vars(consumer).keys()
+    finally:
+        await consumer.stop()

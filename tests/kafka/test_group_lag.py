@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from kagent.cli import root
 from kagent.embedded.broker import Broker
+from tests.fixtures.consumers import started
 
 if TYPE_CHECKING:
     from tests.fixtures.cast import Cast
@@ -122,12 +123,9 @@ def test_a_group_whose_name_holds_a_nul_is_not_cut_short(cast: Cast) -> None:
         consumer = aiokafka.AIOKafkaConsumer(
             "lag-nul", bootstrap_servers=cast.bootstrap, group_id=group, enable_auto_commit=False
         )
-        await consumer.start()
-        try:
+        async with started(consumer):
             await consumer.commit({aiokafka.TopicPartition("lag-nul", 0): 1})
             return rows(await asyncio.to_thread(run, cast.bootstrap, "lag", "--json"))
-        finally:
-            await consumer.stop()
 
     found = [row for row in asyncio.run(commit_and_stay()) if row["topic"] == "lag-nul"]
 

@@ -8,7 +8,6 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kagent.kafka.admin import Admin
-from kagent.kafka.admin_errors import RefusedRequest, bisected
 from kagent.settings import Cluster
 from kagent.worker.log_end_sampler import Sampler
 
@@ -47,16 +46,3 @@ def test_20_000_unknown_names_do_not_hide_the_topics_that_exist(cluster: Cluster
 
     assert set(sampler.topics) == {"hostile-real"}
     assert [sample.end.tolist() for sample in sampler.sample(wanted)] == [[0, 0, 0]]
-
-
-def test_a_refused_request_is_halved_until_the_bad_name_is_alone() -> None:
-    names, asked = [f"t{n}" for n in range(500)], []
-
-    def ask(some: list[str]) -> dict[str, int]:
-        asked.append(len(some))
-        if "t137" in some:
-            raise RefusedRequest("Invalid topic")
-        return dict.fromkeys(some, 1)
-
-    assert set(bisected(ask, names)) == set(names) - {"t137"}
-    assert len(asked) < 2 * 10

@@ -210,7 +210,7 @@ def test_the_worker_sees_every_group_and_log_but_no_record_of_a_user(estate: Gua
     admin = Admin(worker)
 
     assert "users" in admin.groups()
-    assert Admin(worker).kinds()["users"] == ""
+    assert Admin(worker).listed().kinds["users"] == ""
     assert admin.committed(["users"]) == {"users": {(SECRET, 0): 1}}
     assert admin.log_end([(SECRET, 0)]).found == {(SECRET, 0): 1}
     assert admin.topic_configs([SECRET])[SECRET]["cleanup.policy"] == "delete"
@@ -254,7 +254,7 @@ def test_a_wrong_password_is_one_sentence(guarded: Guarded) -> None:
     with pytest.raises(KafkaError, match=r"refuses the login \(.*\): check security in the settings\."):
         Admin(guarded.cluster("worker", "wrong"), deadline=5).cluster_id()
     with pytest.raises(KafkaError, match="refuses the login"):
-        Admin(guarded.cluster("worker", "wrong"), deadline=5).kinds()
+        Admin(guarded.cluster("worker", "wrong"), deadline=5).listed()
 
 
 COMMANDS = [
@@ -341,7 +341,7 @@ def test_an_unreachable_broker_is_one_sentence() -> None:
     ):
         Admin(Cluster(bootstrap=f"127.0.0.1:{port}"), deadline=2).cluster_id()
     with pytest.raises(KafkaError, match=rf"127\.0\.0\.1:{port} cannot be reached"):
-        Admin(Cluster(bootstrap=f"127.0.0.1:{port}"), deadline=2).kinds()
+        Admin(Cluster(bootstrap=f"127.0.0.1:{port}"), deadline=2).listed()
 
 
 def test_each_right_that_is_taken_away_is_found_and_named(estate: Guarded) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kagent.groups import GroupView, MemberView, apply, view
-from kagent.kafka.group_admin import _assigned
+from kagent.kafka.group_answers import _assigned
 from kagent.lag.membership import NOBODY, Holders, Roster
 from kagent.offsets import Record
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
 from kagent.contract.admission import MAX_EVENTS
+from kagent.contract.events import encode
+from kagent.lag.observation import TopicInfo
+from kagent.offsets import OFFSETS_TOPIC
 from kagent.worker.dead_letters import DeadLetters
 from kagent.worker.event_reader import LETTERS, EventReader
 from tests.worker.test_engine import commit, desk, event
+from tests.worker.test_event_sources import beat, sources
 
 
 class Message:
@@ -41,12 +46,38 @@ class Outbox:
         return False
 
 
+async def nothing_to_learn() -> None: ...
+
+
+def reader(engine: Any, letters: Any, learn_sources: Callable[[], Awaitable[None]] = nothing_to_learn) -> Any:
+    unused: Any = None
+    ownership: Any = Ours()
+    outbox: Any = Outbox()
+    return EventReader(engine, ownership, outbox, DeadLetters(engine, letters), unused, learn_sources)
+
+
+async def test_the_clusters_are_asked_for_their_partitions_once_and_before_the_first_event() -> None:
+    engine, letters, asked = desk(), Letters(), []
+
+    async def learn_sources() -> None:
+        asked.append(dict(engine.counts))
+        engine.logs.described("main", {OFFSETS_TOPIC: TopicInfo(50)})
+
+    made = reader(engine, letters, learn_sources)
+    for _ in range(2):
+        await made.take(Message(encode(beat(list(range(10_000))))))
+
+    assert [counts.get("events", 0) for counts in asked] == [0]
+    assert [letter["reason"] for letter in letters.sent] == ["no_such_partition"] * 2
+    assert sources(engine.coverage[0]) == list(range(50))
+
+
 async def test_thousands_of_bad_events_in_one_message_are_counted_each_and_cost_a_few_letters() -> None:
     engine, letters = desk(), Letters()
-    reader: Any = EventReader(engine, Ours(), Outbox(), DeadLetters(engine, letters), None)  # type: ignore[arg-type]
+    made = reader(engine, letters)
     bad = b"{}," * 3_000 + b"[]," * 2_000
 
-    await reader.take(Message(b"[" + bad + event("sound", [commit(0, 5, 1)]) + b"]"))
+    await made.take(Message(b"[" + bad + event("sound", [commit(0, 5, 1)]) + b"]"))
 
     assert len(letters.sent) == LETTERS
     assert engine.counts["dead_letters"] == LETTERS
@@ -56,8 +87,8 @@ async def test_thousands_of_bad_events_in_one_message_are_counted_each_and_cost_
 
 async def test_more_events_than_a_pipeline_puts_into_one_message_are_refused_as_one() -> None:
     engine, letters = desk(), Letters()
-    reader: Any = EventReader(engine, Ours(), Outbox(), DeadLetters(engine, letters), None)  # type: ignore[arg-type]
+    made = reader(engine, letters)
 
-    await reader.take(Message(b"[" + b"{}," * MAX_EVENTS + b"{}]"))
+    await made.take(Message(b"[" + b"{}," * MAX_EVENTS + b"{}]"))
 
     assert [letter["reason"] for letter in letters.sent] == ["too_large"]

@@ -6,16 +6,21 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from kagent.contract.admission import INT32
 from kagent.contract.events import Beat, LogCut, encode
+from kagent.errors import KafkaError
 from kagent.lag.observation import TopicInfo
 from kagent.offsets import OFFSETS_TOPIC
 from kagent.worker.cluster_samplers import ClusterSamplers
 from kagent.worker.engine import GroupEngine
 from kagent.worker.event_sources import existing
 from kagent.worker.ingest_progress import Coverage
-from tests.worker.test_engine import NOW, desk
+from tests.worker.test_engine import NOW, commit, desk, event
 
 PARTITIONS = 50
 
@@ -62,6 +67,32 @@ def test_a_cut_of_partitions_that_are_not_there_is_refused_and_leaves_nothing_be
 
     assert getattr(refused.error, "reason", "") == "no_such_partition"
     assert engine.coverage[0].cuts == {}
+
+
+@given(st.integers(PARTITIONS, INT32))
+def test_an_event_of_a_partition_that_is_not_there_is_refused_and_its_group_stays_as_it_was(
+    source: int,
+) -> None:
+    engine = desk()
+    told(engine)
+    engine.take(0, 0, event("sound", [commit(0, 5, 1)]))
+    forged = orjson.loads(event("sound", [commit(0, 99, 2)])) | {"source": source}
+
+    [refused] = engine.take(0, 1, orjson.dumps(forged))
+
+    assert getattr(refused.error, "reason", "") == "no_such_partition"
+    assert engine.index.entries(0)["main/sound"].source < PARTITIONS
+    assert engine.index.entries(0).keys() == {"main/sound"}
+
+
+@given(st.integers(0, PARTITIONS - 1))
+def test_an_event_of_a_partition_that_is_there_is_taken(source: int) -> None:
+    engine = desk()
+    told(engine)
+    true = orjson.loads(event("sound", [commit(0, 5, 1)])) | {"source": source}
+
+    assert engine.take(0, 0, orjson.dumps(true)) == []
+    assert engine.index.entries(0)["main/sound"].source == source
 
 
 def test_a_partition_that_was_added_lately_opens_no_gap_in_the_others() -> None:
@@ -111,6 +142,22 @@ def test_true_progress_takes_effect_at_once_after_hundreds_of_forged_records() -
 
     assert engine.coverage[0].gaps == {}
     assert sources(engine.coverage[0]) == every
+
+
+def test_the_samplers_learn_them_before_any_sample_and_without_a_cluster_that_is_away() -> None:
+    class Away(Asked):
+        def describe(self, wanted: set[str], all_topics: bool) -> None:
+            raise KafkaError("away")
+
+    samplers, engine = ClusterSamplers({}), desk()
+    samplers.engine = engine
+    both = [("other", Away()), ("main", Asked())]
+    samplers.by_cluster = SimpleNamespace(items=lambda: both)  # type: ignore[assignment]
+
+    asyncio.run(samplers.learn_sources())
+
+    assert engine.logs.source_partitions("main") == PARTITIONS
+    assert engine.logs.source_partitions("other") is None
 
 
 class Asked:

@@ -8,7 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
-from kagent.worker.status import Summary
+from kagent.contract.admission import INT64, MAX_AHEAD_MS
+from kagent.worker.status import Summary, state_message
 from kagent.worker.tick_reader import TickReader
 from tests.worker.test_engine import NOW, desk
 
@@ -24,8 +25,8 @@ def reader(refused: list[Any]) -> TickReader:
     return TickReader(desk(), unused, unused, letters, unused, unused)
 
 
-def message(cluster: str, partition: int) -> Any:
-    summary = Summary(cluster, partition, "w:1", NOW, "watching", None, None, judged=10**9, open=10**9)
+def message(cluster: str, partition: int, time: int = NOW) -> Any:
+    summary = Summary(cluster, partition, "w:1", time, "watching", None, None, judged=10**9, open=10**9)
     return SimpleNamespace(value=orjson.dumps({"type": "summary", "summary": summary.to_json()}))
 
 
@@ -39,3 +40,16 @@ async def test_a_summary_of_what_is_not_there_is_not_counted_for_ever(reason: st
 
     assert refused == ([("tick", reason)] if reason == "out_of_bounds" else [])
     assert set(made.engine.summaries) == {("main", 1)}
+
+
+@pytest.mark.parametrize("time", [NOW + MAX_AHEAD_MS + 1, INT64])
+async def test_a_summary_of_a_time_to_come_does_not_hide_for_ever_that_its_partition_has_no_worker(
+    time: int,
+) -> None:
+    made = reader([])
+
+    await made.take(message("main", 1, time))
+
+    [found] = made.engine.summaries.values()
+    state = state_message("main", [found], 2, NOW + 60_000, 1.0)
+    assert (state.status, state.workers) == ("blind", 0)

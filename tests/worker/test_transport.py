@@ -19,6 +19,7 @@ from kagent.kafka.consumer import consumer
 from kagent.settings import Cluster, Settings
 from kagent.worker.faust_app import faust_app
 from kagent.worker.transport import last_records
+from tests.fixtures.consumers import started
 
 pytestmark = pytest.mark.kafka
 
@@ -72,17 +73,16 @@ async def test_what_a_fetch_brings_that_faust_would_drop_is_fetched_again(
         active.add(TP(topic, 0))
 
     reader = AIOKafkaConsumer(bootstrap_servers=broker, auto_offset_reset="earliest")
-    await reader.start()
     try:
-        produced()
-        reader.assign([TopicPartition(topic, 0)])
-        await reader.seek_to_end()
+        async with started(reader):
+            produced()
+            reader.assign([TopicPartition(topic, 0)])
+            await reader.seek_to_end()
 
-        dropped = await fetched(app, reader, active, rebalance)
-        rebalanced()
-        again = await fetched(app, reader, active, lambda: None)
+            dropped = await fetched(app, reader, active, rebalance)
+            rebalanced()
+            again = await fetched(app, reader, active, lambda: None)
     finally:
-        await reader.stop()
         consumer._thread.thread_loop.close()  # of the thread that was never started
 
     assert (len(dropped), len(again)) == (0, 1)

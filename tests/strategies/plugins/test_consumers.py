@@ -23,6 +23,7 @@ from kagent.strategies.plugins import (
     kafka_python_assignor,
     keep_filled,
 )
+from tests.fixtures.consumers import started
 from tests.fixtures.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.kafka
@@ -66,11 +67,8 @@ async def asynchronous(broker: str, topic: str, group: str, assignor: Any) -> As
         session_timeout_ms=30_000,
         auto_offset_reset="earliest",
     )
-    await consumer.start()
-    try:
+    async with started(consumer):
         yield consumer
-    finally:
-        await consumer.stop()
 
 
 @pytest.mark.parametrize("strategy", ["range", "roundrobin", "sticky", "fair"])

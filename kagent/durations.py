@@ -48,7 +48,12 @@ def _refuse(value: Any) -> float:
 
 
 def _meant(text: str) -> str | None:
-    """The duration as kagent takes it, where numbers and units are written in another way: ``1m30s``, ``2 weeks``."""
+    """The duration as kagent takes it, where numbers and units are written in another way: ``1m30s``, ``2 weeks``, ``00:30:00``."""
+    clock = re.fullmatch(r"\s*(\d+):(\d\d):(\d\d)\s*", text)
+    if clock:
+        return to_text(
+            sum(int(part) * unit for part, unit in zip(clock.groups(), (3600, 60, 1), strict=True))
+        )
     plain = _plain(text)
     if plain != text and re.match(PATTERN, plain):
         return "".join(plain.split())

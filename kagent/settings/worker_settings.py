@@ -116,6 +116,7 @@ class WorkerSettings(Strict):
     )
     web_host: HostName = Field(
         "127.0.0.1",
+        examples=["0.0.0.0", "::"],
         description="Where the web port listens; workers on several machines need 0.0.0.0, and then a login.",
     )
     web_port: int = Field(6066, ge=0, le=65535, description="Port of the page, /metrics and the JSON API.")

@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from kagent.durations import Hours, Seconds
+from kagent.duration_fields import Hours, Seconds
 from kagent.errors import SettingsError
 from kagent.settings.alert_destinations import secret
 from kagent.settings.strict import HostName, Strict

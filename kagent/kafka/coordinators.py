@@ -141,5 +141,6 @@ class Coordinators(ABC):
             raise KafkaError(self._answered(doing, error)) from error
 
     def _answered(self, doing: str, error: BaseException | str) -> str:
-        why = str(error) or "no answer in time"
+        # Some of the client's own sentences end with a full stop.
+        why = str(error).rstrip(".") or "no answer in time"
         return f"The cluster at {self.cluster.bootstrap} answered with an error when {doing}: {why}."

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 import re
 from difflib import get_close_matches
-from typing import Annotated, Any
-
-from pydantic import BeforeValidator, WithJsonSchema
+from typing import Any
 
 UNITS_S = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 WORDS = {
@@ -48,7 +46,12 @@ def _refuse(value: Any) -> float:
 
 
 def _meant(text: str) -> str | None:
-    """The duration as kagent takes it, where numbers and units are written in another way: ``1m30s``, ``2 weeks``."""
+    """The duration as kagent takes it, where numbers and units are written in another way: ``1m30s``, ``2 weeks``, ``00:30:00``."""
+    clock = re.fullmatch(r"\s*(\d+):(\d\d):(\d\d)\s*", text)
+    if clock:
+        return to_text(
+            sum(int(part) * unit for part, unit in zip(clock.groups(), (3600, 60, 1), strict=True))
+        )
     plain = _plain(text)
     if plain != text and re.match(PATTERN, plain):
         return "".join(plain.split())
@@ -91,13 +94,3 @@ def to_text(seconds: float) -> str:
         if seconds and seconds % UNITS_S[unit] == 0:
             return f"{seconds / UNITS_S[unit]:.0f}{unit}"
     return "0s" if not seconds else f"{seconds * 1000:g}ms" if seconds < 1 else f"{seconds:g}s"
-
-
-def _schema(what: str) -> WithJsonSchema:
-    text = {"type": "string", "pattern": PATTERN}
-    return WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0, "description": what}, text]})
-
-
-Seconds = Annotated[float, BeforeValidator(to_seconds), _schema("seconds")]
-Hours = Annotated[float, BeforeValidator(to_hours), _schema("hours")]
-WholeHours = Annotated[int, BeforeValidator(to_hours), _schema("hours")]

@@ -26,7 +26,7 @@ from pydantic import (
 
 from kagent.contract.recommendation import GroupKind, Severity, Verdict
 from kagent.docstrings import descriptions
-from kagent.durations import Seconds
+from kagent.duration_fields import Seconds
 from kagent.errors import SettingsError
 from kagent.group_pattern import check, matches
 

@@ -12,7 +12,7 @@ from kagent.commands.common import chosen
 from kagent.commands.output import Format, Record, print_table
 from kagent.commands.spans import SPAN
 from kagent.commands.spark import bar, started
-from kagent.text import shown
+from kagent.text import shown, span
 from kagent.text_table import TableColumn
 
 COLUMNS = (
@@ -144,7 +144,7 @@ def _print(found: Any, counts: tuple[int, ...], unit: str, form: Format) -> None
 
     load = found.load
     output.say(
-        f"{shown(found.topic)}: {found.records:,} records of the last {found.seconds:,.0f} s in {found.partitions} "
+        f"{shown(found.topic)}: {found.records:,} records of the last {span(found.seconds)} in {found.partitions} "
         f"partitions; the fullest has {load.max() / load.mean():.2f} times the mean ({unit})."
     )
     records = _records(found)

@@ -158,6 +158,7 @@ def unless_at_once(text: str) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+        timer.join()  # one that speaks at this moment must not do so within the answer
 
 
 def print_rows(columns: Sequence[TableColumn], rows: Sequence[Mapping[str, str]], wide: bool = False) -> None:

@@ -16,6 +16,7 @@ from kagent.commands.common import asked
 
 if TYPE_CHECKING:
     from kagent.settings import Loaded, Settings
+    from kagent.settings.all_settings import GroupSettings
     from kagent.settings.given_settings import GivenSettings
     from kagent.settings.settings_file import Where
 
@@ -65,8 +66,13 @@ def effective_values(settings: Settings) -> dict[str, Any]:
     """All values, defaults included; of a group's entry only what it says."""
     values = settings.model_dump(mode="json")
     # With defaults, each entry would seem to override the whole policy.
-    values["groups"] = [group.model_dump(mode="json", exclude_unset=True) for group in settings.groups]
+    values["groups"] = [_only_given(group) for group in settings.groups]
     return values
+
+
+def _only_given(group: GroupSettings) -> dict[str, Any]:
+    """What the entry says, the groups that it is about first."""
+    return {"match": group.match, **group.model_dump(mode="json", exclude_unset=True)}
 
 
 def missing_files(loaded: Loaded) -> Iterator[str]:
@@ -116,7 +122,9 @@ def lines(
         elif isinstance(value, list) and value and isinstance(value[0], Mapping):
             yield f"{indent}{_scalar(name)}:"
             for at, item in enumerate(value):
-                yield f"{indent}- {_scalar(item)}  # {given.named((*where, at)) or 'default'}"
+                first, *others = lines(item, given, over, (*where, at))
+                yield f"{indent}  - {first.lstrip()}"
+                yield from others
         else:
             yield f"{indent}{_scalar(name)}: {_scalar(value)}  # {over.get(where) or given.named(where) or 'default'}"
 

@@ -174,7 +174,8 @@ def state(message: State, began_ms: int, policy: Policy) -> str:
 
 def _first_verdicts(message: State, policy: Policy) -> str:
     """When a badly spread group is reported at the latest, while that is still to come."""
-    if not message.learning or message.learning_until is None:
+    # An open incident is a verdict: the first ones are not expected any more.
+    if not message.learning or message.learning_until is None or message.open:
         return ""
     # Here, as it loads numpy, for which `kagent up --help` and the first line of `kagent up` need not wait.
     from kagent.detect.evidence import NEW_MS, first_verdict_s

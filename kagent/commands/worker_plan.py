@@ -7,13 +7,16 @@ two differ, and only the worker's is called skew.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kagent.contract.recommendation import Recommendation
+if TYPE_CHECKING:
+    from kagent.contract.recommendation import Recommendation
 
 
 def document(story: Mapping[str, Any]) -> dict[str, Any]:
     """What ``kagent plan --json`` prints, from what ``kagent explain --json`` prints; what the worker does not report is null."""
+    from kagent.contract.recommendation import Recommendation
+
     raw = story.get("recommendation")
     rec = Recommendation.model_validate(raw) if raw else None
     return {

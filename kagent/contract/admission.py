@@ -7,7 +7,6 @@ check it took 10 µs, by pydantic 7 µs before it is an event. Nothing else may 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Annotated, Any, TypeVar
@@ -52,8 +51,6 @@ PUBLISHED: dict[type, dict[str, int]] = {
     State: dict.fromkeys(("time", "oldest_progress", "learning_until", "muted_until"), MAX_TIME_MS),
 }
 """What is counted on or shown as a time of day, and the most that it may be."""
-TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}\Z")
-"""Kafka's ``org.apache.kafka.common.internals.Topic.validate``, which also refuses ``.`` and ``..``."""
 T = TypeVar("T")
 
 
@@ -64,11 +61,6 @@ class Refused(ValueError):
     def __init__(self, reason: str, sentence: str) -> None:
         super().__init__(sentence)
         self.reason = reason
-
-
-def is_topic_name(name: object) -> bool:
-    """Whether Kafka allows a topic of this name; a broker refuses a whole request over one that it does not."""
-    return isinstance(name, str) and name not in (".", "..") and TOPIC_NAME.match(name) is not None
 
 
 Partition = Annotated[int, Meta(ge=0, le=INT32)]

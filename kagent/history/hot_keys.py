@@ -20,6 +20,7 @@ from kagent.kafka.admin import Admin
 from kagent.kafka.clients import spark as spark_options
 from kagent.settings import Cluster
 from kagent.strategies.partitioner import Weights, key_skew, partitions_for
+from kagent.text import span
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -113,7 +114,7 @@ def ranges_to_sample(
     total = sum(e - s for s, e in ranges.values())
     if not total:
         raise InputError(
-            f"Nothing was written to {topic} in the last {seconds:.0f} s: look further back with --last."
+            f"Nothing was written to {topic} in the last {span(seconds)}: look further back with --last."
         )
     # The same share of every partition, from its end: a cap per partition would make their loads look alike.
     share = min(1.0, most / total)

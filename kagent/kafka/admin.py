@@ -19,7 +19,7 @@ from confluent_kafka import IsolationLevel, KafkaException, Producer, TopicColle
 from confluent_kafka import KafkaError as Code
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
-from kagent.contract.admission import is_topic_name
+from kagent.contract.topic_name import is_topic_name
 from kagent.errors import KafkaError
 from kagent.kafka import reach, topic_requests
 from kagent.kafka.admin_errors import (

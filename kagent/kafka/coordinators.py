@@ -173,5 +173,6 @@ class Coordinators(ABC):
         return answer
 
     def _answered(self, doing: str, error: BaseException | str) -> str:
-        why = str(error) or "no answer in time"
+        # Some of the client's own sentences end with a full stop.
+        why = str(error).rstrip(".") or "no answer in time"
         return f"The cluster at {self.cluster.bootstrap} answered with an error when {doing}: {why}."

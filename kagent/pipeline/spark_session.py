@@ -61,6 +61,8 @@ def session(settings: PipelineSettings, master: str | None = None, delta: bool =
         **settings.options,
     }
     temporary = own_folder()
+    # Nothing is kept in it, and Spark would make it in the working directory.
+    config.setdefault("spark.sql.warehouse.dir", (temporary / "warehouse").as_uri())
     config[JAVA_OPTIONS] = with_temporary_folder(config[JAVA_OPTIONS], temporary)
     for name, value in config.items():
         builder = builder.config(name, value)

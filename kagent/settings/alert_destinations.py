@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from kagent.contract.recommendation import Recommendation, Severity, Verdict
-from kagent.durations import Seconds
+from kagent.duration_fields import Seconds
 from kagent.errors import SettingsError
 from kagent.group_pattern import GroupPattern, matches
 

@@ -6,6 +6,7 @@ import copy
 import json
 import logging
 import os
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ from kagent.settings.mistakes import (
     in_order,
     meant_names,
     mistakes,
+    one_of_the_section,
     overridden,
     sentence,
     take_out,
@@ -157,11 +159,14 @@ def _unreadable(given: GivenSettings) -> tuple[list[Mistake], set[str]]:
     # Each by itself: pydantic stops at the first one, and names only the setting at the top.
     names = {name for name in given.variables.values() if not _reads(given, name)}
     ways = {name: way for way, name in given.variables.items()}
-    return [Mistake(name, "", _as_json(ways[name], os.environ[name])) for name in sorted(names)], names
+    return [Mistake(name, "", _as_json(name, ways[name], os.environ[name])) for name in sorted(names)], names
 
 
-def _as_json(way: Where, text: str) -> str:
+def _as_json(variable: str, way: Where, text: str) -> str:
     """How to write this text, which is no JSON, in a variable for a list or a mapping."""
+    one = one_of_the_section(variable, way, re.split(r"[=:]", text)[0].strip(" {"), Settings)
+    if one:
+        return f"must hold JSON; did you mean {one}?"
     if text.startswith(("[", "{")) and "'" in text:
         return "must hold JSON, whose texts stand in double quotes, such as '[\"a\"]' or '{\"a\": 1}'"
     # Of a mapping nothing is repeated: destinations hold secrets.

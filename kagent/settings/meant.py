@@ -11,7 +11,7 @@ MULTIPLES = {None: 1, "k": 1000, "M": 1_000_000}
 
 
 def number_meant(text: str, whole: bool) -> str | None:
-    """The number of a text with a decimal comma, commas between thousands, a percent sign, or ``k`` or ``M``; None if it is none of these.
+    """The number of a text with a decimal comma, commas between thousands, a percent sign, ``k`` or ``M``, or of a fraction; None if it is none of these.
 
     >>> (
     ...     number_meant("1,5", False),
@@ -20,8 +20,9 @@ def number_meant(text: str, whole: bool) -> str | None:
     ...     number_meant("ten", True),
     ...     number_meant("9100/tcp", True),
     ...     number_meant("20k", True),
+    ...     number_meant("1/20", False),
     ... )
-    ('1.5', '1.5', '2000000', None, '9100', '20000')
+    ('1.5', '1.5', '2000000', None, '9100', '20000', '0.05')
     """
     plain = text.strip()
     around = re.fullmatch(rf"[:=]?\s*({NUMBER})\s*(?:x|([kM])|/[a-z]+)?", plain)
@@ -33,6 +34,9 @@ def number_meant(text: str, whole: bool) -> str | None:
         return None
     if re.fullmatch(r"[-+]?\d+,\d+", plain):
         return plain.replace(",", ".")
+    fraction = re.fullmatch(r"(\d+)\s*/\s*([1-9]\d*)", plain)
+    if fraction:
+        return f"{int(fraction[1]) / int(fraction[2]):.3g}"
     percent = re.fullmatch(rf"({NUMBER})\s*%", plain)
     return f"{float(percent[1]) / 100:g}" if percent else None
 

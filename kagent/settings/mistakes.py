@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -14,8 +14,8 @@ from kagent.settings.alert_destinations import DESTINATIONS
 from kagent.settings.given_settings import DELIMITER, PREFIX, GivenSettings
 from kagent.settings.odd_characters import with_odd_character
 from kagent.settings.problems import HOLDERS, problem_of
-from kagent.settings.schema_ways import walk, ways_in
-from kagent.settings.sections_meant import with_meant_sections
+from kagent.settings.schema_ways import inside, resolved, walk, ways_in
+from kagent.settings.sections_meant import NAME, nameless_entries, with_meant_sections
 from kagent.settings.settings_file import MISSING, SettingsFile, Twice, Where
 from kagent.settings.unknown_names import (
     suggestion,
@@ -24,6 +24,7 @@ from kagent.settings.unknown_names import (
     with_own_name,
     without_own_names,
 )
+from kagent.settings.wrong_value import WrongValue
 from kagent.text import shown
 
 
@@ -47,23 +48,53 @@ def mistakes(settings: type[BaseModel], given: GivenSettings, error: ValidationE
         return found
     # pydantic reports a way and a type; names that exist at that place stand only in the schema.
     schema = _schema(settings)
+    nameless = dict(nameless_entries(given.file.values, schema))
+    found += [
+        Mistake(given.place(where), _dotted(where), _nameless(given, where, to))
+        for where, to in nameless.items()
+    ]
     for each in error.errors(include_url=False):
-        where, inner = walk(schema, tuple(each["loc"]))
-        # Of a wrong name, pydantic's input is the name.
-        written = MISSING if "[key]" in each["loc"] else given.written(where)
-        about = dict(each) if written is MISSING else {**each, "input": written}
-        place = given.place(where)
-        problem = (
-            _joined_by_one(place, each["type"], schema)
-            or _no_json(place, each["type"], where)
-            or problem_of(about, inner, where, schema, given)
-        )
-        if each["type"] == "extra_forbidden" and "did you mean" not in problem:
+        wrong = _as_written(WrongValue.of(each, schema, given))
+        # What such an entry holds is checked once it has a name.
+        if any(wrong.where[: len(section)] == section for section in nameless):
+            continue
+        problem = _variable_problem(wrong) or problem_of(wrong)
+        if wrong.kind == "extra_forbidden" and "did you mean" not in problem:
             problem = _instead_of_a_missing_one(error, each["loc"], problem)
-        found.append(Mistake(given.place_named(where, problem), _dotted(where), problem))
-        if each["type"].startswith("union_tag_"):
-            found += _beside_the_type(where, each["input"], given, schema)
+        found.append(_mistake(wrong, problem))
+        if wrong.kind.startswith("union_tag_"):
+            found += _beside_the_type(wrong.where, each["input"], given, schema)
     return [mistake for mistake in found if not _is_misspelt(mistake, found)]
+
+
+def _as_written(wrong: WrongValue) -> WrongValue:
+    """With the value as the file has it, before pydantic read it."""
+    # Of a wrong name, pydantic's input is the name.
+    written = MISSING if wrong.is_name else wrong.given.written(wrong.where)
+    return wrong if written is MISSING else replace(wrong, error={**wrong.error, "input": written})
+
+
+def _mistake(wrong: WrongValue, problem: str) -> Mistake:
+    return Mistake(wrong.given.place_named(wrong.where, problem), _dotted(wrong.where), problem)
+
+
+def _nameless(given: GivenSettings, where: Where, to: tuple[str, ...]) -> str:
+    """What is wrong where an entry's settings stand in the place of entries; ``to``: the way on to the place of an entry."""
+    inner = f"{NAME}: {{{', '.join(f'{name}: …' for name in given.file.lines_beside(where))}}}"
+    for step in reversed(to):
+        inner = f"{step}: {{{inner}}}"
+    return f"the entry has no name; write {inner}, with a name of your own"
+
+
+def _variable_problem(wrong: WrongValue) -> str | None:
+    """What is wrong with the form of the variable that gave the value; None where a file gave it, or the form is right."""
+    place = wrong.given.place(wrong.where)
+    if not place.startswith(PREFIX):
+        return None
+    if wrong.kind == "list_type":
+        return _no_json(place, wrong.where)
+    joined = wrong.kind in (*HOLDERS, "extra_forbidden")
+    return _joined_by_one(place, wrong.schema) if joined else None
 
 
 def _is_misspelt(mistake: Mistake, found: Iterable[Mistake]) -> bool:
@@ -75,10 +106,8 @@ def _is_misspelt(mistake: Mistake, found: Iterable[Mistake]) -> bool:
     )
 
 
-def _no_json(place: str, kind: str, where: Where) -> str | None:
+def _no_json(place: str, where: Where) -> str | None:
     """Of a variable for one entry of a list: ``KAGENT_GROUPS__0__MATCH``."""
-    if kind != "list_type" or not place.startswith(PREFIX):
-        return None
     whole = PREFIX + DELIMITER.join(map(str, where)).upper()
     return f"a list is JSON in one variable, such as {whole}='[…]'" if place != whole else None
 
@@ -98,9 +127,8 @@ def _beside_the_type(
             for each in error.errors(include_url=False):
                 # A value error of the whole follows from settings that only some types have.
                 if each["loc"] and (near or each["type"] != "missing"):
-                    at, inner = walk(schema, (*where, tag, *each["loc"]))
-                    problem = problem_of(each, inner, at, schema, given)
-                    found.append(Mistake(given.place(at), _dotted(at), problem))
+                    wrong = WrongValue.of(each, schema, given, (*where, tag))
+                    found.append(Mistake(given.place(wrong.where), _dotted(wrong.where), problem_of(wrong)))
         per_type.append(found)
     first, *others = per_type
     return [mistake for mistake in first if all(_names(found, mistake) for found in others)]
@@ -110,12 +138,8 @@ def _names(found: list[Mistake], mistake: Mistake) -> bool:
     return any(other.setting == mistake.setting for other in found)
 
 
-def _joined_by_one(place: str, kind: str, schema: Mapping[str, Any]) -> str | None:
+def _joined_by_one(place: str, schema: Mapping[str, Any]) -> str | None:
     """Of a variable with one underscore where two belong: ``KAGENT_CLUSTERS__MAIN_BOOTSTRAP``."""
-    if not place.startswith(PREFIX) or kind not in (*HOLDERS, "extra_forbidden"):
-        return None
-    if kind == "list_type":
-        return None
     ways = list(ways_in(schema))
     near = with_own_name(place, ways) or without_own_names(ways).get(place.upper().replace(DELIMITER, "_"))
     return f"there is no such variable; did you mean {near}?" if near not in (None, place) else None
@@ -161,10 +185,9 @@ def hidden(
     schema = _schema(settings)
     found = []
     for each in error.errors(include_url=False):
-        where, inner = walk(schema, tuple(each["loc"]))
-        if each["type"] == "value_error" and not absent(each["msg"], where, taken):
-            problem = problem_of(dict(each), inner, where, schema, given)
-            found.append(Mistake(given.place_named(where, problem), _dotted(where), problem))
+        wrong = WrongValue.of(each, schema, given)
+        if wrong.kind == "value_error" and not absent(each["msg"], wrong.where, taken):
+            found.append(_mistake(wrong, problem_of(wrong)))
     return found
 
 
@@ -189,12 +212,13 @@ def overridden(settings: type[BaseModel], given: GivenSettings, error: Validatio
     schema = _schema(settings)
     found = []
     for each in error.errors(include_url=False):
-        where, inner = walk(schema, tuple(each["loc"]))
+        wrong = WrongValue.of(each, schema, given)
+        where = wrong.where
         variable, written = given.place(where), given.file.written(where)
         # A section that is wrong as a whole may be so for what the variables add to it.
         if variable not in given.variables.values() or written is MISSING or isinstance(written, Mapping):
             continue
-        problem = problem_of(each, inner, where, schema, given)
+        problem = problem_of(wrong)
         mistake = Mistake(given.file.place(where), _dotted(where), problem)
         found.append(f"{mistake}{'' if problem.endswith('?') else ';'} {variable} overrides it.")
     return found
@@ -205,6 +229,16 @@ def variables_of(settings: type[BaseModel], given: GivenSettings, error: Validat
     schema, names = _schema(settings), set(given.variables.values())
     ways = [walk(schema, tuple(each["loc"]))[0] for each in error.errors(include_url=False)]
     return {given.place(way): way for way in ways if given.place(way) in names}
+
+
+def one_of_the_section(variable: str, where: Where, name: str, settings: type[BaseModel]) -> str | None:
+    """``KAGENT_PIPELINE=trigger=1s``: the variable of the one setting that a variable of its section was to give."""
+    schema = _schema(settings)
+    at: Mapping[str, Any] = schema
+    for step in where:
+        at = resolved(inside(at, step), schema.get("$defs", {}))
+    near = suggestion(name, at.get("properties", ()))
+    return f"{variable}{DELIMITER}{near.upper()}" if near else None
 
 
 def take_out(values: dict[str, Any], settings: type[BaseModel], error: ValidationError) -> list[Where]:

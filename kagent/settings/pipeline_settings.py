@@ -10,7 +10,7 @@ from pydantic import (
     field_validator,
 )
 
-from kagent.durations import Seconds
+from kagent.duration_fields import Seconds
 from kagent.settings.strict import HostName, Strict
 
 MASTER = r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\]|-cluster\[[^\]]+\])?|spark://[^\s/:]+:\d+(,[^\s/:]+:\d+)*|k8s://\S+|yarn"

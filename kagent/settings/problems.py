@@ -8,12 +8,11 @@ from datetime import date
 from typing import Any
 
 from kagent.settings.alert_destinations import DESTINATIONS, schemes_of
-from kagent.settings.given_settings import GivenSettings
 from kagent.settings.meant import address_meant, default_of, number_meant
 from kagent.settings.odd_characters import with_odd_character
-from kagent.settings.schema_ways import inside, resolved
-from kagent.settings.settings_file import MISSING, Where
+from kagent.settings.settings_file import MISSING
 from kagent.settings.unknown_names import suggestion, unknown_name
+from kagent.settings.wrong_value import WrongValue
 from kagent.text import shown
 
 HOLDERS = ("dict_type", "mapping_type", "model_type", "model_attributes_type")
@@ -47,132 +46,158 @@ PLAIN = {
 """pydantic's error type → what a person reads. Types: https://docs.pydantic.dev/latest/errors/validation_errors/"""
 
 
-def problem_of(
-    error: Mapping[str, Any],
-    around: Mapping[str, Any],
-    where: Where,
-    schema: Mapping[str, Any],
-    given: GivenSettings,
-) -> str:
+def problem_of(wrong: WrongValue) -> str:
     """What is wrong, after the setting's name, also where it is a character that looks like another."""
-    problem = _problem(error, around, where, schema, given)
-    if error["type"] == "extra_forbidden":
-        return with_odd_character(problem, where[-1], is_name=True)
-    return problem if _is_secret(around, where) else with_odd_character(problem, error["input"])
+    problem = _problem(wrong)
+    if wrong.kind == "extra_forbidden":
+        return with_odd_character(problem, wrong.name, is_name=True)
+    return problem if wrong.is_secret else with_odd_character(problem, wrong.value)
 
 
-def _problem(
-    error: Mapping[str, Any],
-    around: Mapping[str, Any],
-    where: Where,
-    schema: Mapping[str, Any],
-    given: GivenSettings,
-) -> str:
+def _problem(wrong: WrongValue) -> str:
     """What is wrong, but for the characters."""
-    kind, value, context = error["type"], error["input"], error.get("ctx", {})
-    if kind == "extra_forbidden":
-        return _unknown(value, around, where, schema, given)
-    if kind in ("literal_error", "enum"):
-        return _one_of(value, re.findall(r"'([^']*)'", context["expected"]))
-    read_as = _read_by_yaml(value) if kind == "string_type" else None
+    read_as = _read_by_yaml(wrong.value) if wrong.kind == "string_type" else None
     if read_as:
         return f"must be a text, and YAML reads {read_as}: put it in quotes"
-    if kind == "union_tag_invalid":
-        wrong = _one_of(context["tag"], re.findall(r"'([^']*)'", context["expected_tags"]), "type must be")
-        # `type: slack`: one of the services that are reached through another type.
-        found = [] if "did you mean" in wrong else schemes_of(str(context["tag"]))
-        urls = " or ".join(f"{scheme}://…" for scheme in found)
-        return f"{wrong}; did you mean apprise, with url: {urls}?" if 0 < len(found) < 4 else wrong
-    if kind in PLAIN:
-        hidden_value = _is_secret(around, where) or (kind in HOLDERS and isinstance(value, list))
-        instead = (
-            f", and is empty{_left_out(kind)}" if value is None else "" if hidden_value else ", not {value}"
-        )
-        instead = ", not a list" if hidden_value and isinstance(value, list) else instead
-        words = PLAIN[kind].replace(", not {value}", instead)
-        words = words.format(value=_input(value), unit=_unit(around, where), **context)
-        # Of what lacks something, pydantic's input is all that stands beside it, secrets included.
-        if "{value}" not in PLAIN[kind] or (hidden_value and not isinstance(value, list)):
-            return words
-        instead = _instead(kind, value, around, where, schema) or (
-            "" if hidden_value else _alone(kind, value) or _example(kind, value, around, where)
-        )
-        return f"{words}{instead}"
-    return _with_hint(str(error["msg"]).removeprefix("Value error, ").strip(), value, around, where)
+    if wrong.kind == "extra_forbidden":
+        return _unknown(wrong)
+    if wrong.kind in ("literal_error", "enum"):
+        return _turned_around(wrong) or _one_of(wrong.value, _quoted(wrong.context["expected"]))
+    if wrong.kind == "union_tag_invalid":
+        return _unknown_type(wrong)
+    if wrong.kind in PLAIN:
+        return _plain(wrong)
+    return _with_hint(str(wrong.error["msg"]).removeprefix("Value error, ").strip(), wrong)
 
 
-def _unknown(
-    value: Any, around: Mapping[str, Any], where: Where, schema: Mapping[str, Any], given: GivenSettings
-) -> str:
+def _plain(wrong: WrongValue) -> str:
+    """What is wrong by the words of the table."""
+    in_words, is_list = PLAIN[wrong.kind], isinstance(wrong.value, list)
+    hidden_value = wrong.is_secret or (wrong.kind in HOLDERS and is_list)
+    words = in_words.replace(", not {value}", _instead_of_it(wrong, hidden_value))
+    words = words.format(value=_input(wrong.value), unit=wrong.unit, **wrong.context)
+    # Of what lacks something, pydantic's input is all that stands beside it, secrets included.
+    if "{value}" not in in_words or (hidden_value and not is_list):
+        return words
+    meant = _instead(wrong) or ("" if hidden_value else _alone(wrong) or _example(wrong))
+    return f"{words}{meant}"
+
+
+def _instead_of_it(wrong: WrongValue, hidden_value: bool) -> str:
+    """What the table's words end with: what stands there, or that nothing does."""
+    if wrong.value is None:
+        # Of an empty section or list, whose default is to have none.
+        return f", and is empty{': leave it out' if wrong.kind == 'list_type' else ''}"
+    if not hidden_value:
+        return ", not {value}"
+    return ", not a list" if isinstance(wrong.value, list) else ""
+
+
+def _unknown_type(wrong: WrongValue) -> str:
+    """What is wrong with the type of a destination."""
+    tag = str(wrong.context["tag"])
+    problem = _one_of(tag, _quoted(wrong.context["expected_tags"]), "type must be")
+    # `type: slack`: one of the services that are reached through another type.
+    found = [] if "did you mean" in problem else schemes_of(tag)
+    urls = " or ".join(f"{scheme}://…" for scheme in found)
+    return f"{problem}; did you mean apprise, with url: {urls}?" if 0 < len(found) < 4 else problem
+
+
+def _turned_around(wrong: WrongValue) -> str | None:
+    """``severity: {page: [stalled]}``: where names and what they hold are each one of a few words, and change places; else None."""
+    names = wrong.resolved(wrong.around.get("propertyNames", {})).get("enum", ())
+    values = wrong.resolved(wrong.around.get("additionalProperties") or {}).get("enum", ())
+    value = suggestion(str(wrong.name), values)
+    written = wrong.given.written(wrong.where)
+    held = [suggestion(str(each), names) for each in (written if isinstance(written, list) else [written])]
+    if value is None or wrong.name in names or not held or None in held:
+        return None
+    return f"the name belongs behind the colon; write {', '.join(f'{name}: {value}' for name in held)}"
+
+
+def _unknown(wrong: WrongValue) -> str:
     """What is wrong with a name that its section does not have."""
-    known, name = around.get("properties", {}), str(where[-1])
-    section = resolved(schema["properties"].get(name, {}), schema.get("$defs", {})).get("properties", {})
-    if isinstance(value, Mapping) and section and set(section) <= set(known):
+    known, name = wrong.around.get("properties", {}), str(wrong.name)
+    section = wrong.resolved(wrong.schema["properties"].get(name, {})).get("properties", {})
+    if isinstance(wrong.value, Mapping) and section and set(section) <= set(known):
         return f"there is no setting {shown(name)} here; write what it holds without it"
     # A variable may override what the file has under the right name.
-    in_file = given.written(where) is not MISSING
-    beside = given.file.lines_beside(where[:-1]) if in_file else {}
-    return unknown_name(name, known, schema, value, beside)
+    in_file = wrong.given.written(wrong.where) is not MISSING
+    beside = wrong.given.file.lines_beside(wrong.where[:-1]) if in_file else {}
+    return unknown_name(name, known, wrong.schema, wrong.value, beside)
 
 
-def _with_hint(problem: str, value: Any, around: Mapping[str, Any], where: Where) -> str:
+def _with_hint(problem: str, wrong: WrongValue) -> str:
     """The problem of one value with how to write it, where the problem does not say so itself."""
-    if problem.endswith("?") or _is_secret(around, where):
+    value = wrong.value
+    if problem.endswith("?") or wrong.is_secret:
         return problem
     if isinstance(value, list) and len(value) == 1:
         return f"{problem}; write {_input(value[0])}"
-    if isinstance(value, str) and (near := address_meant(value, problem)):
-        return f"{problem}; did you mean {near}?"
-    about = around.get("properties", {}).get(where[-1], {}) if where else {}
-    return f"{problem}{default_of(about, _unit(around, where))}"
+    if isinstance(value, str):
+        near = suggestion(value, wrong.about.get("examples", ())) or address_meant(value, problem)
+        if near:
+            return f"{problem}; did you mean {near}?"
+    return f"{problem}{default_of(wrong.about, wrong.unit)}"
 
 
-def _instead(
-    kind: str, value: Any, around: Mapping[str, Any], where: Where, schema: Mapping[str, Any]
-) -> str:
+def _instead(wrong: WrongValue) -> str:
     """How to write it, where the value has the wrong form; empty where that is not known."""
-    if kind == "list_type" and isinstance(value, str | Mapping):
-        own = around.get("properties", {}).get(where[-1], {})
-        return _as_list(value, resolved(own.get("items", {}), schema.get("$defs", {})))
-    if kind in HOLDERS and isinstance(value, list):
-        return _without_dashes(around, where, schema)
-    if kind in HOLDERS and isinstance(value, bool | int | float):
-        return _names_inside(around, where, schema)
-    if kind == "string_type" and where[-1] == "bootstrap" and isinstance(value, list):
+    value = wrong.value
+    if wrong.kind == "list_type":
+        return _as_list(wrong)
+    if wrong.kind in HOLDERS and isinstance(value, list):
+        return _without_dashes(wrong)
+    if wrong.kind in HOLDERS and isinstance(value, bool | int | float):
+        return _names_inside(wrong)
+    if wrong.kind == "string_type" and wrong.name == "bootstrap" and isinstance(value, list):
         return f"; write {','.join(map(str, value))}"
-    if kind in HOLDERS and len(where) == 2 and where[0] == "groups" and isinstance(value, str):
+    if (
+        wrong.kind in HOLDERS
+        and len(wrong.where) == 2
+        and wrong.where[0] == "groups"
+        and isinstance(value, str)
+    ):
         return f"; write {{match: {_input(value)}}}"
-    if kind not in HOLDERS or not isinstance(value, str):
-        return ""
-    own = around.get("properties", {}).get(where[-1]) if where else None
-    entry = resolved(around.get("additionalProperties") or {}, schema.get("$defs", {}))
-    if own is None and where[-1] in entry.get("properties", {}):
-        return f"; a name is missing above it, such as main: {{{where[-1]}: …}}"
-    known = resolved(own or {}, schema.get("$defs", {})).get("properties", {})
-    if value in known:
+    return _as_section(wrong, value) if wrong.kind in HOLDERS and isinstance(value, str) else ""
+
+
+def _as_section(wrong: WrongValue, value: str) -> str:
+    """How to write a text where names and values belong."""
+    own = wrong.about or None
+    entry = wrong.resolved(wrong.around.get("additionalProperties") or {})
+    if own is None and wrong.name in entry.get("properties", {}):
+        return f"; a name is missing above it, such as main: {{{wrong.name}: …}}"
+    if value in wrong.resolved(own or {}).get("properties", {}):
         return f"; write {{{value}: …}}"
     required: list[str] = entry.get("required", []) if own is None else []
-    return (
-        f"; write {required[0]}: {_input(value)}"
-        if len(required) == 1
-        else _as_one_inside(own, value, schema)
-    )
+    if len(required) == 1:
+        return f"; write {required[0]}: {_input(value)}"
+    return _as_one_inside(wrong, value)
 
 
-def _as_list(value: str | Mapping[str, Any], entry: Mapping[str, Any]) -> str:
-    """How to write it as a list; ``entry``: the schema of one entry."""
+def _as_list(wrong: WrongValue) -> str:
+    """How to write as a list what is none."""
+    value, entry = wrong.value, wrong.resolved(wrong.about.get("items", {}))
     if isinstance(value, str):
         return f"; write [{', '.join(map(_input, _words(value, entry.get('enum', ()))))}]"
+    if not isinstance(value, Mapping):
+        words = entry.get("enum", ())
+        return f"; there are: {', '.join(words)}" if words else ""
     needed, name = entry.get("required", []), next(iter(value), "")
+    # `{match: a}`, as entries of other sections have it, where the text alone belongs.
+    if entry.get("type") == "string" and all(isinstance(each, str) for each in value.values()):
+        return f"; write [{', '.join(map(_input, value.values()))}]"
     # The entries by their names, as other sections have them.
     if len(needed) == 1 and needed[0] not in value and isinstance(value.get(name), Mapping):
         return f"; begin each entry with a dash, as in - {needed[0]}: {_input(name)}"
     return "; begin each entry with a dash"
 
 
-def _alone(kind: str, value: Any) -> str:
+def _alone(wrong: WrongValue) -> str:
     """How to write what stands alone in a list, or under one name, where a single value belongs."""
-    if kind in HOLDERS or kind == "list_type":
+    value = wrong.value
+    if wrong.kind in HOLDERS or wrong.kind == "list_type":
         return ""
     if isinstance(value, Mapping) and len(value) == 1:
         value = list(value.values())
@@ -180,11 +205,9 @@ def _alone(kind: str, value: Any) -> str:
     return f"; write {_input(value[0])}" if single else ""
 
 
-def _names_inside(around: Mapping[str, Any], where: Where, schema: Mapping[str, Any]) -> str:
+def _names_inside(wrong: WrongValue) -> str:
     """The names of the section in whose place something else stands."""
-    names = resolved(inside(around, where[-1]) if where else {}, schema.get("$defs", {})).get(
-        "properties", {}
-    )
+    names = wrong.section.get("properties", {})
     return f"; there are: {', '.join(sorted(names))}" if names else ""
 
 
@@ -194,46 +217,38 @@ def _words(value: str, allowed: Collection[str]) -> Iterator[str]:
         yield suggestion(part, allowed) or part
 
 
-def _without_dashes(around: Mapping[str, Any], where: Where, schema: Mapping[str, Any]) -> str:
+def _without_dashes(wrong: WrongValue) -> str:
     """For a list where names and values belong. Nothing of the list itself: it may hold secrets."""
-    own = resolved(inside(around, where[-1]) if where else {}, schema.get("$defs", {}))
-    if own.get("properties"):
-        return "; take out the dashes"
+    if wrong.section.get("properties"):
+        return "; take out the dashes or brackets"
     return "; begin each entry with a name of its own and a colon, not with a dash"
 
 
-def _example(kind: str, value: Any, around: Mapping[str, Any], where: Where) -> str:
+def _example(wrong: WrongValue) -> str:
     """The number that was likely meant, else the default, so that a person sees how such a value looks."""
-    if kind in ("int_parsing", "float_parsing") and isinstance(value, str):
-        near = number_meant(value, kind == "int_parsing")
+    if wrong.kind in ("int_parsing", "float_parsing") and isinstance(wrong.value, str):
+        near = number_meant(wrong.value, wrong.kind == "int_parsing")
         if near:
             return f"; did you mean {near}?"
-    about = around.get("properties", {}).get(where[-1], {}) if where else {}
-    return default_of(about, _unit(around, where)) if kind not in HOLDERS else ""
+    return default_of(wrong.about, wrong.unit) if wrong.kind not in HOLDERS else ""
 
 
-def _as_one_inside(own: Mapping[str, Any] | None, value: str, schema: Mapping[str, Any]) -> str:
+def _as_one_inside(wrong: WrongValue, value: str) -> str:
     """``security: SASL_SSL`` and ``severity: page``: a word that only one name inside takes, or one for each name."""
-    defs = schema.get("$defs", {})
-    section = resolved(own or {}, defs)
+    section = wrong.resolved(wrong.about)
     within = section.get("properties", {})
-    takes = [name for name, about in within.items() if value in resolved(about, defs).get("enum", ())]
+    takes = [name for name, about in within.items() if value in wrong.resolved(about).get("enum", ())]
     if len(takes) == 1:
         return f"; write {{{takes[0]}: {value}}}"
     head, colon, rest = value.partition(":")
     if colon and head.strip() in within:
         return f"; write a space behind the colon: {head.strip()}: {rest.strip()}"
-    each = resolved(section.get("additionalProperties") or {}, defs)
+    each = wrong.resolved(section.get("additionalProperties") or {})
     if assigned := re.fullmatch(r"([\w.-]+)\s*=\s*(.*)", value):
         known = assigned[1] in within or each.get("type") == "string"
         return f"; write {{{assigned[1]}: {assigned[2]}}}" if known else ""
-    names = resolved(section.get("propertyNames", {}), defs).get("enum", ())
+    names = wrong.resolved(section.get("propertyNames", {})).get("enum", ())
     return f"; write such as {{{names[-1]}: {value}}}" if names and value in each.get("enum", ()) else ""
-
-
-def _left_out(kind: str) -> str:
-    """Of an empty section or list, whose default is to have none."""
-    return ": leave it out" if kind == "list_type" else ""
 
 
 def _read_by_yaml(value: Any) -> str | None:
@@ -243,25 +258,16 @@ def _read_by_yaml(value: Any) -> str | None:
     return "a number" if isinstance(value, int | float) else "a date" if isinstance(value, date) else None
 
 
+def _quoted(expected: str) -> list[str]:
+    return re.findall(r"'([^']*)'", expected)
+
+
 def _one_of(value: Any, known: list[str], must: str = "must be") -> str:
     near = suggestion(str(value), known)
     hint = f"; did you mean {near}?" if near else ""
     return (
         f"{must} {' or '.join(filter(None, (', '.join(known[:-1]), known[-1])))}, not {_input(value)}{hint}"
     )
-
-
-def _unit(around: Mapping[str, Any], where: Where) -> str:
-    """`` s`` or `` h`` behind the limit of a duration."""
-    about = around.get("properties", {}).get(where[-1], {}) if where else {}
-    kinds = {each.get("description") for each in about.get("anyOf", ())}
-    return " s" if "seconds" in kinds else " h" if "hours" in kinds else ""
-
-
-def _is_secret(around: Mapping[str, Any], where: Where) -> bool:
-    """Whether the value must not be repeated; pydantic marks a SecretStr so."""
-    about = around.get("properties", {}).get(where[-1], {}) if where else {}
-    return any(each.get("writeOnly") for each in (about, *about.get("anyOf", ())))
 
 
 def _input(value: Any) -> str:

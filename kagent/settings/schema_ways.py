@@ -54,6 +54,14 @@ def _is_tag(step: str | int, at: Mapping[str, Any]) -> bool:
     )
 
 
+def entry_kinds(at: Mapping[str, Any], defs: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The schemas that an entry of this section may have, where its entries have names of the person's own choice."""
+    entry = at.get("additionalProperties")
+    if not isinstance(entry, Mapping):
+        return []
+    return [resolved(each, defs) for each in (entry, *entry.get("oneOf", ()))]
+
+
 def inside(at: Mapping[str, Any], step: str | int) -> Mapping[str, Any]:
     if isinstance(step, int):
         found = at.get("items", {})

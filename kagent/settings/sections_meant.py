@@ -5,19 +5,51 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kagent.settings.schema_ways import inside, resolved
+from kagent.settings.schema_ways import entry_kinds, inside, resolved
 from kagent.settings.settings_file import SettingsFile, Where
 from kagent.settings.unknown_names import suggestion
+
+NAME = "NAME"
+"""Stands for the name that a person has to choose for an entry."""
 
 
 def with_meant_sections(file: SettingsFile, schema: Mapping[str, Any]) -> SettingsFile:
     """The file with sections under their right names, joined with what is there; the same file if all names are right.
 
-    A section inside a renamed one keeps its name: it is found wrong there first.
+    A section inside a renamed one keeps its name: it is found wrong there first. What an entry without a name holds gets one.
     """
     for where, meant in list(_wrong_names(file.values, schema, schema.get("$defs", {}), ())):
         file = file.renamed(where, meant)
+    for where, to in list(nameless_entries(file.values, schema)):
+        file = file.moved_into(where, (*to, NAME))
     return file
+
+
+def nameless_entries(
+    values: Mapping[str, Any], schema: Mapping[str, Any]
+) -> Iterator[tuple[Where, tuple[str, ...]]]:
+    """Ways to sections that hold what one of their entries should: ``destinations: {type: …}``, and ``alert: {type: …}``.
+
+    With each, the way on to the place of entries: empty for the first, ``destinations`` for the second.
+    """
+    return _nameless(values, schema, schema.get("$defs", {}), ())
+
+
+def _nameless(
+    value: Any, at: Mapping[str, Any], defs: Mapping[str, Any], above: Where
+) -> Iterator[tuple[Where, tuple[str, ...]]]:
+    here = resolved(at, defs)
+    if not isinstance(value, Mapping) or not value:
+        return
+    own = here.get("properties", {})
+    # At the top a section's name is missing, or a wrong one, which is told otherwise.
+    if above and not set(value) & set(own):
+        for to, holder in (((), here), *(((name,), resolved(about, defs)) for name, about in own.items())):
+            if any(set(value) <= set(kind.get("properties", {})) for kind in entry_kinds(holder, defs)):
+                yield above, to
+                return
+    for name, inner in value.items():
+        yield from _nameless(inner, inside(here, name), defs, (*above, name))
 
 
 def _wrong_names(

@@ -98,6 +98,22 @@ class SettingsFile:
         twice = tuple(each._replace(where=_renamed(each.where, where, new, entries)) for each in self.twice)
         return SettingsFile(self.path, values, lines, twice)
 
+    def moved_into(self, where: Where, steps: tuple[str, ...]) -> SettingsFile:
+        """The same with all that the section at this way holds further down, at the same lines: these steps below."""
+        values = copy.deepcopy(self.values)
+        section: Any = values
+        for step in where:
+            section = section[step]
+        inner = dict(section)
+        for step in reversed(steps):
+            inner = {step: inner}
+        section.clear()
+        section.update(inner)
+        below = (*where, *steps)
+        lines = self.lines | {_renamed(way, where, below, 0): line for way, line in self.lines.items()}
+        twice = tuple(each._replace(where=_renamed(each.where, where, below, 0)) for each in self.twice)
+        return SettingsFile(self.path, values, lines, twice)
+
     def place(self, where: Where) -> str:
         """``kagent.yaml:7``, or the file's name where no line is known."""
         line = self.line(where)

@@ -9,7 +9,7 @@ from pydantic import (
     field_validator,
 )
 
-from kagent.durations import WholeHours
+from kagent.duration_fields import WholeHours
 from kagent.settings.strict import Strict
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from kagent.settings.given_settings import DELIMITER, OTHER_VARIABLES, PREFIX
 from kagent.settings.meant import section_meant
 from kagent.settings.other_words import meant_by
-from kagent.settings.schema_ways import resolved, ways_in
+from kagent.settings.schema_ways import entry_kinds, resolved, ways_in
 from kagent.text import shown
 
 NOTHING: Mapping[str, int | None] = {}
@@ -129,15 +129,11 @@ def _near_elsewhere(name: str, ways: Iterable[tuple[str, ...]]) -> str | None:
 
 def _holds_entry(value: Any, about: Mapping[str, Any], defs: Mapping[str, Any]) -> bool:
     """Whether the section holds entries by a name of the person's own choice, and this is one of them by what it has."""
-    entry = resolved(about, defs).get("additionalProperties")
-    if not isinstance(value, Mapping) or not isinstance(entry, Mapping):
-        return False
-    kinds = [resolved(each, defs) for each in (entry, *entry.get("oneOf", ()))]
-    return any(
+    return isinstance(value, Mapping) and any(
         kind.get("required")
         and set(kind["required"]) <= set(value)
         and set(value) <= set(kind.get("properties", {}))
-        for kind in kinds
+        for kind in entry_kinds(resolved(about, defs), defs)
     )
 
 

@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from kagent.durations import Hours, Seconds
+from kagent.duration_fields import Hours, Seconds
 from kagent.errors import SettingsError
 from kagent.settings.alert_destinations import secret
 from kagent.settings.strict import HostName, Strict
@@ -116,6 +116,7 @@ class WorkerSettings(Strict):
     )
     web_host: HostName = Field(
         "127.0.0.1",
+        examples=["0.0.0.0", "::"],
         description="Where the web port listens; workers on several machines need 0.0.0.0, and then a login.",
     )
     web_port: int = Field(6066, ge=0, le=65535, description="Port of the page, /metrics and the JSON API.")

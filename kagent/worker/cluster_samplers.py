@@ -21,6 +21,11 @@ from kagent.worker.log_end_sampler import Sampler
 log = logging.getLogger("kagent.app")
 
 
+LEARN_S = 2.0
+"""Events wait no longer for the number of sources: a broker answers within a tenth of it, and one that does not must not hold up what
+the other clusters' pipelines have found. Until it answers, progress of more sources is only slower to read."""
+
+
 class ClusterSamplers:
     """One sampler for each cluster of the settings; ``engine`` is set once it is made, as it asks through this."""
 
@@ -29,6 +34,8 @@ class ClusterSamplers:
     def __init__(self, clusters: Any) -> None:
         # Less than in_thread's 30 s: the question ends by its own deadline, with a reason.
         self.by_cluster = {name: Sampler(Admin(c, deadline=10)) for name, c in clusters.items()}
+        # The loop itself keeps only weak references to tasks.
+        self.late: frozenset[asyncio.Task[None]] = frozenset()
 
     async def ask(self, entry: Entry) -> CoordinatorAnswer | None:
         """What the coordinator answers about a group, after which the log ends of its topics are sampled."""
@@ -44,7 +51,11 @@ class ClusterSamplers:
 
     async def learn_sources(self) -> None:
         """Ask all clusters at once how many partitions ``__consumer_offsets`` has; one that does not answer is asked with each sample."""
-        await asyncio.gather(*(self._learn_sources(*one) for one in self.by_cluster.items()))
+        asked = [asyncio.create_task(self._learn_sources(*one)) for one in self.by_cluster.items()]
+        if asked:
+            # Without an end to those that are late: what they answer still counts.
+            _, late = await asyncio.wait(asked, timeout=LEARN_S)
+            self.late = frozenset(late)
 
     async def _learn_sources(self, cluster: str, sampler: Sampler) -> None:
         try:

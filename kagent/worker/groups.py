@@ -91,9 +91,9 @@ class Entry:
         return not committed and not (self.state is not None and self.state.live)
 
     @property
-    def empty(self) -> bool:
-        """Whether nothing of it is left here either: gone, and no incident of it is open."""
-        return self.gone and not (self.judged is not None and self.judged.incident is not None)
+    def has_incident(self) -> bool:
+        """Whether an incident of it is open."""
+        return self.judged is not None and self.judged.incident is not None
 
 
 @dataclass(slots=True)
@@ -239,13 +239,19 @@ class Index:
             self._keep_members(partition, entry)
         entry.newest_source = min(entry.newest_source, end)
 
-    def forget(self, partition: int, now: int, published: Container[str] = ()) -> list[str]:
-        """Remove groups without state for GONE_AFTER_MS and without a ``published`` message; return their keys."""
+    def forget(
+        self, partition: int, now: int, watched: Container[str], published: Container[str] = ()
+    ) -> list[str]:
+        """Remove groups without an event for GONE_AFTER_MS of which nothing is left, or whose cluster is not ``watched`` any more,
+        and that have no ``published`` message; return their keys."""
         gone = [
             e
             for e in self.entries(partition).values()
             # Without any event time (0) its age is unknown: it stays. What is cheap to ask comes first, as all groups are asked.
-            if 0 < e.last_event < now - GONE_AFTER_MS and e.empty and e.key not in published
+            if 0 < e.last_event < now - GONE_AFTER_MS
+            and (e.gone or e.cluster not in watched)
+            and not e.has_incident
+            and e.key not in published
         ]
         for entry in gone:
             for topic in entry.commits:

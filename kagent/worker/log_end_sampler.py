@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kagent.contract.admission import is_topic_name
+from kagent.contract.topic_name import is_topic_name
 from kagent.kafka.admin import Admin
 from kagent.kafka.descriptions import TopicDescription
 from kagent.kafka.log_offsets import END, START, Longs, OffsetQuery, OffsetSample, now_ms

@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from kagent.contract.admission import is_topic_name
 from kagent.contract.events import GroupEvent, MembershipRecord, TopicOffsets
+from kagent.contract.topic_name import is_topic_name
 from kagent.errors import KafkaError
 from kagent.group_key import group_key, source_partition
 from kagent.kafka.admin import Admin

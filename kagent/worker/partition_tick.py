@@ -134,7 +134,9 @@ class PartitionTick:
                 self.context.index.judged(partition, entry, state)
 
     def _forget(self, partition: int, at: int) -> None:
-        for key in self.context.index.forget(partition, at, self.publisher.latest):
+        for key in self.context.index.forget(
+            partition, at, self.context.settings.clusters, self.publisher.latest
+        ):
             self.evaluator.session.forget(key)
             self.evaluator.set_aside.pop(key, None)
             self.context.counts["forgotten"] += 1

@@ -111,6 +111,7 @@ def test_the_first_verdicts_are_announced_until_their_time_is_over() -> None:
 
     assert f"First verdicts are expected by {clock(1_600_000)}." in state(early, 900_000, Policy())
     assert "First verdicts" not in state(late, 900_000, Policy())
+    assert "First verdicts" not in state(early.model_copy(update={"open": 1}), 900_000, Policy())
 
 
 def test_a_data_folder_that_cannot_be_used_is_one_sentence(tmp_path: Path) -> None:

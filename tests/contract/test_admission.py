@@ -13,10 +13,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kagent.contract import admission
-from kagent.contract.admission import INT64, MAX_AHEAD_MS, Refused, is_topic_name, not_ahead
+from kagent.contract.admission import INT64, MAX_AHEAD_MS, Refused, not_ahead
 from kagent.contract.events import Beat, GroupEvent, TopicOffsets, encode
 from kagent.contract.mute import MAX_TIME_MS
 from kagent.contract.recommendation import State, to_bytes
+from kagent.contract.topic_name import is_topic_name
 from tests.fixtures.poison import forty_kinds, odd_but_whole
 from tests.worker.test_engine import recommendation
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +20,7 @@ from kagent.settings import load
 pipeline = load(bootstrap="nowhere:9092").pipeline.model_copy(update={"options": json.loads(sys.argv[1])})
 spark = session(pipeline, "local[1]")
 collectors = spark._jvm.java.lang.management.ManagementFactory.getGarbageCollectorMXBeans()
+spark.sql("SHOW TABLES").collect()  # opens the catalog
 print(json.dumps([collector.getName() for collector in collectors]))
 spark.stop()
 """
@@ -61,12 +63,15 @@ def test_java_starts_with_any_collector_before_or_after_its_options(collector: s
         ({EXTRA: "-XX:+UseG1GC"}, "G1 Old Generation"),
     ],
 )
-def test_the_collector_of_the_users_options_is_taken(options: dict[str, str], collector: str) -> None:
+def test_the_collector_of_the_users_options_is_taken_and_no_folder_is_made_where_it_runs(
+    options: dict[str, str], collector: str, tmp_path: Path
+) -> None:
     argv = [sys.executable, "-c", SESSION, json.dumps(options)]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=400)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=400, cwd=tmp_path)
 
     assert done.returncode == 0, done.stderr
     assert collector in json.loads(done.stdout.splitlines()[-1])
+    assert list(tmp_path.iterdir()) == []
 
 
 ENDS = """

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from kagent.cli import root
@@ -90,6 +91,19 @@ def test_the_source_of_an_address_is_what_set_it(tmp_path: Path) -> None:
 
     assert "bootstrap: c:3  # --bootstrap-server" in printed
     assert f"bootstrap: b:2  # {file}:1" in printed
+
+
+def test_each_setting_of_a_group_is_a_line_with_its_source(tmp_path: Path) -> None:
+    file = tmp_path / "kagent.yaml"
+    file.write_text("groups:\n  - owner: team-a\n    match: a-*\n  - {match: b, ignore: true}\n")
+
+    printed = CliRunner().invoke(root, ["settings", "--config", str(file)]).output
+
+    assert f"groups:\n  - match: a-*  # {file}:3\n    owner: team-a  # {file}:2\n  - match: b" in printed
+    assert yaml.safe_load(printed)["groups"] == [
+        {"match": "a-*", "owner": "team-a"},
+        {"match": "b", "ignore": True},
+    ]
 
 
 def test_a_wrong_field_is_named(tmp_path: Path) -> None:

@@ -208,7 +208,19 @@ MISTAKES = [
     ("alert: {destinations: {s: {type: webhook, url: 'https://x.example', timeout: 0}}}", "timeout: must be above 0 s, not 0"),
     ("alert: {destinations: {s: {type: webhook, url: 'https://x.example', only: {scopes: [topics]}}}}", "did you mean topic?"),
     ("alert: {destinations: {s: {type: apprise, url: 'hooks.slack.com/T1'}}}", "must begin with the service and ://"),
-    ("clusters: {bootstrap: 'a:1'}", "a name is missing above it, such as main: {bootstrap: …}"),
+    ("clusters: {bootstrap: 'a:1'}", "clusters: the entry has no name; write NAME: {bootstrap: …}, with a name of your own"),
+    ("clusters: {bootstrap: 'a:1', main: {bootstrap: 'b:1'}}", "a name is missing above it, such as main: {bootstrap: …}"),
+    ("alert: {type: webhook, url: 'https://x'}", "alert: the entry has no name; write destinations: {NAME: {type: …, url: …}}"),
+    ("alert: {destinations: {type: webhook, url: 'https://x'}}", "alert.destinations: the entry has no name; write NAME: {type: …, url: …}"),
+    ("policy: {severity: {page: [stalled, hot partition]}}", "policy.severity.page: the name belongs behind the colon; write stalled: page, hot_partition: page"),
+    ("policy: {severity: {ticket: stalled}}", "write stalled: ticket"),
+    ("policy: {apply: manual}", "did you mean off?"),
+    ("policy: {tolerance: 1/20}", "did you mean 0.05?"),
+    ("policy: {cooldown: '00:30:00'}", "did you mean 30m?"),
+    ("policy: {reset_policy: newest}", "did you mean latest?"),
+    ("worker: {web_host: '*'}", "did you mean 0.0.0.0?"),
+    ("ignore: {match: 'x-*'}", "ignore: must be a list, not {'match': 'x-*'}; write ['x-*']"),
+    ("redact: true", "redact: must be a list, not true; there are: host, client_id"),
     ("clusters: {main: 'a:1'}", "must hold names and values, not 'a:1'; write bootstrap: 'a:1'"),
     ("groups: {match: 'a*', threshold: 2}", "must be a list, not {'match': 'a*', 'threshold': 2}; begin each entry with a dash"),
     ("redact: host", "redact: must be a list, not 'host'; write ['host']"),
@@ -608,7 +620,7 @@ def test_what_is_in_effect_is_printed_with_its_source(written: Any, monkeypatch:
     assert f"  threshold: 2.0  # {file}:2\n" in answer.output
     assert "  tick: 5.0  # KAGENT_WORKER__TICK\n" in answer.output
     assert "  lower_threshold: 1.25  # default\n" in answer.output
-    assert f"- {{owner: me, match: a*}}  # {file}:4\n" in answer.output
+    assert f"  - match: a*  # {file}:4\n" in answer.output
     shown = yaml.safe_load(answer.output)
     assert (shown["policy"]["threshold"], shown["groups"]) == (2.0, [{"match": "a*", "owner": "me"}])
 
@@ -704,3 +716,21 @@ def test_a_secret_in_a_list_of_clusters_is_not_repeated(tmp_path: Path) -> None:
     with pytest.raises(SettingsError) as error:
         load(_file(tmp_path, "clusters: [{security: {password: s3cret}}]"))
     assert "s3cret" not in str(error.value)
+
+
+def test_what_an_entry_without_a_name_holds_is_checked_too(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError) as error:
+        load(_file(tmp_path, "alert:\n  type: webhook\n  url: https://x\n  timeout: ten\n"))
+    said = [line.split("kagent.yaml:")[1] for line in str(error.value).splitlines()[1:]]
+    assert said[0].startswith("1: alert: the entry has no name; write destinations: {NAME: {")
+    assert said[1].startswith("4: alert.destinations.NAME.timeout: must be a duration")
+    assert len(said) == 2
+
+
+@pytest.mark.parametrize("text", ["trigger=1s", "{triger: 1s}"])
+def test_one_setting_in_the_variable_of_its_section_has_a_variable_of_its_own(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAGENT_PIPELINE", text)
+    with pytest.raises(SettingsError, match=r"KAGENT_PIPELINE: .*did you mean KAGENT_PIPELINE__TRIGGER\?$"):
+        load()

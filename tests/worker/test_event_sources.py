@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +17,7 @@ from kagent.contract.events import Beat, LogCut, encode
 from kagent.errors import KafkaError
 from kagent.lag.observation import TopicInfo
 from kagent.offsets import OFFSETS_TOPIC
+from kagent.worker import cluster_samplers
 from kagent.worker.cluster_samplers import ClusterSamplers
 from kagent.worker.engine import GroupEngine
 from kagent.worker.event_sources import existing
@@ -158,6 +160,31 @@ def test_the_samplers_learn_them_before_any_sample_and_without_a_cluster_that_is
 
     assert engine.logs.source_partitions("main") == PARTITIONS
     assert engine.logs.source_partitions("other") is None
+
+
+def test_a_cluster_that_does_not_answer_holds_up_no_event_and_still_counts_when_it_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers = threading.Event()
+
+    class Slow(Asked):
+        def describe(self, wanted: set[str], all_topics: bool) -> None:
+            assert answers.wait(30)
+            super().describe(wanted, all_topics)
+
+    async def learnt() -> tuple[int | None, int | None]:
+        await samplers.learn_sources()
+        before = engine.logs.source_partitions("main")
+        answers.set()
+        await asyncio.gather(*samplers.late)
+        return before, engine.logs.source_partitions("main")
+
+    monkeypatch.setattr(cluster_samplers, "LEARN_S", 0.01)
+    samplers, engine = ClusterSamplers({}), desk()
+    samplers.engine = engine
+    samplers.by_cluster = {"main": Slow()}  # type: ignore[dict-item]
+
+    assert asyncio.run(learnt()) == (None, PARTITIONS)
 
 
 class Asked:

@@ -36,8 +36,20 @@ def test_a_group_that_is_gone_leaves_no_row_and_does_not_come_back() -> None:
     assert tables.lag
     index.take(0, event(tombstones=[TopicTombstones("orders", [0], [2])]))
 
-    assert index.forget(0, NOW + GONE_AFTER_MS + 1) == [entry.key]
+    assert index.forget(0, NOW + GONE_AFTER_MS + 1, ["main"]) == [entry.key]
 
     assert {name: dict(getattr(tables, name)) for name in ROWS} == {name: {} for name in ROWS}
     index.load([0])
     assert index.entries(0) == {}
+
+
+def test_a_group_of_a_cluster_that_is_not_watched_any_more_is_forgotten() -> None:
+    index = Index(memory_tables())
+    index.load([0])
+    entry = index.take(0, event([TopicOffsets("orders", None, [0], [5], [NOW], [1])]))
+    late = NOW + GONE_AFTER_MS + 1
+
+    assert index.forget(0, late, ["main"]) == []
+    assert index.forget(0, late, ["renamed"], published=[entry.key]) == []
+    assert index.forget(0, late - 2, ["renamed"]) == []
+    assert index.forget(0, late, ["renamed"]) == [entry.key]

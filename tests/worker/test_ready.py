@@ -30,6 +30,7 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Worker:
     settings = Settings(clusters={"main": Cluster(bootstrap="unused:1")}, topics=Topics(partitions=1))
     tables: Any = memory_tables()
     made = process.Worker(settings, "main", tables, clock=lambda: NOW / 1000)
+    made.clusters.by_cluster.clear()  # no cluster is here to be asked
     monkeypatch.setattr(made.ownership, "owned", lambda: {0})
     monkeypatch.setattr(made.ownership, "committed", lambda: {0: 7})
     made.app.rebalancing, made.app.in_recovery = False, True

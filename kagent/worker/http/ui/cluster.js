@@ -20,10 +20,10 @@ function One({ cluster, data }) {
     <p>${old ? `${asOf(old)}: ` : ""}${looked(cluster, calm)}</p></header>
     <dl class="tiles">
       ${tile("judged", cluster.judged, href("groups", { cluster: cluster.cluster }))}
-      ${tile("open", open.length, href("groups", { cluster: cluster.cluster, condition: "open" }), open.length ? "warn" : "")}
-      ${tile("blind", cluster.blind, href("groups", { cluster: cluster.cluster, condition: "blind" }), cluster.blind ? "hazard" : "")}
       ${cluster.learning > 0 && tile("of them learning", cluster.learning)}
       ${cluster.muted > 0 && tile("of them muted", cluster.muted)}
+      ${tile("open", open.length, href("groups", { cluster: cluster.cluster, condition: "open" }), open.length ? "warn" : "")}
+      ${tile("blind", cluster.blind, href("groups", { cluster: cluster.cluster, condition: "blind" }), cluster.blind ? "hazard" : "")}
       ${tile("ignored", cluster.ignored)}
       <div><dt>pipeline's progress</dt><dd>${cluster.progress_ms ? html`<${Ago} ms=${cluster.progress_ms} />` : "none yet"}</dd></div>
     </dl>

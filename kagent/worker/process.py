@@ -137,7 +137,8 @@ class Worker:
         return well and not self.rights.blinds(), {
             "ready": self.ready,
             "partitions": sorted(loaded),
-            "last_tick_age_s": round(age_s, 1),
+            # Before the first tick there is no age, and a clock of 1970 is none.
+            "last_tick_age_s": round(age_s, 1) if self.desk.last_tick else None,
             "lacking": self.rights.sentences,
         }
 

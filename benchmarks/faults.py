@@ -2,9 +2,10 @@
 
 A real broker, pipeline, worker and consumers, as in the soak of the tests: one group whose incident is open, and 20 that commit now and then.
 The fault lasts for ``--seconds``, and is then taken away. Printed as it happens, with the seconds since the fault: each change of the state
-message, of ``/healthz``, and each message about an incident. At the end, as one line of JSON: seconds from the end of the fault until all is
-judged again, memory of worker and pipeline before, at most and after, tracebacks in their logs, processes that ended by themselves, and what is
-wrong: incidents that were doubled, ended or lost, rows of the lag table that are not what the broker's admin API says.
+message, of ``/healthz``, and each message about an incident; then as JSON the seconds from the end of the fault until all is judged again, and
+incidents that were doubled, ended or lost. Some names stand for several faults, one after the other. At the end: memory of worker and pipeline (MB: before, at
+most, after), tracebacks in their logs, processes that ended by themselves, and what is wrong, such as rows of the lag table that are not what the
+broker's admin API says.
 
 Disks are made full by a small tmpfs (which needs root), clocks jump by libfaketime (Debian's package ``faketime``) in the process that is named alone.
 """
@@ -22,7 +23,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from faults_made import FAULTS, Stage
+from faults_made import FAULTS, Fault, Stage
 from faults_watch import Watch, keep_logs
 
 from kagent.kafka.admin import Admin
@@ -46,23 +47,33 @@ def started(stage: Stage, folder: Path, stack: ExitStack, options: argparse.Name
     return soak
 
 
-def run(options: argparse.Namespace) -> dict[str, Any]:
+def run(options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="faults-") as name, ExitStack() as stack:
         folder = Path(name)
-        stage, fault = stack.enter_context(FAULTS[options.fault](folder, options))
+        stage, faults = stack.enter_context(FAULTS[options.fault](folder, options))
         soak = started(stage, folder, stack, options)
         watch = stack.enter_context(Watch(soak))
-        with fault(soak):
-            _meanwhile(soak, options.seconds)
-        watch.note("the fault is over")
-        over = time.monotonic()
-        soak.wait_until_judged()
-        healed_s = round(time.monotonic() - over, 1)
-        watch.note("all is judged again")
-        findings = _verdict(soak)
-        if options.logs:
-            keep_logs(folder, options.logs)
-        return {"fault": options.fault, "healed_s": healed_s, **watch.figures(), "findings": findings}
+        try:
+            for said, fault in faults.items():
+                print(
+                    json.dumps({"fault": said, **_inflicted(soak, watch, fault, options.seconds)}), flush=True
+                )
+            print(json.dumps({**watch.figures(), "findings": _verdict(soak)}), flush=True)
+        finally:
+            if options.logs:
+                keep_logs(folder, options.logs)
+
+
+def _inflicted(soak: Soak, watch: Watch, fault: Fault, seconds: float) -> dict[str, Any]:
+    watch.begin()
+    with fault(soak):
+        _meanwhile(soak, seconds)
+    watch.note("the fault is over")
+    over = time.monotonic()
+    soak.wait_until_judged()
+    healed_s = round(time.monotonic() - over, 1)
+    watch.note("all is judged again")
+    return {"healed_s": healed_s, "findings": soak.seen_now()}
 
 
 def _meanwhile(soak: Soak, seconds: float) -> None:
@@ -86,15 +97,12 @@ def main() -> None:
     )
     parser.add_argument("fault", choices=FAULTS)
     parser.add_argument("--seconds", type=float, default=60, help="how long it lasts")
-    parser.add_argument("--jump", type=float, default=600, help="seconds by which a clock jumps")
-    whose = ("worker", "pipeline", "broker", "clients")
-    parser.add_argument("--of", choices=whose, default="worker", help="whose clock jumps")
-    parser.add_argument(
-        "--controller", action="store_true", help="one of the brokers that go is the controller"
-    )
+    jumps, whose = (600, -600, 86_400, -86_400), ("worker", "pipeline", "broker", "clients")
+    parser.add_argument("--jump", type=int, nargs="*", default=jumps, help="seconds by which clocks jump")
+    parser.add_argument("--of", nargs="*", choices=whose, default=whose, help="whose clocks jump")
     parser.add_argument("--patience", type=float, default=150, help="seconds in which it has to heal")
     parser.add_argument("--logs", type=Path, help="where the logs of all processes are put")
-    print(json.dumps(run(parser.parse_args())), flush=True)
+    run(parser.parse_args())
 
 
 if __name__ == "__main__":

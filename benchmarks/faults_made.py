@@ -30,6 +30,7 @@ from tests.fixtures.waiting import until
 from tests.worker.soak import Soak
 
 Fault = Callable[[Soak], AbstractContextManager[None]]
+Faults = dict[str, Fault]
 
 
 @dataclass
@@ -51,31 +52,34 @@ def one_broker(folder: Path) -> Iterator[Broker]:
 
 
 @contextmanager
-def full_tables(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Fault]]:
+def full_tables(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Faults]]:
     """The disk of `worker.data` is full, with tables on it."""
     place = folder / "data"
     with small_disk(place, "64m"), one_broker(folder) as broker:
-        yield Stage(broker, {"store": "rocksdb://"}), lambda _: filled(place)
+        yield Stage(broker, {"store": "rocksdb://"}), {"full": lambda _: filled(place)}
 
 
 @contextmanager
-def full_checkpoint(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Fault]]:
+def full_checkpoint(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Faults]]:
     """The disk of `pipeline.checkpoint` is full."""
     place = folder / "checkpoint"
     with small_disk(place, "2m"), one_broker(folder) as broker:
-        yield Stage(broker), lambda _: filled(place)
+        yield Stage(broker), {"full": lambda _: filled(place)}
 
 
 @contextmanager
-def full_temporary(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Fault]]:
+def full_temporary(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Faults]]:
     """The disk of the pipeline's temporary files (TMPDIR) is full."""
     place = folder / "tmp"
     with small_disk(place, "64m"), one_broker(folder) as broker:
-        yield Stage(broker, environments={"pipeline": {"TMPDIR": str(place)}}), lambda _: filled(place)
+        yield (
+            Stage(broker, environments={"pipeline": {"TMPDIR": str(place)}}),
+            {"full": lambda _: filled(place)},
+        )
 
 
 @contextmanager
-def slow_broker(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Fault]]:
+def slow_broker(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Faults]]:
     """Every answer to pipeline and worker takes 5 s."""
     own, slow, real = free_port(), free_port(), free_port()
     extra = {
@@ -92,7 +96,7 @@ def slow_broker(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Sta
             yield
             way.delay_s = 0.0
 
-        yield Stage(broker, environments={"pipeline": there, "worker": there}), fault
+        yield Stage(broker, environments={"pipeline": there, "worker": there}), {"5 s": fault}
     broker.stop()
 
 
@@ -140,35 +144,70 @@ def _joined(folder: Path, number: int, first: Broker, extra: dict[str, str]) -> 
 
 
 @contextmanager
-def two_gone(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Fault]]:
-    """Two of three brokers are killed; topics want two replicas in step. With ``--controller`` the controller is one of them."""
+def two_gone(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Faults]]:
+    """Two of three brokers are killed: those without the controller, so that topics have leaders and too few replicas in step; then with it."""
     in_step = {"min.insync.replicas": "2", "transaction.state.log.min.isr": "2"}
     with three_brokers(folder, in_step) as three:
-        gone = three.brokers[:2] if options.controller else three.brokers[1:]
 
         @contextmanager
-        def fault(_: Soak) -> Iterator[None]:
+        def fault(gone: list[Broker]) -> Iterator[None]:
             for broker in gone:
                 broker.kill()
             yield
             for broker in gone:
                 broker.start()
 
-        yield Stage(three, topics={"replication": 3}), fault
+        faults: Faults = {
+            "without the controller": lambda _: fault(three.brokers[1:]),
+            "with the controller": lambda _: fault(three.brokers[:2]),
+        }
+        yield Stage(three, topics={"replication": 3}), faults
 
 
 CLOCK = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
 
 
 @contextmanager
-def clock(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Fault]]:
-    """The clock of one process jumps by ``--jump`` seconds, and back at the end."""
+def clock(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Faults]]:
+    """The clocks of ``--of`` jump by ``--jump`` seconds, one after the other, and back at the end of each."""
     if not CLOCK.exists():
         raise SystemExit("The clock is libfaketime's: apt-get install faketime.")
-    told = folder / "clock"
-    told.write_text("+0")
+    files = {name: folder / f"clock-{name}" for name in ("worker", "pipeline", "broker", "clients")}
+    for file in files.values():
+        _tell(file, 0)
+    before = dict(os.environ)
+    os.environ |= _faked(files["broker"])
+    broker = Broker(folder / "broker").start()
+    os.environ.clear()
+    os.environ |= before
+    faked = {name: _faked(files[name]) for name in ("worker", "pipeline")}
+    faked |= dict.fromkeys(("skewed-1", "skewed-2", "load-orders"), _faked(files["clients"]))
+
+    def fault(file: Path, seconds: int) -> Fault:
+        @contextmanager
+        def jumped(_: Soak) -> Iterator[None]:
+            _tell(file, seconds)
+            yield
+            _tell(file, 0)
+
+        return jumped
+
+    try:
+        yield (
+            Stage(broker, environments=faked),
+            {
+                f"{name} {seconds:+d} s": fault(files[name], seconds)
+                for name in options.of
+                for seconds in options.jump
+            },
+        )
+    finally:
+        broker.stop()
+
+
+def _faked(told: Path) -> dict[str, str]:
     # The monotonic clock does not jump in life either; without the cache a change is seen at once.
-    fake = {
+    return {
         "LD_PRELOAD": str(CLOCK),
         "FAKETIME_TIMESTAMP_FILE": str(told),
         "FAKETIME_NO_CACHE": "1",
@@ -176,33 +215,16 @@ def clock(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Fa
         "FAKETIME_DONT_RESET": "1",
     }
 
-    @contextmanager
-    def fault(_: Soak) -> Iterator[None]:
-        _tell(told, f"{options.jump:+.0f}")
-        yield
-        _tell(told, "+0")
 
-    before = dict(os.environ)
-    os.environ |= fake if options.of == "broker" else {}
-    broker = Broker(folder / "broker").start()
-    os.environ.clear()
-    os.environ |= before
-    try:
-        names = ("skewed-1", "skewed-2", "load-orders") if options.of == "clients" else (options.of,)
-        yield Stage(broker, environments=dict.fromkeys(names, fake)), fault
-    finally:
-        broker.stop()
-
-
-def _tell(file: Path, offset: str) -> None:
+def _tell(file: Path, seconds: int) -> None:
     """At one moment: a half-written file is another clock."""
     new = file.with_suffix(".new")
-    new.write_text(offset)
+    new.write_text(f"{seconds:+d}")
     new.replace(file)
 
 
 COMPACTING = {
-    "offsets.topic.segment.bytes": "32768",
+    "offsets.topic.segment.bytes": "1048576",
     "log.roll.ms": "3000",
     "log.cleaner.backoff.ms": "500",
     "log.cleaner.min.cleanable.ratio": "0.01",
@@ -213,7 +235,7 @@ GONE = [f"gone-{number}" for number in range(5)]
 
 
 @contextmanager
-def compaction(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Fault]]:
+def compaction(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Faults]]:
     """`__consumer_offsets` is compacted all the time; meanwhile the pipeline is away, and groups are deleted until no tombstone is left."""
     broker = Broker(folder / "broker", extra=COMPACTING).start()
 
@@ -230,12 +252,17 @@ def compaction(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stag
             future.result(30)
         print(f"offsets of {OFFSETS_TOPIC} that are left: {_left(running)}", flush=True)
         yield
-        running.eventually("their tombstones are gone", lambda: not _named(running, GONE))
+
+        def forgotten() -> bool:
+            soak.commit(soak.quiet)  # a segment is closed, and then cleaned, only where something is written
+            return not _named(running, GONE)
+
+        running.eventually("their tombstones are gone", forgotten)
         print(f"offsets of {OFFSETS_TOPIC} that are left: {_left(running)}", flush=True)
         soak.start_one("pipeline")
 
     try:
-        yield Stage(broker), fault
+        yield Stage(broker), {"compacted and deleted": fault}
     finally:
         broker.stop()
 
@@ -254,7 +281,7 @@ STORM = 2_000
 
 
 @contextmanager
-def storm(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Fault]]:
+def storm(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Faults]]:
     """2,000 groups rebalance every second, with a commit of each: records as their coordinator writes them."""
     with one_broker(folder) as broker:
 
@@ -268,7 +295,7 @@ def storm(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Fa
             print(f"{groups.rounds} rounds; the table has the last commit of all", flush=True)
             groups.end()
 
-        yield Stage(broker), fault
+        yield Stage(broker), {"storm": fault}
 
 
 class StormyGroups:
@@ -316,7 +343,7 @@ class StormyGroups:
         self.producer.flush(60)
 
 
-FAULTS: dict[str, Callable[[Path, argparse.Namespace], AbstractContextManager[tuple[Stage, Fault]]]] = {
+FAULTS: dict[str, Callable[[Path, argparse.Namespace], AbstractContextManager[tuple[Stage, Faults]]]] = {
     "full-tables": full_tables,
     "full-checkpoint": full_checkpoint,
     "full-temporary": full_temporary,

@@ -63,6 +63,10 @@ class Watch(threading.Thread):
                 for name, held in self.memory.items():
                     held.append(self._resident_mb(name))
 
+    def begin(self) -> None:
+        """A fault begins now."""
+        self.began = time.monotonic()
+
     def note(self, text: str) -> None:
         print(f"{time.monotonic() - self.began:6.0f} s  {text}", flush=True)
 

@@ -20,7 +20,8 @@ from tests.worker.soak import Soak
 
 GROUP = re.compile(r"^[\w-]+: ")
 """The group of which the reason is one: any of those that have it."""
-NUMBER = re.compile(r"\d[\d,.:]*")
+NUMBER = re.compile(r"(?<!^)\b\d[\d,.:]*")
+"""Not a status code at the beginning."""
 
 
 class Watch(threading.Thread):

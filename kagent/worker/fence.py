@@ -22,6 +22,7 @@ from aiokafka.structs import RecordMetadata
 
 from kagent.kafka.clients import aiokafka
 from kagent.settings import Cluster
+from kagent.text import in_words
 
 log = logging.getLogger("kagent.worker")
 # aiokafka's 16 KiB would put each row of a large group into a batch of its own; zstd works per batch.
@@ -166,9 +167,9 @@ def leave(partition: int, error: BaseException) -> NoReturn:
     Nothing is lost: events are acknowledged after the commit only, so the partition's next owner reads them again.
     """
     log.warning(
-        "partition %d went to another worker, or its transaction failed (%r): this worker starts anew",
+        "partition %d went to another worker, or its transaction failed (%s): this worker starts anew",
         partition,
-        error,
+        in_words(error),
     )
     # execv runs no exit handlers: buffered log records would be lost.
     logging.shutdown()

@@ -23,8 +23,13 @@ class SlowWay(threading.Thread):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.loop.call_soon_threadsafe(self._end)
         self.join()
+
+    def _end(self) -> None:
+        for task in asyncio.all_tasks(self.loop):
+            task.cancel()
+        self.loop.call_soon(self.loop.stop)  # after what was cancelled has ended
 
     def run(self) -> None:
         self.loop.run_until_complete(asyncio.start_server(self._connected, HOST, self.port))

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError
+from aiokafka.errors import InvalidTimestampError, KafkaError
 from aiokafka.structs import RecordMetadata
 
 from kagent.kafka.clients import aiokafka
@@ -161,6 +161,10 @@ async def _stopped(producer: AIOKafkaProducer) -> None:
         log.debug("a producer ended with %r", error)
 
 
+# Only on topics that an earlier release made: the others have the broker's time.
+WRONG_CLOCK = "this host's clock is further ahead of the brokers' than message.timestamp.after.max.ms allows: set it right"
+
+
 def leave(partition: int, error: BaseException) -> NoReturn:
     """Replace this process with a new one: what it holds in memory rests on rows that were not committed.
 
@@ -169,7 +173,7 @@ def leave(partition: int, error: BaseException) -> NoReturn:
     log.warning(
         "partition %d went to another worker, or its transaction failed (%s): this worker starts anew",
         partition,
-        in_words(error),
+        WRONG_CLOCK if isinstance(error, InvalidTimestampError) else in_words(error),
     )
     # execv runs no exit handlers: buffered log records would be lost.
     logging.shutdown()

@@ -21,6 +21,8 @@ from kagent.worker.ownership import Ownership
 log = logging.getLogger("kagent.worker")
 LOOK_EVERY_S = 60.0
 """One request to each broker. A deletion that the pipeline missed is a day old, so nobody waits for this."""
+QUIET_MS = 600_000
+"""A group of which something came within this time was not deleted long ago, whatever its coordinator says of it now."""
 AT_ONCE = 1_000
 """Groups whose coordinators are asked at one look."""
 
@@ -75,6 +77,7 @@ class DeletedGroups:
                 for entry in self.engine.index.entries(partition).values()
                 if entry.cluster == cluster
                 and not entry.gone
+                and entry.last_event <= now - QUIET_MS
                 and coverage.why_blind(cluster, entry.source, now) is None
             ]
         return found

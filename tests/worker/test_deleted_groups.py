@@ -9,7 +9,7 @@ import pytest
 from kagent.contract.events import GroupEvent, MembershipRecord, TopicOffsets, encode
 from kagent.contract.recommendation import Resolution
 from kagent.kafka.descriptions import Described, GroupDescription
-from kagent.worker.deleted_groups import DeletedGroups
+from kagent.worker.deleted_groups import QUIET_MS, DeletedGroups
 from tests.worker.http.test_server import membership
 from tests.worker.test_engine import recommendation
 from tests.worker.test_lost_rows import World
@@ -25,6 +25,7 @@ class Watched(World):
         for group in ("kept", "plain"):
             self.commit(group)
             self.cluster.offsets[group] = {("orders", 0): 7}
+        self.clock.advance(QUIET_MS / 1000)
 
     def commit(self, group: str, at: int = 0) -> None:
         now = self.engine.now
@@ -135,3 +136,13 @@ async def test_a_cluster_that_is_away_is_asked_again(world: Watched) -> None:
     await world.look()
 
     assert world.entry("plain") is None
+
+
+async def test_a_group_of_which_something_came_lately_is_not_asked_for(world: Watched) -> None:
+    world.commit("plain", at=5)
+    world.delete("plain")
+
+    await world.look()
+
+    assert world.committed("plain") == {("orders", 0): 7}
+    assert world.cluster.asked == []

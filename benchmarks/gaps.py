@@ -63,12 +63,13 @@ def run(hours: int) -> dict[str, Any]:
             ensure(admin, load(worker.config).topics)
             progress.say(0, 0, time.time() - 3600 * hours - 60)
             wait("the worker is ready", worker.ready)
-            before, began = worker.resident_mb, time.monotonic()
+            before, began, cpu_s = worker.resident_mb, time.monotonic(), worker.cpu_s
             end = progress.year(hours)
             wait("the year is read", caught_up(admin, broker.bootstrap))
             found = {
                 "gaps": hours * SOURCES,
                 "read_s": round(time.monotonic() - began, 1),
+                "cpu_s": round(worker.cpu_s - cpu_s, 1),
                 "mb_before": round(before),
             }
             said = _said(worker, progress, end)

@@ -17,7 +17,7 @@ import faust
 from kagent.errors import KagentError
 from kagent.kafka.rights import LOOK_EVERY_S
 from kagent.settings import load
-from kagent.worker import lost_rows, published_watch
+from kagent.worker import deleted_groups, lost_rows, published_watch
 from kagent.worker.http import endpoints, pages
 from kagent.worker.process import Worker
 
@@ -89,6 +89,10 @@ def _wire_timers(worker: Worker, app: faust.App) -> None:
     @app.timer(interval=lost_rows.LOOK_EVERY_S, name="lost_rows")
     async def look_for_lost_rows() -> None:
         await worker.lost_rows.look()
+
+    @app.timer(interval=deleted_groups.LOOK_EVERY_S, name="deleted_groups")
+    async def look_for_deleted_groups() -> None:
+        await worker.deleted_groups.look()
 
     @app.timer(interval=intervals.state_interval, name="state")
     async def state() -> None:

@@ -26,6 +26,7 @@ log = logging.getLogger("kagent.tables")
 # Only closed segments are compacted, and by default from a dirty ratio of 0.5 on:
 # https://kafka.apache.org/documentation/#compaction
 CHANGELOG = {
+    "message.timestamp.type": "LogAppendTime",  # as kagent.kafka.topics.BROKERS_TIME
     "compression.type": "zstd",
     "min.cleanable.dirty.ratio": "0.1",
     "segment.bytes": str(64 * 1024 * 1024),

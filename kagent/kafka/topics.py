@@ -43,7 +43,11 @@ class TopicCheck:
     problem: str | None = None
 
 
+# The broker's time: it refuses records of a writer whose clock is an hour ahead (message.timestamp.after.max.ms, KIP-937), and
+# retention would delete at once what one that is a day behind writes.
+BROKERS_TIME = {"message.timestamp.type": "LogAppendTime"}
 COMPACT = {
+    **BROKERS_TIME,
     "cleanup.policy": "compact",
     "compression.type": "zstd",
     "max.message.bytes": LARGE,
@@ -60,14 +64,15 @@ def wanted(topics: Topics) -> list[TopicSpec]:
     """All topics that pipeline and worker need; Faust makes its changelogs itself."""
     events = {
         "cleanup.policy": "delete",
-        "message.timestamp.type": "LogAppendTime",  # the broker's clock shows when a producer's clock is wrong
+        **BROKERS_TIME,  # it also shows when a producer's clock is wrong
         "retention.ms": str(topics.retention_hours * HOUR_MS),
         "compression.type": "zstd",
         "max.message.bytes": LARGE,
     }
     # Dead letters are for a person who looks within days, ticks for a worker that looks within seconds.
-    letters = {"cleanup.policy": "delete", "retention.ms": str(7 * 24 * HOUR_MS), "compression.type": "zstd"}
-    ticks = {"cleanup.policy": "delete", "retention.ms": str(HOUR_MS), "compression.type": "zstd"}
+    brief = {**BROKERS_TIME, "cleanup.policy": "delete", "compression.type": "zstd"}
+    letters = {**brief, "retention.ms": str(7 * 24 * HOUR_MS)}
+    ticks = {**brief, "retention.ms": str(HOUR_MS)}
     return [
         TopicSpec(topics.events, topics.partitions, events),
         TopicSpec(topics.recommendations, topics.partitions, SUBSCRIBED),

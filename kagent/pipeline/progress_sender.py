@@ -57,10 +57,13 @@ class ProgressSender:
                 )
             left = self._producer.flush(WITHIN)
         except (KafkaException, BufferError) as error:
-            log.warning("Progress could not be sent: %s.", error)
+            reason = error.args[0].str() if isinstance(error, KafkaException) else error
+            log.warning("Progress could not be sent: %s.", reason)
             return False
         if left or self._failed:
-            log.warning("Progress did not arrive: %s.", self._failed[0] if self._failed else "no answer")
+            log.warning(
+                "Progress did not arrive: %s.", self._failed[0].str() if self._failed else "no answer"
+            )
         return not (left or self._failed)
 
     def _delivered(self, error: Any, message: Any) -> None:

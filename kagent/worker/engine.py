@@ -276,5 +276,8 @@ class GroupEngine:
 async def in_thread(call: Callable[..., Any], *args: Any, limit: float = 30.0) -> Any:
     """A blocking call in a thread, with a deadline. Raises TimeoutError."""
     # The thread itself cannot be cancelled: the caller goes on, and the thread ends with its own deadlines.
-    async with asyncio.timeout(limit):
-        return await asyncio.to_thread(call, *args)
+    try:
+        async with asyncio.timeout(limit):
+            return await asyncio.to_thread(call, *args)
+    except TimeoutError as error:
+        raise TimeoutError(str(error) or f"no answer within {limit:g} s") from error  # asyncio's has no words

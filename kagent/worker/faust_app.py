@@ -24,6 +24,7 @@ from kagent.worker.http.web_application import application_options
 from kagent.worker.outbox import Outbox
 from kagent.worker.recovery_watch import watched
 from kagent.worker.repeated_lines import shorten_outages
+from kagent.worker.table_disk import about_disk
 from kagent.worker.transport import Transport
 
 log = logging.getLogger("kagent.app")
@@ -115,11 +116,21 @@ class App(faust.App):
         shorten_outages()
         await super().on_first_start()
 
+    async def crash(self, reason: BaseException) -> None:
+        """As Faust's, which logs a traceback first."""
+        _begin_anew_to_wait(reason)
+        await super().crash(reason)
+
     def _crash(self, reason: BaseException) -> None:
-        # No crash: a supervisor would restart it for ever, without an answer on its port that names the right.
-        if rights.about_rights(reason):
-            rights.begin_anew(reason)
+        _begin_anew_to_wait(reason)
         super()._crash(reason)
+
+
+def _begin_anew_to_wait(reason: BaseException) -> None:
+    """No crash for what :func:`rights.granted` waits for: a supervisor would restart it for ever, without an answer on its port that
+    says what is lacking."""
+    if rights.about_rights(reason) or about_disk(reason):
+        rights.begin_anew(reason)
 
 
 def faust_app(settings: Settings, home: Cluster) -> App:

@@ -17,11 +17,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError
+from aiokafka.errors import InvalidTimestampError, KafkaError
 from aiokafka.structs import RecordMetadata
 
 from kagent.kafka.clients import aiokafka
 from kagent.settings import Cluster
+from kagent.text import in_words
 
 log = logging.getLogger("kagent.worker")
 # aiokafka's 16 KiB would put each row of a large group into a batch of its own; zstd works per batch.
@@ -160,15 +161,19 @@ async def _stopped(producer: AIOKafkaProducer) -> None:
         log.debug("a producer ended with %r", error)
 
 
+# Only on topics that an earlier release made: the others have the broker's time.
+WRONG_CLOCK = "this host's clock is further ahead of the brokers' than message.timestamp.after.max.ms allows: set it right"
+
+
 def leave(partition: int, error: BaseException) -> NoReturn:
     """Replace this process with a new one: what it holds in memory rests on rows that were not committed.
 
     Nothing is lost: events are acknowledged after the commit only, so the partition's next owner reads them again.
     """
     log.warning(
-        "partition %d went to another worker, or its transaction failed (%r): this worker starts anew",
+        "partition %d went to another worker, or its transaction failed (%s): this worker starts anew",
         partition,
-        error,
+        WRONG_CLOCK if isinstance(error, InvalidTimestampError) else in_words(error),
     )
     # execv runs no exit handlers: buffered log records would be lost.
     logging.shutdown()

@@ -239,6 +239,16 @@ class Index:
             self._keep_members(partition, entry)
         entry.newest_source = min(entry.newest_source, end)
 
+    def delete(self, partition: int, entry: Entry) -> None:
+        """As if its tombstones had come, long ago: the next tick ends its incident, and forgets it."""
+        entry.valid, entry.last_event = None, 1
+        for topic in list(entry.commits):
+            del entry.commits[topic]
+            self.tables.lag.pop(lag.key(entry.key, topic), None)
+        entry.state, entry._roster = None, None
+        entry.unreadable.clear()
+        self._keep_members(partition, entry)
+
     def forget(
         self, partition: int, now: int, watched: Container[str], published: Container[str] = ()
     ) -> list[str]:

@@ -26,13 +26,46 @@ class Run:
 
 
 @dataclass(slots=True)
+class Stretches:
+    """What one run has covered, each stretch without a hole, the one heard last at the end; ``greatest``: how far it got."""
+
+    runs: list[Run] = field(default_factory=list)
+    greatest: int = 0
+
+    def before(self, p: Progress) -> Run | None:
+        # A hole begins beyond all that was read. In a year of holes each record would look at all stretches before it.
+        if p.start > self.greatest:
+            return None
+        return next((run for run in reversed(self.runs) if run.goes_on_with(p)), None)
+
+    def heard(self, run: Run, new: bool) -> None:
+        """Put it last."""
+        if new:
+            self.runs.append(run)
+        elif self.runs[-1] is not run:
+            self.runs = [*(other for other in self.runs if other is not run), run]
+        self.greatest = max(self.greatest, run.offset)
+
+    def drop_oldest(self) -> Run:
+        dropped = self.runs.pop(0)
+        if dropped.offset == self.greatest:
+            self.greatest = max((run.offset for run in self.runs), default=0)
+        return dropped
+
+    def trim(self, end: int) -> None:
+        for run in self.runs:
+            run.start, run.offset = min(run.start, end), min(run.offset, end)
+        self.greatest = min(self.greatest, end)
+
+
+@dataclass(slots=True)
 class Runs:
     """The latest runs, so that a record of another run, or a wrong one of the same, breaks no run's chain.
 
     By id, each with the one heard last at its end: many forged runs must not make each true record slower.
     """
 
-    _by_id: dict[str, list[Run]] = field(default_factory=dict)
+    _by_id: dict[str, Stretches] = field(default_factory=dict)
     _count: int = 0
     _greatest: int = 0
     """The furthest that a run got."""
@@ -42,8 +75,8 @@ class Runs:
 
     def before(self, p: Progress) -> Run | None:
         """The run that this record goes on with."""
-        own = self._by_id.get(p.run_id, ())
-        return next((run for run in reversed(own) if run.goes_on_with(p)), None)
+        own = self._by_id.get(p.run_id)
+        return own.before(p) if own else None
 
     def heard(self, p: Progress) -> Run:
         """Take a record in; the run that it belongs to."""
@@ -52,9 +85,9 @@ class Runs:
         run = found or Run(p.run_id, p.start if p.replay else p.offset, p.offset)
         run.offset = max(run.offset, p.offset)
         self._greatest = max(self._greatest, run.offset)
-        own = [other for other in self._by_id.pop(p.run_id, ()) if other is not run]
         # Put last: the first one is the one that was heard longest ago.
-        self._by_id[p.run_id] = [*own, run]
+        own = self._by_id[p.run_id] = self._by_id.pop(p.run_id, Stretches())
+        own.heard(run, new=found is None)
         self._count += found is None
         self._drop_oldest()
         return run
@@ -62,20 +95,20 @@ class Runs:
     def _drop_oldest(self) -> None:
         while self._count > RUNS_REMEMBERED:
             oldest = next(iter(self._by_id))
-            dropped = self._by_id[oldest].pop(0)
+            dropped = self._by_id[oldest].drop_oldest()
             self._count -= 1
-            if not self._by_id[oldest]:
+            if not self._by_id[oldest].runs:
                 del self._by_id[oldest]
             if dropped.offset == self._greatest:
-                self._greatest = max(run.offset for run in self._all())
+                self._greatest = max(own.greatest for own in self._by_id.values())
 
     def trim(self, end: int) -> None:
         """Take back what runs claim beyond this end."""
         # Nearly always: no look at each of them.
         if self._greatest <= end:
             return
-        for run in self._all():
-            run.start, run.offset = min(run.start, end), min(run.offset, end)
+        for own in self._by_id.values():
+            own.trim(end)
         self._greatest = end
 
     def reached(self, limit: int) -> int:
@@ -85,4 +118,4 @@ class Runs:
         return max((run.offset for run in self._all() if run.offset < limit), default=0)
 
     def _all(self) -> Iterator[Run]:
-        return (run for own in self._by_id.values() for run in own)
+        return (run for own in self._by_id.values() for run in own.runs)

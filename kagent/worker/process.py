@@ -16,6 +16,7 @@ from kagent.tables.declare import declare_all
 from kagent.worker import rights
 from kagent.worker.cluster_samplers import ClusterSamplers
 from kagent.worker.dead_letters import DeadLetters
+from kagent.worker.deleted_groups import DeletedGroups
 from kagent.worker.engine import GroupEngine, in_thread
 from kagent.worker.event_reader import EventReader
 from kagent.worker.faust_app import App, faust_app
@@ -79,6 +80,7 @@ class Worker:
         self.published_watch = PublishedWatch(engine, self.ownership, self.home)
         admins = {name: sampler.admin for name, sampler in self.clusters.by_cluster.items()}
         self.lost_rows = LostRows(engine, self.ownership, admins)
+        self.deleted_groups = DeletedGroups(engine, self.ownership, admins)
         self.mute_reader = MuteReader(engine.mutes, self.ownership, self.dead_letters, self.home)
         if engine.redaction and settings.salt() is None:
             log.warning(
@@ -139,7 +141,8 @@ class Worker:
         return well and not self.rights.blinds(), {
             "ready": self.ready,
             "partitions": sorted(loaded),
-            "last_tick_age_s": round(age_s, 1),
+            # Before the first tick there is no age, and a clock of 1970 is none.
+            "last_tick_age_s": round(age_s, 1) if self.desk.last_tick else None,
             "lacking": self.rights.sentences,
         }
 

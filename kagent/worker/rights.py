@@ -35,6 +35,7 @@ from kagent.retry import pause_s
 from kagent.settings import Cluster, Settings, Topics
 from kagent.worker.http import security
 from kagent.worker.status import state_message
+from kagent.worker.table_disk import lacking_room
 
 log = logging.getLogger("kagent.rights")
 # Often enough for someone who just opened the log, seldom enough not to fill it.
@@ -134,7 +135,7 @@ class Rights:
 
 
 async def granted(settings: Settings, home: Cluster, watched: Iterable[str]) -> None:
-    """Return once all rights on kagent's own topics are there; until then say what is lacking.
+    """Return once all rights on kagent's own topics are there, and room for tables; until then say what is lacking.
 
     Raises KafkaError for what waiting cannot mend, such as a refused login.
     """
@@ -142,7 +143,7 @@ async def granted(settings: Settings, home: Cluster, watched: Iterable[str]) -> 
     async with _WaitingServer(settings) as waiting:
         while True:
             try:
-                lacks = await asyncio.to_thread(_lacks, settings.topics, home)
+                lacks = await asyncio.to_thread(_lacks, settings, home)
             except KafkaError as error:
                 if not mendable(error):
                     raise
@@ -156,13 +157,14 @@ async def granted(settings: Settings, home: Cluster, watched: Iterable[str]) -> 
             await asyncio.sleep(min(5.0, pause_s(failures)))
 
 
-def _lacks(topics: Topics, home: Cluster) -> list[str]:
+def _lacks(settings: Settings, home: Cluster) -> list[str]:
     """What stands in the way, asked from nothing: topics are created if they can be."""
     admin = Admin(home, deadline=10)
-    found = [f"{lack}." for lack in lacking(admin, own(topics))]
+    found = [f"{lack}." for lack in lacking(admin, own(settings.topics))]
     if not found:
-        make_sure(admin, topics, log)
-    return found
+        make_sure(admin, settings.topics, log)
+    full = lacking_room(settings)
+    return [*found, full] if full else found
 
 
 class _WaitingServer:
@@ -178,7 +180,7 @@ class _WaitingServer:
 
     async def __aexit__(self, *_: object) -> None:
         if self._runner is not None:
-            log.info("No right is lacking any more: starting.")
+            log.info("Nothing is lacking any more: starting.")
             await self._runner.cleanup()
 
     async def say(self, lacks: list[str]) -> None:

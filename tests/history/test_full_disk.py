@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,44 +18,28 @@ from kagent.commands.report import command as report_command
 from kagent.errors import KafkaError
 from kagent.history.history_service import Keeper
 from kagent.history.past_range import History
+from tests.fixtures.small_disk import filled, small_disk
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of one megabyte, where this user may mount one."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)], capture_output=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip("mounting a small disk takes root")
-    yield place
-    subprocess.run(["umount", "--lazy", str(place)], check=True)
-
-
-def filled(disk: Path) -> Path:
-    """A file that takes all that is left."""
-    ballast = disk / "ballast"
-    with ballast.open("wb", buffering=0) as out, suppress(OSError):
-        while True:
-            out.write(bytes(4096))
-    return ballast
+def disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "disk", "1m") as place:
+        yield place
 
 
 def test_a_full_disk_is_one_sentence_and_nothing_is_lost_or_held_up(
     runs: Callable[[], Any],
     kafka: Any,
-    small_disk: Path,
+    disk: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run, topic = runs(), kafka.topic("disk")
     name, cluster = run.settings.cluster()
     kafka.fill(topic, 40)
-    place = History(str(small_disk / "history"))
+    place = History(str(disk / "history"))
 
     def write() -> None:
         Keeper(run.settings, name, cluster, place, available_now=True).run_on(run.spark)
@@ -64,16 +47,17 @@ def test_a_full_disk_is_one_sentence_and_nothing_is_lost_or_held_up(
     kafka.commit("disk", topic, dict.fromkeys(range(4), 1))
     run.catch_up()
     write()
-    ballast = filled(small_disk)
-    kafka.commit("disk", topic, {p: 20 + p for p in range(4)})
-    run.catch_up()
-    with pytest.raises(KafkaError, match="The disk is full: free some space; the stream has kept its place"):
-        write()
-    kafka.commit("disk", topic, {p: 30 + p for p in range(4)})
-    run.catch_up()
+    with filled(disk):
+        kafka.commit("disk", topic, {p: 20 + p for p in range(4)})
+        run.catch_up()
+        with pytest.raises(
+            KafkaError, match="The disk is full: free some space; the stream has kept its place"
+        ):
+            write()
+        kafka.commit("disk", topic, {p: 30 + p for p in range(4)})
+        run.catch_up()
 
-    assert run.committed()["disk"] == {(topic, p): 30 + p for p in range(4)}
-    ballast.unlink()
+        assert run.committed()["disk"] == {(topic, p): 30 + p for p in range(4)}
     write()
     rows = DeltaTable(place.table("lag")).to_pyarrow_table().to_pylist()
     mine = sorted((r["partition"], r["committed"]) for r in rows if r["group"] == "disk")

@@ -13,6 +13,7 @@ from kagent.cli import root
 from kagent.errors import Misconfigured
 from kagent.kafka.topics import make_sure
 from kagent.settings import Topics
+from kagent.tables.declare import CHANGELOG
 
 if TYPE_CHECKING:
     from tests.fixtures.cast import Cast
@@ -55,6 +56,9 @@ def test_the_topics_are_as_the_contracts_say(cast: Cast) -> None:
     assert {name: config["compression.type"] for name, config in found.items()} == {
         name: "gzip" if name in subscribed else "zstd" for name in found
     }
+    # The broker refuses the time of a worker whose clock is hours ahead.
+    of_broker = {"message.timestamp.type": "LogAppendTime"}
+    assert all(of_broker.items() <= config.items() for config in (*found.values(), CHANGELOG))
     assert counts[topics.events] == counts[topics.ticks] == topics.partitions
 
 

@@ -17,7 +17,9 @@ BEAT = Beat("main", 1_700_000_000_000, "run", 1.0, False, [0], [0], [10], [10], 
 
 
 @pytest.mark.kafka
-def test_a_producer_that_finds_its_brokers_no_more_is_replaced(broker: str) -> None:
+def test_a_producer_that_finds_its_brokers_no_more_is_replaced(
+    broker: str, caplog: pytest.LogCaptureFixture
+) -> None:
     topics, home = Topics(prefix=f"{uuid4().hex[:8]}-", partitions=2), Cluster(bootstrap=broker)
     client = AdminClient({"bootstrap.servers": broker})
     client.create_topics([NewTopic(topics.events, topics.partitions, 1)])[topics.events].result(60)
@@ -27,3 +29,4 @@ def test_a_producer_that_finds_its_brokers_no_more_is_replaced(broker: str) -> N
         arrived = sender.send(BEAT), sender.send(BEAT)
 
     assert arrived == (False, True)
+    assert caplog.messages == ["Progress did not arrive: Local: Message timed out."]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from kagent.group_key import source_partition
 from kagent.groups import apply, view
 from kagent.offsets import Record
 from kagent.strategies.partitioner import partition_for
+from tests.fixtures.small_disk import filled, small_disk
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
@@ -224,36 +223,18 @@ def test_a_replay_reads_all_and_says_so_and_leaves_the_checkpoint_alone(
     assert not (run.folder / "checkpoint").exists()
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 400 kB of its own; only root can make one."""
-    place = tmp_path / "small"
-    place.mkdir()
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", place], capture_output=True, check=False
-    )
-    if made.returncode:
-        pytest.skip("needs the right to mount a file system")
-    yield place
-    subprocess.run(["umount", "-l", place], check=True)
-
-
 def test_a_full_disk_is_one_sentence_and_costs_no_record(
-    runs: Callable[[], Any], kafka: Any, small_disk: Path
+    runs: Callable[[], Any], kafka: Any, tmp_path: Path
 ) -> None:
     topic, run = kafka.topic("full"), runs()
-    place = str(small_disk / "checkpoint")
     kafka.commit("full", topic, {0: 1})
-    run.catch_up(checkpoint=place)
-    filler = small_disk / "filler"
-    with contextlib.suppress(OSError), filler.open("wb", buffering=0) as out:
-        while True:
-            out.write(b"x" * 4096)
-    kafka.commit("full", topic, {0: 2})
-
-    with pytest.raises(KafkaError, match="The disk is full"):
+    with small_disk(tmp_path / "small", "400k") as disk:
+        place = str(disk / "checkpoint")
         run.catch_up(checkpoint=place)
-    filler.unlink()
-    run.catch_up(checkpoint=place)
+        with filled(disk):
+            kafka.commit("full", topic, {0: 2})
+            with pytest.raises(KafkaError, match="The disk is full"):
+                run.catch_up(checkpoint=place)
+        run.catch_up(checkpoint=place)
 
     assert run.committed()["full"] == {(topic, 0): 2}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,7 +30,7 @@ from kagent.incident.evaluate import Candidate, judge
 from kagent.settings import Cluster, Settings
 from kagent.tables.members import MembersRow
 from kagent.testing import FakeClock, RecordingPublisher, memory_tables
-from kagent.worker.engine import GroupEngine
+from kagent.worker.engine import GroupEngine, in_thread
 from kagent.worker.groups import Entry, Index
 
 NOW = 1_700_000_000_000
@@ -610,3 +612,16 @@ async def test_log_ends_that_can_not_be_read_make_blind_and_say_so() -> None:
 
     log_end(worker, 1000)
     assert (await worker.tick(0, worker.now + 1))[0].status == "watching"
+
+
+def test_a_call_that_takes_too_long_is_given_up_in_words() -> None:
+    goes_on = threading.Event()
+
+    async def asked() -> None:
+        try:
+            await in_thread(goes_on.wait, limit=0.01)
+        finally:
+            goes_on.set()
+
+    with pytest.raises(TimeoutError, match=r"^no answer within 0\.01 s$"):
+        asyncio.run(asked())

@@ -6,8 +6,10 @@ import asyncio
 from typing import Any
 
 import pytest
+from aiokafka.errors import InvalidTimestampError
 
 from kagent.settings import Cluster
+from kagent.worker import fence
 from kagent.worker.fence import PartitionProducers
 
 
@@ -75,3 +77,21 @@ async def test_a_takeover_that_succeeds_keeps_them_until_the_end() -> None:
     await fence.stop()
 
     assert running() == []
+
+
+def test_a_worker_whose_clock_the_broker_refuses_names_its_clock(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def ended(*_: object) -> None:
+        raise SystemExit
+
+    monkeypatch.setattr("logging.shutdown", lambda: None)
+    monkeypatch.setattr("os.execv", ended)
+
+    with pytest.raises(SystemExit):
+        fence.leave(0, InvalidTimestampError())
+
+    assert (
+        "this host's clock is further ahead of the brokers' than message.timestamp.after.max.ms allows"
+        in caplog.text
+    )

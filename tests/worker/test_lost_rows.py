@@ -79,9 +79,8 @@ class World:
         settings = Settings(
             clusters={"main": Cluster(bootstrap="a:1")}, topics=Topics(partitions=1), worker=worker or {}
         )
-        self.engine = GroupEngine.of(
-            settings, self.rows, RecordingPublisher([]), _no_answer, "w:1", self.clock
-        )
+        self.published = RecordingPublisher()
+        self.engine = GroupEngine.of(settings, self.rows, self.published, _no_answer, "w:1", self.clock)
         self.engine.load([0], {0: 0})
         owner, admin = self.owner, self.cluster
         self.lost: Any = LostRows(self.engine, owner, {"main": admin})  # type: ignore[arg-type,dict-item]

@@ -19,7 +19,7 @@ def test_a_run_that_goes_on_is_looked_for_among_its_own_records_alone() -> None:
     runs.heard(record(0, 5))
     for n in range(100):
         runs.heard(record(0, 9, f"forged-{n}"))
-        runs._by_id[f"forged-{n}"] = [Forged("forged", 0, 9)]
+        runs._by_id[f"forged-{n}"].runs = [Forged("forged", 0, 9)]
 
     found = runs.heard(record(5, 8))
 
@@ -58,3 +58,19 @@ def test_the_furthest_is_forgotten_with_its_run() -> None:
         runs.heard(record(0, 5, f"r{n}"))
 
     assert runs.reached(10**13) == 5
+
+
+def test_in_a_year_of_holes_no_record_looks_at_the_stretches_before_it() -> None:
+    class Read(Run):
+        def goes_on_with(self, p: Progress) -> bool:
+            raise AssertionError("a stretch that ended before the hole was asked")
+
+    runs = Runs()
+    for hour in range(100):
+        runs.heard(record(100 * hour + 50, 100 * hour + 100))
+        runs._by_id["true"].runs = [
+            Read(run.run_id, run.start, run.offset) for run in runs._by_id["true"].runs
+        ]
+
+    assert len(runs) == 100
+    assert runs.reached(10**6) == 100 * 100

@@ -32,7 +32,7 @@ class MuteRecord(Struct, frozen=True):
     pattern: Annotated[str, Meta(max_length=32_767)] | None = None
 
     def __post_init__(self) -> None:
-        # Not refused: whoever writes such a time means for ever, and an alert that was muted would come at night.
+        # Not refused: a person who writes such a time means for ever, and would get the muted alert at night.
         if self.until > MAX_TIME_MS:
             force_setattr(self, "until", MAX_TIME_MS)
 

@@ -42,7 +42,7 @@ def _nameless(
     if not isinstance(value, Mapping) or not value:
         return
     own = here.get("properties", {})
-    # At the top a section's name is missing, or a wrong one, which is told otherwise.
+    # At the top a section's name is missing, or wrong, which has a mistake of its own.
     if above and not set(value) & set(own):
         for to, holder in (((), here), *(((name,), resolved(about, defs)) for name, about in own.items())):
             if any(set(value) <= set(kind.get("properties", {})) for kind in entry_kinds(holder, defs)):

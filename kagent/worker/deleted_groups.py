@@ -1,4 +1,4 @@
-"""Groups that we know and their cluster does not: they were deleted, or expired, and no event told of it.
+"""Groups that we know and their cluster does not: they were deleted, or expired, and no event came of it.
 
 The pipeline reads a deletion as a tombstone. Compaction removes tombstones a day after it has seen them (`delete.retention.ms`), so a pipeline that
 was away for longer never reads them, and the groups would stay for ever. Their coordinators know.
@@ -20,7 +20,7 @@ from kagent.worker.ownership import Ownership
 
 log = logging.getLogger("kagent.worker")
 LOOK_EVERY_S = 60.0
-"""One request to each broker. A deletion that the pipeline missed is a day old, so nobody waits for this."""
+"""One request to each broker. A deletion that the pipeline missed is a day old: a minute more does not matter."""
 QUIET_MS = 600_000
 """A group of which something came within this time was not deleted long ago, whatever its coordinator says of it now."""
 AT_ONCE = 1_000

@@ -68,7 +68,7 @@ class TickReader:
             return
         if isinstance(tick, admission.SummaryTick):
             values = msgspec.structs.asdict(tick.summary)
-            # As of now, not refused: a worker's clock may be ahead. A wrong record would hide for ever that nobody judges the partition.
+            # As of now, not refused: a worker's clock may be ahead. A wrong record would hide for ever that no worker judges the partition.
             (values["time"],) = admission.not_ahead([tick.summary.time], self.engine.now)
             self.engine.summarised(Summary.from_json(values))
         # Ownership is asked again: the tick was sent before a rebalance that it came after.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from kagent.contract.topic_name import is_topic_name
 from kagent.kafka.admin import Admin
-from kagent.kafka.descriptions import TopicDescription
+from kagent.kafka.descriptions import Key, TopicDescription
 from kagent.kafka.log_offsets import END, START, Longs, OffsetQuery, OffsetSample, now_ms
 from kagent.lag.log_ends import UNKNOWN
 from kagent.lag.observation import TopicInfo
@@ -45,6 +45,8 @@ class Sampler:
     compacted: dict[str, bool] = field(default_factory=dict)
     _described: float = float("-inf")
     _configured: float = float("-inf")
+    _whole: bool = True
+    """Whether the last sample had an answer for every partition."""
 
     def names(self) -> dict[str, str]:
         """Topic id → name, of all topics described so far."""
@@ -106,22 +108,36 @@ class Sampler:
 
     def _columns(self, topics: Sequence[TopicDescription]) -> list[OffsetSample]:
         # librdkafka's connections are open already; those of the column request cost a handshake each time.
-        if sum(t.partitions for t in topics) < AT_ONCE_FROM:
-            return [self._filled({t.name: np.full(t.partitions, UNKNOWN) for t in topics}, w) for w in WANTED]
+        if self._whole and sum(t.partitions for t in topics) < AT_ONCE_FROM:
+            found = self._by_librdkafka(topics)
+            if found:
+                return found
         columns = self.admin.columns({t.name: t.leaders for t in topics}, WANTED)
         for wanted, one in zip(WANTED, columns, strict=True):
-            self._fill(one.offsets, wanted)
+            self._fill(one.offsets, wanted, one.silent)
+        self._whole = not any(map(_missing, (one.offsets for one in columns)))
         return columns
+
+    def _by_librdkafka(self, topics: Sequence[TopicDescription]) -> list[OffsetSample] | None:
+        """None once a question has partitions without an answer: it waits for one leader that is silent with the whole deadline, each
+        time, where the column request knows which one was silent."""
+        found = []
+        for wanted in WANTED:
+            found.append(self._filled({t.name: np.full(t.partitions, UNKNOWN) for t in topics}, wanted))
+            self._whole = not _missing(found[-1].offsets)
+            if not self._whole:
+                return None
+        return found
 
     def _filled(self, empty: dict[str, Longs], wanted: OffsetQuery) -> OffsetSample:
         asked_ms = now_ms()
         self._fill(empty, wanted)
         return OffsetSample(asked_ms, now_ms(), empty)
 
-    def _fill(self, found: dict[str, Longs], wanted: OffsetQuery) -> None:
+    def _fill(self, found: dict[str, Longs], wanted: OffsetQuery, silent: Container[Key] = ()) -> None:
         """Ask librdkafka for what is missing: it looks for a leader that has moved, and says why it has no answer."""
         # A leader that moved answers NOT_LEADER_OR_FOLLOWER, which the column request leaves as UNKNOWN.
-        missing = [(t, p) for t, column in found.items() for p in np.flatnonzero(column == UNKNOWN).tolist()]
+        missing = [key for key in _missing(found) if key not in silent]
         if not missing:
             return
         if wanted.time == START:
@@ -130,3 +146,7 @@ class Sampler:
             answer = self.admin.log_end(missing, wanted.committed_only)
         for (topic, partition), offset in answer.found.items():
             found[topic][partition] = offset
+
+
+def _missing(found: Mapping[str, Longs]) -> list[Key]:
+    return [(t, p) for t, column in found.items() for p in np.flatnonzero(column == UNKNOWN).tolist()]

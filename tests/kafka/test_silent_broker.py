@@ -16,8 +16,10 @@ from kagent.cli import root
 from kagent.group_key import source_partition
 from kagent.kafka import admin as admin_module
 from kagent.kafka.admin import Admin
+from kagent.lag.log_ends import UNKNOWN
 from kagent.offsets import OFFSETS_TOPIC
 from kagent.settings import Cluster
+from kagent.worker.log_end_sampler import Sampler
 from tests.fixtures.cast import Cast
 from tests.fixtures.two_brokers import Pair, start_pair
 from tests.fixtures.waiting import until
@@ -171,3 +173,26 @@ def test_all_is_known_once_it_answers_again(half: Half) -> None:
 
     assert rows(result) == {(name, topic): 7 for name in GROUPS for topic in ("first", "second")}
     assert (result.stderr, result.exit_code) == ("", 0)
+
+
+def test_a_worker_samples_what_the_other_broker_leads_and_waits_for_the_frozen_one_once(
+    half: Half, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sampler = Sampler(Admin(Cluster(bootstrap=half.bootstrap)))
+    sampler.describe({"first", "second"})
+
+    def ends() -> dict[str, list[int]]:
+        return {one.topic: one.end.tolist() for one in sampler.sample({"first", "second"})}
+
+    assert ends() == {"first": [UNKNOWN], "second": [10]}
+    # librdkafka would wait for it with the whole deadline.
+    for name in ("log_end", "log_start"):
+        monkeypatch.setattr(sampler.admin, name, lambda *_: pytest.fail("librdkafka was asked"))
+    assert ends() == {"first": [UNKNOWN], "second": [10]}
+    monkeypatch.undo()
+
+    os.kill(half.pid, signal.SIGCONT)
+    try:
+        until(lambda: ends() == {"first": [10], "second": [10]})
+    finally:
+        os.kill(half.pid, signal.SIGSTOP)

@@ -68,7 +68,9 @@ def reason(model: GroupModel, finding: Finding) -> str:
         "more partitions, then more members" if e["partitions_first"] else f"at least {e['needed']} members"
     )
     members = "the one member processes" if e["members"] == 1 else f"the {e['members']} members process"
-    return (
-        f"{rounded(e['gets_per_s'])} records/s arrive and {members} {rounded(e['does_per_s'])}: {who} is "
-        f"{span(finding.behind)} behind, and no assignment helps. The group needs {more}."
-    )
+    both = f"{rounded(e['gets_per_s'])} records/s arrive and {members} {rounded(e['does_per_s'])}"
+    late = f"{who} is {span(finding.behind)} behind"
+    # All together they may be quick enough, and the partitions too large to be divided evenly.
+    if e["gets_per_s"] < e["does_per_s"]:
+        return f"{both}, but no assignment lets each of them keep up: {late}. The group needs {more}."
+    return f"{both}: {late}, and no assignment helps. The group needs {more}."

@@ -31,9 +31,10 @@ def test_five_equal_partitions_on_four_members_that_do_one_and_a_half_are_too_ma
     members = {"m0": {"t": [0, 1]}, "m1": {"t": [2]}, "m2": {"t": [3]}, "m3": {"t": [4]}}
     made = group({"t": [LATE, LATE, *3 * [FINE]]}, members)
     work = made.at_work({"m0": 150, "m1": 150}, ["m0"], "under_provisioned")
-    _, found = made.looked(members=work)
+    model, found = made.looked(members=work)
 
     assert leading(found) == "under_provisioned"
+    assert "but no assignment lets each of them keep up: app-m0" in under_provisioned.reason(model, found[0])
 
 
 def test_with_as_many_members_as_partitions_partitions_come_first(group: Make) -> None:

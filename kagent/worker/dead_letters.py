@@ -11,8 +11,9 @@ import orjson
 
 from kagent.contract.admission import Refused
 from kagent.worker.engine import GroupEngine
+from kagent.worker.repeated_lines import REFUSED
 
-log = logging.getLogger("kagent.app")
+log = logging.getLogger(REFUSED)
 # Not the whole record: a letter must fit whatever the size of what it is about.
 KEPT_BYTES = 256
 """Of the record's key and of its value: enough to recognise its producer."""
@@ -35,9 +36,10 @@ class DeadLetters:
         letter = dead_letter(message, error, bool(self.engine.redaction), value)
         # A refusal is the producer's fault; anything else is a defect here, so its traceback is logged.
         if isinstance(error, Refused):
-            log.warning("%s at %s is not let in: %s", what, letter["from"], letter["why"])
+            # Kind and reason in the wording: each of them is written once a minute (kagent.worker.repeated_lines).
+            log.warning(f"{what} is not let in ({reason}): %s at %s", letter["why"], letter["from"])
         else:
-            log.error("%s at %s cannot be applied", what, letter["from"], exc_info=error)
+            log.error(f"{what} cannot be applied: %s", letter["from"], exc_info=error)
         # Through Faust's producer, outside the transactions: a letter may be there twice.
         await self.topic.send(key=message.key, value=orjson.dumps({**letter, "reason": reason}))
 

@@ -1,4 +1,5 @@
-"""A log that can be read during an outage: the Kafka client's complaints once a minute each, with how many more there were."""
+"""A log that can be read, and does not fill a disk: complaints of the Kafka client, and those about records that are not let in, once a
+minute each, with how many more there were."""
 
 from __future__ import annotations
 
@@ -8,20 +9,23 @@ from collections.abc import Callable
 
 EVERY_S = 60.0
 """While a broker is away aiokafka complains some ten times a second; one line a minute says that it still is."""
+REFUSED = "kagent.refused"
+"""The logger about records that are not let in: whoever may write to kagent's topics can make any number of them."""
+REPEATED = ("aiokafka", REFUSED)
 
 
 class RepeatedLines(logging.Filter):
-    """Lets each warning or error of aiokafka through once in EVERY_S: those of one wording count as the same. ``clock``: s."""
+    """Lets each warning or error of REPEATED through once in EVERY_S: those of one wording count as the same. ``clock``: s."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._clock = clock
         self._written: dict[tuple[str, str], tuple[float, int]] = {}
-        """Logger and wording → when it was last written, and how often it was left out since; as many as aiokafka has wordings."""
+        """Logger and wording → when it was last written, and how often it was left out since; as many as there are wordings."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the line is written; one that is says how many were not."""
-        if record.levelno < logging.WARNING or record.name.partition(".")[0] != "aiokafka":
+        if record.levelno < logging.WARNING or not record.name.startswith(REPEATED):
             return True
         # Each handler asks, and all have to hear the same.
         known = record.__dict__

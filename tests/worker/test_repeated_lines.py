@@ -1,10 +1,15 @@
-"""What the log holds of an outage."""
+"""What the log holds of an outage, and of a flood of bad records."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from types import SimpleNamespace
 
-from kagent.worker.repeated_lines import RepeatedLines
+from kagent.contract.admission import Refused
+from kagent.worker.dead_letters import DeadLetters
+from kagent.worker.repeated_lines import REFUSED, RepeatedLines
+from tests.worker.test_engine import desk
 
 
 class Listed(logging.Handler):
@@ -41,3 +46,32 @@ def test_a_complaint_of_the_client_is_written_once_a_minute_with_the_number_of_t
         "Unable connect to node with id 0 (59 more like this since)",
         "Heartbeat failed",
     ]
+
+
+def test_a_flood_of_refused_records_is_a_line_a_minute_for_each_kind_and_reason() -> None:
+    now = 0.0
+    written = Listed()
+    written.addFilter(RepeatedLines(clock=lambda: now))
+    logger = logging.getLogger(REFUSED)
+    logger.addHandler(written)
+    letters = DeadLetters(desk(), SimpleNamespace(send=nothing))
+    poison = SimpleNamespace(topic="e", partition=0, offset=7, key=b"k", value=b"x")
+    try:
+        for number in range(1000):
+            now = number / 10
+            for reason in ("no_json", "out_of_bounds"):
+                asyncio.run(letters.refuse("event", poison, Refused(reason, "it is wrong")))
+    finally:
+        logger.removeHandler(written)
+
+    assert written.lines == [
+        "event is not let in (no_json): it is wrong at e-0@7",
+        "event is not let in (out_of_bounds): it is wrong at e-0@7",
+        "event is not let in (no_json): it is wrong at e-0@7 (599 more like this since)",
+        "event is not let in (out_of_bounds): it is wrong at e-0@7 (599 more like this since)",
+    ]
+    assert letters.engine.refused["event", "no_json"] == 1000
+
+
+async def nothing(**_: bytes) -> None:
+    """A send that succeeds."""

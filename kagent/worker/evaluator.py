@@ -126,10 +126,11 @@ class GroupEvaluator:
             entry.unjudged_since = None
         self._publish_and_keep(partition, entry, judgement)
         quiet = judgement.model is None and seen.blind is None
-        self._show(partition, entry, at, quiet, lambda: glance(seen, judgement, policy))
         blind = seen.blind is not None or judgement.suppressed_by == "unwatched"
-        # After all that may raise, which is counted as set aside.
-        _count_state(entry, at, counts, blind=blind, muted_until=seen.mute.until if seen.mute else 0)
+        if self.is_there(entry):
+            self._show(partition, entry, at, quiet, lambda: glance(seen, judgement, policy))
+            # After all that may raise, which is counted as set aside.
+            _count_state(entry, at, counts, blind=blind, muted_until=seen.mute.until if seen.mute else 0)
         # A group with events before each tick is judged at the next one whatever is valid.
         if not (was_busy and entry.busy):
             self.valid.keep(entry, seen, judgement, policy)
@@ -142,8 +143,14 @@ class GroupEvaluator:
             return glance(self.observe(partition, entry, at), judgement, self.context.policies(entry.group))
 
         entry.busy = False
-        self._show(partition, entry, at, True, found)
-        _count_state(entry, at, counts)
+        if self.is_there(entry):
+            self._show(partition, entry, at, True, found)
+            _count_state(entry, at, counts)
+
+    def is_there(self, entry: Entry) -> bool:
+        """Whether the group is shown and counted: not a deleted one of which no message is kept. What is known of it is kept for a
+        while, as a replay may read older events of it again."""
+        return not entry.gone or entry.key in self.publisher.latest
 
     def _show(self, partition: int, entry: Entry, at: int, quiet: bool, found: Callable[[], Glance]) -> None:
         latest = self.publisher.latest.get(entry.key)

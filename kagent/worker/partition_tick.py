@@ -56,7 +56,8 @@ class PartitionTick:
         # After retire(): a group is forgotten only once no message of it is on the topic.
         self._forget(partition, at)
         found = self._counted(partition, summaries, counts)
-        self.context.live.ticked(partition, found, self.context.index.entries(partition))
+        there = {e.key for e in self.context.index.entries(partition).values() if self.evaluator.is_there(e)}
+        self.context.live.ticked(partition, found, there)
         return found
 
     def correlate(self, partition: int, candidates: list[tuple[Entry, Candidate]], at: int) -> None:

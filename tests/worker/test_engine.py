@@ -512,6 +512,28 @@ async def test_a_group_that_is_gone_is_forgotten_once_its_last_message_is_off_th
     assert (worker.group_count, worker.looks, worker.published) == (0, {}, {})
 
 
+async def test_a_deleted_group_is_neither_shown_nor_counted_and_one_that_comes_back_is() -> None:
+    worker = desk()
+    worker.take(0, 0, event("g", [commit(1, 5, 1)]))
+    worker.take(0, 1, event("stays", [commit(1, 5, 1)]))
+    await worker.tick(0, NOW)
+    assert set(worker.context.live.rows[0]) == {"main/g", "main/stays"}
+
+    worker.take(0, 2, event("g", [], [TopicTombstones("orders", [1], [9])]))
+    (summary,) = await worker.tick(0, NOW)
+
+    assert set(worker.context.live.rows[0]) == {"main/stays"}
+    assert summary.judged + summary.blind == 1
+    # What is known of it stays: an older event that a replay reads again must not bring it back.
+    worker.take(0, 3, event("g", [commit(1, 5, 1)]))
+    await worker.tick(0, NOW)
+    assert set(worker.context.live.rows[0]) == {"main/stays"}
+
+    worker.take(0, 4, event("g", [commit(1, 7, 20)]))
+    await worker.tick(0, NOW)
+    assert set(worker.context.live.rows[0]) == {"main/g", "main/stays"}
+
+
 def test_what_is_known_of_groups_that_went_to_another_worker_is_dropped() -> None:
     worker = desk()
     worker.load([0, 1], {})

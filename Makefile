@@ -105,7 +105,7 @@ test: setup debs browser ## everything, with a real broker and Spark
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q -n 2 -m "$(FAST)"
-	$(BIN)/python -m pytest -rfER --reruns 1 -n 3 --dist loadfile --no-loadscope-reorder --durations=40 -m "not ($(FAST))"
+	$(BIN)/python -m pytest -rfER --reruns 1 -n 2 --dist loadfile --no-loadscope-reorder --durations=40 -m "not ($(FAST))"
 
 .PHONY: explore
 explore: $(STAMP) ## the property tests with examples of their own at every run

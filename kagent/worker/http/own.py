@@ -105,7 +105,7 @@ class Own:
         """The groups of this name, as it is or as it is shown; the cluster may be left out."""
         cluster, name = params.get("cluster", ""), params.get("group", "")
         for partition in self.loaded():
-            for entry in self.desk.index.entries(partition).values():
+            for entry in filter(self.desk.evaluator.is_there, self.desk.index.entries(partition).values()):
                 if name in (entry.group, shown(entry.group)) and cluster in ("", entry.cluster):
                     yield partition, entry
 

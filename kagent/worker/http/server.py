@@ -43,7 +43,7 @@ async def view(desk: GroupEngine, ready: bool, only: str | None = None) -> Worke
     now, found = desk.now, []
     # Copies: at the sleep below, an event may add a group and a rebalance replace the index.
     for partition, entries in list(desk.index.partitions.items()):
-        for entry in list(entries.values()):
+        for entry in filter(desk.evaluator.is_there, list(entries.values())):
             ignored = desk.policies(entry.group).ignore
             if (ignored and only is None) or only not in (None, entry.group, shown(entry.group)):
                 continue

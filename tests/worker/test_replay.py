@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient
 
 from kagent.contract.admission import decode_all
 from kagent.contract.events import GroupEvent
+from tests.worker.test_poison import page
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
@@ -39,6 +40,14 @@ def test_the_lag_table_equals_the_admin_api_after_events_expired_unread(kagent: 
     running.wait_until_watching()
     running.assert_table_equals_admin()
     assert running.history() == []
+
+    assert '"idle"' in page(running, "/api/groups")[1]
+    admin = AdminClient({"bootstrap.servers": running.broker.bootstrap})
+    admin.delete_consumer_groups(["idle"])["idle"].result(20)
+    running.eventually(
+        "a deleted group is not listed", lambda: '"idle"' not in page(running, "/api/groups")[1]
+    )
+    assert "idle" not in page(running, "/metrics")[1]
 
 
 def expire_events(running: Any) -> None:

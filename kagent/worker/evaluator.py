@@ -127,10 +127,10 @@ class GroupEvaluator:
         self._publish_and_keep(partition, entry, judgement)
         quiet = judgement.model is None and seen.blind is None
         blind = seen.blind is not None or judgement.suppressed_by == "unwatched"
-        if self.is_there(entry):
-            self._show(partition, entry, at, quiet, lambda: glance(seen, judgement, policy))
+        muted_until = seen.mute.until if seen.mute else 0
+        if self._show(partition, entry, at, quiet, lambda: glance(seen, judgement, policy)):
             # After all that may raise, which is counted as set aside.
-            _count_state(entry, at, counts, blind=blind, muted_until=seen.mute.until if seen.mute else 0)
+            _count_state(entry, at, counts, blind=blind, muted_until=muted_until)
         # A group with events before each tick is judged at the next one whatever is valid.
         if not (was_busy and entry.busy):
             self.valid.keep(entry, seen, judgement, policy)
@@ -143,8 +143,7 @@ class GroupEvaluator:
             return glance(self.observe(partition, entry, at), judgement, self.context.policies(entry.group))
 
         entry.busy = False
-        if self.is_there(entry):
-            self._show(partition, entry, at, True, found)
+        if self._show(partition, entry, at, True, found):
             _count_state(entry, at, counts)
 
     def is_there(self, entry: Entry) -> bool:
@@ -152,9 +151,13 @@ class GroupEvaluator:
         while, as a replay may read older events of it again."""
         return not entry.gone or entry.key in self.publisher.latest
 
-    def _show(self, partition: int, entry: Entry, at: int, quiet: bool, found: Callable[[], Glance]) -> None:
+    def _show(self, partition: int, entry: Entry, at: int, quiet: bool, found: Callable[[], Glance]) -> bool:
+        """Show the group; whether it is there to be shown, and so counted."""
+        if not self.is_there(entry):
+            return False
         latest = self.publisher.latest.get(entry.key)
         self.context.live.judged(partition, entry.key, at, quiet, found, latest)
+        return True
 
     def _judgement(self, seen: Observation, entry: Entry) -> Judgement:
         """The judgement; if the group's state makes it raise, with the state that the published message implies instead."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 EVERY_S = 60.0
 """While a broker is away aiokafka complains some ten times a second; one line a minute says that it still is."""
 REFUSED = "kagent.refused"
-"""The logger about records that are not let in: whoever may write to kagent's topics can make any number of them."""
+"""The logger about records that are not let in: a client that may write to kagent's topics can make any number of them."""
 REPEATED = ("aiokafka", REFUSED)
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from aiokafka.conn import AIOKafkaConnection, create_conn
 from aiokafka.errors import CorrelationIdError, KafkaConnectionError
@@ -22,6 +23,7 @@ from kagent.kafka.reach import addresses
 from kagent.settings import Cluster
 
 Address = tuple[str, int]
+T = TypeVar("T")
 SHARES = 3
 """One answer is waited for through this part of a question's time: with an address that does not answer and a broker that does not,
 there is time left for a third."""
@@ -40,6 +42,19 @@ class NoAnswer(KafkaConnectionError):
 
     def __str__(self) -> str:
         return self.sentence
+
+
+async def together(asked: Iterable[Awaitable[T]], *also: type[Exception]) -> list[T | Exception]:
+    """The answers to questions that are put at once, in their order; in the place of one its NoAnswer, or what is ``also`` no error of all.
+
+    Raises every other error. One broker that does not answer costs its own answer alone.
+    """
+    found: list[T | Exception] = []
+    for answer in await asyncio.gather(*asked, return_exceptions=True):
+        if isinstance(answer, BaseException) and not isinstance(answer, (NoAnswer, *also)):
+            raise answer
+        found.append(answer)  # type: ignore[arg-type]
+    return found
 
 
 @dataclass(slots=True)

@@ -33,7 +33,7 @@ from aiokafka.protocol.commit import OffsetFetchRequest
 from aiokafka.protocol.coordination import FindCoordinatorRequest
 from aiokafka.protocol.group import HeartbeatRequest
 
-from kagent.kafka.brokers import Brokers, NoAnswer, Silences
+from kagent.kafka.brokers import Brokers, NoAnswer, Silences, together
 from kagent.kafka.descriptions import (
     Described,
     GroupAnswers,
@@ -100,15 +100,13 @@ async def listed(brokers: Brokers) -> Listing:
     """Every group that may be seen. Raises NoAnswer if no broker answers at all."""
     nodes = list(brokers.nodes)
     # Each broker lists only the groups that it coordinates.
-    answers = await asyncio.gather(*(_listed(brokers, node) for node in nodes), return_exceptions=True)
+    answers = await together(_listed(brokers, node) for node in nodes)
     found: dict[str, str] = {}
     without: dict[str, NoAnswer] = {}
     for node, answer in zip(nodes, answers, strict=True):
         if isinstance(answer, NoAnswer):
             without[str(node)] = answer
-        elif isinstance(answer, BaseException):
-            raise answer
-        else:
+        elif not isinstance(answer, Exception):
             found |= answer
     if len(without) == len(nodes):
         raise next(iter(without.values()), KafkaConnectionError("the cluster's metadata names no broker"))
@@ -205,19 +203,15 @@ async def _of_each(
     failed: dict[str, str] = {}
     chunks = await _chunks(brokers, groups, failed)
     # To all coordinators at once: one that is slow delays its own groups only.
-    answers = await asyncio.gather(
-        *(ask(brokers, node, names, failed) for node, names in chunks), return_exceptions=True
-    )
+    answers = await together((ask(brokers, node, names, failed) for node, names in chunks), *UNKNOWN_REQUEST)
     found: dict[str, T] = {}
     without: dict[str, NoAnswer] = {}
     too_old: dict[str, str] = {}
     for (node, names), answer in zip(chunks, answers, strict=True):
         if isinstance(answer, NoAnswer):
             without |= dict.fromkeys(names, answer)
-        elif isinstance(answer, UNKNOWN_REQUEST):
+        elif isinstance(answer, Exception):
             too_old |= dict.fromkeys(names, _too_old(brokers, node))
-        elif isinstance(answer, BaseException):
-            raise answer
         else:
             found |= answer
     unreached, silent = _told_apart(without)

@@ -6,14 +6,13 @@ oldest that Kafka 4 has, in aiokafka's connections.
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Int16, Int32, Int64, Schema, String
 
-from kagent.kafka.brokers import Brokers, NoAnswer
+from kagent.kafka.brokers import Brokers, together
 
 API_KEY = 23
 CURRENT_UNKNOWN = -1
@@ -81,12 +80,10 @@ async def epoch_ends(
             by_node[leaders[partition]][partition] = epoch
     requests = (brokers.ask(EpochEnd(topic, wanted), node) for node, wanted in by_node.items())
     found: dict[int, int] = {}
-    for answer in await asyncio.gather(*requests, return_exceptions=True):
+    for answer in await together(requests):
         # A leader that does not answer, or leads no longer, costs its partitions until the next time.
-        if isinstance(answer, NoAnswer):
+        if isinstance(answer, Exception):
             continue
-        if isinstance(answer, BaseException):
-            raise answer
         for _, rows in answer.topics:
             found |= {partition: end for error, partition, _, end in rows if not error}
     return found

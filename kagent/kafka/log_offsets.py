@@ -7,7 +7,6 @@ rows of one width, so numpy writes and reads them as they stand. Connections are
 
 from __future__ import annotations
 
-import asyncio
 import struct
 import time
 from collections import defaultdict
@@ -22,7 +21,7 @@ from aiokafka.errors import for_code
 from aiokafka.protocol.api import Request, RequestStruct
 from aiokafka.protocol.offset import OffsetRequest_v2, OffsetResponse_v2
 
-from kagent.kafka.brokers import Brokers, NoAnswer
+from kagent.kafka.brokers import Brokers, NoAnswer, together
 from kagent.kafka.descriptions import Key, Offsets, TopicDescription
 
 Longs = npt.NDArray[np.int64]
@@ -148,18 +147,13 @@ async def _listed(
     silent: set[Key] = set()
     requests = [(node, chunk) for node, topics in _by_leader(leaders) for chunk in _chunks(topics)]
     # To all leaders at once: a broker that is slow to answer delays its own partitions only.
-    answers = await asyncio.gather(
-        *(brokers.ask(ListOffsets(wanted, chunk), node) for node, chunk in requests),
-        return_exceptions=True,
-    )
+    answers = await together(brokers.ask(ListOffsets(wanted, chunk), node) for node, chunk in requests)
     for (_, chunk), answer in zip(requests, answers, strict=True):
         if isinstance(answer, NoAnswer):
             without = dict.fromkeys(_keys(chunk), str(answer))
             failed |= without
             silent |= without.keys() if answer.silent else set()
-        elif isinstance(answer, BaseException):
-            raise answer
-        else:
+        elif not isinstance(answer, Exception):
             failed |= _take(found, answer.topics)
     return OffsetSample(asked_ms, now_ms(), found, failed, frozenset(silent))
 

@@ -68,7 +68,7 @@ def string_hashes(names: Sequence[str]) -> Hashes:
         rows = np.flatnonzero(lengths == length)
         powers = np.multiply.accumulate(np.array([1] + [31] * (length - 1), np.uint32))[::-1]
         of_row = units[starts[rows, None] + np.arange(length)] if len(rows) < len(names) else units
-        hashes[rows] = (of_row.reshape(-1, length) * powers).sum(axis=1, dtype=np.uint32)
+        hashes[rows] = of_row.reshape(-1, length) @ powers
     return hashes
 
 

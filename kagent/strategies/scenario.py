@@ -119,10 +119,10 @@ class Scenario:
             topic_ids=self.topic_ids,
         )
 
-    @cached_property
+    @property
     def member_ids(self) -> tuple[str, ...]:
         """The members' ids; a member's code is its place here."""
-        return tuple(map(_ID, self.members))
+        return self.owned.members
 
     @cached_property
     def has_static_members(self) -> bool:

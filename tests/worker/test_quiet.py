@@ -10,14 +10,14 @@ import pytest
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
-WATCHED_SECONDS = 150
-"""Two commits of the group that commits every 60 s, and as many judgements of it in between as a tick a second gives."""
+WATCHED_SECONDS = 75
+"""Two commits of the group that commits every 30 s, and as many judgements of it in between as a tick a second gives."""
 
 
 def test_caught_up_groups_with_unequal_inflow_never_open(kagent: Callable[..., Any]) -> None:
     running = kagent()
     running.topic("clicks", 2)
-    for every in (1.0, 5.0, 60.0):
+    for every in (1.0, 5.0, 30.0):
         for place in (0, 1):
             start = ((("clicks", 0),), (("clicks", 1),))
             running.member(f"every-{every:.0f}s", place, ("clicks",), start=start, commit=every)
@@ -35,4 +35,4 @@ def test_caught_up_groups_with_unequal_inflow_never_open(kagent: Callable[..., A
         time.sleep(2)
 
     assert judged == 3
-    assert {f"every-{n}s" for n in (1, 5, 60)} <= set(running.committed())
+    assert {f"every-{n}s" for n in (1, 5, 30)} <= set(running.committed())

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import re
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +27,7 @@ import orjson
 
 from kagent.capture.folder import read_folder
 from kagent.contract.recommendation import ActionType, Recommendation, Status
+from kagent.errors import KagentError
 from kagent.incident.session import EvaluationSession
 from kagent.policy import Policies
 from kagent.replay.captured_events import Recording, recording
@@ -287,10 +289,13 @@ def main() -> None:
     parser.add_argument("--new", action="store_true", help="groups are first seen when the capture begins")
     asked = parser.parse_args()
     began, scores, common = time.perf_counter(), [], {}
-    for folder in asked.folders:
-        found, others = score(folder, Policies(), asked.alone, 0 if asked.new else KNOWN_FOR)
-        scores += found
-        common[folder.name] = len(others)
+    try:
+        for folder in asked.folders:
+            found, others = score(folder, Policies(), asked.alone, 0 if asked.new else KNOWN_FOR)
+            scores += found
+            common[folder.name] = len(others)
+    except KagentError as error:
+        sys.exit(str(error))
     common["sick"] = sum(common.values())
     table(scores, common, asked.each)
     print(

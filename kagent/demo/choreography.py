@@ -92,6 +92,10 @@ class Demo:
             self._introduce(settings, cluster)
             await self._watch(processes, cluster, listening)
             return self._end()
+        except KagentError:
+            # What is asked of a process that has ended fails, mostly before the next look at the processes: that it ended is the reason.
+            processes.check()
+            raise
         finally:
             await self._hang_up()
             await asyncio.to_thread(processes.stop)

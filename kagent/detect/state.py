@@ -15,6 +15,20 @@ from pydantic import TypeAdapter
 
 
 @dataclass(frozen=True, slots=True)
+class Advice:
+    """What a message of an incident advised, under the names that :class:`Incident` has for it."""
+
+    verdict: str
+    member: str
+    plan: tuple[tuple[str, int, str], ...] = ()
+    assignor: str | None = None
+    members: int | None = None
+    started_with: tuple[str, ...] = ()
+    predicted_drain: float | None = None
+    predicted_skew: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Incident:
     """What is open. ``message``: the last one sent, without its long parts. Times in ms.
 
@@ -48,6 +62,8 @@ class Incident:
     changed_at: int | None = None
     followed_at: int | None = None
     drained_at: int | None = None
+    replaced: Advice | None = None
+    """What the message before the last update advised, if nobody had followed it by then: somebody may be about to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from kagent.contract.recommendation import (
     ActionType,
     Outcome,
@@ -16,18 +14,16 @@ from kagent.contract.recommendation import (
     Status,
     Verdict,
 )
-from kagent.detect.detectors import OF, ONE_MEMBER, SPREAD, open_transaction, skew
+from kagent.detect.detectors import OF, SPREAD, open_transaction, skew
 from kagent.detect.evidence import LatenessLimits
 from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.state import Incident, JudgeState
-from kagent.lag.membership import Roster
+from kagent.incident import followed
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
 from kagent.recommend.render import Diagnosis, compose, diagnose
 
-FOLLOWED = 0.8
-"""Share of the planned moves that must be in effect for the plan to count as followed."""
 CHANGED = 0.25
 """A skew that changed by this share is worth an update."""
 GROWN = 2.0
@@ -177,35 +173,12 @@ def _noticed(model: GroupModel, incident: Incident) -> Incident:
     # Once superseded it stays so: a group that rebalances twice may well return to the digest it had.
     if roster.assignment == incident.digest and not incident.superseded:
         return incident
-    if incident.followed_at is None and followed(roster, incident):
-        return replace(incident, superseded=True, followed_at=model.now, changed_at=model.now)
+    done = followed.advice(roster, incident) if incident.followed_at is None else None
+    if done is not None:
+        return replace(
+            followed.promised(incident, done), superseded=True, followed_at=model.now, changed_at=model.now
+        )
     return incident if incident.superseded else replace(incident, superseded=True, changed_at=model.now)
-
-
-def followed(roster: Roster, incident: Incident) -> bool:
-    """Whether what was advised is in effect."""
-    if incident.assignor and roster.protocol == incident.assignor.removeprefix("kip848-"):
-        return True
-    # Other ids too: a group that merely had that number before the message has not followed it.
-    if incident.members and len(roster.members) == incident.members and roster.ids != incident.started_with:
-        return True
-    if incident.verdict in ONE_MEMBER:
-        return incident.member not in roster.names or _another(roster, incident)
-    if not incident.plan:
-        return False
-    held = [(t, p, m) for t, p, m in incident.plan if _holds(roster, t, p, m)]
-    return len(held) >= FOLLOWED * len(incident.plan)
-
-
-def _another(roster: Roster, incident: Incident) -> bool:
-    """A member of that name under another id: it was restarted."""
-    at = roster.names.index(incident.member)
-    return roster.members[at].member_id not in incident.started_with
-
-
-def _holds(roster: Roster, topic: str, partition: int, member: str) -> bool:
-    holder = int(roster.holder(topic, np.array([partition], np.int64))[0])
-    return holder >= 0 and roster.names[holder] == member
 
 
 def _still_late(model: GroupModel, incident: Incident) -> bool:
@@ -370,6 +343,7 @@ def _updated(
         blind_since=0,
         fresh_since=0,
         other_since=0,
+        replaced=followed.unfollowed(incident),
         **_stated(diagnosis, message),
     )
     return IncidentChange(replace(model.state, incident=incident), (*messages, message))

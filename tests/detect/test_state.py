@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from kagent.detect.state import (
+    Advice,
     Backlog,
     Habit,
     Incident,
@@ -26,7 +27,17 @@ FULL = JudgeState(
     generations=((5, 2), (7, 3)),
     names=("a", "b"),
     comings={"a": (5, 7)},
-    incident=Incident("i", 5, "rebalance", "a", {"id": "i"}, "d", 6, plan=(("t", 0, "b"),)),
+    incident=Incident(
+        "i",
+        5,
+        "rebalance",
+        "a",
+        {"id": "i"},
+        "d",
+        6,
+        plan=(("t", 0, "b"),),
+        replaced=Advice("rebalance", "a", plan=(("t", 1, "b"),)),
+    ),
     members={
         "a": MemberState(
             time=9,

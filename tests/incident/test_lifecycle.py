@@ -121,6 +121,22 @@ def test_the_plan_in_effect_is_followed_and_the_drain_is_measured() -> None:
     assert said[-1].outcome.measured_drain_s is not None
 
 
+@pytest.mark.slow
+def test_advice_that_was_replaced_while_it_was_carried_out_counts_as_followed() -> None:
+    world, state, first = opened()
+    world.held = {"m0": (0, 1), "m1": (4, 5), "m2": (2, 3)}
+    world.at = dict.fromkeys(world.held, 0)
+    found = judged(world, 300, state)
+    assert Status.UPDATED in [m.status for one in found for m in one.messages]
+
+    rearrange(world, first)
+    said = [m for one in judged(world, 2400, found[-1].state) for m in one.messages]
+
+    assert (said[-1].status, str(said[-1].resolution)) == (Status.RESOLVED, "followed")
+    assert said[-1].outcome is not None
+    assert said[-1].outcome.predicted_skew == first.skew.after
+
+
 def test_an_unchanged_incident_is_told_again_once_a_day() -> None:
     world, state, _ = opened()
     seen = world.observe()

@@ -1,0 +1,62 @@
+"""Whether a group has done what an incident advised."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+
+from kagent.detect.detectors import ONE_MEMBER
+from kagent.detect.state import Advice, Incident
+from kagent.lag.membership import Roster
+
+FOLLOWED = 0.8
+"""Share of the planned moves that must be in effect for the plan to count as followed."""
+
+
+def advice(roster: Roster, incident: Incident) -> Advice | None:
+    """The advice that is in effect: the last one that was published, or the one that it replaced; None if neither is."""
+    # An owner reads a message and acts minutes later, and consumers that carry a plan out join and leave meanwhile: either may
+    # bring an update with another plan, which does not make what is done another thing than what was advised.
+    given = (_published(incident), incident.replaced)
+    return next((one for one in given if one is not None and in_effect(roster, one)), None)
+
+
+def promised(incident: Incident, done: Advice) -> Incident:
+    """The incident, to be held against what the advice that was followed predicted."""
+    return replace(incident, predicted_drain=done.predicted_drain, predicted_skew=done.predicted_skew)
+
+
+def unfollowed(incident: Incident) -> Advice | None:
+    """What an update is about to replace, if nobody has followed it."""
+    return None if incident.followed_at is not None else _published(incident)
+
+
+def _published(incident: Incident) -> Advice:
+    return Advice(**{field.name: getattr(incident, field.name) for field in fields(Advice)})
+
+
+def in_effect(roster: Roster, given: Advice) -> bool:
+    """Whether what was advised is in effect."""
+    if given.assignor and roster.protocol == given.assignor.removeprefix("kip848-"):
+        return True
+    # Other ids too: a group that merely had that number before the message has not followed it.
+    if given.members and len(roster.members) == given.members and roster.ids != given.started_with:
+        return True
+    if given.verdict in ONE_MEMBER:
+        return given.member not in roster.names or _another(roster, given)
+    if not given.plan:
+        return False
+    held = [(t, p, m) for t, p, m in given.plan if _holds(roster, t, p, m)]
+    return len(held) >= FOLLOWED * len(given.plan)
+
+
+def _another(roster: Roster, given: Advice) -> bool:
+    """A member of that name under another id: it was restarted."""
+    at = roster.names.index(given.member)
+    return roster.members[at].member_id not in given.started_with
+
+
+def _holds(roster: Roster, topic: str, partition: int, member: str) -> bool:
+    holder = int(roster.holder(topic, np.array([partition], np.int64))[0])
+    return holder >= 0 and roster.names[holder] == member

@@ -68,7 +68,14 @@ pytest_plugins = [
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes longest begins first: a test of minutes that begins last has every other process wait for it."""
     heavy = ("slow", "spark", "kafka")
-    items.sort(key=lambda item: sum(item.get_closest_marker(mark) is None for mark in heavy))
+    items.sort(
+        key=lambda item: (-_minutes(item), sum(item.get_closest_marker(mark) is None for mark in heavy))
+    )
+
+
+def _minutes(item: pytest.Item) -> int:
+    slow = item.get_closest_marker("slow")
+    return slow.kwargs.get("minutes", 0) if slow else 0
 
 
 def pytest_collection_finish() -> None:

@@ -25,7 +25,7 @@ from kagent.kafka.topics import ensure
 from kagent.settings import Cluster, Topics
 from tests.fixtures.waiting import until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow(minutes=2)]
 
 
 class Bridge:

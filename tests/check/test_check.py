@@ -18,7 +18,7 @@ from kagent.cli import root
 from kagent.errors import InputError
 from tests.fixtures.stage import wait_for_members
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.slow(minutes=2)]
 
 
 def kagent(config: Path, *args: str) -> tuple[int, list[dict[str, Any]], str]:

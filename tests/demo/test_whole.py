@@ -17,7 +17,12 @@ import pytest
 from kagent.demo.choreography import MOST
 from kagent.demo.progress_timeout import Patience
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(2 * MOST)]
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.spark,
+    pytest.mark.slow(minutes=5),
+    pytest.mark.timeout(2 * MOST),
+]
 
 
 class Run:

@@ -26,7 +26,7 @@ from kagent.pipeline.build import Target
 from kagent.pipeline.spark_session import package
 from kagent.pipeline.stream import per_task
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow(minutes=2)]
 
 # Run in a process of its own: a JVM holds one Spark master at most.
 DRIVER = """

@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kagent.embedded.broker import Broker
 from tests.fixtures.cast import commit_when_loaded
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow(minutes=2)]
 
 
 class Service:

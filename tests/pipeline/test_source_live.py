@@ -22,7 +22,7 @@ from kagent.pipeline.stream_service import Pipeline
 from kagent.settings import Cluster, PipelineSettings, Settings
 from tests.fixtures.cast import commit_when_loaded
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow(minutes=2)]
 
 
 class Running(threading.Thread):

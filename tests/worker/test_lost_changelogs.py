@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient
 from kagent.tables.declaration import ROWS
 from tests.fixtures.streams_app import start_streams
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow(minutes=3)]
 
 
 WITH_A_MEMBER = ("held", "streams", "shared")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow(minutes=2)]
 
 WATCHED_SECONDS = 75
 """Two commits of the group that commits every 30 s, and as many judgements of it in between as a tick a second gives."""

@@ -18,7 +18,7 @@ from tests.fixtures.waiting import PATIENCE_S
 from tests.worker.soak import SKEWED, Soak
 
 # The tests go on from each other's state: one that fails is not run a second time.
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.flaky(reruns=0)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow(minutes=5), pytest.mark.flaky(reruns=0)]
 
 SEED = 16
 QUIET_GROUPS = 8

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tests.conftest import Guarded
     from tests.fixtures.certificates import Certificates
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow(minutes=3)]
 LOGGED_IN = {"pipeline": "pipeline", "worker": "worker", "alert": "alert", "history": "owner"}
 """Process → its user. The history has no printed rights: here it is let read what it keeps."""
 ONCE = ("lag", "check --for 3 idle", "status", "mutes", "explain idle")

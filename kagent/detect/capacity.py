@@ -48,7 +48,7 @@ class Capacity:
     def usual(self) -> float:
         """Of a usual member, work/s: the median of those that were ever busy; 0 where none was."""
         speeds = self.rate.mid[self.measured]
-        return float(np.median(speeds)) if len(speeds) else 0.0
+        return median(speeds.tolist()) if len(speeds) else 0.0
 
 
 def window_length_s(gap_s: float, hold_s: float) -> float:
@@ -136,7 +136,7 @@ def of_members(found: Sequence[tuple[float, float, float] | None], keeps_up_with
     measured = np.array([f is not None for f in found], bool)
     low, mid, high = (np.array([f[i] if f else 0.0 for f in found]) for i in range(3))
     if measured.any():
-        usual, fastest = float(np.median(mid[measured])), float(high[measured].max())
+        usual, fastest = median(mid[measured].tolist()), float(high[measured].max())
     else:
         usual = fastest = 0.0
     # Replicas of one deployment are alike until one of them is measured to be different.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import ceil
+from statistics import median
 
 import numpy as np
 
@@ -159,7 +160,7 @@ def enough_now(model: GroupModel, load: GroupLoad) -> int:
 def _grown(model: GroupModel) -> float:
     """The inflow of the last minute over the usual one, at least 1. Of the whole group: a minute of one partition is mostly noise."""
     by_minute = (model.columns.rates * model.cost)[:, model.counted].sum(axis=1)
-    usual = float(np.median(by_minute))
+    usual = median(by_minute.tolist())
     return max(1.0, float(by_minute[0]) / usual) if usual > 0 else 1.0
 
 
@@ -179,7 +180,7 @@ def load_of(model: GroupModel, capacity: float) -> GroupLoad:
     _, code = np.unique(unit, return_inverse=True)
     units = int(code.max()) + 1 if len(code) else 0
     backlog = totals(code, (model.columns.backlog * model.cost)[rows], units)
-    inflow = totals(code, (model.usual_rates * model.cost)[rows], units)
+    inflow = totals(code, (model.columns.usual_rates * model.cost)[rows], units)
     # The peak of the group by today's shares: the partitions' own peaks need not fall together, and would add up to too much.
     peak = inflow * _peak_ratio(model, rows)
     return GroupLoad(backlog, inflow, peak, capacity, False, model.policy.hold).grown(1.0)
@@ -205,5 +206,5 @@ def _peak_ratio(model: GroupModel, rows: np.ndarray[tuple[int, ...], np.dtype[np
         times = history.last - PEAK_STEP_MS * np.arange(len(grown), -1, -1, dtype=np.float64)
         times = np.maximum(times, history.first)
         grown += np.diff(history.interpolated(mine, times), axis=0).sum(axis=1)
-    now = float(model.usual_rates[rows].sum())
+    now = float(model.columns.usual_rates[rows].sum())
     return max(1.0, float(grown.max()) * 1000 / PEAK_STEP_MS / now) if now > 0 else 1.0

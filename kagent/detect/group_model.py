@@ -141,10 +141,10 @@ class GroupModel:
     def best_drain(self, longest_s: float, optimist: bool = False) -> float:
         """The least T that any assignment was found to have, s; inf above ``longest_s``. ``optimist``: at the ends that favour
         it."""
-        rates, rows = self.columns.rates[:, self.placement_rows], self.placement_rows
+        rows = self.placement_rows
         # Per partition, not per member: a plan may part partitions that share a member today, and medians do not add up.
-        usual = np.median(rates, axis=0)
-        flow = np.minimum(rates[0], usual) if optimist else usual
+        usual = self.columns.usual_rates[rows]
+        flow = np.minimum(self.columns.rates[0, rows], usual) if optimist else usual
         room = self.capacity.rate.high if optimist else self.capacity.rate.mid
         work = self.columns.backlog[rows] * self.cost[rows]
         return best_drain_s(Placement(*self._units(rows, work, flow * self.cost[rows])), room, longest_s)
@@ -199,11 +199,6 @@ class GroupModel:
     def works_in_seconds(self) -> bool:
         """Whether some member's capacity was measured, so that work is time."""
         return bool(self.capacity.measured.any() and (self.capacity.rate.mid > 0).all())
-
-    @cached_property
-    def usual_rates(self) -> Floats:
-        """Records/s that arrive at each partition, the median of five minutes."""
-        return np.asarray(np.median(self.columns.rates, axis=0))
 
     def if_only(self, topic: str) -> GroupModel:
         """The same group if the records of ``topic`` were all the work there is: what a member whose mix of topics never

@@ -80,7 +80,7 @@ class Counts:
 def counts(model: GroupModel) -> Counts:
     """The counts for a group as it stands; without any where nothing flows in."""
     held = model.lags.owner >= 0
-    flow = (np.median(model.columns.rates, axis=0) * model.cost)[held]
+    flow = (model.columns.usual_rates * model.cost)[held]
     total, have = float(flow.sum()), len(model.names)
     if total <= 0 or not have:
         return Counts(have, 0.0, np.zeros(0))

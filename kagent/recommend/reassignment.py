@@ -209,9 +209,8 @@ def _replica_racks(model: GroupModel, rows: Longs) -> tuple[frozenset[str], ...]
 def _quantities(model: GroupModel, rows: Longs, careful: bool) -> tuple[Floats, Floats, Floats]:
     """Backlog (work) and inflow (work/s) per partition, capacity per member. Set-aside partitions weigh nothing."""
     counted = model.counted[rows]
-    cost, rates = model.cost[rows], model.columns.rates[:, rows]
-    usual = np.median(rates, axis=0)
-    flow = (usual + np.maximum(rates[0], usual)) / 2 if careful else usual
+    cost, usual = model.cost[rows], model.columns.usual_rates[rows]
+    flow = (usual + np.maximum(model.columns.rates[0, rows], usual)) / 2 if careful else usual
     rate = model.capacity.rate
     room = (rate.mid + rate.low) / 2 if careful else rate.mid
     # The planner divides by capacity; a member that did nothing is a thousandth of the fastest, not zero.

@@ -42,7 +42,7 @@ def holds(member: LateMember) -> dict[str, Any] | None:
     if not len(member.rows) or not member.measured:
         return None
     rates, cost = model.columns.rates, model.cost
-    usual = np.median(rates, axis=0) * cost
+    usual = model.columns.usual_rates * cost
     least = np.minimum(rates[0] * cost, usual)
     rate = model.capacity.rate
     # Against the fastest member: an assignment could give it the partition.
@@ -69,7 +69,7 @@ def _rest_fits(member: LateMember, hot: np.ndarray[Any, np.dtype[np.bool_]], tak
     model = member.model
     rows = np.flatnonzero(model.counted & ~hot)
     room = np.sort(model.capacity.rate.mid)[::-1][: len(model.names) - taken]
-    flow = np.median(model.columns.rates, axis=0)[rows] * model.cost[rows]
+    flow = model.columns.usual_rates[rows] * model.cost[rows]
     work = (model.columns.backlog * model.cost)[rows]
     # Without homes: the question is whether the rest fits at all, not how little has to move.
     homes = np.full(len(rows), -1, np.int32)

@@ -61,7 +61,7 @@ def _changed(state: JudgeState, roster: Roster, seen: Observation, policy: Polic
         "generation": roster.generation,
         "digest": roster.digest,
         "generation_at": at,
-        "restless_since": now if not kept and not first else state.restless_since,
+        **_restless(state, now, bool(kept) or first, policy),
         # Being seen for the first time is no rebalance.
         "generations": state.generations if first else (*older, *kept, (now, generation))[-32:],
         "names": names,
@@ -69,6 +69,16 @@ def _changed(state: JudgeState, roster: Roster, seen: Observation, policy: Polic
         if state.names or kept
         else {},
     }
+
+
+def _restless(state: JudgeState, now: int, goes_on: bool, policy: Policy) -> dict[str, Any]:
+    """Since when, from which generation and for how long the group has been rebalancing."""
+    if not goes_on:
+        return {"restless_since": now, "restless_from": state.generation, "restless_s": 0.0}
+    gap_s = (now - state.generations[-1][0]) / 1000 if state.generations else 0.0
+    # Slower than this, rebalances are no storm; what passes between two deployments must not count as a part of either.
+    pace_s = policy.storm_window / policy.storm_generations
+    return {"restless_s": state.restless_s + gap_s} if gap_s <= pace_s else {}
 
 
 def _comings(state: JudgeState, names: tuple[str, ...], now: int, since: int) -> dict[str, tuple[int, ...]]:

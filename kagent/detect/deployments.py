@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 from kagent.detect.group_model import GroupModel
+from kagent.detect.state import JudgeState
 
 ROLL_S = 120.0
 """How long a rolling restart takes a member, generously."""
+TURNS = 3
+"""Rebalances that the restart of a member makes, at most: two of an eager group (it leaves, it joins), three of a cooperative one."""
+IN_A_ROW = 3
+"""A deployment, the one that takes it back and the one that mends it may follow each other."""
 AT_ONCE_S = 15.0
 """Members that are started at once join within so much: seconds for their processes, and a look every 10 s to see it."""
 
 
 def may_be_deployment(model: GroupModel) -> bool:
-    """Whether the latest rebalances may be a rolling restart or a change of scale: every member comes and goes in turn, and it has
-    not lasted beyond `deploy_silence` and two minutes a member."""
+    """Whether the latest rebalances may be rolling restarts or changes of scale: every member comes and goes in turn, they have not
+    lasted beyond `deploy_silence` and two minutes a member, and they are no more than some deployments in a row make."""
     state = model.state
-    patience = max(model.policy.deploy_silence, ROLL_S * len(state.names)) * 1000
-    # To the latest change, not to now: two deployments within a quarter of an hour are over when the second is.
-    lasted = max((time for time, _ in state.generations), default=0) - state.restless_since
-    return not come_and_go(model) and lasted < patience
+    patience_s = max(model.policy.deploy_silence, ROLL_S * len(state.names))
+    everybody = len(state.comings.keys() | set(state.names))
+    few = _turns(state) <= IN_A_ROW * TURNS * everybody
+    return few and state.restless_s < patience_s and not come_and_go(model)
+
+
+def _turns(state: JudgeState) -> int:
+    """How many rebalances have followed each other; 0 where their beginning was not seen."""
+    if state.restless_from is None or not state.generations:
+        return 0
+    return state.generations[-1][1] - state.restless_from
 
 
 def come_and_go(model: GroupModel) -> dict[str, int]:

@@ -207,6 +207,11 @@ class JudgeState:
     generation_at: int = 0
     generations: tuple[tuple[int, int], ...] = ()
     restless_since: int = 0
+    """When the rebalances began that have followed each other within the storm window since."""
+    restless_from: int | None = None
+    """The generation before them; None where it was not seen."""
+    restless_s: float = 0.0
+    """For how long they have come at the pace of a storm."""
     names: tuple[str, ...] = ()
     comings: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     assignment: str = ""

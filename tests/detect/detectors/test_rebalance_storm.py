@@ -47,9 +47,21 @@ def test_members_that_a_scaler_removes_now_and_then_are_no_storm(group: Make) ->
 def test_a_deployment_that_does_not_end_is_a_storm_after_two_minutes_a_member(group: Make) -> None:
     made = group({"t": 8 * [FINE]}, FOUR)
     now = made.observe().now
-    long = {**restless(now), "restless_since": now - 1_000_000}
+    in_turn = {**restless(now), "comings": dict.fromkeys(FOUR, (NOW,))}
 
-    assert leading(made.looked(**long, comings=dict.fromkeys(FOUR, (NOW,)))[1]) == "unstable"
+    assert leading(made.looked(**in_turn, restless_s=890.0)[1]) == "balanced"
+    assert leading(made.looked(**in_turn, restless_s=910.0)[1]) == "unstable"
+
+
+def test_three_deployments_in_a_row_are_no_storm_and_more_are(group: Make) -> None:
+    """A restart makes three rebalances of a cooperative group: three deployments of four members 36."""
+    made = group({"t": 8 * [FINE]}, FOUR)
+    now = made.observe().now
+    in_turn = {**restless(now), "comings": dict.fromkeys(FOUR, (NOW,))}
+    last = in_turn["generations"][-1][1]
+
+    assert leading(made.looked(**in_turn, restless_from=last - 36)[1]) == "balanced"
+    assert leading(made.looked(**in_turn, restless_from=last - 37)[1]) == "unstable"
 
 
 def test_where_a_partition_stands_through_it_its_record_is_awaited(group: Make) -> None:

@@ -2,6 +2,8 @@
 
 Writes scenario files of random groups (members, topics, costs, clients, commit intervals, loads), each with one random
 fault whose truth follows from arithmetic alone: work that arrives for each member, partition and group in seconds a second.
+`--faults none` writes healthy ones: eight hours with deployments, restarts of the brokers, pauses, bursts, tides and changes of scale
+at random times, near each other too, all of which the members make up for within minutes, by the same arithmetic.
 Nothing of the judgement is used, and no file is chosen by what the judgement says of it: a share of right verdicts that was
 measured on fresh seeds is one that no scenario was written for.
 """
@@ -48,6 +50,11 @@ FITS = 0.8
 OVERLOADED = 1.25
 """A member with more work falls a minute behind within five."""
 GREATEST_FACTOR = 2.2
+HEALTHY_HOURS = 8
+APART_S = 480
+"""Two things happen so far apart at least: each is made up for before the next."""
+CAUGHT_UP_S = 240.0
+"""A burst or a pause of a healthy group is made up for within this time, at high tide too: what nobody would want to be told of."""
 ATTEMPTS = 100_000
 """Most random groups do not have room for a given fault; a seed that finds none in so many has a mistake."""
 
@@ -60,6 +67,7 @@ class RandomGroup:
     costs: dict[str, float]
     work: Work
     held: dict[str, list[Place]]
+    assignor: str
     noise: float
     commit_s: float
 
@@ -77,15 +85,16 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="where the files go; it is made")
     parser.add_argument("--count", type=int, default=12, help="files of each fault")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--faults", nargs="+", choices=sorted(FAULTS), default=sorted(FAULTS))
+    parser.add_argument("--faults", nargs="+", choices=[*sorted(FAULTS), "none"], default=sorted(FAULTS))
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
     for fault in args.faults:
         # A generator for each fault: more of one leave the others as they are.
         dice = random.Random(f"{args.seed} {fault}")
         for number in range(args.count):
-            made = yaml.safe_dump(scenario(dice, fault), sort_keys=False)
-            (args.folder / f"{fault}-{args.seed}-{number:03}.yaml").write_text(made)
+            made = healthy(dice) if fault == "none" else scenario(dice, fault)
+            file = args.folder / f"{fault}-{args.seed}-{number:03}.yaml"
+            file.write_text(yaml.safe_dump(made, sort_keys=False))
     return 0
 
 
@@ -99,12 +108,87 @@ def scenario(dice: random.Random, fault: str) -> dict[str, Any]:
             return {
                 "about": f"A random group of {group.family} clients: {fault}.",
                 **_file_of(group),
+                "assignment": _by_topic(group),
                 "expect": verdict,
                 "onset": onset,
                 "hours": round(onset / 3600 + 1.2, 2),
                 "events": [{"at": onset, **event} for event in events],
             }
     raise AssertionError(f"no random group has room for {fault}")
+
+
+def healthy(dice: random.Random) -> dict[str, Any]:
+    """A scenario file's content: a random group to which everything happens that groups make up for by themselves."""
+    group = next(g for g in _groups(dice) if g.family in MOVABLE and _has_room_for_one_more(g))
+    times = dice.sample(range(900, HEALTHY_HOURS * 3600 - 1800, APART_S), dice.randint(6, 20))
+    # One tide and one member more, or loads would multiply.
+    happen = [_tide, _one_more, *dice.choices(ORDINARY, k=len(times) - 2)]
+    events = [
+        {"at": at, **event} for at, make in zip(times, happen, strict=True) for event in make(dice, group)
+    ]
+    return {
+        "about": f"A random healthy group of {group.family} clients.",
+        **_file_of(group),
+        "assignor": group.assignor,
+        "hours": HEALTHY_HOURS,
+        "events": sorted(events, key=lambda event: event["at"]),
+    }
+
+
+def _has_room_for_one_more(group: RandomGroup) -> bool:
+    """Whether all would still hold something and keep up with one member more."""
+    sizes = {topic: sum(t == topic for t, _ in group.work) for topic in group.costs}
+    more = DEALS[group.assignor](sizes, len(group.held) + 1)
+    return all(held and sum(group.work[p] for p in held) < FITS for held in more.values())
+
+
+def _deployment(dice: random.Random, group: RandomGroup) -> list[dict[str, Any]]:
+    keep = dice.random() < 0.7
+    return [
+        {"do": "deploy", "every": dice.choice((20, 40, 60, 90)), "down": dice.choice((5, 10)), "keep": keep}
+    ]
+
+
+def _brokers(dice: random.Random, group: RandomGroup) -> list[dict[str, Any]]:
+    return [{"do": "restart_brokers", "every": dice.choice((60, 120, 180)), "down": dice.choice((5, 8, 12))}]
+
+
+def _pause(dice: random.Random, group: RandomGroup) -> list[dict[str, Any]]:
+    """A member does nothing for a while: a long garbage collection, a slow call."""
+    # What came meanwhile is worked off by what the member has to spare.
+    longest = CAUGHT_UP_S * (1 - FITS) / FITS
+    return [{"do": "hang", "member": dice.choice(tuple(group.held)), "for": round(dice.uniform(5, longest))}]
+
+
+def _burst(dice: random.Random, group: RandomGroup) -> list[dict[str, Any]]:
+    """More than the members can do, for so short a time that they soon catch up."""
+    factor = dice.uniform(1.5, 5)
+    longest = CAUGHT_UP_S * (1 - FITS) / (FITS * factor - 1)
+    topic = dice.choice(tuple(group.costs))
+    return [{"do": "inflow", "topic": topic, "factor": round(factor, 2), "for": round(dice.uniform(5, longest))}]  # fmt: skip
+
+
+def _tide(dice: random.Random, group: RandomGroup) -> list[dict[str, Any]]:
+    """An hour or two with less or more, which the members can do."""
+    factor = dice.uniform(0.3, FITS / max(group.work_of(m, group.work) for m in group.held))
+    return [
+        {"do": "inflow", "topic": topic, "factor": round(factor, 2), "for": 5400} for topic in group.costs
+    ]
+
+
+def _one_more(dice: random.Random, group: RandomGroup) -> list[dict[str, Any]]:
+    return [{"do": "join", "member": f"m{len(group.held)}"}]
+
+
+ORDINARY: tuple[Callable[[random.Random, RandomGroup], list[dict[str, Any]]], ...] = (
+    _deployment,
+    _deployment,
+    _brokers,
+    _pause,
+    _burst,
+    _burst,
+)
+"""What happens to a healthy group; twice what happens often."""
 
 
 def _file_of(group: RandomGroup) -> dict[str, Any]:
@@ -115,14 +199,17 @@ def _file_of(group: RandomGroup) -> dict[str, Any]:
         "kind": KINDS[group.family],
         "clients": {"family": group.family},
         "commit": group.commit_s,
-        "assignment": {
-            member: {
-                topic: [p for t, p in held if t == topic]
-                for topic in group.costs
-                if any(t == topic for t, _ in held)
-            }
-            for member, held in group.held.items()
-        },
+    }
+
+
+def _by_topic(group: RandomGroup) -> dict[str, dict[str, list[int]]]:
+    return {
+        member: {
+            topic: [p for t, p in held if t == topic]
+            for topic in group.costs
+            if any(t == topic for t, _ in held)
+        }
+        for member, held in group.held.items()
     }
 
 
@@ -153,11 +240,14 @@ def _group(dice: random.Random) -> RandomGroup:
     differ = dice.random() < 0.5
     costs = {t: cost_s * (exp(dice.uniform(-1, 1)) if differ else 1.0) for t in names}
     family = dice.choice(tuple(KINDS))
+    work = _work(dice, sizes, members * dice.uniform(0.25, 0.65))
+    assignor = dice.choice(tuple(DEALS))
     return RandomGroup(
         family,
         costs,
-        _work(dice, sizes, members * dice.uniform(0.25, 0.65)),
-        dice.choice((_range, _round_robin))(sizes, members),
+        work,
+        DEALS[assignor](sizes, members),
+        assignor,
         dice.choice((0.05, 0.1, 0.2, 0.3)),
         # Streams and Connect commit at their own intervals, which few people change.
         FAMILIES[family].interval_s if family not in MOVABLE else dice.choice((1, 5, 5, 10, 15, 30)),
@@ -187,6 +277,9 @@ def _round_robin(sizes: dict[str, int], members: int) -> dict[str, list[Place]]:
     """As RoundRobinAssignor: all partitions of all topics in turn."""
     places = [(t, p) for t, size in sizes.items() for p in range(size)]
     return {f"m{n}": places[n::members] for n in range(members)}
+
+
+DEALS = {"range": _range, "roundrobin": _round_robin}
 
 
 def _best(work: Work, members: int) -> float:

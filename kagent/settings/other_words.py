@@ -39,6 +39,7 @@ OTHER_WORDS: Mapping[str, Collection[str]] = {
 
 
 NO_SETTING: Mapping[str, str] = {
+    **dict.fromkeys(("aws_msk_iam", "gssapi", "iam", "kerberos", "oauth", "oauthbearer"), "kagent does not log in by that"),
     **dict.fromkeys(
         ("check_hostname", "insecure_skip_verify", "ssl_endpoint_identification_algorithm", "verify", "verify_ssl"),
         "certificates and host names are always checked, and ca_file names the authority",
@@ -55,7 +56,8 @@ NO_SETTING: Mapping[str, str] = {
     **dict.fromkeys(("headers", "method"), "a webhook is a POST without headers of your own: `secret` signs it"),
     **dict.fromkeys(("maintenance", "mute", "muted", "mutes", "quiet_hours", "schedule"), "`kagent mute` silences a group for a while"),
 }  # fmt: skip
-"""What people look for in the settings and there is no setting for, in lower case with underscores → what there is in its place."""
+"""What people look for in the settings and there is no setting or value for, in lower case with underscores → what there is in its
+place."""
 
 
 def meant_by(word: str, known: Collection[str]) -> list[str]:

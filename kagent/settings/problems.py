@@ -11,7 +11,7 @@ from kagent.settings.alert_destinations import DESTINATIONS, schemes_of
 from kagent.settings.meant import address_meant, default_of, number_meant
 from kagent.settings.odd_characters import with_odd_character
 from kagent.settings.settings_file import MISSING
-from kagent.settings.unknown_names import suggestion, unknown_name
+from kagent.settings.unknown_names import no_setting, suggestion, unknown_name
 from kagent.settings.wrong_value import WrongValue
 from kagent.text import shown
 
@@ -267,9 +267,10 @@ def _quoted(expected: str) -> list[str]:
 
 
 def _one_of(value: Any, known: list[str], must: str = "must be") -> str:
-    near = suggestion(str(value), known)
+    near, instead = suggestion(str(value), known), no_setting(str(value))
     several = isinstance(value, list) and len(value) > 1
     hint = "; write one of them" if several else f"; did you mean {near}?" if near else ""
+    hint = hint or (f"; {instead}" if instead else "")
     return (
         f"{must} {' or '.join(filter(None, (', '.join(known[:-1]), known[-1])))}, not {_input(value)}{hint}"
     )

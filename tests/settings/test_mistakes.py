@@ -283,6 +283,7 @@ MISTAKES = [
     ("worker: {http: {login: bearer}}", "did you mean token?"),
     ("alert: {destinations: {x: {type: webhook, url: 'https://x.example', headers: {a: b}}}}", "a POST without headers of your own"),
     ("alert: {destinations: {x: {type: webhook, url: 'https://x.example', only: {severity: [page, ticket]}}}}", "write one of them"),
+    ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SASL_SSL, mechanism: AWS_MSK_IAM, username: u, password: p}}}", "kagent does not log in by that"),
     ("include: other.yaml", "a settings file includes no other"),
     ("mutes: ['orders-*']", "`kagent mute` silences a group for a while"),
 ]  # fmt: skip

@@ -11,6 +11,7 @@ import orjson
 from kagent.incident.evaluate import Judgement
 from kagent.incident.explanation import explain, look_at
 from kagent.incident.explanation_text import lines
+from kagent.lag.log_ends import EndHistory
 from kagent.policy import Policy
 from tests.fixtures.findings import FOUR, LATE
 from tests.fixtures.timeline import Timeline, judged
@@ -83,6 +84,18 @@ def test_of_a_healthy_group_it_says_so() -> None:
         "balanced",
         "No member is late.",
         None,
+    )
+
+
+def test_of_records_older_than_the_first_look_it_does_not_say_that_nobody_is_late() -> None:
+    world = Timeline([0.0] * 6, HELD, dict.fromkeys(HELD, 220.0), commit_s=10**6, stands=frozenset(range(6)))
+    world.end = [end + 500 for end in world.end]
+    world.ends = EndHistory(6)
+    found = judged(world, 60)[-1]
+    story = explain(found, look_at(found, world.observe(), found.state, Policy()))
+
+    assert str(story["reason"]).startswith(
+        "No member is known to be late. Some unread records came in before"
     )
 
 

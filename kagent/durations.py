@@ -18,6 +18,10 @@ WORDS = {
 WEEKS = ("w", "wk", "week")
 PATTERN = r"^\s*\d+(\.\d+)?\s*(ms|s|m|min|h|d)?\s*$"
 PART = r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*"
+BEFORE = r"(?:[<>=≥≤~≈:]+|\b(?:every|about|at least|at most)\b)\s*"
+"""What people write before a limit: ``≥ 60s``, ``every 5s``."""
+ISO = r"p(\d+d)?(?:t(\d+h)?(\d+m)?(\d+(?:\.\d+)?s)?)?"
+"""A duration of ISO 8601, in lower case. Without its months and years, which are no length of time."""
 EXPECTED = "a duration such as 250ms, 90s, 5m, 2h or 1d"
 
 
@@ -53,6 +57,8 @@ def _meant(text: str) -> str | None:
             sum(int(part) * unit for part, unit in zip(clock.groups(), (3600, 60, 1), strict=True))
         )
     plain = _plain(text)
+    if iso := re.fullmatch(ISO, plain):
+        plain = "".join(filter(None, iso.groups()))
     if plain != text and re.match(PATTERN, plain):
         return "".join(plain.split())
     parts = [(number, _unit(word)) for number, word in re.findall(PART, plain)]
@@ -64,8 +70,10 @@ def _meant(text: str) -> str | None:
 
 
 def _plain(text: str) -> str:
-    """Without what divides thousands, with a decimal point, and without a full stop: ``1 000 ms``, ``1,5h``, ``10 s.``."""
-    joined = re.sub(r"(?<=\d)[\s_,'](?=\d{3}(?!\d))", "", text.lower().strip().rstrip("."))
+    """Without what divides thousands, with a decimal point, and without what stands before it or a full stop: ``1 000 ms``, ``1,5h``,
+    ``≥ 10 s.``."""
+    bare = re.sub(f"^{BEFORE}", "", text.lower().strip().rstrip("."))
+    joined = re.sub(r"(?<=\d)[\s_,'](?=\d{3}(?!\d))", "", bare)
     return re.sub(r"(?<=\d),(?=\d)", ".", joined)
 
 

@@ -11,6 +11,8 @@ SHOWN = 255
 """Longest name shown, in characters."""
 LONGEST = 2000
 """Longest sentence shown, in characters."""
+UNITS_S = (("d", 86_400), ("h", 3600), ("min", 60))
+"""Units of a length of time above a second, in seconds."""
 
 
 def shown(name: str, limit: int = SHOWN) -> str:
@@ -49,10 +51,23 @@ def told_apart(names: Collection[str]) -> dict[str, str]:
 
 def span(seconds: float) -> str:
     """A length of time as a person says it."""
-    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
+    for unit, size in UNITS_S:
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def spans(least: float, most: float) -> str:
+    """From one length of time to another, both in the unit of the longer one.
+
+    >>> spans(119, 120), spans(80, 82), spans(5400, 7200)
+    ('2 min', '80 to 82 s', '1.5 to 2 h')
+    """
+    longest = span(most)
+    number, unit = longest.split(" ")
+    size = dict(UNITS_S).get(unit, 1)
+    shortest = f"{least / size:.1f}".removesuffix(".0") if size > 1 else f"{least:.0f}"
+    return longest if shortest == number else f"{shortest} to {longest}"
 
 
 def rounded(value: float) -> str:

@@ -15,6 +15,8 @@ from rich.cells import cell_len, chop_cells, set_cell_size
 
 GAP = "  "
 ELLIPSIS = "…"
+BEHIND = re.compile(r"[^=,]+[=,]?|[=,]")
+"""A setting that is wider than a line is broken behind these, not within a name."""
 WORD = re.compile(r"(?:`[^`]*`|\S)+")
 
 
@@ -86,11 +88,21 @@ def folded(text: str, width: int, most: int) -> list[str]:
         line = f"{line} {word}" if line else word
     found.append(line)
     if len(found) > most:
-        last = found[most - 1]
+        found = _without_half_a_command(found[:most])
+        last = found[-1]
         while " " in last and cell_len(last) + 1 > width:
             last = last.rpartition(" ")[0]
-        found[most - 1 :] = [shortened(last + ELLIPSIS, width, "start")]
+        found[-1] = shortened(last + ELLIPSIS, width, "start")
     return found
+
+
+def _without_half_a_command(found: list[str]) -> list[str]:
+    """The lines up to a command between backticks whose end they do not have: half of one could be pasted."""
+    if sum(line.count("`") for line in found) % 2 == 0:
+        return found
+    begun = max(at for at, line in enumerate(found) if "`" in line)
+    before = found[begun].rpartition("`")[0].rstrip()
+    return [*found[:begun], before] if before or not begun else found[:begun]
 
 
 def _broken(word: str, width: int) -> list[str]:
@@ -99,7 +111,22 @@ def _broken(word: str, width: int) -> list[str]:
     if cell_len(word) <= width:
         return [word]
     # Never shortened: of two class names with a comma between them, the wrong one would be left to set.
-    return [piece for part in word.split() for piece in chop_cells(part, width)]
+    return [piece for part in word.split() for piece in _at_signs(part, width)]
+
+
+def _at_signs(part: str, width: int) -> list[str]:
+    """A word in pieces of at most ``width`` cells, broken behind a sign such as = or a comma where it has one.
+
+    >>> _at_signs("assignment.strategy=org.apache.StickyAssignor", 30)
+    ['assignment.strategy=', 'org.apache.StickyAssignor']
+    """
+    found = [""]
+    for sign in BEHIND.findall(part):
+        for piece in chop_cells(sign, width):
+            if cell_len(found[-1] + piece) > width:
+                found.append("")
+            found[-1] += piece
+    return found
 
 
 def _last_cells(text: str, width: int) -> str:

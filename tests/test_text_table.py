@@ -81,3 +81,20 @@ def test_of_a_word_wider_than_the_line_nothing_is_left_out(word: str, width: int
 def test_a_text_is_folded_between_words() -> None:
     assert folded("Restart the consumer that is late", 20, 2) == ["Restart the consumer", "that is late"]
     assert folded("Restart the consumer that is late", 20, 1) == ["Restart the…"]
+
+
+def test_a_setting_wider_than_the_line_is_broken_behind_its_sign() -> None:
+    setting = "partition.assignment.strategy=org.apache.kafka.clients.consumer.RangeAssignor"
+
+    assert folded(f"Set {setting} in every consumer.", 60, 5) == [
+        "Set partition.assignment.strategy=",
+        "org.apache.kafka.clients.consumer.RangeAssignor in every",
+        "consumer.",
+    ]
+
+
+def test_of_a_command_that_has_no_room_no_half_is_shown() -> None:
+    text = "Let it follow. Run `kagent apply orders --config /etc/kagent/kagent.yaml` now."
+
+    assert folded(text, 40, 1) == ["Let it follow. Run…"]
+    assert "`kagent apply orders --config /etc/kagent/kagent.yaml`" in " ".join(folded(text, 60, 3))

@@ -35,8 +35,8 @@ ROUNDS = 18
 MOST_BETWEEN = 10.0
 LEAST_BETWEEN = 1.0
 UNSEEN = (
-    "how often a group rebalances, standstills and delays longer than this look, records that retention deleted "
-    "meanwhile, time lag beyond it, and whether advice was followed"
+    "how often a group rebalances, standstills and delays that last longer than this look, records that retention "
+    "deletes between two looks, and whether advice was followed"
 )
 """What only the service sees."""
 STATES = {"stable": "Stable", "empty": "Empty", "dead": "Dead", "preparingrebalance": "PreparingRebalance"}

@@ -22,7 +22,15 @@ from kagent.contract.admission import published
 from kagent.contract.recommendation import SCHEMA, Recommendation, State, Status, is_newer
 from kagent.errors import KafkaError
 from kagent.kafka.consumer import consumer, start
-from kagent.kafka.topic_reader import ANSWER_WITHIN_S, ONCE, ReadMark, read_forever, standing, unreadable
+from kagent.kafka.topic_reader import (
+    ANSWER_WITHIN_S,
+    LISTED_WITHIN_S,
+    ONCE,
+    ReadMark,
+    read_forever,
+    standing,
+    unreadable,
+)
 from kagent.settings import Cluster
 
 log = logging.getLogger("kagent.client")
@@ -81,7 +89,7 @@ async def _read_all(cluster: Cluster, topic: str) -> dict[str, Message]:
     found: dict[str, Message] = {}
     async with consumer(cluster, **ONCE) as reader, asyncio.timeout(ANSWER_WITHIN_S) as patience:
         await start(reader, cluster)
-        async for record in standing(reader, topic):
+        async for record in standing(reader, topic, LISTED_WITHIN_S):
             # From record to record: a large topic may take longer as a whole.
             patience.reschedule(asyncio.get_running_loop().time() + ANSWER_WITHIN_S)
             _keep(found, record)

@@ -10,7 +10,7 @@ from aiokafka.errors import KafkaError as ClientError
 
 from kagent.active_mutes import Mutes
 from kagent.kafka.consumer import consumer, start
-from kagent.kafka.topic_reader import ONCE, ReadMark, read_forever, standing, unreadable
+from kagent.kafka.topic_reader import LISTED_WITHIN_S, ONCE, ReadMark, read_forever, standing, unreadable
 from kagent.settings import Cluster
 
 log = logging.getLogger("kagent.client")
@@ -23,7 +23,7 @@ async def current_mutes(cluster: Cluster, topic: str) -> Mutes:
     try:
         async with consumer(cluster, **ONCE) as reader:
             await start(reader, cluster)
-            async for record in standing(reader, topic):
+            async for record in standing(reader, topic, LISTED_WITHIN_S):
                 _take(found.take, record.key, record.value)
     except ClientError as error:
         raise unreadable(topic, cluster, error) from error

@@ -256,7 +256,7 @@ def _age_note(
     if oldest < OLD_MS or any(column.key == "judged" for column, _ in fitted(COLUMNS, cells, width)):
         return []
     # One line, whatever the width: the height of the screen is counted in lines.
-    note = f"Numbers are up to {age(oldest)} old; `kagent explain GROUP` has those of now."
+    note = f"Numbers are up to {age(oldest)} old; `kagent explain GROUP` has the current ones."
     return [Text(shortened(note, width or len(note), "start"), no_wrap=True)]
 
 

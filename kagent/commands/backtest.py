@@ -46,7 +46,7 @@ def command(asked: past.Past, files: tuple[str, ...], form: Format) -> None:
         found = backtest(rows, chosen, asked.within, asked.group)
     # A dump of __consumer_offsets holds commits alone.
     if form.is_table and asked.dump and not asked.ends:
-        click.echo(
+        output.say(
             "Without --ends, the highest commit of any group is taken as the log end: the lag is a lower bound."
         )
     records = [_record(row, with_messages=form.output == "json") for row in found]

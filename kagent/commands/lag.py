@@ -194,6 +194,6 @@ def _without_lag(rows: Sequence[Row]) -> Iterator[str]:
             f", holding {counted(sum(held), 'record')}" if held else ""
         )
     if void := sum(row.void for row in rows):
-        yield f"{void} whose commit is void"
+        yield f"{void} with a commit of a deleted topic of the same name (void)"
     if rest := len(rows) - len(uncommitted) - void:
         yield f"{rest} whose log end is unknown"

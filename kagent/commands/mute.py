@@ -34,7 +34,9 @@ LISTED = 10
 @click.option("--anyway", is_flag=True, help="Mute a group or pattern even if no group has that name yet.")
 @click.pass_context
 def command(ctx: click.Context, group: str, seconds: float, why: str, off: bool, anyway: bool) -> None:
-    """Silence GROUP: nothing opens for it, and alerts and followers leave it alone.
+    """Silence GROUP: nothing opens for it, and followers leave it alone.
+
+    Of an incident that is open nothing new is published until the mute ends, but its end.
 
     GROUP is a name, a glob ("orders-*") or a /regex/. `kagent mutes` lists the mutes.
     """

@@ -18,6 +18,7 @@ from typing import Any
 
 import click
 import orjson
+from rich.cells import cell_len
 
 from kagent.commands import BEGAN_S
 from kagent.errors import InputError
@@ -133,7 +134,13 @@ def say(sentence: str, indent: int = 0, err: bool = False) -> None:
         broken = textwrap.wrap(
             whole, cells, subsequent_indent=" " * indent, break_on_hyphens=False, break_long_words=False
         )
-        click.echo("\n".join(broken).replace("\0", " "), err=err)
+        click.echo("\n".join(_inside(line, cells) for line in broken).replace("\0", " "), err=err)
+
+
+def _inside(line: str, cells: int) -> str:
+    """The line without its indent, where only so it fits: the terminal would break a long setting within a name."""
+    bare = line.lstrip()
+    return bare if cell_len(bare) <= cells < cell_len(line) else line
 
 
 def announce(text: str) -> None:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 LONGEST = 4000
 """Characters of a line; names in it come from Kafka."""
 REFRESH_S = 0.5
+ONCE_LINES = 60
+"""Below the table, with --open: some incidents whole, commands included; what is printed once may scroll."""
 
 
 @click.command()
@@ -107,7 +109,7 @@ async def _once(
     elif terminal is not None:
         width = output.width(form.wide) or 10_000
         terminal.width = width  # of what is no terminal rich takes 80 and would cut there
-        terminal.print(board.screen(_now(), width, len(board.open) + 20), soft_wrap=False)
+        terminal.print(board.screen(_now(), width, len(board.open) + ONCE_LINES), soft_wrap=False)
     else:
         _print_standing(board, show)
 

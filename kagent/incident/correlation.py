@@ -227,7 +227,7 @@ def _message(common: Common, cluster: str, now: int, status: Status) -> Recommen
         # Low confidence and never a page: the groups' own incidents state what is certain.
         severity=Severity.TICKET,
         confidence="low",
-        reason=f"{len(common.groups)} groups fell behind within two minutes at {where}: {names}. Look there first.",
+        reason=f"{len(common.groups)} groups fell behind within two minutes of each other, all of them at {where}: {names}. Look there first.",
         group_kind=GroupKind(common.kind),
         opened_at=common.opened_at,
         as_of=now,

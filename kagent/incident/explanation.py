@@ -103,6 +103,8 @@ def _calm(model: GroupModel) -> str:
     """The explanation where nothing is reported: how late the latest member is."""
     at = model.worst
     behind = span(float(model.lateness[at])) if at >= 0 else "0 s"
+    if behind == "0 s" and model.age[1].any():
+        return "No member is known to be late. Some unread records came in before kagent knew the log ends, so it cannot tell how old they are."
     if behind == "0 s":
         return "No member is late."
     if model.lateness[at] < model.policy.min_behind:

@@ -6,7 +6,7 @@ from typing import Any
 
 from kagent.contract.recommendation import Recommendation, Verdict
 from kagent.contract.words import in_words, verdict_words
-from kagent.text import counted, rounded, span
+from kagent.text import counted, rounded, span, spans
 
 TRACK = {"group_changed": "ended as the group changed", "expired": "not seen to their end"}
 """How incidents ended, where the counted word is none for people."""
@@ -117,8 +117,10 @@ def _member_line(m: dict[str, Any]) -> str:
 def _waiting(m: dict[str, Any]) -> str:
     """``80 to 82 s to process its lag``; a part of a second is less than a commit tells."""
     seconds = m["unit"] == "seconds"
-    amount, unit = (span, "to process its lag") if seconds else (rounded, "records waiting")
-    least, most = amount(m["work_at_least"]), amount(m["work_at_most"])
+    unit = "to process its lag" if seconds else "records waiting"
+    if seconds:
+        return f"{spans(m['work_at_least'], m['work_at_most'])} {unit}"
+    least, most = rounded(m["work_at_least"]), rounded(m["work_at_most"])
     return f"{least} {unit}" if least == most else f"{least} to {most} {unit}"
 
 
@@ -166,10 +168,10 @@ def _advice_lines(message: Recommendation, frontier_unit: str | None) -> list[st
 def _frontier_line(message: Recommendation, unit: str | None) -> str:
     """What each number of moves reaches; 3,525 s until all have caught up must not read as the time for the lag of now."""
     if unit == "drain":
-        reached = (f"{counted(moves, 'move')} {span(value)}" for moves, value in message.frontier)
-        return f"  until all have caught up, by number of moves: {', '.join(reached)}"
+        reached = (f"{span(value)} with {counted(moves, 'move')}" for moves, value in message.frontier)
+        return f"  time until all members have caught up: {', '.join(reached)}"
     seconds = message.work_unit == "seconds"
     amount = span if seconds else rounded
-    reached = (f"{counted(moves, 'move')} {amount(value)}" for moves, value in message.frontier)
+    reached = (f"{amount(value)} with {counted(moves, 'move')}" for moves, value in message.frontier)
     work = "longest time of a member to process its lag" if seconds else "most records of a member"
-    return f"  {work}, by number of moves: {', '.join(reached)}"
+    return f"  {work}: {', '.join(reached)}"

@@ -282,7 +282,8 @@ def _goes_on(
     model: GroupModel, incident: Incident, lead: Finding | None, messages: list[Recommendation]
 ) -> IncidentChange:
     """Still the matter: published again when the verdict, the assignment or the measure of it changed."""
-    if lead is None:
+    # A person asked for silence: what was published stands, so that a ticket does not become a page meanwhile; its end is published.
+    if lead is None or model.seen.muted:
         return _kept(model, replace(incident, other_since=0), messages)
     # The backlog that is left is the one the plan was made for: it is not news that there still is one.
     if lead.verdict in SPREAD and _in_effect(model, incident):

@@ -11,17 +11,17 @@ READY = frozenset({STABLE, "Empty"})
 REASONS = {
     "ignored": "the settings leave this group out (`ignore`, or one of the built-in patterns)",
     "blind": "kagent cannot see the group now, so nothing opens and nothing resolves",
-    "unwatched": "log ends were not read when it last committed; it is judged again from its next commits on",
+    "unwatched": "the log ends were not known at its last commit; it is judged again after its next one",
     "muted": "the group is muted",
     "cooldown": "an incident of it was resolved a short time ago",
     "not_stable": "the group is rebalancing",
-    "settling": "partitions changed hands a short time ago: the lag may come from that pause, and not from who holds them now",
+    "settling": "the group rebalanced a short time ago: the lag may come from that pause, and not from which member holds which partition",
     "evidence": "there is not enough evidence yet that the group stays behind",
     "votes": "most judgements so far found something else",
     "unsure": "the measurements do not yet tell what is wrong",
-    "swing": "more arrives than usual, but by no more than the inflow swings by itself; if it goes on, it is reported",
+    "swing": "the inflow is higher than usual, but within its usual swings; if that goes on, it is reported",
     "draining": "at the present speed the member catches up by itself",
-    "after_pause": "the lateness began with a pause of the member, which is over; it catches up by itself",
+    "after_pause": "the member is late because it paused; the pause is over, and it catches up by itself",
     "set_aside": "the group could not be judged; it is tried again when its data changes",
 }
 

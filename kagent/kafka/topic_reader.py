@@ -29,6 +29,8 @@ from kagent.text import in_words
 log = logging.getLogger("kagent.kafka")
 VISIBLE_WITHIN_S = 5.0
 """A broker learns of a new topic from the controller's metadata log, a moment after the topic was created."""
+LISTED_WITHIN_S = 0.5
+"""For one who looks once: `kagent topics` ends only when brokers list what it created, and a person waits where kagent was never set up."""
 CONFIRM_EVERY_S = 5.0
 """A topic that was widened or made anew is noticed within this time; one metadata and one offsets request each."""
 ANSWER_WITHIN_S = 15.0
@@ -64,9 +66,11 @@ def unreadable(topic: str, cluster: Cluster, error: Exception) -> KafkaError:
     return KafkaError(f"The topic {topic} at {cluster.bootstrap} cannot be read ({in_words(error)}).")
 
 
-async def wait_until_visible(reader: AIOKafkaConsumer, topic: str) -> None:
-    """Returns when a broker lists the topic. Raises KafkaError after VISIBLE_WITHIN_S."""
-    until = time.monotonic() + VISIBLE_WITHIN_S
+async def wait_until_visible(
+    reader: AIOKafkaConsumer, topic: str, within_s: float = VISIBLE_WITHIN_S
+) -> None:
+    """Returns when a broker lists the topic. Raises KafkaError after ``within_s``."""
+    until = time.monotonic() + within_s
     while topic not in await reader.topics():
         if time.monotonic() > until:
             raise KafkaError(
@@ -76,14 +80,17 @@ async def wait_until_visible(reader: AIOKafkaConsumer, topic: str) -> None:
 
 
 async def assign_all(
-    reader: AIOKafkaConsumer, *topics: str, places: Mapping[TopicPartition, int] = MappingProxyType({})
+    reader: AIOKafkaConsumer,
+    *topics: str,
+    places: Mapping[TopicPartition, int] = MappingProxyType({}),
+    within_s: float = VISIBLE_WITHIN_S,
 ) -> dict[TopicPartition, int]:
     """Assign every partition, at its start or at its offset in ``places``; returns the log ends.
 
     Raises KafkaError, or aiokafka's errors.
     """
     for topic in topics:
-        await wait_until_visible(reader, topic)
+        await wait_until_visible(reader, topic, within_s)
     assigned = [TopicPartition(t, p) for t in topics for p in sorted(await partitions_of(reader, t))]
     reader.assign(assigned)
     # Without a group there is no committed offset; where aiokafka would begin hangs on auto_offset_reset.
@@ -104,9 +111,11 @@ ONCE = {**PROMPT, "request_timeout_ms": int(ANSWER_WITHIN_S * 1000 / 5)}
 records): a broker that takes longer for one is too late in any case, and one that does not answer leaves time for another."""
 
 
-async def standing(reader: AIOKafkaConsumer, topic: str) -> AsyncGenerator[Any, None]:
+async def standing(
+    reader: AIOKafkaConsumer, topic: str, within_s: float = VISIBLE_WITHIN_S
+) -> AsyncGenerator[Any, None]:
     """The records that are on the topic now; the consumer is then positioned behind them, without a group."""
-    ends = await assign_all(reader, topic)
+    ends = await assign_all(reader, topic, within_s=within_s)
     async for record in up_to(reader, ends):
         yield record
 

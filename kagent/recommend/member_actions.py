@@ -84,7 +84,7 @@ def other_process(advice: Advice) -> Iterator[Action]:
     if advice.kind is K.STREAMS:
         yield from _scaled(advice, ActionType.RAISE_PARALLELISM)
     elif advice.kind is K.SIMPLE:
-        how = f"Assign {advice.partition} to another process in the program itself: it uses no assignor."
+        how = f"Assign {advice.partition} to another process of the program: the group uses no assignor."
         yield action(ActionType.RAISE_PARALLELISM, how, "unknown", "only the program decides who reads what")
 
 
@@ -129,7 +129,7 @@ def steady_number(advice: Advice) -> Iterator[Action]:
     # https://keda.sh/docs/latest/reference/scaledobject-spec/#cooldownperiod, https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/
     how = (
         "Keep the number of members steady: if an autoscaler changes it, give it a longer cooldown (KEDA: cooldownPeriod and the HPA's "
-        "stabilizationWindowSeconds) or more members at the least; if none does, look at what these members share, such as a machine."
+        "stabilizationWindowSeconds) or a greater minimum of members; if none does, look at what these members share, such as a machine."
     )
     reason = "members leave and rejoin several at once, and each time the whole group rebalances"
     yield action(ActionType.SET_MEMBER_COUNT, how, "yes", reason, durable=True)
@@ -139,7 +139,7 @@ def steady_members(advice: Advice) -> Iterator[Action]:
     """A restart of those that come and go, with what keeps them."""
     who = ", ".join(shown(n) for n in advice.finding.evidence["come_and_go"][:3]) or "its members"
     how = (
-        f"Restart {who} with the cure: after poll timeouts a larger max.poll.interval.ms or a smaller max.poll.records, after "
-        "crashes a fix (the logs tell which it was); static membership (group.instance.id) avoids a rebalance at a restart."
+        f"Look in the log of {who} for why it left. After poll timeouts raise max.poll.interval.ms or lower max.poll.records; after "
+        "crashes fix their cause; then restart it. Static membership (group.instance.id) avoids a rebalance at a restart."
     )
     yield action(ActionType.RESTART_MEMBER, how, "yes")

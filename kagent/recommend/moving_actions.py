@@ -78,18 +78,18 @@ def _carried_out_by(advice: Advice, feasible: Feasible) -> str:
         return (
             run
             if feasible == "yes"
-            else f"{run} It takes kagent's assignor on the brokers (`kagent assignor`)."
+            else f"{run} It needs kagent's assignor on the brokers (`kagent assignor`)."
         )
     if feasible == "yes":
-        return f"Its assignor does so by itself where its consumers have {APPLIES.get(advice.kind, ' or '.join(APPLIES.values()))}."
+        return f"The group's assignor follows the plan by itself if every consumer has {APPLIES.get(advice.kind, ' or '.join(APPLIES.values()))}."
     if advice.kind is K.CLASSIC_JAVA:
-        return "This takes kagent's assignor in every consumer (`kagent assignor --consumer`)."
+        return "It needs kagent's assignor in every consumer (`kagent assignor --consumer`)."
     if advice.kind is K.CLASSIC:
         return (
-            "This takes kagent's assignor in every consumer (Java: `kagent assignor --consumer`; aiokafka and kafka-python: "
+            "It needs kagent's assignor in every consumer (Java: `kagent assignor --consumer`; aiokafka and kafka-python: "
             "kagent.follow)."
         )
-    return "This takes an assignor that follows kagent (aiokafka, kafka-python)."
+    return "It needs an assignor that follows kagent (aiokafka, kafka-python)."
 
 
 def _first_moves(made: Reassignment, limit: int = 3) -> str:
@@ -111,14 +111,14 @@ def can_follow(model: GroupModel) -> tuple[Feasible, str | None]:
     if model.kind is K.CONSUMER and not (model.roster and model.roster.protocol):
         shows = f"kafka-consumer-groups.sh {model.seen.tool_options} --group {quote(shown(model.seen.group))} --describe --state"
         return "unknown", (
-            f"its members name no assignor, so it has the brokers' default: feasible if that is kagent ({shows} tells)"
+            f"its members name no assignor, so it has the brokers' default assignor: feasible if that is kagent's ({shows} tells)"
         )
     if model.kind is K.CLASSIC_JAVA:
         return "no", "its assignor is not kagent's"
     if model.kind is K.CLASSIC:
         return (
             "unknown",
-            "its records do not tell which client it runs: only Java, aiokafka and kafka-python can",
+            "its records do not tell which client it runs; only Java, aiokafka and kafka-python clients can follow a plan",
         )
     return "no", "clients of this kind have no way to take a given partition"
 

@@ -20,14 +20,14 @@ def fix_record(advice: Advice) -> Iterator[Action]:
     offset = _committed(advice, topic, partition)
     if offset is None:
         how = (
-            f"Look in the log of the consumer of {advice.partition} for the record at which it fails, and make it handle that; "
-            "nothing of the partition has been committed, so kagent cannot name the record."
+            f"Look in the log of the consumer of {advice.partition} for the record at which it fails, and fix the consumer; "
+            "the partition has no commit, so kagent cannot name the record."
         )
         params: dict[str, Any] = {"topic": topic, "partition": partition}
     else:
         group = quote(shown(advice.model.seen.group))
         how = (
-            f"Look at the record at {advice.partition} offset {offset}; make the consumer handle it, or stop the group and skip "
+            f"Look at the record at {advice.partition} offset {offset}; fix the consumer, or stop the group and skip "
             f"it: kafka-consumer-groups.sh {advice.tools} --group {group} --topic {quote(f'{shown(topic)}:{partition}')} "
             f"--reset-offsets --to-offset {offset + 1} --execute"
         )

@@ -91,6 +91,21 @@ class Security(Strict):
             ) from error
 
 
+def address_meant(text: str) -> str | None:
+    """The addresses that the text holds besides a scheme, a login, a path, a remark, or another sign between them.
+
+    >>> address_meant("kafka://u:p@a:9092/x"), address_meant("localhost/9092"), address_meant("a:1; b:2")
+    ('a:9092', 'localhost:9092', 'a:1,b:2')
+    """
+    bare = re.sub(r"^\w+://|^[^/@]*@", "", re.sub(r"^\w+://", "", text))
+    parts = [re.sub(r"/(?=\d+$)", ":", part) for part in re.split(r"[;|\s]+", bare)]
+    found = [re.fullmatch(r"([\w.-]+(?::\d+)?)[:/]?(?:/.*)?", part) for part in parts]
+    # A remark behind the address: `broker:9092 (TLS)`.
+    if not all(found) and ":" not in parts[0]:
+        return None
+    return ",".join(each[1] for each in found if each) or None if found[0] else None
+
+
 def with_ports(bootstrap: str) -> str:
     """The addresses, each with a port: where it is left out librdkafka takes 9092, but Kafka's Java client refuses it.
 
@@ -103,10 +118,16 @@ def with_ports(bootstrap: str) -> str:
             # Without brackets it is ambiguous where an IPv6 address ends and its port begins (RFC 3986).
             is_ipv6 = re.fullmatch(r"[0-9a-fA-F:.]*:[0-9a-fA-F:.]*:[0-9a-fA-F:.]*", address)
             hint = "; an IPv6 address stands in brackets, as in [::1]:9092" if is_ipv6 else ""
-            plain = re.fullmatch(r"(?:\w+://)?([\w.-]+(?::\d+)?)[:/]?", address)
-            hint = f"; did you mean {plain[1]}?" if plain else hint
+            near = address_meant(address)
+            hint = (
+                f"; did you mean {near}?"
+                if near
+                else hint or "; the address of one broker is enough, such as broker:9092"
+            )
             hint = "; a port is at most 65535" if found else hint
-            raise ValueError(f"must be host:port, several with commas; {address!r} is no host:port{hint}")
+            # What stands before an @ is a login.
+            shown = re.sub(r"[^/@]*@", "…@", address)
+            raise ValueError(f"must be host:port, several with commas; {shown!r} is no host:port{hint}")
         addresses.append(f"{found[1]}:{found[2] or 9092}")
     return ",".join(addresses)
 

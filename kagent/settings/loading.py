@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from kagent.errors import SettingsError
 from kagent.settings.all_settings import DEFAULT_CLUSTER, LEFT_OUT, Settings
 from kagent.settings.cluster import Cluster, with_ports
 from kagent.settings.contradictions import contradictions
-from kagent.settings.given_settings import GivenSettings
+from kagent.settings.given_settings import PREFIX, GivenSettings
 from kagent.settings.mistakes import (
     Mistake,
     as_meant,
@@ -169,11 +169,35 @@ def _as_json(variable: str, way: Where, text: str) -> str:
         return f"must hold JSON; did you mean {one}?"
     if text.startswith(("[", "{")) and "'" in text:
         return "must hold JSON, whose texts stand in double quotes, such as '[\"a\"]' or '{\"a\": 1}'"
-    # Of a mapping nothing is repeated: destinations hold secrets.
-    if way[0] in ("ignore", "redact") and not text.startswith(("[", "{")):
-        parts = [part.strip() for part in text.split(",")]
-        return f"must hold JSON; write '{shown(json.dumps(parts))}'"
+    # Of destinations and logins nothing is repeated: they hold secrets.
+    if way[0] not in ("alert", "clusters") and not text.startswith(("[", "{")):
+        for meant in (*_lists(text), *_mappings(text)):
+            if _is_right(way, meant):
+                return f"must hold JSON; write '{shown(json.dumps(meant))}'"
     return "must hold JSON, such as '[\"a\"]' or '{\"a\": 1}'"
+
+
+def _lists(text: str) -> Iterator[list[str]]:
+    """The text as a list: of what commas divide, or spaces too."""
+    yield [part.strip() for part in text.split(",")]
+    yield re.split(r"[,\s]+", text.strip())
+
+
+def _mappings(text: str) -> Iterator[dict[str, str]]:
+    """``stalled=page,unstable=info`` as names and values, and turned around."""
+    pair = r"([\w.*-]+)\s*[=:]\s*([\w./-]+)"
+    if re.fullmatch(rf"{pair}(?:[,;\s]+{pair})*", text.strip()):
+        found = re.findall(pair, text)
+        yield dict(found)
+        yield {value: name for name, value in found}
+
+
+def _is_right(way: Where, value: Any) -> bool:
+    """Whether the setting of this way may have this value."""
+    for step in reversed(way):
+        value = {step: value}
+    names = {name for name in os.environ if name.upper().startswith(PREFIX)}
+    return _validated(value, names)[1] is None
 
 
 def _reads(given: GivenSettings, variable: str) -> bool:

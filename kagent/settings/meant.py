@@ -6,12 +6,15 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kagent.durations import BEFORE
+
 NUMBER = r"[-+]?\d+(?:\.\d+)?"
 MULTIPLES = {None: 1, "k": 1000, "M": 1_000_000}
 
 
 def number_meant(text: str, whole: bool) -> str | None:
-    """The number of a text with a decimal comma, commas between thousands, a percent sign, ``k`` or ``M``, or of a fraction; None if it is none of these.
+    """The number of a text with a decimal comma, commas between thousands, a sign before or a percent sign behind it, ``k`` or ``M``,
+    or of a fraction or ratio; None if it is none of these.
 
     >>> (
     ...     number_meant("1,5", False),
@@ -21,11 +24,12 @@ def number_meant(text: str, whole: bool) -> str | None:
     ...     number_meant("9100/tcp", True),
     ...     number_meant("20k", True),
     ...     number_meant("1/20", False),
+    ...     number_meant(">= 2:1", False),
     ... )
-    ('1.5', '1.5', '2000000', None, '9100', '20000', '0.05')
+    ('1.5', '1.5', '2000000', None, '9100', '20000', '0.05', '2')
     """
-    plain = text.strip()
-    around = re.fullmatch(rf"[:=]?\s*({NUMBER})\s*(?:x|([kM])|/[a-z]+)?", plain)
+    plain = re.sub(f"^{BEFORE}", "", text.strip())
+    around = re.fullmatch(rf"({NUMBER})\s*(?:x|([kM])|/[a-z]+|:1)?", plain)
     if around and (not whole or "." not in around[1]):
         return f"{float(around[1]) * MULTIPLES[around[2]]:.12g}"
     if re.fullmatch(r"[-+]?\d{1,3}(,\d{3})+", plain):

@@ -17,19 +17,47 @@ OTHER_WORDS: Mapping[str, Collection[str]] = {
     "earliest": ("beginning", "oldest", "smallest"),
     "host": ("address", "ip"),
     "ignore": ("blacklist", "denylist", "exclude", "skip"),
-    "info": ("low", "minor", "notice"),
+    "info": ("low", "minor", "none", "notice", "off", "p4", "p5"),
     "key_file": ("private_key", "ssl_key_location", "ssl_keyfile"),
     "latest": ("end", "largest", "newest"),
+    "min_behind": ("lag_threshold", "max_lag", "min_lag"),
     "off": ("disabled", "false", "manual", "never", "no"),
     "owner": ("contact", "responsible", "team"),
-    "page": ("critical", "error", "high", "urgent"),
+    "page": ("critical", "error", "high", "p0", "p1", "sev1", "urgent"),
+    "page_behind": ("page_after", "page_delay"),
+    "password": ("api_secret", "sasl_password"),
     "routing_key": ("integration_key", "service_key"),
     "security": ("auth", "authentication", "ssl", "tls"),
     "ssl": ("tls",),
-    "ticket": ("major", "medium", "warn", "warning"),
+    "ticket": ("major", "medium", "p2", "p3", "sev2", "warn", "warning"),
+    "token": ("bearer",),
+    "username": ("api_key", "sasl_jaas_config", "sasl_username"),
+    "web_port": ("http_port", "listen_port", "port"),
     **{str(verdict): (words.short.replace(" ", "_"),) for verdict, words in VERDICTS.items()},
 }
 """Name or value, in lower case with underscores → words that others have for it, in lower case with underscores."""
+
+
+NO_SETTING: Mapping[str, str] = {
+    **dict.fromkeys(("aws_msk_iam", "gssapi", "iam", "kerberos", "oauth", "oauthbearer"), "kagent does not log in by that"),
+    **dict.fromkeys(
+        ("check_hostname", "insecure_skip_verify", "ssl_endpoint_identification_algorithm", "verify", "verify_ssl"),
+        "certificates and host names are always checked, and ca_file names the authority",
+    ),
+    **dict.fromkeys(
+        ("keystore", "ssl_keystore_location", "ssl_truststore_location", "truststore"),
+        "a Java keystore is not read: make PEM files of it",
+    ),
+    **dict.fromkeys(
+        ("debug", "log_level", "logging", "loglevel", "verbose"),
+        "`--verbose` behind a command prints more, and `kagent worker --loglevel DEBUG`",
+    ),
+    **dict.fromkeys(("extends", "import", "include", "includes"), "a settings file includes no other"),
+    **dict.fromkeys(("headers", "method"), "a webhook is a POST without headers of your own: `secret` signs it"),
+    **dict.fromkeys(("maintenance", "mute", "muted", "mutes", "quiet_hours", "schedule"), "`kagent mute` silences a group for a while"),
+}  # fmt: skip
+"""What people look for in the settings and there is no setting or value for, in lower case with underscores → what there is in its
+place."""
 
 
 def meant_by(word: str, known: Collection[str]) -> list[str]:

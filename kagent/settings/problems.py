@@ -11,7 +11,7 @@ from kagent.settings.alert_destinations import DESTINATIONS, schemes_of
 from kagent.settings.meant import address_meant, default_of, number_meant
 from kagent.settings.odd_characters import with_odd_character
 from kagent.settings.settings_file import MISSING
-from kagent.settings.unknown_names import suggestion, unknown_name
+from kagent.settings.unknown_names import no_setting, suggestion, unknown_name
 from kagent.settings.wrong_value import WrongValue
 from kagent.text import shown
 
@@ -221,6 +221,10 @@ def _without_dashes(wrong: WrongValue) -> str:
     """For a list where names and values belong. Nothing of the list itself: it may hold secrets."""
     if wrong.section.get("properties"):
         return "; take out the dashes or brackets"
+    names = wrong.resolved(wrong.section.get("propertyNames", {})).get("enum", ())
+    # Words of kagent's own are no secrets.
+    if wrong.value and all(each in names for each in wrong.value):
+        return f"; write {', '.join(f'{name}: …' for name in wrong.value)}"
     return "; begin each entry with a name of its own and a colon, not with a dash"
 
 
@@ -263,8 +267,10 @@ def _quoted(expected: str) -> list[str]:
 
 
 def _one_of(value: Any, known: list[str], must: str = "must be") -> str:
-    near = suggestion(str(value), known)
-    hint = f"; did you mean {near}?" if near else ""
+    near, instead = suggestion(str(value), known), no_setting(str(value))
+    several = isinstance(value, list) and len(value) > 1
+    hint = "; write one of them" if several else f"; did you mean {near}?" if near else ""
+    hint = hint or (f"; {instead}" if instead else "")
     return (
         f"{must} {' or '.join(filter(None, (', '.join(known[:-1]), known[-1])))}, not {_input(value)}{hint}"
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 from kagent.settings.given_settings import DELIMITER, OTHER_VARIABLES, PREFIX
 from kagent.settings.meant import section_meant
-from kagent.settings.other_words import meant_by
+from kagent.settings.other_words import NO_SETTING, meant_by
 from kagent.settings.schema_ways import entry_kinds, resolved, ways_in
 from kagent.text import shown
 
@@ -18,6 +18,8 @@ NOTHING: Mapping[str, int | None] = {}
 
 def unknown_variable(variable: str, schema: Mapping[str, Any]) -> str:
     """What is wrong with a variable that is no setting."""
+    if (instead := no_setting(variable.upper().removeprefix(PREFIX))) is not None:
+        return f"there is no such variable; {instead}"
     near = _near_variable(variable.upper(), schema)
     return f"there is no such variable; {f'did you mean {near}?' if near else '`kagent settings --schema` prints all settings'}"
 
@@ -64,6 +66,11 @@ def _variable(way: tuple[str, ...]) -> str:
     return PREFIX + DELIMITER.join(step.upper() or "<NAME>" for step in way)
 
 
+def no_setting(name: str) -> str | None:
+    """What there is in the place of something that people look for in the settings in vain."""
+    return NO_SETTING.get(_folded(name))
+
+
 def unknown_name(
     name: str,
     known: Mapping[str, Any],
@@ -78,6 +85,8 @@ def unknown_name(
     if name.isdigit():
         # `{threshold: 1,5}` is threshold 1 and a setting 5 to YAML.
         return f"there is no setting {name}; a decimal number has a point, as in 1.{name}"
+    if (instead := no_setting(name)) is not None:
+        return f"there is no setting {shown(name)}; {instead}"
     names = sorted(known)
     dotted = tuple(name.split("."))
     if len(dotted) > 1 and dotted in set(ways_in(schema)):

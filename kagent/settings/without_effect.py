@@ -38,7 +38,14 @@ def _unclosed(given: GivenSettings) -> Iterator[str]:
     for where, pattern in patterns:
         if not isinstance(pattern, str) or (len(pattern) > 1 and pattern[0] == pattern[-1] == "/"):
             continue
-        if flags := re.fullmatch(r"/(.*)/([imsx]{1,3})", pattern):
+        if (braces := re.search(r"\{([^{}]*,[^{}]*)\}", pattern)) is not None:
+            either = re.sub(r"\s*,\s*", "|", braces[1])
+            yield f"{given.place(where)}: {pattern!r} is a glob, in which braces stand for themselves; write (…) in a regular expression, such as '/.*({either}).*/'."
+        elif pattern.startswith("!"):
+            yield f"{given.place(where)}: {pattern!r} is a glob, in which ! stands for itself; the first entry of groups that matches holds, so put {pattern[1:]!r} before '*'."
+        elif "%" in (pattern[:1], pattern[-1:]) and "*" not in pattern:
+            yield f"{given.place(where)}: {pattern!r} is a glob, in which % stands for itself; write {pattern.replace('%', '*')!r}."
+        elif flags := re.fullmatch(r"/(.*)/([imsx]{1,3})", pattern):
             yield f"{given.place(where)}: {pattern!r} is a glob; flags stand at the beginning of a regular expression: '/(?{flags[2]}){flags[1]}/'."
         elif pattern.startswith("^") or pattern.endswith("$"):
             yield f"{given.place(where)}: {pattern!r} is a glob; a regular expression stands between slashes: '/{pattern}/'."

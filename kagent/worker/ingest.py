@@ -151,7 +151,7 @@ class Ingest:
         self.context.refused["event", "log_cut"] += len(lost)
         which = " and ".join(f"{OFFSETS_TOPIC}-{source} from offset {at} on" for source, at in places.items())
         log.warning(
-            "an unclean leader election lost what stood in %s of %s: what was known of %d groups is asked anew",
+            "an unclean leader election lost records in %s of %s: the coordinators are asked for %d groups anew",
             which,
             cut.cluster,
             len(lost),

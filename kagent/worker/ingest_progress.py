@@ -205,10 +205,10 @@ class Coverage:
         known = self.sources.get((cluster, source))
         # Gaps first: progress alone does not close them, a replay does.
         if (cluster, source) in self.gaps:
-            return f"a stretch of __consumer_offsets-{source} never arrived: {REPLAY}"
+            return f"some events about __consumer_offsets-{source} never reached the workers: {REPLAY}"
         if (cluster, source) in self._cut_lately(now):
             at = self.cuts[cluster, source].offset
-            return f"the log of __consumer_offsets-{source} lost what stood from offset {at} on (an unclean leader election): it is read again from there"
+            return f"the log of __consumer_offsets-{source} lost its records from offset {at} on (an unclean leader election); the pipeline reads it again from there"
         if known is None:
             return f"no progress of the pipeline on __consumer_offsets-{source} yet"
         if known.stale(now):

@@ -218,7 +218,7 @@ def test_a_narrow_table_says_how_old_its_numbers_are(rec: Any) -> None:
 
     text = screen(board, width=76, height=24)
 
-    assert "Numbers are up to 10 min old; `kagent explain GROUP` has those of now." in text
+    assert "Numbers are up to 10 min old; `kagent explain GROUP` has the current ones." in text
     assert "AS OF" in screen(board, width=200, height=24)
     assert "Numbers are up to" not in screen(board, width=200, height=24)
 

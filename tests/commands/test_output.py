@@ -48,3 +48,18 @@ def test_no_row_is_no_line_of_csv(capsys: pytest.CaptureFixture[str]) -> None:
     output.print_records([], "csv")
 
     assert capsys.readouterr().out == ""
+
+
+def test_a_setting_that_fits_only_without_the_indent_has_none(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(output, "width", lambda: 80)
+    setting = "partition.assignment.strategy=org.apache.kafka.clients.consumer.RangeAssignor"
+
+    output.say(f"  do: Set {setting} in every consumer of the group.", indent=4)
+
+    assert capsys.readouterr().out.splitlines() == [
+        "  do: Set",
+        setting,
+        "    in every consumer of the group.",
+    ]

@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from rich.cells import cell_len
@@ -16,9 +17,11 @@ from rich.cells import cell_len
 from kagent.cli import root
 from kagent.commands import backtest, calibrate, keys, mutes, output, replay
 from kagent.commands.output import Format
+from kagent.history.hot_keys import KeySample
 from kagent.kafka.topics import TopicCheck
 from kagent.planner import comparison
 from kagent.strategies import STRATEGIES, assign_answer
+from kagent.strategies.partitioner import partition_for
 from tests.fixtures.snapshots import held
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -137,6 +140,25 @@ def test_no_list_is_wrapped(name: str, width: int, capsys: pytest.CaptureFixture
     text = capsys.readouterr().out
     assert max(map(cell_len, text.splitlines())) <= width
     held(SNAPSHOTS, f"{name}-{width}", text)
+
+
+def sampled(by_hash: bool) -> KeySample:
+    """Of a topic whose heaviest key is most of a partition; keys lie where their hash says, or elsewhere."""
+    names = [f"{LONG}/customer-{n:010}".encode() for n in range(40)]
+    places = [partition_for(name, 4) if by_hash else (partition_for(name, 4) + 1) % 4 for name in names]
+    weight = np.array([5000.0, *39 * [10.0]])
+    return KeySample(TOPIC, 4, 3600.0, 1_250_000, names, np.array(places), weight, np.zeros(4), np.zeros(4))
+
+
+@pytest.mark.parametrize("partitioner", ["default", "own"])
+def test_nothing_of_what_keys_prints_is_wider_than_the_terminal(
+    partitioner: str, width: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys._print(sampled(partitioner == "default"), (4, 8, 16), "records", Format())
+
+    text = capsys.readouterr().out
+    assert max(map(cell_len, text.splitlines())) <= width
+    held(SNAPSHOTS, f"keys-of-the-{partitioner}-partitioner-{width}", text)
 
 
 def test_a_command_that_mends_a_topic_is_whole_at_every_width(

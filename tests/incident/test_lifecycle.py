@@ -12,6 +12,7 @@ from kagent.contract.recommendation import Recommendation, Status
 from kagent.detect.state import JudgeState
 from kagent.incident.evaluate import confirm, judge
 from kagent.incident.lifecycle import expired
+from kagent.lag.observation import Mute
 from kagent.policy import Policy
 from tests.fixtures.timeline import Rate, Timeline, judged
 
@@ -190,6 +191,26 @@ def test_a_standstill_becomes_a_page_once_it_is_late_enough_for_one() -> None:
     ]
     assert [str(m.severity) for m in later] == ["page"] * len(later)
     assert later[0].as_of - first.messages[0].as_of < 1000 * (policy.page_behind + 60)
+
+
+def test_a_muted_standstill_becomes_no_page_before_the_mute_ends() -> None:
+    world = Timeline([20.0] * 6, HELD, dict.fromkeys(HELD, 220.0), order="even", stands=frozenset({1}))
+    found = judged(world, 420)[-1]
+    assert found.candidate is not None
+    first = confirm(found.candidate, world.observe(), found.state, Policy())
+    mute = Mute(world.now + 901_000)
+    muted = judged(world, 900, first.state, mute=mute)
+    after = [m for one in judged(world, 60, muted[-1].state, mute=mute) for m in one.messages]
+
+    assert [m for one in muted for m in one.messages] == []
+    assert {(m.id, str(m.severity)) for m in after} == {(first.messages[0].id, "page")}
+
+
+def test_the_end_of_an_incident_is_published_although_its_group_is_muted() -> None:
+    world, state, first = opened(m0=lambda second: 220.0 if second < 700 else 2000.0)
+    said = [m for one in judged(world, 900, state, mute=Mute(world.now + 10**7)) for m in one.messages]
+
+    assert [(m.id, str(m.resolution)) for m in said] == [(first.id, "drained")]
 
 
 @pytest.mark.slow

@@ -155,7 +155,7 @@ MISTAKES = [
     ("cluster: {main: {bootstrap: 'a:1'}}", "there is no setting cluster; did you mean clusters?"),
     ("Clusters: {main: {bootstrap: 'a:1'}}", "there is no setting Clusters; did you mean clusters?"),
     ("clusters: {main: {bootstrap: 'a:1', security: {protocol: sasl_ssl, username: u, password: p}}}", "did you mean SASL_SSL?"),
-    ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SSL, truststore: /x.jks}}}", "there are: ca_file, cert_file"),
+    ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SSL, truststore: /x.jks}}}", "a Java keystore is not read: make PEM files of it"),
     ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SASL_SSL, username: u, password_file: p, password: {a: b}}}}", "password: must be a text."),
     ("clusters: {main: {bootstrap: 'SASL_SSL://a:9092'}}", "'SASL_SSL://a:9092' is no host:port"),
     ("clusters: {main: {bootstrap: 'a:9092 b:9092'}}", "'a:9092 b:9092' is no host:port"),
@@ -264,6 +264,28 @@ MISTAKES = [
     ("alert: {destinations: {x: {type: webhook, url: 'https://x.example', only: page}}}", "must hold names and values, not 'page'; write {severity: page}"),
     ("alert: {destinations: {x: {type: alertmanager, url: ['https://x.example']}}}", "must be a text, not ['https://x.example']; write 'https://x.example'"),
     ("policy: {threshold: 2, Threshold: 3}", "there is no setting Threshold; threshold is given too (line 3): keep that one"),
+    ("clusters: {main: {bootstrap: '*'}}", "the address of one broker is enough, such as broker:9092"),
+    ("clusters: {main: {bootstrap: 'localhost/9092'}}", "did you mean localhost:9092?"),
+    ("clusters: {main: {bootstrap: 'broker:9092/kafka'}}", "did you mean broker:9092?"),
+    ("clusters: {main: {bootstrap: 'b-1.example.com:9092 (TLS)'}}", "did you mean b-1.example.com:9092?"),
+    ("clusters: {main: {bootstrap: 'user:pw@broker:9092'}}", "'…@broker:9092' is no host:port; did you mean broker:9092?"),
+    ("clusters: {main: {bootstrap: 'a:1', security: {sasl_jaas_config: 'x'}}}", "did you mean username?"),
+    ("clusters: {main: {bootstrap: 'a:1', security: {verify: false}}}", "certificates and host names are always checked"),
+    ("pipeline: {trigger: every 5s}", "did you mean 5s?"),
+    ("pipeline: {trigger: PT1M30S}", "did you mean 90s?"),
+    ("policy: {min_behind: '≥ 60s'}", "did you mean 60s?"),
+    ("policy: {threshold: '>= 1.5:1'}", "did you mean 1.5?"),
+    ("policy: {severity: [stalled]}", "write stalled: …"),
+    ("policy: {severity: {stalled: P1}}", "did you mean page?"),
+    ("policy: {severity: {stalled: none}}", "did you mean info?"),
+    ("policy: {min_lag: 1000}", "did you mean min_behind?"),
+    ("policy: {page_after: 5m}", "did you mean page_behind?"),
+    ("worker: {http: {login: bearer}}", "did you mean token?"),
+    ("alert: {destinations: {x: {type: webhook, url: 'https://x.example', headers: {a: b}}}}", "a POST without headers of your own"),
+    ("alert: {destinations: {x: {type: webhook, url: 'https://x.example', only: {severity: [page, ticket]}}}}", "write one of them"),
+    ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SASL_SSL, mechanism: AWS_MSK_IAM, username: u, password: p}}}", "kagent does not log in by that"),
+    ("include: other.yaml", "a settings file includes no other"),
+    ("mutes: ['orders-*']", "`kagent mute` silences a group for a while"),
 ]  # fmt: skip
 
 
@@ -471,6 +493,18 @@ def test_a_glob_that_was_meant_as_a_regular_expression_is_noted(written: Any) ->
     ]
 
 
+def test_a_sign_that_means_nothing_in_a_glob_is_noted(written: Any) -> None:
+    loaded = loaded_from(
+        written("groups:\n  - {match: '!orders-*'}\n  - {match: 'a-{eu, us}-*'}\nignore: ['test-%', '%*']\n")
+    )
+
+    assert [note.split("kagent.yaml:")[1] for note in loaded.notes] == [
+        "2: '!orders-*' is a glob, in which ! stands for itself; the first entry of groups that matches holds, so put 'orders-*' before '*'.",
+        "3: 'a-{eu, us}-*' is a glob, in which braces stand for themselves; write (…) in a regular expression, such as '/.*(eu|us).*/'.",
+        "4: 'test-%' is a glob, in which % stands for itself; write 'test-*'.",
+    ]
+
+
 def test_a_secret_of_a_wrong_type_is_not_repeated(written: Any) -> None:
     for value in ("31337", "[s3cret]", "{a: s3cret}"):
         with pytest.raises(SettingsError) as error:
@@ -509,10 +543,14 @@ def test_a_secret_of_a_wrong_type_is_not_repeated(written: Any) -> None:
         ("KAGENT_CLUSTERS__MAIN_BOOTSTRAP", "a:1", "did you mean KAGENT_CLUSTERS__MAIN__BOOTSTRAP?"),
         ("KAGENT_KAFKA_BOOTSTRAP_SERVERS", "a:1", "did you mean KAGENT_BOOTSTRAP?"),
         (
-            "KAGENT_LOG_LEVEL",
-            "debug",
+            "KAGENT_COLOUR",
+            "red",
             "there is no such variable; `kagent settings --schema` prints all settings",
         ),
+        ("KAGENT_LOG_LEVEL", "debug", "there is no such variable; `--verbose` behind a command prints more"),
+        ("KAGENT_POLICY__SEVERITY", "page=stalled", """must hold JSON; write '{"stalled": "page"}'"""),
+        ("KAGENT_POLICY__LABELS", "team=a, env=b", """must hold JSON; write '{"team": "a", "env": "b"}'"""),
+        ("KAGENT_REDACT", "host client_id", """must hold JSON; write '["host", "client_id"]'"""),
         ("KAGENT_BROKERS", "a:1", "there is no such variable; did you mean KAGENT_BOOTSTRAP?"),
         ("KAGENT_IGNORE", "test-*, old-*", """KAGENT_IGNORE: must hold JSON; write '["test-*", "old-*"]'"""),
     ],

@@ -221,7 +221,7 @@ def test_records_forged_under_the_live_runs_id_neither_blind_for_long_nor_hide_a
 
     coverage.progress(beat(150, 151, 151, at=130))
 
-    assert "never arrived" in (coverage.why_blind("main", 7, 130_000) or "")
+    assert "never reached the workers" in (coverage.why_blind("main", 7, 130_000) or "")
 
 
 @pytest.mark.parametrize(

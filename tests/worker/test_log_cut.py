@@ -77,13 +77,13 @@ def test_the_state_says_what_happened_until_what_stands_there_now_has_been_read(
     found = state(world)
     assert found.status == "catching_up"
     assert found.reason is not None
-    assert "lost what stood from offset 1010 on (an unclean leader election)" in found.reason
+    assert "lost its records from offset 1010 on (an unclean leader election)" in found.reason
 
     now = world.worker.now
     world.take(encode(Beat("main", now, "other", 1.0, False, [SOURCE], [1010], [1011], [1012], [1012])))
     found = state(world)
     assert found.reason is not None
-    assert "lost what stood from offset 1010 on" in found.reason, "a record is left to read"
+    assert "lost its records from offset 1010 on" in found.reason, "a record is left to read"
 
     now = world.worker.now
     world.take(encode(Beat("main", now, "other", 1.0, False, [SOURCE], [1011], [1012], [1012], [1012])))

@@ -7,7 +7,7 @@ incidents that were doubled, ended or lost. Some names stand for several faults,
 most, after), tracebacks in their logs, processes that ended by themselves, and what is wrong, such as rows of the lag table that are not what the
 broker's admin API says.
 
-Disks are made full by a small tmpfs (which needs root), clocks jump by libfaketime (Debian's package ``faketime``) in the process that is named alone.
+Disks are made full by a small tmpfs (which needs root), clocks jump in the process that is named alone, by ``wall_clock.c`` (which needs ``cc``).
 """
 
 from __future__ import annotations

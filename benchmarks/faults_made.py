@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import struct
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -164,26 +166,24 @@ def two_gone(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage,
         yield Stage(three, topics={"replication": 3}), faults
 
 
-CLOCK = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
-
-
 @contextmanager
 def clock(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Faults]]:
     """The clocks of ``--of`` jump by ``--jump`` seconds, one after the other, and back at the end of each."""
-    if not CLOCK.exists():
-        raise SystemExit("The clock is libfaketime's: apt-get install faketime.")
+    if shutil.which("cc") is None:
+        raise SystemExit("The clock is compiled with cc: apt-get install gcc libc6-dev.")
     files = {name: folder / f"clock-{name}" for name in ("worker", "pipeline", "broker", "clients")}
     for file in files.values():
         _tell(file, 0)
+    library = str(_compiled(folder))
+    settable = {name: {"LD_PRELOAD": library, "WALL_CLOCK_AHEAD": str(files[name])} for name in options.of}
     before = dict(os.environ)
-    os.environ |= _faked(files["broker"]) if "broker" in options.of else {}
+    os.environ |= settable.get("broker", {})
     broker = Broker(folder / "broker").start()
     os.environ.clear()
     os.environ |= before
     clients = ("skewed-1", "skewed-2", "load-orders")
     processes = {"worker": ("worker",), "pipeline": ("pipeline",), "broker": (), "clients": clients}
-    # Those alone: a clock that is asked of a file each time slows a process down.
-    faked = {process: _faked(files[name]) for name in options.of for process in processes[name]}
+    environments = {process: settable[name] for name in options.of for process in processes[name]}
 
     def fault(file: Path, seconds: int) -> Fault:
         @contextmanager
@@ -196,7 +196,7 @@ def clock(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Fa
 
     try:
         yield (
-            Stage(broker, environments=faked),
+            Stage(broker, environments=environments),
             {
                 f"{name} {seconds:+d} s": fault(files[name], seconds)
                 for name in options.of
@@ -207,22 +207,18 @@ def clock(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Fa
         broker.stop()
 
 
-def _faked(told: Path) -> dict[str, str]:
-    # The monotonic clock does not jump in life either; without the cache a change is seen at once.
-    return {
-        "LD_PRELOAD": str(CLOCK),
-        "FAKETIME_TIMESTAMP_FILE": str(told),
-        "FAKETIME_NO_CACHE": "1",
-        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        "FAKETIME_DONT_RESET": "1",
-    }
+def _compiled(folder: Path) -> Path:
+    """The clock that can be set, as a library that processes load before the others."""
+    to = folder / "wall_clock.so"
+    source = Path(__file__).with_name("wall_clock.c")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(to), str(source)], check=True)
+    return to
 
 
 def _tell(file: Path, seconds: int) -> None:
-    """At one moment: a half-written file is another clock."""
-    new = file.with_suffix(".new")
-    new.write_text(f"{seconds:+d}")
-    new.replace(file)
+    """In place: the processes have mapped it."""
+    with file.open("r+b" if file.exists() else "wb") as clock:
+        clock.write(struct.pack("=q", seconds))
 
 
 COMPACTING = {

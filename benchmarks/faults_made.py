@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 from slow_way import SlowWay
 
 from kagent.embedded.broker import HOST, Broker, free_port
@@ -81,6 +81,24 @@ def full_temporary(folder: Path, options: argparse.Namespace) -> Iterator[tuple[
 
 
 @contextmanager
+def full_broker(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Faults]]:
+    """The disk of the broker's logs is full, on which a broker ends; it is started again once there is room."""
+    place = folder / "broker" / "data"
+    with small_disk(place, "256m"), one_broker(folder) as broker:
+
+        @contextmanager
+        def fault(_: Soak) -> Iterator[None]:
+            with filled(place):
+                yield
+                print(f"the broker {'runs on' if broker.pid else 'has ended'}", flush=True)
+            # Also one that runs on: it writes no log any more that it could not write once.
+            broker.kill()
+            broker.start()
+
+        yield Stage(broker), {"full": fault}
+
+
+@contextmanager
 def slow_broker(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Faults]]:
     """Every answer to pipeline and worker takes 5 s."""
     own, slow, real = free_port(), free_port(), free_port()
@@ -117,9 +135,12 @@ class Three:
         return self.brokers[0].pid
 
 
+THRICE = {name: "3" if value == "2" else value for name, value in TWICE.items()}
+
+
 @contextmanager
 def three_brokers(folder: Path, more: dict[str, str]) -> Iterator[Three]:
-    thrice = {name: "3" if value == "2" else value for name, value in TWICE.items()} | more
+    thrice = THRICE | more
     first = Broker(folder / "first", extra=thrice).start()
     joined = [_joined(folder, number, first, thrice) for number in (2, 3)]
     three = Three([first, *joined])
@@ -219,6 +240,39 @@ def _tell(file: Path, seconds: int) -> None:
     """In place: the processes have mapped it."""
     with file.open("r+b" if file.exists() else "wb") as clock:
         clock.write(struct.pack("=q", seconds))
+
+
+@contextmanager
+def unclean(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Faults]]:
+    """Of the two replicas of `__consumer_offsets` one is away while commits go on, and is then the only one there is: it is elected."""
+    with three_brokers(folder, {}) as three:
+        _, kept, behind = three.brokers
+        partitions = int(THRICE["offsets.topic.num.partitions"])
+        offsets = NewTopic(
+            OFFSETS_TOPIC,
+            partitions,
+            replica_assignment=[[2, 3]] * partitions,
+            config={"cleanup.policy": "compact", "unclean.leader.election.enable": "true"},
+        )
+        AdminClient({"bootstrap.servers": three.bootstrap}).create_topics([offsets])[OFFSETS_TOPIC].result(60)
+
+        @contextmanager
+        def fault(soak: Soak) -> Iterator[None]:
+            behind.kill()
+            soak.commit(soak.quiet)
+            soak.running.assert_table_equals_admin()
+            known = soak.running.committed()
+            kept.kill()
+            behind.start()
+            yield
+            found = soak.running.committed()
+            lost = [group for group, at in known.items() if group in soak.offsets and at != found.get(group)]
+            print(f"the cluster lost commits of {len(lost)} of {soak.quiet} quiet groups", flush=True)
+            kept.start()
+            # What the cluster itself has lost is no loss of kagent's.
+            soak.commit(soak.quiet)
+
+        yield Stage(three, topics={"replication": 3}), {"elected": fault}
 
 
 COMPACTING = {
@@ -348,8 +402,10 @@ FAULTS: dict[str, Callable[[Path, argparse.Namespace], AbstractContextManager[tu
     "full-tables": full_tables,
     "full-checkpoint": full_checkpoint,
     "full-temporary": full_temporary,
+    "full-broker": full_broker,
     "slow-broker": slow_broker,
     "two-gone": two_gone,
+    "unclean": unclean,
     "clock": clock,
     "compaction": compaction,
     "storm": storm,

@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -66,4 +67,12 @@ int sem_timedwait(sem_t *semaphore, const struct timespec *end) {
     if (!wait) wait = dlsym(RTLD_NEXT, "sem_timedwait");
     struct timespec until = of_kernel(end);
     return wait(semaphore, &until);
+}
+
+/* C11's own, which librdkafka waits with. */
+int cnd_timedwait(cnd_t *condition, mtx_t *mutex, const struct timespec *end) {
+    static int (*wait)(cnd_t *, mtx_t *, const struct timespec *);
+    if (!wait) wait = dlsym(RTLD_NEXT, "cnd_timedwait");
+    struct timespec until = of_kernel(end);
+    return wait(condition, mutex, &until);
 }

@@ -254,7 +254,8 @@ def unclean(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, 
             replica_assignment=[[2, 3]] * partitions,
             config={"cleanup.policy": "compact", "unclean.leader.election.enable": "true"},
         )
-        AdminClient({"bootstrap.servers": three.bootstrap}).create_topics([offsets])[OFFSETS_TOPIC].result(60)
+        client = AdminClient({"bootstrap.servers": three.bootstrap})
+        client.create_topics([offsets])[OFFSETS_TOPIC].result(60)
 
         @contextmanager
         def fault(soak: Soak) -> Iterator[None]:

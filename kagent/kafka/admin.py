@@ -108,7 +108,10 @@ class Admin(Coordinators):
         lost = self._was_answered and not reached and waited_s >= RENEW_WAITED_S
         self._was_answered = self._was_answered or reached
         if lost or self._unreached >= RENEW_AFTER:
-            self._client, self._unreached, self._was_answered = self._made(), 0, False
+            self._renew()
+
+    def _renew(self) -> None:
+        self._client, self._unreached, self._was_answered = self._made(), 0, False
 
     def reached(self) -> None:
         """Note that a broker has answered."""
@@ -281,7 +284,12 @@ class Admin(Coordinators):
             ]
             return left
 
+        wanted, began = len(left), time.monotonic()
         until_settled(ask)
+        if len(answers.found) < wanted and time.monotonic() - began >= RENEW_WAITED_S:
+            # For a leader that was killed, perhaps, which the client's metadata has for up to five minutes more: librdkafka gives no offset
+            # and no error then, and each question would wait for it anew.
+            self._renew()
         return answers
 
     def _unsettled(self, answers: Offsets, keys: list[Key], spec: Any, level: Any) -> Iterator[Key]:

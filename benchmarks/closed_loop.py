@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka import KafkaError as Code
-from confluent_kafka.admin import NewTopic
 
 from kagent.embedded.broker import Broker
 from kagent.kafka.admin import Admin
+from kagent.kafka.descriptions import NewTopic
 from kagent.planner import PlanningProblem, plan
 from kagent.settings import Cluster
 from kagent.strategies import Member, Scenario, assign
@@ -230,8 +230,7 @@ def run(load: Load, cluster: Cluster, admin: Admin) -> tuple[list[Group], float]
     """All ways at once over the same topics; also the seconds that no assignment could beat."""
     tag = "".join(c if c.isalnum() else "-" for c in load.name.replace("×", "x"))
     load = Load(load.name, {f"{topic}.{tag}": shares for topic, shares in load.shares.items()}, load.members)
-    for future in admin.create([NewTopic(t, len(s), 1) for t, s in load.shares.items()]).values():
-        future.result(30)
+    assert not admin.create([NewTopic(t, len(s), 1) for t, s in load.shares.items()])
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "linger.ms": 20, "log_level": 0})
     backlog = {
         k: int(n) for k, n in zip(load.keys, np.rint(load.weights * RATE * DRAIN * load.members), strict=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import struct
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -13,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 from slow_way import SlowWay
 
 from kagent.embedded.broker import HOST, Broker, free_port
@@ -79,6 +81,24 @@ def full_temporary(folder: Path, options: argparse.Namespace) -> Iterator[tuple[
 
 
 @contextmanager
+def full_broker(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Faults]]:
+    """The disk of the broker's logs is full, on which a broker ends; it is started again once there is room."""
+    place = folder / "broker" / "data"
+    with small_disk(place, "256m"), one_broker(folder) as broker:
+
+        @contextmanager
+        def fault(_: Soak) -> Iterator[None]:
+            with filled(place):
+                yield
+                print(f"the broker {'runs on' if broker.pid else 'has ended'}", flush=True)
+            # Also one that runs on: it writes no log any more that it could not write once.
+            broker.kill()
+            broker.start()
+
+        yield Stage(broker), {"full": fault}
+
+
+@contextmanager
 def slow_broker(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Faults]]:
     """Every answer to pipeline and worker takes 5 s."""
     own, slow, real = free_port(), free_port(), free_port()
@@ -115,9 +135,12 @@ class Three:
         return self.brokers[0].pid
 
 
+THRICE = {name: "3" if value == "2" else value for name, value in TWICE.items()}
+
+
 @contextmanager
 def three_brokers(folder: Path, more: dict[str, str]) -> Iterator[Three]:
-    thrice = {name: "3" if value == "2" else value for name, value in TWICE.items()} | more
+    thrice = THRICE | more
     first = Broker(folder / "first", extra=thrice).start()
     joined = [_joined(folder, number, first, thrice) for number in (2, 3)]
     three = Three([first, *joined])
@@ -164,26 +187,24 @@ def two_gone(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage,
         yield Stage(three, topics={"replication": 3}), faults
 
 
-CLOCK = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
-
-
 @contextmanager
 def clock(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Faults]]:
     """The clocks of ``--of`` jump by ``--jump`` seconds, one after the other, and back at the end of each."""
-    if not CLOCK.exists():
-        raise SystemExit("The clock is libfaketime's: apt-get install faketime.")
+    if shutil.which("cc") is None:
+        raise SystemExit("The clock is compiled with cc: apt-get install gcc libc6-dev.")
     files = {name: folder / f"clock-{name}" for name in ("worker", "pipeline", "broker", "clients")}
     for file in files.values():
         _tell(file, 0)
+    library = str(_compiled(folder))
+    settable = {name: {"LD_PRELOAD": library, "WALL_CLOCK_AHEAD": str(files[name])} for name in options.of}
     before = dict(os.environ)
-    os.environ |= _faked(files["broker"]) if "broker" in options.of else {}
+    os.environ |= settable.get("broker", {})
     broker = Broker(folder / "broker").start()
     os.environ.clear()
     os.environ |= before
     clients = ("skewed-1", "skewed-2", "load-orders")
     processes = {"worker": ("worker",), "pipeline": ("pipeline",), "broker": (), "clients": clients}
-    # Those alone: a clock that is asked of a file each time slows a process down.
-    faked = {process: _faked(files[name]) for name in options.of for process in processes[name]}
+    environments = {process: settable[name] for name in options.of for process in processes[name]}
 
     def fault(file: Path, seconds: int) -> Fault:
         @contextmanager
@@ -196,7 +217,7 @@ def clock(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Fa
 
     try:
         yield (
-            Stage(broker, environments=faked),
+            Stage(broker, environments=environments),
             {
                 f"{name} {seconds:+d} s": fault(files[name], seconds)
                 for name in options.of
@@ -207,22 +228,59 @@ def clock(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Fa
         broker.stop()
 
 
-def _faked(told: Path) -> dict[str, str]:
-    # The monotonic clock does not jump in life either; without the cache a change is seen at once.
-    return {
-        "LD_PRELOAD": str(CLOCK),
-        "FAKETIME_TIMESTAMP_FILE": str(told),
-        "FAKETIME_NO_CACHE": "1",
-        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        "FAKETIME_DONT_RESET": "1",
-    }
+def _compiled(folder: Path) -> Path:
+    """The clock that can be set, as a library that processes load before the others."""
+    to = folder / "wall_clock.so"
+    source = Path(__file__).with_name("wall_clock.c")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(to), str(source)], check=True)
+    return to
 
 
 def _tell(file: Path, seconds: int) -> None:
-    """At one moment: a half-written file is another clock."""
-    new = file.with_suffix(".new")
-    new.write_text(f"{seconds:+d}")
-    new.replace(file)
+    """In place: the processes have mapped it."""
+    with file.open("r+b" if file.exists() else "wb") as clock:
+        clock.write(struct.pack("=q", seconds))
+
+
+@contextmanager
+def unclean(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Faults]]:
+    """Of the two replicas of `__consumer_offsets` one is away while commits go on, and is then the only one there is: it is elected."""
+    with three_brokers(folder, {}) as three:
+        _, kept, behind = three.brokers
+        partitions = int(THRICE["offsets.topic.num.partitions"])
+        offsets = NewTopic(
+            OFFSETS_TOPIC,
+            partitions,
+            replica_assignment=[[2, 3]] * partitions,
+            config={"cleanup.policy": "compact", "unclean.leader.election.enable": "true"},
+        )
+        client = AdminClient({"bootstrap.servers": three.bootstrap})
+        client.create_topics([offsets])[OFFSETS_TOPIC].result(60)
+
+        @contextmanager
+        def fault(soak: Soak) -> Iterator[None]:
+            behind.kill()
+            soak.commit(soak.quiet)
+            known = _of_quiet(soak)
+            soak.running.eventually(
+                "the lag table has them", lambda: known.items() <= soak.running.lag_table().items()
+            )
+            kept.kill()
+            behind.start()
+            yield
+            found = _of_quiet(soak)
+            lost = [group for group, at in known.items() if at != found.get(group)]
+            print(f"the cluster lost commits of {len(lost)} of {soak.quiet} quiet groups", flush=True)
+            kept.start()
+            # What the cluster itself has lost is no loss of kagent's.
+            soak.commit(soak.quiet)
+
+        yield Stage(three, topics={"replication": 3}), {"elected": fault}
+
+
+def _of_quiet(soak: Soak) -> dict[str, Any]:
+    """What the cluster says that the quiet groups have committed; the others go on committing."""
+    return {group: at for group, at in soak.running.committed().items() if group in soak.offsets}
 
 
 COMPACTING = {
@@ -352,8 +410,10 @@ FAULTS: dict[str, Callable[[Path, argparse.Namespace], AbstractContextManager[tu
     "full-tables": full_tables,
     "full-checkpoint": full_checkpoint,
     "full-temporary": full_temporary,
+    "full-broker": full_broker,
     "slow-broker": slow_broker,
     "two-gone": two_gone,
+    "unclean": unclean,
     "clock": clock,
     "compaction": compaction,
     "storm": storm,

@@ -22,13 +22,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
-from confluent_kafka.admin import NewTopic
 
 from kagent.client.client import current
 from kagent.contract.recommendation import State
 from kagent.embedded.broker import Broker, free_port
 from kagent.errors import KafkaError
 from kagent.kafka.admin import Admin
+from kagent.kafka.descriptions import NewTopic
 from kagent.settings import Cluster
 
 PARTITIONS = 8
@@ -132,8 +132,7 @@ def measure(folder: Path, count: int, seconds: float) -> None:
     """One size on a broker of its own."""
     with Broker(folder / "broker", extra={"offsets.topic.num.partitions": "50"}) as broker:
         admin = Admin(Cluster(bootstrap=broker.bootstrap))
-        for future in admin.create([NewTopic("load", PARTITIONS, 1)]).values():
-            future.result(20)
+        assert not admin.create([NewTopic("load", PARTITIONS, 1)])
         members = run("-c", MEMBERS, broker.bootstrap, str(count), str(JOINING))
         inflow = run("-c", INFLOW, broker.bootstrap, str(RATE), str(PARTITIONS))
         try:

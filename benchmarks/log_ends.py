@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from confluent_kafka.admin import NewTopic
 
 from kagent.embedded.broker import Broker
 from kagent.kafka.admin import Admin
+from kagent.kafka.descriptions import NewTopic
 from kagent.kafka.log_offsets import ANSWERED, CHUNK, ListOffsetsAnswer, ListOffsetsQuestion
 from kagent.settings import Cluster
 from kagent.worker import log_end_sampler
@@ -52,8 +52,7 @@ def measured(admin: Admin, partitions: int) -> None:
     """A sample of the broker's partitions, both ways."""
     names = [f"load-{n:04d}" for n in range(partitions // PER_TOPIC)]
     for at in range(0, len(names), 10):
-        for future in admin.create([NewTopic(name, PER_TOPIC, 1) for name in names[at : at + 10]]).values():
-            future.result(120)
+        assert not admin.create([NewTopic(name, PER_TOPIC, 1) for name in names[at : at + 10]])
     sampler = Sampler(admin)
     until = time.monotonic() + 600
     while sum(-1 not in topic.leaders for topic in admin.topics(names).values()) < len(names):

@@ -16,7 +16,6 @@ from typing import Any
 
 import orjson
 import yaml
-from confluent_kafka.admin import NewTopic
 from rich.console import Console
 from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -45,7 +44,7 @@ from kagent.demo.topology import (
 from kagent.embedded.broker import HOST, Broker, free_port
 from kagent.errors import KafkaError, KagentError, SetupError
 from kagent.kafka.admin import Admin
-from kagent.kafka.descriptions import GroupDescription
+from kagent.kafka.descriptions import GroupDescription, NewTopic
 from kagent.kafka.group_lag import shown_lag
 from kagent.kafka.topics import ensure
 from kagent.settings import Cluster, Settings, load
@@ -149,8 +148,8 @@ class Demo:
         admin = Admin(cluster)
         ensure(admin, settings.topics)
         new = [NewTopic(load.topic, len(load.rates), 1) for load in LOADS]
-        for future in admin.create(new).values():
-            future.result(20)
+        for name, error in admin.create(new).items():
+            raise KafkaError(f"The topic {name} could not be created: {error}.")
 
     async def _load(self, processes: Processes, cluster: Cluster) -> None:
         for group in GROUPS:

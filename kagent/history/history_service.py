@@ -19,6 +19,7 @@ from kagent.pipeline.checkpoint import Checkpoint, writable
 from kagent.pipeline.restarts import awaited, between_batches, ending, kept, stopped
 from kagent.pipeline.source import OffsetsSource
 from kagent.pipeline.spark_session import session
+from kagent.pipeline.wall_clock import WallClock
 from kagent.settings import Cluster, Settings, Topics
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class Keeper:
             query = stream.trigger(processingTime=f"{int(every * 1000)} milliseconds").start()
         log.info("Writing the history of cluster %s to %s.", self.name, self.history.place)
         try:
-            awaited(query, self.stop)
+            awaited(query, self.stop, None if self.available_now else WallClock().check)
             between_batches(query)
         finally:
             stopped(query)

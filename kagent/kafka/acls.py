@@ -50,9 +50,13 @@ def rules(topics: Topics) -> dict[str, list[Rule]]:
     return {role: list(dict.fromkeys(rights)) for role, rights in roles.items()}
 
 
+def changelogs(topics: Topics) -> list[str]:
+    """The topics that keep a worker's tables, as Faust names them."""
+    return [f"{topics.app}-{table}-changelog" for table in sorted(NAMES)]
+
+
 def _of_worker(topics: Topics) -> list[Rule]:
     app = topics.app
-    changelogs = [f"{app}-{table}-changelog" for table in sorted(NAMES)]
     return [
         *_reads(topics.events),
         *_reads(topics.mutes),
@@ -61,7 +65,7 @@ def _of_worker(topics: Topics) -> list[Rule]:
         *_reads(topics.recommendations),
         *_writes(topics.recommendations),
         *_writes(topics.dead_letters),
-        *(Rule(op, "topic", name) for name in changelogs for op in ("create", "read", "write")),
+        *(Rule(op, "topic", name) for name in changelogs(topics) for op in ("create", "read", "write")),
         Rule("read", "group", app),
         # Each partition's output has a transactional producer of its own, by which a worker fences one that lost the partition.
         Rule("write", "transactional_id", f"{app}-", "prefixed"),

@@ -11,22 +11,21 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from confluent_kafka import IsolationLevel, KafkaException, Producer, TopicCollection, TopicPartition
+from aiokafka.errors import KafkaError as ClientError
+from confluent_kafka import IsolationLevel, KafkaException, Producer, TopicPartition
 from confluent_kafka import KafkaError as Code
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from kagent.contract.topic_name import is_topic_name
 from kagent.errors import KafkaError
-from kagent.kafka import reach, topic_requests
+from kagent.kafka import reach, topic_creation, topic_requests
 from kagent.kafka.admin_errors import (
     LOGIN,
     TRANSIENT,
     UNREACHABLE,
-    UNSEEN_TOPIC,
     RefusedRequest,
     is_unreachable,
     kind_of,
@@ -34,11 +33,12 @@ from kagent.kafka.admin_errors import (
     sentence,
     until_settled,
 )
-from kagent.kafka.brokers import Silences
+from kagent.kafka.brokers import SHARES, Silences
 from kagent.kafka.clients import confluent
 from kagent.kafka.coordinators import Coordinators
 from kagent.kafka.descriptions import (
     Key,
+    NewTopic,
     Offsets,
     TopicDescription,
 )
@@ -108,7 +108,10 @@ class Admin(Coordinators):
         lost = self._was_answered and not reached and waited_s >= RENEW_WAITED_S
         self._was_answered = self._was_answered or reached
         if lost or self._unreached >= RENEW_AFTER:
-            self._client, self._unreached, self._was_answered = self._made(), 0, False
+            self._renew()
+
+    def _renew(self) -> None:
+        self._client, self._unreached, self._was_answered = self._made(), 0, False
 
     def reached(self) -> None:
         """Note that a broker has answered."""
@@ -173,39 +176,32 @@ class Admin(Coordinators):
             found |= self._asked(doing, question, chunk)
         return found
 
-    def create(self, topics: list[NewTopic], validate_only: bool = False) -> dict[str, Future[Any]]:
-        """Ask for these topics to be created; each future raises what the broker says. ``validate_only``: only ask."""
-        with self._errors("asked to create topics"):
-            return dict(
-                self._client.create_topics(topics, request_timeout=self.deadline, validate_only=validate_only)
-            )
+    def create(self, topics: Sequence[NewTopic], validate_only: bool = False) -> dict[str, ClientError]:
+        """Create these topics: those that were refused, and the cluster's error for each. ``validate_only``: only ask.
 
-    @patiently
-    def topic_operations(self, names: Iterable[str]) -> dict[str, set[str]]:
+        Raises KafkaError if no broker answers, or the controller does not.
+        """
+        doing = "asked to create topics"
+        silent = self._asked(doing, topic_creation.silent)
+        # The controller writes it to its log and its brokers' first: that takes longer than an answer out of memory.
+        patience_s = self.deadline
+        return self._asked(
+            doing,
+            topic_creation.created,
+            topics,
+            validate_only,
+            int(patience_s * 1000),
+            silent,
+            deadline_s=patience_s * SHARES,
+        )
+
+    def topic_operations(self, names: Iterable[str]) -> dict[str, frozenset[str]]:
         """What our user may do with these topics, by the names of Kafka's AclOperation in small letters (KIP-430).
 
         Empty for one that may not be seen; a topic that does not exist is left out.
         """
-        found: dict[str, set[str]] = {}
-        wanted = sorted(name for name in set(names) if is_topic_name(name))
-        with self._errors("asked for our rights on topics"):
-            for chunk in _chunks(wanted, CHUNK):
-                # Our own rights come with the description (KIP-430), so nothing has to be tried out on a user's topic.
-                futures = self._client.describe_topics(
-                    TopicCollection(chunk),
-                    include_authorized_operations=True,
-                    request_timeout=self.deadline,
-                )
-                for name, future in futures.items():
-                    try:
-                        operations = future.result(self.deadline + 5).authorized_operations or ()
-                        found[name] = {operation.name.lower() for operation in operations}
-                    except KafkaException as error:
-                        if error.args[0].code() == Code.TOPIC_AUTHORIZATION_FAILED:
-                            found[name] = set()
-                        elif error.args[0].code() not in UNSEEN_TOPIC:
-                            raise
-        return found
+        wanted = {name for name in names if is_topic_name(name)}
+        return self._of_topics("asked for our rights on topics", topic_requests.operations, wanted)
 
     def may_transact(self, transactional_id: str) -> bool:
         """Whether our user may write under this transactional id. It is initialised: a producer that uses it is fenced off."""
@@ -288,7 +284,12 @@ class Admin(Coordinators):
             ]
             return left
 
+        wanted, began = len(left), time.monotonic()
         until_settled(ask)
+        if len(answers.found) < wanted and time.monotonic() - began >= RENEW_WAITED_S:
+            # For a leader that was killed, perhaps, which the client's metadata has for up to five minutes more: librdkafka gives no offset
+            # and no error then, and each question would wait for it anew.
+            self._renew()
         return answers
 
     def _unsettled(self, answers: Offsets, keys: list[Key], spec: Any, level: Any) -> Iterator[Key]:

@@ -159,11 +159,22 @@ class Coordinators(ABC):
             raise Unsettled(self._answered(f"{doing} of {shown(group)}", why))
         return dict(answers.found)
 
-    def _asked(self, doing: str, question: Callable[..., Awaitable[T]], *reported: Any) -> T:
-        """The answer to a question over connections of its own. Raises KafkaError; Unsettled if it has an answer in a moment."""
+    def _asked(
+        self,
+        doing: str,
+        question: Callable[..., Awaitable[T]],
+        *reported: Any,
+        deadline_s: float | None = None,
+    ) -> T:
+        """The answer to a question over connections of its own. Raises KafkaError; Unsettled if it has an answer in a moment.
+
+        ``deadline_s``: in place of the usual one.
+        """
         self.check()
         try:
-            answer = group_admin.asked(self.cluster, self.deadline, self.silences, question, *reported)
+            answer = group_admin.asked(
+                self.cluster, deadline_s or self.deadline, self.silences, question, *reported
+            )
         except group_admin.Moving as error:
             raise Unsettled(self._answered(doing, error)) from error
         except ClientError as error:

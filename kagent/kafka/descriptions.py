@@ -63,6 +63,16 @@ class GroupDescription:
 
 
 @dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to be created."""
+
+    name: str
+    partitions: int
+    replication: int
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Offsets:
     """Answers of ListOffsets: offset by (topic, partition), and the sentence for each that could not be had.
 

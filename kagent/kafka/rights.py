@@ -12,12 +12,11 @@ import logging
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from confluent_kafka import KafkaError as Code
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import NewTopic
+from aiokafka.errors import ClusterAuthorizationFailedError, TopicAuthorizationFailedError
 
 from kagent.kafka.acls import Rule
 from kagent.kafka.admin import Admin
+from kagent.kafka.descriptions import NewTopic
 
 EVERY = "*"
 # Kafka has no notice of a changed ACL: what is lacking has to be asked again.
@@ -25,6 +24,8 @@ LOOK_EVERY_S = 10.0
 UNKNOWN = None
 IMPLIED_BY = {"describe": {"read", "write", "delete", "alter"}, "describe_configs": {"alter_configs"}}
 """``AclAuthorizer``: an operation is also allowed by these."""
+REFUSED = (ClusterAuthorizationFailedError, TopicAuthorizationFailedError)
+"""For a right that is lacking to create a topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +101,8 @@ def _holds(operation: str, operations: Collection[str]) -> bool:
 
 def may_create(admin: Admin, topic: str) -> bool:
     """Whether this topic, which does not exist, could be created: asked by a request that creates nothing."""
-    try:
-        admin.create([NewTopic(topic, 1, 1)], validate_only=True)[topic].result(admin.deadline)
-    except KafkaException as error:
-        refused = (Code.TOPIC_AUTHORIZATION_FAILED, Code.CLUSTER_AUTHORIZATION_FAILED)
-        return error.args[0].code() not in refused
-    return True
+    refused = admin.create([NewTopic(topic, 1, 1)], validate_only=True).get(topic)
+    return not isinstance(refused, REFUSED)
 
 
 def _groups(admin: Admin, rules: list[Rule], examples: Collection[str]) -> Iterator[tuple[Rule, str | None]]:

@@ -1,7 +1,8 @@
 """Questions about topics that any broker can answer: what they are, and their settings.
 
 librdkafka sends them to the one broker that is the controller by its metadata, in a cluster without ZooKeeper one that was chosen by
-chance: while that one is frozen, no topic can be described. ``MetadataRequest.json`` version 11 has topic ids (KIP-516, Kafka 2.8).
+chance: while that one is frozen, no topic can be described. ``MetadataRequest.json`` version 11 has topic ids (KIP-516, Kafka 2.8),
+version 8 what the user who asks may do with a topic (KIP-430, Kafka 2.3).
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from aiokafka.errors import (
 from aiokafka.protocol.admin import DescribeConfigsRequest
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.metadata import MetadataRequest_v5
-from aiokafka.protocol.types import Boolean, CompactArray, Int16, Int32, Int64
+from aiokafka.protocol.types import Array, Boolean, CompactArray, Int16, Int32, Int64, Schema
+from confluent_kafka.admin import AclOperation
 
 from kagent.kafka.brokers import Brokers
 from kagent.kafka.descriptions import TopicDescription, uuid_text
-from kagent.kafka.group_requests import SHORT_TEXT, struct, structs
+from kagent.kafka.group_requests import SHORT_TEXT, TEXT, struct, structs
 
 UNSEEN_TOPIC = (InvalidTopicError, TopicAuthorizationFailedError, UnknownTopicOrPartitionError)
 TOPIC_RESOURCE = 2
@@ -87,6 +89,79 @@ class DescribeTopics(Request[MetadataRequest_v5 | TopicsQuestion]):
         if request_struct_class is MetadataRequest_v5:
             return request_struct_class(list(self.names), False)
         return request_struct_class([(0, 0, name, {}) for name in self.names], False, False, {})
+
+
+class RightsAnswer(Response):
+    API_KEY = 3
+    API_VERSION = 8
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        ("brokers", Array(("node_id", Int32), ("host", TEXT), ("port", Int32), ("rack", TEXT))),
+        ("cluster_id", TEXT),
+        ("controller_id", Int32),
+        (
+            "topics",
+            Array(
+                ("error_code", Int16),
+                ("topic", TEXT),
+                ("is_internal", Boolean),
+                (
+                    "partitions",
+                    Array(
+                        ("error_code", Int16),
+                        ("partition", Int32),
+                        ("leader", Int32),
+                        ("leader_epoch", Int32),
+                        ("replicas", Array(Int32)),
+                        ("isr", Array(Int32)),
+                        ("offline_replicas", Array(Int32)),
+                    ),
+                ),
+                ("authorized_operations", Int32),
+            ),
+        ),
+        ("authorized_operations", Int32),
+    )
+
+
+class RightsQuestion(RequestStruct):
+    API_KEY = 3
+    API_VERSION = 8
+    RESPONSE_TYPE = RightsAnswer
+    SCHEMA = Schema(
+        ("topics", Array(TEXT)),
+        ("allow_auto_topic_creation", Boolean),
+        ("include_cluster_authorized_operations", Boolean),
+        ("include_topic_authorized_operations", Boolean),
+    )
+
+
+class AskRights(Request[RightsQuestion]):
+    """Asks what our user may do with these topics, without creating any."""
+
+    API_KEY = 3
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = names
+
+    def build(self, request_struct_class: type[RightsQuestion]) -> RightsQuestion:
+        return request_struct_class(list(self.names), False, False, True)
+
+
+async def operations(brokers: Brokers, names: Sequence[str]) -> dict[str, frozenset[str]]:
+    """What our user may do with those of these topics that exist: nothing with one that may not be seen.
+
+    Nothing has to be tried out on a user's topic for it.
+    """
+    answer = (await brokers.ask_any(AskRights(names))).to_object()["topics"]
+    hidden = {raw["topic"] for raw in answer if raw["error_code"] == TopicAuthorizationFailedError.errno}
+    allowed = {raw["topic"]: _operations(raw["authorized_operations"]) for raw in _seen(answer, "topic")}
+    return allowed | dict.fromkeys(hidden, frozenset())
+
+
+def _operations(bits: int) -> frozenset[str]:
+    # A bit for each, by the code of Kafka's AclOperation, of which confluent-kafka's have the numbers.
+    return frozenset(operation.name.lower() for operation in AclOperation if bits >> operation.value & 1)
 
 
 async def described(brokers: Brokers, names: Sequence[str]) -> dict[str, TopicDescription]:

@@ -7,18 +7,20 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from confluent_kafka import KafkaError as Code
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import NewTopic
+from aiokafka.errors import KafkaError as ClientError
+from aiokafka.errors import TopicAlreadyExistsError
 
 from kagent.errors import KafkaError, Misconfigured, missing_right
+from kagent.kafka.acls import changelogs
 from kagent.kafka.admin import Admin
+from kagent.kafka.descriptions import NewTopic
+from kagent.kafka.rights import REFUSED
 from kagent.settings import Topics
 
 HOUR_MS = 3_600_000
 VISIBLE_WITHIN_S = 10.0
 """A new topic that no broker lists after this time is reported as missing."""
-JUDGED = ("cleanup.policy", "retention.ms", "max.message.bytes")
+JUDGED = ("cleanup.policy", "retention.ms", "max.message.bytes", "message.timestamp.type")
 READ_BY_OTHERS = ("compression.type",)
 """Judged too on the topics that subscribers of any language read: not every client knows zstd (kafkajs does not)."""
 # A row or an event of a group with many partitions passes the broker default of 1 MB.
@@ -101,15 +103,22 @@ def ensure(
     if missing and create:
         # Each broker learns of a new topic on its own: one that does not know it yet would have it judged missing.
         known = _visible(admin, needed)
+    found = _all_judged(admin, [topic for topic in needed if topic.name not in made], known)
+    return sorted([*found, *(TopicCheck(name, "created") for name in made)], key=lambda check: check.topic)
+
+
+def check_changelogs(admin: Admin, topics: Topics) -> list[TopicCheck]:
+    """What is wrong with those changelogs of the worker that are there: Faust makes them, and an earlier release made them otherwise."""
+    known = admin.topic_names()
+    names = [name for name in changelogs(topics) if name in known]
+    return _all_judged(admin, [TopicSpec(name, topics.partitions, BROKERS_TIME) for name in names], known)
+
+
+def _all_judged(admin: Admin, needed: Sequence[TopicSpec], known: Mapping[str, int]) -> list[TopicCheck]:
+    """What is wrong with each of these topics. ``known``: all that can be seen, and how many partitions each has."""
     configs = admin.topic_configs([topic.name for topic in needed if topic.name in known])
     tools = admin.cluster.tool_options()
-    findings = [
-        TopicCheck(topic.name, "created")
-        if topic.name in made
-        else _judged(topic, known.get(topic.name, 0), configs.get(topic.name, {}), tools)
-        for topic in needed
-    ]
-    return sorted(findings, key=lambda finding: finding.topic)
+    return [_judged(topic, known.get(topic.name, 0), configs.get(topic.name, {}), tools) for topic in needed]
 
 
 def make_sure(
@@ -151,24 +160,21 @@ def _visible(admin: Admin, needed: Sequence[TopicSpec]) -> dict[str, int]:
 
 def _create(admin: Admin, missing: list[TopicSpec], replication: int) -> set[str]:
     """The names of those that were created; one that somebody else created meanwhile is not among them."""
-    made = set()
-    new = [NewTopic(t.name, t.partitions, replication, config=dict(t.config)) for t in missing]
-    for name, future in (admin.create(new) if new else {}).items():
-        try:
-            future.result(admin.deadline)
-            made.add(name)
-        except KafkaException as error:
-            # Pipeline and worker may start at the same time and both create the topic.
-            if error.args[0].code() != Code.TOPIC_ALREADY_EXISTS:
-                raise KafkaError(_refused(name, error.args[0])) from error
-    return made
+    new = [NewTopic(t.name, t.partitions, replication, t.config) for t in missing]
+    refused = admin.create(new) if new else {}
+    for name, error in refused.items():
+        # Pipeline and worker may start at the same time and both create the topic.
+        if not isinstance(error, TopicAlreadyExistsError):
+            raise KafkaError(_refused(name, error))
+    return {topic.name for topic in new} - refused.keys()
 
 
-def _refused(name: str, error: Code) -> str:
-    if error.code() in (Code.TOPIC_AUTHORIZATION_FAILED, Code.CLUSTER_AUTHORIZATION_FAILED):
+def _refused(name: str, error: ClientError) -> str:
+    if isinstance(error, REFUSED):
         lacks = missing_right("CREATE on it, or DESCRIBE if it exists")
         return f"The topic {name} could not be created: {lacks}. Run `kagent topics` as an administrator, then give the rights."
-    return f"The topic {name} could not be created: {error.str()}."
+    why = next(filter(None, error.args), error.description)
+    return f"The topic {name} could not be created: {why.rstrip('.')}."
 
 
 def _judged(topic: TopicSpec, partitions: int, config: Mapping[str, str], tools: str) -> TopicCheck:
@@ -193,7 +199,7 @@ def _holds(name: str, wanted: Mapping[str, str], config: Mapping[str, str]) -> b
         return True
     if name == "compression.type":
         return config[name] in ("gzip", "uncompressed")
-    if name == "cleanup.policy":
+    if name in ("cleanup.policy", "message.timestamp.type"):
         return config[name] == wanted[name]
     has = int(config[name])
     # -1 is unlimited.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from kagent.errors import KafkaError, mendable
 from kagent.pipeline.spark_errors import sentence
+from kagent.pipeline.wall_clock import ClockSetBack
 from kagent.retry import pause_s
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ def _interrupted(run: Callable[[], None], once: bool) -> str | None:
     except KafkaError as error:
         if once or not mendable(error):
             raise
+        return str(error)
+    except ClockSetBack as error:
         return str(error)
     # Not a Java exception but a broken gateway: the JVM is gone, and its sessions with it. What is called after that, such as
     # `isActive` of the query, finds no one listening, which is no error of Py4J's own.

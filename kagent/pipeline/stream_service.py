@@ -29,6 +29,7 @@ from kagent.pipeline.spark_session import session
 from kagent.pipeline.stream import read_stream, to_messages
 from kagent.pipeline.stream_metrics import Metrics
 from kagent.pipeline.temporary_folder import own_folder
+from kagent.pipeline.wall_clock import WallClock
 from kagent.settings import Cluster, Settings
 
 if TYPE_CHECKING:
@@ -172,10 +173,13 @@ class Pipeline:
     def _checked(self, source: OffsetsSource, place: Checkpoint) -> Callable[[], None]:
         """What is looked at while a query runs."""
         kept: dict[int, int] = {}
+        clock = WallClock()
 
         def check() -> None:
             nonlocal kept
             source.check()
+            if not self.once:  # that has no trigger to wait for
+                clock.check()
             # After the check: on record before a cut was seen to, they would hide it from the next start.
             if not self.replay and source.epochs != kept:
                 kept = source.epochs

@@ -91,13 +91,13 @@ class Ingest:
         if message.cluster not in self.context.settings.clusters:
             raise Refused("unknown_cluster", f"the settings have no cluster {message.cluster!r}")
         timely = limited(message, now)
-        self._apply(partition, coverage, timely)
+        self._apply(partition, coverage, timely, now)
         if timely is not message:
             raise Refused(
                 "time_ahead", "a time lies ahead of the broker's clock: it was taken as of its arrival"
             )
 
-    def _apply(self, partition: int, coverage: Coverage, message: Message) -> None:
+    def _apply(self, partition: int, coverage: Coverage, message: Message, arrived: int) -> None:
         if isinstance(message, GroupEvent):
             count = self.logs.source_partitions(message.cluster)
             if count is not None and message.source >= count:
@@ -105,14 +105,14 @@ class Ingest:
             if self._has_room(partition, message):
                 self._event(partition, message)
         else:
-            self._of_sources(partition, coverage, message)
+            self._of_sources(partition, coverage, message, arrived)
 
-    def _of_sources(self, partition: int, coverage: Coverage, message: Beat | LogCut) -> None:
+    def _of_sources(self, partition: int, coverage: Coverage, message: Beat | LogCut, arrived: int) -> None:
         """Apply what the record says of partitions that exist. Raises Refused if it names others."""
         count = self.logs.source_partitions(message.cluster)
         there = message if count is None else existing(message, count)
         if isinstance(there, Beat):
-            self._progress(partition, coverage, there)
+            self._progress(partition, coverage, there, arrived)
         elif there.source or there is message:
             self._cut(partition, coverage, there)
         if there is not message:
@@ -133,9 +133,9 @@ class Ingest:
         if entry.unjudged_since is None:
             entry.unjudged_since = now
 
-    def _progress(self, partition: int, coverage: Coverage, beat: Beat) -> None:
+    def _progress(self, partition: int, coverage: Coverage, beat: Beat, arrived: int) -> None:
         # A list, not a generator in any(): every progress record has to be taken.
-        changed = [coverage.progress(progress) for progress in beat.each()]
+        changed = [coverage.progress(progress, arrived) for progress in beat.each()]
         if any(changed):
             self.coverage.keep(partition)
 

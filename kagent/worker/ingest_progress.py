@@ -43,6 +43,8 @@ class SourceProgress:
     time: int
     trigger: float
     ends: list[tuple[int, int]] = field(default_factory=list)
+    age_at_arrival: int = 0
+    """How old the latest record was when the broker got it. One is sent as soon as it is made, so more is a clock that is wrong."""
 
     @property
     def window(self) -> float:
@@ -52,8 +54,19 @@ class SourceProgress:
     def stale(self, now: int) -> bool:
         return now - self.time > self.window
 
-    def heard(self, p: Progress) -> None:
+    def why_stale(self, now: int) -> str | None:
+        """Why it is not fresh, to be put behind its name; None if it is."""
+        if not self.stale(now):
+            return None
+        age = f"is {(now - self.time) / 1000:.0f} s old"
+        if self.age_at_arrival <= self.window:
+            return age
+        came = f"was {self.age_at_arrival / 1000:.0f} s old when it came"
+        return f"{age}, and {came}: the clock of the pipeline's machine or that of the brokers is wrong"
+
+    def heard(self, p: Progress, age_at_arrival: int = 0) -> None:
         """Take a progress record in."""
+        self.age_at_arrival = age_at_arrival
         self.offset, self.time, self.trigger = p.offset, p.time, p.trigger
         # An end of a later time came from a wrong clock or record: it would keep all before it in the window until that time.
         if self.ends and self.ends[-1][0] > p.time:
@@ -133,8 +146,8 @@ class Coverage:
         for replay in (False, True):
             self.runs.pop((*key, replay), None)
 
-    def progress(self, p: Progress) -> bool:
-        """Take one progress record in; true if a gap opened or closed (the row must be written)."""
+    def progress(self, p: Progress, arrived: int | None = None) -> bool:
+        """Take one progress record in; true if a gap opened or closed (the row must be written). ``arrived``: when the broker got it."""
         key = (p.cluster, p.source)
         # Compared at the end: a row is written for a gap, not for each progress record of each trigger.
         before = self._kept(key)
@@ -145,7 +158,9 @@ class Coverage:
         if key in self.gaps:
             self._mend(key, run, p)
         if not p.replay:
-            self.sources.setdefault(key, SourceProgress(p.offset, p.time, p.trigger)).heard(p)
+            self.sources.setdefault(key, SourceProgress(p.offset, p.time, p.trigger)).heard(
+                p, 0 if arrived is None else arrived - p.time
+            )
             if key in self.cuts and self.cuts[key].over(p):
                 del self.cuts[key]
         return before != self._kept(key)
@@ -211,8 +226,8 @@ class Coverage:
             return f"the log of __consumer_offsets-{source} lost its records from offset {at} on (an unclean leader election); the pipeline reads it again from there"
         if known is None:
             return f"no progress of the pipeline on __consumer_offsets-{source} yet"
-        if known.stale(now):
-            return f"the pipeline's last progress on __consumer_offsets-{source} is {(now - known.time) / 1000:.0f} s old"
+        if late := known.why_stale(now):
+            return f"the pipeline's last progress on __consumer_offsets-{source} {late}"
         if known.behind:
             return f"the pipeline is {known.behind} records behind on __consumer_offsets-{source}"
         return None

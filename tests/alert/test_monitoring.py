@@ -16,7 +16,6 @@ import orjson
 import pytest
 import yaml
 from confluent_kafka import Producer
-from confluent_kafka.admin import NewTopic
 from prometheus_client import start_http_server
 
 from kagent.contract.events import GroupEvent, TopicOffsets, encode
@@ -24,6 +23,7 @@ from kagent.contract.mute import MuteRecord
 from kagent.embedded.broker import Broker, die_with_parent, free_port
 from kagent.embedded.jars import cache
 from kagent.kafka.admin import Admin
+from kagent.kafka.descriptions import NewTopic
 from kagent.kafka.topics import ensure
 from kagent.pipeline.stream_metrics import Metrics as PipelineMetrics
 from kagent.settings import Cluster, load
@@ -64,7 +64,7 @@ def test_a_real_prometheus_answers_every_query_of_the_dashboard_from_a_real_work
     config.write_text(yaml.safe_dump(values))
     admin = Admin(Cluster(bootstrap=broker.bootstrap))
     ensure(admin, load(config).topics)
-    admin.create([NewTopic("orders", 1, 1)])["orders"].result(20)
+    assert not admin.create([NewTopic("orders", 1, 1)])
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     for _ in range(100):
         producer.produce("orders", b"x", partition=0)

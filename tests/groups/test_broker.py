@@ -13,11 +13,10 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
-from confluent_kafka.admin import NewTopic
 
 from kagent.groups import GroupView, KnownRecords, apply, view
 from kagent.kafka.admin import Admin
-from kagent.kafka.descriptions import GroupDescription
+from kagent.kafka.descriptions import GroupDescription, NewTopic
 from kagent.offsets import OFFSETS_TOPIC, Record, decode
 from kagent.offsets.columns import decode_commits, record_types
 from kagent.settings import Cluster
@@ -39,8 +38,7 @@ def admin(broker: str) -> Admin:
 def topic(admin: Admin, broker: str) -> str:
     """A topic of six partitions with a record in each."""
     name = f"orders-{uuid.uuid4().hex[:8]}"
-    for future in admin.create([NewTopic(name, PARTITIONS, 1)]).values():
-        future.result(30)
+    assert not admin.create([NewTopic(name, PARTITIONS, 1)])
     producer = Producer({"bootstrap.servers": broker})
     for partition in range(PARTITIONS):
         producer.produce(name, b"x", partition=partition)

@@ -153,6 +153,33 @@ def test_topics_and_their_settings_are_had_from_the_broker_that_answers(half: Ha
         assert admin.topic_configs(["first"]).keys() == {"first"}
 
 
+def test_rights_are_had_from_the_broker_that_answers(half: Half) -> None:
+    for _ in range(3):
+        admin = Admin(Cluster(bootstrap=half.bootstrap))
+        allowed = admin.topic_operations(["first", "second", "no-such-topic"])
+        assert allowed.keys() == {"first", "second"}
+        assert {"read", "write", "describe"} <= allowed["first"]
+
+
+def test_topics_are_checked_without_the_frozen_broker(half: Half, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Of a prefix of their own: what a frozen controller is asked to make, it makes when it wakes.
+    monkeypatch.setenv("KAGENT_TOPICS__PREFIX", "checked-")
+    result = run(half, "topics", "--check")
+
+    assert "checked-mutes: wrong: is missing, or may not be seen: run `kagent topics`" in result.stdout
+    assert result.exit_code == 1
+
+
+def test_topics_cannot_be_made_while_the_controller_is_frozen_and_the_broker_is_named(
+    half: Half, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAGENT_TOPICS__PREFIX", "made-")
+    result = run(half, "topics")
+
+    assert str(result.exception).endswith(f", which waits for the controller: no answer from {half.frozen}.")
+    assert "no answer from broker 2 at" in str(result.exception)
+
+
 def test_status_reads_a_topic_that_the_other_broker_leads(half: Half) -> None:
     result = run(half, "status")
 

@@ -64,7 +64,8 @@ def test_the_topics_are_as_the_contracts_say(cast: Cast) -> None:
 
 def test_what_is_wrong_is_said_with_the_command_that_mends_it(cast: Cast) -> None:
     topics = Topics(prefix="wrong-")
-    compacted: Any = {"cleanup.policy": "compact,delete"}
+    writers_time = {"message.timestamp.type": "CreateTime"}
+    compacted: Any = {"cleanup.policy": "compact,delete", **writers_time}
     cast.topic(topics.recommendations, topics.partitions, **compacted)
     cast.topic(topics.events, 3)
     short: Any = {"retention.ms": "1000"}
@@ -76,11 +77,31 @@ def test_what_is_wrong_is_said_with_the_command_that_mends_it(cast: Cast) -> Non
     assert result.exit_code == 1
     assert "has cleanup.policy=compact,delete" in lines[topics.recommendations]
     assert (
-        "--entity-name wrong-recommendations --add-config cleanup.policy=compact,max.message.bytes=8388608"
+        "--entity-name wrong-recommendations --add-config "
+        "cleanup.policy=compact,max.message.bytes=8388608,message.timestamp.type=LogAppendTime,compression.type=gzip"
         in lines[topics.recommendations]
     )
+    assert "and message.timestamp.type=CreateTime" in lines[topics.recommendations]
     assert "has 3 partitions, the settings say 8" in lines[topics.events]
     assert "has retention.ms=1000" in lines[topics.ticks]
+
+
+def test_changelogs_of_an_earlier_release_are_judged_and_none_is_made(cast: Cast) -> None:
+    topics = Topics(prefix="earlier-")
+    writers_time: Any = {"message.timestamp.type": "CreateTime"}
+    cast.topic("earlier-lag-changelog", topics.partitions, **writers_time)
+    cast.topic("earlier-ends-changelog", 3)
+
+    result = run(cast.bootstrap, "earlier-")
+
+    lines = {line.split(": ")[0]: line for line in result.stdout.splitlines() if "changelog" in line}
+    assert result.exit_code == 1
+    assert lines.keys() == {"earlier-ends-changelog", "earlier-lag-changelog"}
+    assert "has 3 partitions, the settings say 8" in lines["earlier-ends-changelog"]
+    assert (
+        "earlier-lag-changelog --add-config message.timestamp.type=LogAppendTime"
+        in lines["earlier-lag-changelog"]
+    )
 
 
 def test_a_service_starts_with_a_topic_that_is_set_otherwise_and_says_so(
@@ -93,7 +114,10 @@ def test_a_service_starts_with_a_topic_that_is_set_otherwise_and_says_so(
     made = make_sure(cast.admin, topics, logging.getLogger("kagent.test"))
 
     assert {finding.topic for finding in made if finding.problem} == {topics.ticks}
-    assert "The topic short-ticks has retention.ms=1000: run `kafka-configs.sh" in caplog.text
+    assert (
+        "The topic short-ticks has retention.ms=1000 and message.timestamp.type=CreateTime: run `kafka-configs.sh"
+        in caplog.text
+    )
 
 
 def test_a_service_does_not_start_with_a_topic_of_another_number_of_partitions(cast: Cast) -> None:

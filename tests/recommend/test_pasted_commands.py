@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import NewTopic
 
 from kagent.cli import root
 from kagent.contract.recommendation import Action, ActionType, Verdict
 from kagent.detect.decision import examine
 from kagent.detect.state import JudgeState
 from kagent.kafka.admin import Admin
+from kagent.kafka.descriptions import NewTopic
 from kagent.policy import Policy
 from kagent.recommend.render import diagnose
 from kagent.settings import Cluster
@@ -46,8 +46,7 @@ def cluster(broker: str, tmp_path: Path) -> Cluster:
 def topic(cluster: Cluster) -> str:
     """A topic of eight partitions with records."""
     name, admin = f"orders-{uuid.uuid4().hex[:8]}", Admin(cluster)
-    for created in admin.create([NewTopic(name, 8, 1)]).values():
-        created.result(30)
+    assert not admin.create([NewTopic(name, 8, 1)])
     writing = Producer({"bootstrap.servers": cluster.bootstrap})
     for partition in range(8):
         for _ in range(RECORDS):

@@ -41,6 +41,19 @@ def test_old_progress_is_blind() -> None:
     assert coverage.status("main", 60_000)[0] == "blind"
 
 
+def test_progress_that_was_old_when_it_came_is_the_fault_of_a_clock() -> None:
+    coverage = Coverage()
+    coverage.progress(beat(0, 100, 100), arrived=600_000)
+    assert coverage.why_blind("main", 7, 601_000) == (
+        "the pipeline's last progress on __consumer_offsets-7 is 601 s old, and was 600 s old when it came: "
+        "the clock of the pipeline's machine or that of the brokers is wrong"
+    )
+
+    coverage.progress(beat(100, 110, 110, at=700), arrived=701_000)
+    assert coverage.why_blind("main", 7, 702_000) is None
+    assert "clock" not in (coverage.why_blind("main", 7, 800_000) or "")
+
+
 def test_a_source_short_of_what_stood_there_a_while_ago_is_catching_up() -> None:
     coverage = Coverage()
     coverage.progress(beat(0, 100, 1000))

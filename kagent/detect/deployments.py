@@ -34,12 +34,12 @@ def _turns(state: JudgeState) -> int:
 
 def come_and_go(model: GroupModel) -> dict[str, int]:
     """The members that left and came back out of turn within the storm window, and how often: twice more than another member, or
-    three times. A deployment that is taken back brings everybody back twice."""
+    more often than deployments in a row bring everybody back."""
     state, since = model.state, model.now - model.policy.storm_window * 1000
     # As of now: a scaler that removes members and adds them again every quarter of an hour is no storm.
     returns = {name: sum(time >= since for time in times) for name, times in state.comings.items()}
     least = min((returns.get(name, 0) for name in state.names), default=0)
-    return {name: times for name, times in returns.items() if times >= min(least + 2, 3)}
+    return {name: times for name, times in returns.items() if times >= min(least + 2, IN_A_ROW + 1)}
 
 
 def comes_and_goes_together(model: GroupModel) -> bool:

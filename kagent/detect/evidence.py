@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from kagent.detect.capacity import RARE_GAP_S
 from kagent.detect.habits import habit
-from kagent.detect.state import JudgeState, MemberState
+from kagent.detect.state import JudgeState, MemberState, Spell
 from kagent.policy import Policy
 
 SPELL = "spell"
@@ -93,11 +93,16 @@ def enough_growth(member: MemberState, gap: float, need: float, limits: Lateness
     spell = member.spell
     if spell is None or spell.grown_s < need or spell.records < RECORDS:
         return False
-    lateness = member.lateness[-1][1]
-    return (
-        spell.commits >= (COMMITS_RARE if gap >= RARE_GAP_S else COMMITS)
-        and lateness > spell.reference + RISE * limits.growing_need
-    )
+    lateness, rise = member.lateness[-1][1], RISE * limits.growing_need
+    enough = spell.commits >= (COMMITS_RARE if gap >= RARE_GAP_S else COMMITS)
+    return enough and lateness > spell.reference + rise and _some_topic_grows(spell, rise)
+
+
+def _some_topic_grows(spell: Spell, rise: float) -> bool:
+    """Whether one of the member's topics is later for itself than it was."""
+    # The mean over topics also rises when less arrives of one that is on time beside one that is read late on purpose, as a topic of
+    # delayed retries: nothing is read later than before.
+    return not spell.topics or any(now > then + rise for then, now in spell.topics.values())
 
 
 def enough_drain(member: MemberState, need: float, speed_over_inflow: float) -> bool:

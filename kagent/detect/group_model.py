@@ -19,7 +19,7 @@ from kagent.detect.capacity import Capacity
 from kagent.detect.evidence import idle_s
 from kagent.detect.forecast import Placement, best_drain_s, drain_s
 from kagent.detect.inflow import Interval
-from kagent.detect.lateness import lateness_s
+from kagent.detect.lateness import lateness_s, virtual_lateness_s
 from kagent.detect.load import load_of, owner_of_counted, per_partition, record_costs
 from kagent.detect.observed_columns import ObservedColumns, columns_of
 from kagent.detect.start_position import located
@@ -107,16 +107,44 @@ class GroupModel:
         """V with every offset taken as it stood at the member's latest commit, s: the measure of trends. In ``lateness``, a bound
         from below, a partition that waits while its siblings are committed counts up to three commit gaps too little, until its turn
         comes."""
-        columns, owner = self.columns, owner_of_counted(self.columns, self.excluded)
+        columns, owner, waits = self.columns, self._counted_owner, self._waiting_at_commit
+        if waits is columns.backlog:
+            return self.lateness
+        held = owner >= 0
+        work = inflows.totals(owner[held], (waits * self.cost)[held], columns.members)
+        idle = idle_s(self.policy)
+        return lateness_s(columns, owner, self.cost, work, self.inflow, self.state, self.seen, idle)
+
+    @cached_property
+    def _counted_owner(self) -> npt.NDArray[np.int32]:
+        return owner_of_counted(self.columns, self.excluded)
+
+    @cached_property
+    def _waiting_at_commit(self) -> Floats:
+        """Records that wait in each partition, its offset taken as it stood at its member's latest commit."""
+        columns, owner = self.columns, self._counted_owner
         held = owner >= 0
         times = columns.judged_at.copy()
         times[held] = columns.committed_at[owner[held]]
         if (times == columns.judged_at).all():
-            return self.lateness
-        waits, _ = backlog(self.lags, self.seen.ends, times, self.policy.allowed_lag)
-        work = inflows.totals(owner[held], (waits * self.cost)[held], columns.members)
-        idle = idle_s(self.policy)
-        return lateness_s(columns, owner, self.cost, work, self.inflow, self.state, self.seen, idle)
+            return columns.backlog
+        return backlog(self.lags, self.seen.ends, times, self.policy.allowed_lag)[0]
+
+    def topic_lateness_at_commit(self, at: int) -> dict[str, float]:
+        """V of each topic that the member holds, for itself, s; empty where it holds one alone."""
+        held = np.flatnonzero(self._counted_owner == at)
+        codes = np.unique(self.lags.topic[held]).tolist()
+        by_code = {code: held[self.lags.topic[held] == code] for code in codes} if len(codes) > 1 else {}
+        return {self.lags.topics[code]: self._lateness_of(rows, at) for code, rows in by_code.items()}
+
+    def _lateness_of(self, rows: Longs, at: int) -> float:
+        """V of these partitions of the member as if it held no others, s."""
+        work, comes = (
+            float((amount[rows] * self.cost[rows]).sum())
+            for amount in (self._waiting_at_commit, self.columns.usual_rates)
+        )
+        committed_at = int(self.columns.committed_at[at])
+        return virtual_lateness_s(self.lags, self.seen.ends, rows, self.cost, work, committed_at, comes)
 
     @cached_property
     def drain(self) -> Floats:

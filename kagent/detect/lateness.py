@@ -41,7 +41,7 @@ def lateness_s(
             out[at] = work[at] / flow.mid[at]
             continue
         rows = np.flatnonzero(owner == at)
-        out[at] = _virtual_lateness_s(
+        out[at] = virtual_lateness_s(
             columns.lags,
             seen.ends,
             rows,
@@ -53,7 +53,7 @@ def lateness_s(
     return out
 
 
-def _virtual_lateness_s(
+def virtual_lateness_s(
     lags: Lags, ends: Mapping[str, EndHistory], rows: Longs, cost: Floats, work: float, at: int, inflow: float
 ) -> float:
     """V of the member that holds these partitions: s before ``at`` (ms) at which their log ends, summed, were where its commits

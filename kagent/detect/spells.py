@@ -6,7 +6,8 @@ give the same spells. How much of it is enough is in ``kagent.detect.evidence``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from kagent.detect.capacity import RARE_GAP_S
 from kagent.detect.evidence import SPELL, LatenessLimits
@@ -29,7 +30,8 @@ FALLS_SHARE = 0.5
 class Look:
     """One look at a member with a newer commit: its time (ms), lateness (s), whether it counts as late, T at the optimist's
     ends (s), median commit gap (s), records done since the last look, and how long they took at the member's speed (s; 0: unknown).
-    ``trend``: the lateness that is compared with earlier and later ones, s."""
+    ``trend``: the lateness that is compared with earlier and later ones, s; ``topics``: the same of each topic for itself, where the
+    member holds several."""
 
     time: int
     lateness: float
@@ -39,6 +41,7 @@ class Look:
     records: int
     trend: float
     worked_s: float = 0.0
+    topics: Mapping[str, float] = field(default_factory=dict)
 
 
 def advance(model: GroupModel, before: JudgeState) -> JudgeState:
@@ -106,6 +109,7 @@ def _look(
         records=records,
         trend=float(model.lateness_at_commit[at]),
         worked_s=worked_s,
+        topics=model.topic_lateness_at_commit(at) if late or known.spell else {},
     )
 
 
@@ -158,7 +162,8 @@ def next_spell(known: MemberState, look: Look, limits: LatenessLimits) -> Spell 
     """The member's spell after a look; None where there is none, or it has ended."""
     grows, spell = look.late and growing(known, look, limits), known.spell
     if spell is None:
-        return Spell(look.time, look.time, look.trend, grew_at=look.time) if grows else None
+        topics = _topics({}, look, began=True)
+        return Spell(look.time, look.time, look.trend, grew_at=look.time, topics=topics) if grows else None
     # With rare commits the first look alone is the reference: a second one comes a gap later, and its growth would raise it.
     began = look.time - spell.began <= limits.growing_need * 1000 and look.gap < RARE_GAP_S
     reference = max(spell.reference, look.trend) if began else spell.reference
@@ -171,6 +176,7 @@ def next_spell(known: MemberState, look: Look, limits: LatenessLimits) -> Spell 
         grew_at=look.time if grows else spell.grew_at,
         commits=spell.commits + 1,
         records=spell.records + look.records,
+        topics=_topics(spell.topics, look, began),
     )
     # Back to where it began: late by habit or on purpose, not later and later. For two looks: a client that serves its partitions
     # in turn swings from look to look by what one fetch holds.
@@ -179,6 +185,17 @@ def next_spell(known: MemberState, look: Look, limits: LatenessLimits) -> Spell 
     # Two gaps on top, or a member with rare commits would end its spell between two of them.
     rests = look.time - after.grew_at > (QUIET_GROWTH * limits.growing_need + 2 * look.gap) * 1000
     return None if fell or over or rests else after
+
+
+def _topics(
+    before: Mapping[str, tuple[float, float]], look: Look, began: bool
+) -> dict[str, tuple[float, float]]:
+    """Each topic's reference and its latest lateness. One that the member did not hold when the spell began was on time then."""
+    references = {topic: before[topic][0] if topic in before else 0.0 for topic in look.topics}
+    return {
+        topic: (round(max(references[topic], late) if began else references[topic], 1), round(late, 1))
+        for topic, late in look.topics.items()
+    }
 
 
 def _was_back(known: MemberState, spell: Spell, reference: float, limits: LatenessLimits) -> bool:

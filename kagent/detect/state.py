@@ -91,7 +91,8 @@ class Spell:
 
     ``began``, ``last``: its first and its latest commit, ms; ``reference``: greatest lateness of its first minute, s;
     ``grown_s``: how long it has been late and growing; ``grew_at``: the latest commit at which it was; ``commits`` and
-    ``records`` done since it began; ``votes``: verdict → looks.
+    ``records`` done since it began; ``votes``: verdict → looks; ``topics``: of a member that holds several, each topic's own greatest
+    lateness of that minute and its latest, s.
     """
 
     began: int
@@ -102,6 +103,7 @@ class Spell:
     commits: int = 1
     records: int = 0
     votes: Mapping[str, int] = field(default_factory=dict)
+    topics: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,18 @@ def test_three_commits_thirty_records_and_the_time_it_takes_are_each_needed(
     assert not evidence.enough_growth(replace(known, spell=replace(spell, **lacking)), 5, 60, LIMITS)
 
 
+def test_a_member_of_several_topics_falls_behind_in_one_of_them() -> None:
+    """Less that arrives of a topic on time makes the mean over topics later, beside one that is read late on purpose."""
+    spell = Spell(NOW, NOW, 61.0, 100.0, NOW, 20, 1000)
+    known = MemberState(spell=spell, lateness=((NOW, 100.0),))
+
+    def enough(**topics: tuple[float, float]) -> bool:
+        return evidence.enough_growth(replace(known, spell=replace(spell, topics=topics)), 5, 60, LIMITS)
+
+    assert not enough(orders=(0.0, 0.0), retries=(899.0, 901.0))
+    assert enough(orders=(0.0, 6.0), retries=(899.0, 901.0))
+
+
 def test_two_commits_are_enough_where_they_are_rare() -> None:
     known = MemberState(spell=Spell(NOW, NOW, 61.0, 300.0, NOW, 2, 100), lateness=((NOW, 300.0),))
 

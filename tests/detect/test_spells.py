@@ -44,6 +44,16 @@ def test_a_member_that_gets_later_for_a_minute_has_shown_enough() -> None:
     assert evidence.enough_growth(after(rising(85)), 5, 60, LIMITS)
 
 
+def test_each_topic_is_held_against_its_latest_of_the_first_minute() -> None:
+    looks = [replace(one, topics={"a": 900.0 + n % 3, "b": n * 1.0}) for n, one in enumerate(rising(120))]
+    moved_here = replace(look(120, 130.0), topics={"a": 901.0, "b": 24.0, "c": 40.0})
+
+    spell = after([*looks, moved_here]).spell
+
+    assert spell is not None
+    assert spell.topics == {"a": (902.0, 901.0), "b": (12.0, 24.0), "c": (0.0, 40.0)}
+
+
 def test_a_constant_lateness_is_a_habit_and_opens_nothing() -> None:
     known = after([look(t, 200.0) for t in range(0, 3600, 5)])
 

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 
 
 @dataclass(frozen=True, slots=True)
-class Advice:
+class Advised:
     """What a message of an incident advised, under the names that :class:`Incident` has for it."""
 
     verdict: str
@@ -62,8 +62,8 @@ class Incident:
     changed_at: int | None = None
     followed_at: int | None = None
     drained_at: int | None = None
-    replaced: Advice | None = None
-    """What the message before the last update advised, if nobody had followed it by then: somebody may be about to."""
+    replaced: Advised | None = None
+    """What the message before the last update advised, if the group had not followed it by then: it may be about to."""
 
 
 @dataclass(frozen=True, slots=True)

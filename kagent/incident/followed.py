@@ -7,14 +7,14 @@ from dataclasses import fields, replace
 import numpy as np
 
 from kagent.detect.detectors import ONE_MEMBER
-from kagent.detect.state import Advice, Incident
+from kagent.detect.state import Advised, Incident
 from kagent.lag.membership import Roster
 
 FOLLOWED = 0.8
 """Share of the planned moves that must be in effect for the plan to count as followed."""
 
 
-def advice(roster: Roster, incident: Incident) -> Advice | None:
+def advice(roster: Roster, incident: Incident) -> Advised | None:
     """The advice that is in effect: the last one that was published, or the one that it replaced; None if neither is."""
     # An owner reads a message and acts minutes later, and consumers that carry a plan out join and leave meanwhile: either may
     # bring an update with another plan, which does not make what is done another thing than what was advised.
@@ -22,21 +22,21 @@ def advice(roster: Roster, incident: Incident) -> Advice | None:
     return next((one for one in given if one is not None and in_effect(roster, one)), None)
 
 
-def promised(incident: Incident, done: Advice) -> Incident:
+def promised(incident: Incident, done: Advised) -> Incident:
     """The incident, to be held against what the advice that was followed predicted."""
     return replace(incident, predicted_drain=done.predicted_drain, predicted_skew=done.predicted_skew)
 
 
-def unfollowed(incident: Incident) -> Advice | None:
-    """What an update is about to replace, if nobody has followed it."""
+def unfollowed(incident: Incident) -> Advised | None:
+    """What an update is about to replace, if the group has not followed it."""
     return None if incident.followed_at is not None else _published(incident)
 
 
-def _published(incident: Incident) -> Advice:
-    return Advice(**{field.name: getattr(incident, field.name) for field in fields(Advice)})
+def _published(incident: Incident) -> Advised:
+    return Advised(**{field.name: getattr(incident, field.name) for field in fields(Advised)})
 
 
-def in_effect(roster: Roster, given: Advice) -> bool:
+def in_effect(roster: Roster, given: Advised) -> bool:
     """Whether what was advised is in effect."""
     if given.assignor and roster.protocol == given.assignor.removeprefix("kip848-"):
         return True
@@ -51,7 +51,7 @@ def in_effect(roster: Roster, given: Advice) -> bool:
     return len(held) >= FOLLOWED * len(given.plan)
 
 
-def _another(roster: Roster, given: Advice) -> bool:
+def _another(roster: Roster, given: Advised) -> bool:
     """A member of that name under another id: it was restarted."""
     at = roster.names.index(given.member)
     return roster.members[at].member_id not in given.started_with

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from kagent.detect.state import (
-    Advice,
+    Advised,
     Backlog,
     Habit,
     Incident,
@@ -36,7 +36,7 @@ FULL = JudgeState(
         "d",
         6,
         plan=(("t", 0, "b"),),
-        replaced=Advice("rebalance", "a", plan=(("t", 1, "b"),)),
+        replaced=Advised("rebalance", "a", plan=(("t", 1, "b"),)),
     ),
     members={
         "a": MemberState(

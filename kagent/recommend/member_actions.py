@@ -139,7 +139,7 @@ def steady_members(advice: Advice) -> Iterator[Action]:
     """A restart of those that come and go, with what keeps them."""
     who = ", ".join(shown(n) for n in advice.finding.evidence["come_and_go"][:3]) or "its members"
     how = (
-        f"Look in the log of {who} for why it left. After poll timeouts raise max.poll.interval.ms or lower max.poll.records; after "
-        "crashes fix their cause; then restart it. Static membership (group.instance.id) avoids a rebalance at a restart."
+        f"Look in the logs of {who} for the reason why members left. After poll timeouts raise max.poll.interval.ms or lower "
+        "max.poll.records; after crashes fix their cause; then restart them. Static membership (group.instance.id) avoids a rebalance at a restart."
     )
     yield action(ActionType.RESTART_MEMBER, how, "yes")

@@ -173,7 +173,7 @@ class Broker:
         )
         if answer.returncode:
             raise SetupError(
-                f"The broker's folder {self.folder} could not be formatted: {_last(answer.stdout)}."
+                f"The broker's folder {self.folder} could not be formatted: {_reason(answer.stdout)}."
             )
 
     def _write_properties(self) -> None:
@@ -204,7 +204,7 @@ class Broker:
         began = time.monotonic()
         while time.monotonic() - began < deadline * slowness():
             if self._process.poll() is not None:
-                reason = _last(self.log.read_text(errors="replace"))
+                reason = _reason(self.log.read_text(errors="replace"))
                 raise SetupError(f"The broker ended at start: {reason} (log: {self.log}).")
             # A client that is refused once waits longer at its next attempt: first see that the port listens.
             if not _taken(self.port):
@@ -228,6 +228,9 @@ def _taken(port: int) -> bool:
         return probe.connect_ex((HOST, port)) == 0
 
 
-def _last(text: str) -> str:
-    lines = [line for line in text.splitlines() if line.strip()]
-    return lines[-1].strip().rstrip(".") if lines else "its log is empty"
+def _reason(text: str) -> str:
+    """Why a broker ended, from its log: the innermost cause, else the last line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    # What it logs while it shuts down comes after the reason.
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    return [*lines[-1:], *causes][-1].rstrip(".") if lines else "its log is empty"

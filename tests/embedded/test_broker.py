@@ -47,3 +47,15 @@ def test_a_taken_port_is_one_sentence(tmp_path: Path) -> None:
 
         with pytest.raises(SetupError, match=f"Port {port} is in use"):
             Broker(tmp_path, port=port).start()
+
+
+def test_a_broker_that_ends_while_it_starts_is_named_with_its_reason(tmp_path: Path) -> None:
+    # Its controller's port: what is logged after the reason, while the broker shuts down, is no reason.
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        broker = Broker(tmp_path)
+        broker.controller_port = taken.getsockname()[1]
+
+        with pytest.raises(SetupError, match="ended at start: .*Address already in use"):
+            broker.start()

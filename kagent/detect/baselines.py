@@ -72,13 +72,13 @@ def _changed(state: JudgeState, roster: Roster, seen: Observation, policy: Polic
 
 
 def _restless(state: JudgeState, now: int, goes_on: bool, policy: Policy) -> dict[str, Any]:
-    """Since when, from which generation and for how long the group has been rebalancing."""
+    """Since when and from which generation the group has been rebalancing, and for how long without a pause."""
     if not goes_on:
         return {"restless_since": now, "restless_from": state.generation, "restless_s": 0.0}
     gap_s = (now - state.generations[-1][0]) / 1000 if state.generations else 0.0
-    # Slower than this, rebalances are no storm; what passes between two deployments must not count as a part of either.
+    # Slower than this, rebalances are no storm: the next one begins another deployment, which has its own time.
     pace_s = policy.storm_window / policy.storm_generations
-    return {"restless_s": state.restless_s + gap_s} if gap_s <= pace_s else {}
+    return {"restless_s": state.restless_s + gap_s if gap_s <= pace_s else 0.0}
 
 
 def _comings(state: JudgeState, names: tuple[str, ...], now: int, since: int) -> dict[str, tuple[int, ...]]:

@@ -213,7 +213,7 @@ class JudgeState:
     restless_from: int | None = None
     """The generation before them; None where it was not seen."""
     restless_s: float = 0.0
-    """For how long they have come at the pace of a storm."""
+    """For how long the latest of them have come at the pace of a storm."""
     names: tuple[str, ...] = ()
     comings: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     assignment: str = ""

@@ -84,7 +84,7 @@ class Admin(Coordinators):
         self._unreached = 0
         self._was_answered = False
         """Whether the client that is used now was answered before."""
-        self._client = self._made()
+        self._client, self._made_at = self._made(), time.monotonic()
 
     def _made(self) -> AdminClient:
         # By default librdkafka waits up to 10 s between connection attempts, longer than most deadlines here:
@@ -111,7 +111,8 @@ class Admin(Coordinators):
             self._renew()
 
     def _renew(self) -> None:
-        self._client, self._unreached, self._was_answered = self._made(), 0, False
+        self._client, self._made_at = self._made(), time.monotonic()
+        self._unreached, self._was_answered = 0, False
 
     def reached(self) -> None:
         """Note that a broker has answered."""
@@ -284,11 +285,11 @@ class Admin(Coordinators):
             ]
             return left
 
-        wanted, began = len(left), time.monotonic()
+        wanted = len(left)
         until_settled(ask)
-        if len(answers.found) < wanted and time.monotonic() - began >= RENEW_WAITED_S:
+        if len(answers.found) < wanted and time.monotonic() - self._made_at >= RENEW_WAITED_S:
             # For a leader that was killed, perhaps, which the client's metadata has for up to five minutes more: librdkafka gives no offset
-            # and no error then, and each question would wait for it anew.
+            # and no error then; it waits for it each time, or asks it in vain once it is back and leads no longer.
             self._renew()
         return answers
 

@@ -57,5 +57,5 @@ def test_a_broker_that_ends_while_it_starts_is_named_with_its_reason(tmp_path: P
         broker = Broker(tmp_path)
         broker.controller_port = taken.getsockname()[1]
 
-        with pytest.raises(SetupError, match="ended at start: .*Address already in use"):
+        with pytest.raises(SetupError, match=r"ended at start: .*Address already in use"):
             broker.start()

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, log
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,11 @@ class RandomGroup:
     assignor: str
     noise: float
     commit_s: float
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Topic → partitions."""
+        return {topic: sum(t == topic for t, _ in self.work) for topic in self.costs}
 
     def work_of(self, member: str, work: Work) -> float:
         """Seconds of work a second that arrive for the member."""
@@ -136,10 +141,12 @@ def healthy(dice: random.Random) -> dict[str, Any]:
 
 
 def _has_room_for_one_more(group: RandomGroup) -> bool:
-    """Whether all would still hold something and keep up with one member more."""
-    sizes = {topic: sum(t == topic for t, _ in group.work) for topic in group.costs}
-    more = DEALS[group.assignor](sizes, len(group.held) + 1)
-    return all(held and sum(group.work[p] for p in held) < FITS for held in more.values())
+    return _keeps_up(replace(group, held=DEALS[group.assignor](group.sizes, len(group.held) + 1)))
+
+
+def _keeps_up(group: RandomGroup) -> bool:
+    """Whether every member holds something and keeps up."""
+    return all(held and group.work_of(m, group.work) < FITS for m, held in group.held.items())
 
 
 def _deployment(dice: random.Random, group: RandomGroup) -> list[dict[str, Any]]:
@@ -192,9 +199,8 @@ ORDINARY: tuple[Callable[[random.Random, RandomGroup], list[dict[str, Any]]], ..
 
 
 def _file_of(group: RandomGroup) -> dict[str, Any]:
-    sizes = {topic: sum(t == topic for t, _ in group.work) for topic in group.costs}
     return {
-        "topics": {topic: _topic(group, topic, size) for topic, size in sizes.items()},
+        "topics": {topic: _topic(group, topic, size) for topic, size in group.sizes.items()},
         "members": len(group.held),
         "kind": KINDS[group.family],
         "clients": {"family": group.family},
@@ -228,7 +234,7 @@ def _groups(dice: random.Random) -> Iterator[RandomGroup]:
     """Random groups in which every member holds something and keeps up."""
     for _ in range(ATTEMPTS):
         group = _group(dice)
-        if all(held and group.work_of(m, group.work) < FITS for m, held in group.held.items()):
+        if _keeps_up(group):
             yield group
 
 

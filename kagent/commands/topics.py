@@ -26,14 +26,12 @@ def command(ctx: click.Context, check: bool, form: Format) -> None:
     """Create what is missing and report what is wrong (exit code 1)."""
     settings, name, _ = chosen(ctx)
     from kagent.kafka.admin import Admin
-    from kagent.kafka.topics import check_changelogs, delivery_log, ensure, wanted
+    from kagent.kafka.topics import delivery_log, ensure, of_tables, wanted
 
     needed = [*wanted(settings.topics), delivery_log(settings.topics)]
     home = settings.home_cluster(name)
     with output.waiting_for(home.bootstrap):
-        admin = Admin(home)
-        findings = ensure(admin, settings.topics, not check, needed)
-        findings += check_changelogs(admin, settings.topics)
+        findings = ensure(Admin(home), settings.topics, not check, needed, of_tables(settings.topics))
     if form.is_table:  # a line each: the command that mends a topic must not be cut
         for finding in findings:
             click.echo(": ".join(filter(None, (finding.topic, finding.state, finding.problem))))

@@ -44,9 +44,9 @@ from kagent.demo.topology import (
 from kagent.embedded.broker import HOST, Broker, free_port
 from kagent.errors import KafkaError, KagentError, SetupError
 from kagent.kafka.admin import Admin
-from kagent.kafka.descriptions import GroupDescription, NewTopic
+from kagent.kafka.descriptions import GroupDescription
 from kagent.kafka.group_lag import shown_lag
-from kagent.kafka.topics import ensure
+from kagent.kafka.topics import TopicSpec, ensure, wanted
 from kagent.settings import Cluster, Settings, load
 
 log = logging.getLogger("kagent.demo")
@@ -145,11 +145,8 @@ class Demo:
         self.console.print(f"next       kagent watch --config {config}")
 
     def _topics(self, settings: Settings, cluster: Cluster) -> None:
-        admin = Admin(cluster)
-        ensure(admin, settings.topics)
-        new = [NewTopic(load.topic, len(load.rates), 1) for load in LOADS]
-        for name, error in admin.create(new).items():
-            raise KafkaError(f"The topic {name} could not be created: {error}.")
+        loads = [TopicSpec(load.topic, len(load.rates), {}) for load in LOADS]
+        ensure(Admin(cluster), settings.topics, needed=[*wanted(settings.topics), *loads])
 
     async def _load(self, processes: Processes, cluster: Cluster) -> None:
         for group in GROUPS:

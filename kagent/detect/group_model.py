@@ -232,8 +232,7 @@ class GroupModel:
         """The same group if the records of ``topic`` were all the work there is: what a member whose mix of topics never
         changes cannot refute."""
         cost = {t: float(t == topic) for t in self.lags.topics}
-        owner = owner_of_counted(self.columns, self.excluded)
-        work, flow, capacity = load_of(self.columns, owner, cost, self.state, self.seen)
+        work, flow, capacity = load_of(self.columns, self._counted_owner, cost, self.state, self.seen)
         return replace(
             self, cost=per_partition(self.columns, cost), work=work, inflow=flow, capacity=capacity
         )

@@ -191,11 +191,11 @@ def _topics(
     before: Mapping[str, tuple[float, float]], look: Look, began: bool
 ) -> dict[str, tuple[float, float]]:
     """Each topic's reference and its latest lateness. One that the member did not hold when the spell began was on time then."""
-    references = {topic: before[topic][0] if topic in before else 0.0 for topic in look.topics}
-    return {
-        topic: (round(max(references[topic], late) if began else references[topic], 1), round(late, 1))
-        for topic, late in look.topics.items()
-    }
+    found = {}
+    for topic, late in look.topics.items():
+        then, _ = before.get(topic, (0.0, 0.0))
+        found[topic] = round(max(then, late) if began else then, 1), round(late, 1)
+    return found
 
 
 def _was_back(known: MemberState, spell: Spell, reference: float, limits: LatenessLimits) -> bool:

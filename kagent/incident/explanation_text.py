@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from kagent.contract.recommendation import Recommendation, Verdict
@@ -116,12 +117,10 @@ def _member_line(m: dict[str, Any]) -> str:
 
 def _waiting(m: dict[str, Any]) -> str:
     """``80 to 82 s to process its lag``; a part of a second is less than a commit tells."""
-    seconds = m["unit"] == "seconds"
-    unit = "to process its lag" if seconds else "records waiting"
-    if seconds:
-        return f"{spans(m['work_at_least'], m['work_at_most'])} {unit}"
+    if m["unit"] == "seconds":
+        return f"{spans(m['work_at_least'], m['work_at_most'])} to process its lag"
     least, most = rounded(m["work_at_least"]), rounded(m["work_at_most"])
-    return f"{least} {unit}" if least == most else f"{least} to {most} {unit}"
+    return f"{least if least == most else f'{least} to {most}'} records waiting"
 
 
 def _topic_line(t: dict[str, Any]) -> str:
@@ -167,11 +166,11 @@ def _advice_lines(message: Recommendation, frontier_unit: str | None) -> list[st
 
 def _frontier_line(message: Recommendation, unit: str | None) -> str:
     """What each number of moves reaches; 3,525 s until all have caught up must not read as the time for the lag of now."""
+    what = "longest time of a member to process its lag"
+    amount: Callable[[float], str] = span
     if unit == "drain":
-        reached = (f"{span(value)} with {counted(moves, 'move')}" for moves, value in message.frontier)
-        return f"  time until all members have caught up: {', '.join(reached)}"
-    seconds = message.work_unit == "seconds"
-    amount = span if seconds else rounded
+        what = "time until all members have caught up"
+    elif message.work_unit != "seconds":
+        what, amount = "most records of a member", rounded
     reached = (f"{amount(value)} with {counted(moves, 'move')}" for moves, value in message.frontier)
-    work = "longest time of a member to process its lag" if seconds else "most records of a member"
-    return f"  {work}: {', '.join(reached)}"
+    return f"  {what}: {', '.join(reached)}"

@@ -67,6 +67,9 @@ RENEW_WAITED_S = 5.0
 """Or after one question that waited for so long. librdkafka sends most questions to the broker that is the controller by its metadata,
 and learns of another one at its next refresh, 5 minutes later. With one of two brokers killed, six clients of six reached no broker for
 75 s, and two threads of each took 0.6 cores all the while; new ones are answered once the cluster has noticed, after 10 s."""
+RENEW_AGE_S = 5.0
+"""A younger client that misses offsets is kept: a new one takes a while to find its brokers, and a partition without a leader has none
+to find."""
 LOGIN_POLL_S = 1.0
 LOGIN_WITHIN_S = 5.0
 
@@ -287,7 +290,7 @@ class Admin(Coordinators):
 
         wanted = len(left)
         until_settled(ask)
-        if len(answers.found) < wanted and time.monotonic() - self._made_at >= RENEW_WAITED_S:
+        if len(answers.found) < wanted and time.monotonic() - self._made_at >= RENEW_AGE_S:
             # For a leader that was killed, perhaps, which the client's metadata has for up to five minutes more: librdkafka gives no offset
             # and no error then; it waits for it each time, or asks it in vain once it is back and leads no longer.
             self._renew()

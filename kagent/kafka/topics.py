@@ -90,12 +90,21 @@ def delivery_log(topics: Topics) -> TopicSpec:
     return TopicSpec(topics.alerts, 1, COMPACT)
 
 
+def of_tables(topics: Topics) -> list[TopicSpec]:
+    """The worker's changelogs: Faust makes them, and an earlier release made them otherwise."""
+    return [TopicSpec(name, topics.partitions, BROKERS_TIME) for name in changelogs(topics)]
+
+
 def ensure(
-    admin: Admin, topics: Topics, create: bool = True, needed: Sequence[TopicSpec] | None = None
+    admin: Admin,
+    topics: Topics,
+    create: bool = True,
+    needed: Sequence[TopicSpec] | None = None,
+    optional: Sequence[TopicSpec] = (),
 ) -> list[TopicCheck]:
     """Create what is missing (with ``create``) and say what is wrong. Idempotent. Raises KafkaError.
 
-    ``needed``: by default what pipeline and worker need.
+    ``needed``: by default what pipeline and worker need. ``optional``: are judged where they are there, and never created.
     """
     needed, known = wanted(topics) if needed is None else needed, admin.topic_names()
     missing = [topic for topic in needed if topic.name not in known]
@@ -104,14 +113,9 @@ def ensure(
         # Each broker learns of a new topic on its own: one that does not know it yet would have it judged missing.
         known = _visible(admin, needed)
     found = _all_judged(admin, [topic for topic in needed if topic.name not in made], known)
-    return sorted([*found, *(TopicCheck(name, "created") for name in made)], key=lambda check: check.topic)
-
-
-def check_changelogs(admin: Admin, topics: Topics) -> list[TopicCheck]:
-    """What is wrong with those changelogs of the worker that are there: Faust makes them, and an earlier release made them otherwise."""
-    known = admin.topic_names()
-    names = [name for name in changelogs(topics) if name in known]
-    return _all_judged(admin, [TopicSpec(name, topics.partitions, BROKERS_TIME) for name in names], known)
+    found = sorted([*found, *(TopicCheck(name, "created") for name in made)], key=lambda check: check.topic)
+    there = [topic for topic in optional if topic.name in known]
+    return [*found, *_all_judged(admin, there, known)] if there else found
 
 
 def _all_judged(admin: Admin, needed: Sequence[TopicSpec], known: Mapping[str, int]) -> list[TopicCheck]:

@@ -171,7 +171,6 @@ def test_a_command_that_mends_a_topic_is_whole_at_every_width(
         TopicCheck("kagent-recommendations", "ok"),
     ]
     monkeypatch.setattr("kagent.kafka.topics.ensure", lambda *_: findings)
-    monkeypatch.setattr("kagent.kafka.topics.check_changelogs", lambda *_: [])
 
     answer = CliRunner().invoke(root, ["-b", "unused:1", "topics"])
 

@@ -21,7 +21,6 @@ def test_the_cluster_that_is_waited_for_is_named(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("kagent.commands.output.waiting_for", waiting_for)
     monkeypatch.setattr("kagent.kafka.topics.ensure", lambda *_: [])
-    monkeypatch.setattr("kagent.kafka.topics.check_changelogs", lambda *_: [])
     answer = CliRunner().invoke(root, ["-b", "kafka:9092", "topics"])
 
     assert (answer.exit_code, named) == (0, ["kafka:9092"])

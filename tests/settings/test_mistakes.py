@@ -17,6 +17,7 @@ from kagent.commands.settings import json_schema
 from kagent.errors import SettingsError
 from kagent.reference_pages import DOCS, PAGES
 from kagent.settings import load, loaded_from
+from kagent.settings.loading import Loaded
 
 MISTAKES = [
     ("pipeline: {trigger: 1 fortnight}", "not '1 fortnight'; the default is 1 s"),
@@ -289,6 +290,11 @@ MISTAKES = [
 ]  # fmt: skip
 
 
+def notes_of(loaded: Loaded) -> list[str]:
+    """The notes about the file, from their lines on."""
+    return [note.split("kagent.yaml:")[1] for note in loaded.notes]
+
+
 def settings(*arguments: str, file: Path | None = None) -> Result:
     config = ["--config", str(file)] if file else []
     return CliRunner().invoke(root, [*config, "settings", *arguments])
@@ -477,9 +483,7 @@ def test_a_group_s_threshold_is_compared_with_that_of_the_policy(written: Any) -
 def test_a_pattern_that_an_earlier_one_hides_is_noted(written: Any) -> None:
     loaded = loaded_from(written("groups:\n  - {match: a}\n  - {match: b}\n  - {match: a, owner: me}\n"))
 
-    assert [note.split("kagent.yaml:")[1] for note in loaded.notes] == [
-        "4: groups[2] has no effect: the pattern is that of line 2, which holds."
-    ]
+    assert notes_of(loaded) == ["4: groups[2] has no effect: the pattern is that of line 2, which holds."]
 
 
 def test_a_glob_that_was_meant_as_a_regular_expression_is_noted(written: Any) -> None:
@@ -487,7 +491,7 @@ def test_a_glob_that_was_meant_as_a_regular_expression_is_noted(written: Any) ->
         written("groups:\n  - {match: '/orders-.*'}\n  - {match: 'a[bc]'}\nignore: ['x[1']\n")
     )
 
-    assert [note.split("kagent.yaml:")[1] for note in loaded.notes] == [
+    assert notes_of(loaded) == [
         "2: '/orders-.*' is a glob; a regular expression ends with a slash too: '/orders-.*/'.",
         "4: 'x[1' has a [ without a ], which then stands for itself.",
     ]
@@ -498,7 +502,7 @@ def test_a_sign_that_means_nothing_in_a_glob_is_noted(written: Any) -> None:
         written("groups:\n  - {match: '!orders-*'}\n  - {match: 'a-{eu, us}-*'}\nignore: ['test-%', '%*']\n")
     )
 
-    assert [note.split("kagent.yaml:")[1] for note in loaded.notes] == [
+    assert notes_of(loaded) == [
         "2: '!orders-*' is a glob, in which ! stands for itself; the first entry of groups that matches holds, so put 'orders-*' before '*'.",
         "3: 'a-{eu, us}-*' is a glob, in which braces stand for themselves; write (…) in a regular expression, such as '/.*(eu|us).*/'.",
         "4: 'test-%' is a glob, in which % stands for itself; write 'test-*'.",

@@ -18,7 +18,7 @@ class Kept(DeliveryLog):
     """What would be written to the topic."""
 
     def __init__(self) -> None:
-        super().__init__(Cluster(bootstrap="unused:1"), Topics())
+        super().__init__(Cluster(bootstrap="127.0.0.1:1"), Topics())
         self.written: dict[str, Delivered | None] = {}
 
     async def write(self, destination: str, key: str, delivered: Delivered | None) -> None:

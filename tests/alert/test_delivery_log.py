@@ -50,7 +50,7 @@ class Producer:
 @pytest.mark.asyncio
 async def test_a_start_that_is_cancelled_leaves_no_producer_running(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kagent.alert.delivery_log.AIOKafkaProducer", Producer)
-    starting = asyncio.create_task(DeliveryLog(Cluster(bootstrap="a:1"), Topics()).start())
+    starting = asyncio.create_task(DeliveryLog(Cluster(bootstrap="127.0.0.1:1"), Topics()).start())
     for _ in range(10):  # more turns of the loop than it takes to come to the wait
         await asyncio.sleep(0)
     assert Producer.running

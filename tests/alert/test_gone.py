@@ -29,11 +29,11 @@ def bridge(rec: Any, clock: FakeClock) -> Bridge:
 def bridge_of(clock: FakeClock, delivered: dict[str, Delivered]) -> Bridge:
     settings = Settings.model_validate(
         {
-            "clusters": {"main": {"bootstrap": "unused:1"}, "other": {"bootstrap": "unused:2"}},
+            "clusters": {"main": {"bootstrap": "127.0.0.1:1"}, "other": {"bootstrap": "127.0.0.1:2"}},
             "alert": {"destinations": {"hook": {"type": "webhook", "url": "http://127.0.0.1:1/"}}},
         }
     )
-    made = Bridge(settings, Cluster(bootstrap="unused:1"), clock)
+    made = Bridge(settings, Cluster(bootstrap="127.0.0.1:1"), clock)
     about = settings.alert.destinations["hook"]
     made.deliveries.append(Delivery("hook", about, made.delivery_log, delivered, clock))
     return made

@@ -43,6 +43,6 @@ async def test_what_is_missing_when_the_topic_was_read_again_is_lifted(
     monkeypatch.setattr(mutes_topic, "read_forever", read)
     mutes = Mutes()
 
-    await mutes_topic.follow_mutes(Cluster(bootstrap="unused:1"), "mutes", mutes.take)
+    await mutes_topic.follow_mutes(Cluster(bootstrap="127.0.0.1:1"), "mutes", mutes.take)
 
     assert set(mutes.records) == {"main/b"}

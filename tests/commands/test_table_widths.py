@@ -172,7 +172,7 @@ def test_a_command_that_mends_a_topic_is_whole_at_every_width(
     ]
     monkeypatch.setattr("kagent.kafka.topics.ensure", lambda *_: findings)
 
-    answer = CliRunner().invoke(root, ["-b", "unused:1", "topics"])
+    answer = CliRunner().invoke(root, ["-b", "127.0.0.1:1", "topics"])
 
     assert answer.exit_code == 1
     held(SNAPSHOTS, "topics", answer.stdout)

@@ -24,7 +24,7 @@ def test_a_client_that_reaches_no_broker_time_and_again_is_made_anew() -> None:
 
 
 def test_a_client_that_was_answered_is_made_anew_after_one_question_that_waited_long_in_vain() -> None:
-    admin = Admin(Cluster(bootstrap="unused:1"))
+    admin = Admin(Cluster(bootstrap="127.0.0.1:1"))
     first = admin._client
 
     admin.note(reached=False, waited_s=RENEW_WAITED_S)  # it has not found its brokers yet

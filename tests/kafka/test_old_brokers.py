@@ -60,7 +60,7 @@ class Scripted(Brokers):
     """Brokers of these versions that answer as such: two groups each, each with the offset of its broker's number."""
 
     def __init__(self, versions: dict[int, Versions]) -> None:
-        super().__init__(Cluster(bootstrap="unused:1"), 1.0)
+        super().__init__(Cluster(bootstrap="127.0.0.1:1"), 1.0)
         self.nodes = {node: Node(("broker", node), None) for node in versions}
         self.versions = versions
         self.asked: list[tuple[int, str]] = []

@@ -20,7 +20,7 @@ def told(batches):
     for batch in per_task(Target("main", "events", "dead", "app"))(batches):
         yield pa.RecordBatch.from_pydict({"pandas": ["pandas" in sys.modules], "topic": [batch["topic"][0].as_py()]})
 
-spark = session(load(bootstrap="nowhere:9092").pipeline, "local[1]")
+spark = session(load(bootstrap="127.0.0.1:1").pipeline, "local[1]")
 text = "binary('key') key, binary('value') value, 1 partition, 2L offset, current_timestamp() timestamp"
 rows = spark.sql("select " + text)
 messages = to_messages(rows, Target("main", "events", "dead", "app"), 1).drop("value").count()

@@ -17,7 +17,7 @@ import json, sys
 from kagent.pipeline.spark_session import session
 from kagent.settings import load
 
-pipeline = load(bootstrap="nowhere:9092").pipeline.model_copy(update={"options": json.loads(sys.argv[1])})
+pipeline = load(bootstrap="127.0.0.1:1").pipeline.model_copy(update={"options": json.loads(sys.argv[1])})
 spark = session(pipeline, "local[1]")
 collectors = spark._jvm.java.lang.management.ManagementFactory.getGarbageCollectorMXBeans()
 spark.sql("SHOW TABLES").collect()  # opens the catalog
@@ -80,7 +80,7 @@ from kagent.pipeline.spark_session import session
 from kagent.settings import load
 
 # Less than any Java begins with.
-pipeline = load(bootstrap="nowhere:9092").pipeline.model_copy(update={"driver_memory": "1k"})
+pipeline = load(bootstrap="127.0.0.1:1").pipeline.model_copy(update={"driver_memory": "1k"})
 try:
     session(pipeline, "local[1]")
 except SetupError as error:

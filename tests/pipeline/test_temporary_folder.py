@@ -38,7 +38,7 @@ from kagent.pipeline.spark_session import session
 from kagent.pipeline.temporary_folder import own_folder
 from kagent.settings import load
 
-spark = session(load(bootstrap="nowhere:9092").pipeline, "local[1]")
+spark = session(load(bootstrap="127.0.0.1:1").pipeline, "local[1]")
 print(own_folder(), flush=True)
 for _ in itertools.chain(["at once"], sys.stdin):
     print(spark.range(100).repartition(2).count(), flush=True)
@@ -203,7 +203,7 @@ def test_the_place_of_a_replay_lies_in_it(monkeypatch: pytest.MonkeyPatch, tmp_p
 
     monkeypatch.setattr("kagent.pipeline.stream_service.own_folder", lambda: tmp_path)
     monkeypatch.setattr("kagent.pipeline.stream_service.Checkpoint", seen)
-    settings = load(bootstrap="nowhere:9092")
+    settings = load(bootstrap="127.0.0.1:1")
     nothing: Any = None
 
     with pytest.raises(LookupError):

@@ -46,7 +46,7 @@ def desk(rows: Any = None, sent: list[tuple[str, bytes | None]] | None = None) -
     async def fresh(entry: Entry) -> None:
         return None
 
-    settings = Settings(clusters={"main": Cluster(bootstrap="a:1")})
+    settings = Settings(clusters={"main": Cluster(bootstrap="127.0.0.1:1")})
     made = GroupEngine.of(
         settings, rows if rows is not None else tables(), publish, fresh, "w:1", FakeClock()
     )

@@ -45,7 +45,7 @@ def running() -> list[int]:
 
 @pytest.mark.asyncio
 async def test_a_takeover_that_is_cancelled_leaves_no_producer_running() -> None:
-    fence = PartitionProducers(Cluster(bootstrap="a:1"), "kagent", 1)
+    fence = PartitionProducers(Cluster(bootstrap="127.0.0.1:1"), "kagent", 1)
     takeover = asyncio.create_task(fence.take_over([0, 1]))
     for _ in range(10):  # more turns of the loop than it takes to come to the wait
         await asyncio.sleep(0)
@@ -60,7 +60,7 @@ async def test_a_takeover_that_is_cancelled_leaves_no_producer_running() -> None
 
 @pytest.mark.asyncio
 async def test_a_takeover_of_which_one_producer_fails_leaves_none_running() -> None:
-    fence = PartitionProducers(Cluster(bootstrap="a:1"), "kagent", 1)
+    fence = PartitionProducers(Cluster(bootstrap="127.0.0.1:1"), "kagent", 1)
 
     with pytest.raises(OSError, match="no such host"):
         await fence.take_over([0, 2, 3])
@@ -70,7 +70,7 @@ async def test_a_takeover_of_which_one_producer_fails_leaves_none_running() -> N
 
 @pytest.mark.asyncio
 async def test_a_takeover_that_succeeds_keeps_them_until_the_end() -> None:
-    fence = PartitionProducers(Cluster(bootstrap="a:1"), "kagent", 1)
+    fence = PartitionProducers(Cluster(bootstrap="127.0.0.1:1"), "kagent", 1)
 
     await fence.take_over([0, 3])
     assert running() == [0, 3]

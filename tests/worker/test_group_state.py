@@ -70,7 +70,7 @@ def state_of(true: dict[str, bool]) -> EvaluationState:
 async def ticked(groups: list[dict[str, bool]]) -> State:
     """The state message after one tick. A group is made blind by a row of its members that cannot be read."""
     settings = Settings(
-        clusters={"main": Cluster(bootstrap="a:1")}, ignore=["ignored-*"], topics=Topics(partitions=1)
+        clusters={"main": Cluster(bootstrap="127.0.0.1:1")}, ignore=["ignored-*"], topics=Topics(partitions=1)
     )
     engine = GroupEngine.of(settings, tables(), RecordingPublisher([]), fresh, "w:1", FakeClock())
     engine.load([0], {0: 0})

@@ -77,7 +77,9 @@ class World:
         self.rows = memory_tables() if rows is None else rows
         self.cluster, self.owner, self.clock = Coordinators(), Owner(), FakeClock()
         settings = Settings(
-            clusters={"main": Cluster(bootstrap="a:1")}, topics=Topics(partitions=1), worker=worker or {}
+            clusters={"main": Cluster(bootstrap="127.0.0.1:1")},
+            topics=Topics(partitions=1),
+            worker=worker or {},
         )
         self.published = RecordingPublisher()
         self.engine = GroupEngine.of(settings, self.rows, self.published, _no_answer, "w:1", self.clock)

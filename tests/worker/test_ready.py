@@ -27,7 +27,7 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Worker:
         return {}
 
     monkeypatch.setattr(ownership, "current", published)
-    settings = Settings(clusters={"main": Cluster(bootstrap="unused:1")}, topics=Topics(partitions=1))
+    settings = Settings(clusters={"main": Cluster(bootstrap="127.0.0.1:1")}, topics=Topics(partitions=1))
     tables: Any = memory_tables()
     made = process.Worker(settings, "main", tables, clock=lambda: NOW / 1000)
     made.clusters.by_cluster.clear()  # no cluster is here to be asked

@@ -185,7 +185,7 @@ class Pair:
     def _engine(self, kind: type[ValidJudgements]) -> tuple[GroupEngine, RecordingPublisher]:
         sent = RecordingPublisher([])
         engine = GroupEngine.of(
-            Settings(clusters={"main": Cluster(bootstrap="a:1")}, policy=POLICY),
+            Settings(clusters={"main": Cluster(bootstrap="127.0.0.1:1")}, policy=POLICY),
             memory_tables(),
             sent,
             agreed,

@@ -179,7 +179,7 @@ class Scene:
         self.take(encode(GroupEvent("main", load.group, 0, now, (), (), [record])))
 
 
-def made(loads: list[Load], minutes: float, bootstrap: str = "unused:1", **more: Any) -> Scene:
+def made(loads: list[Load], minutes: float, bootstrap: str = "127.0.0.1:1", **more: Any) -> Scene:
     """A scene that has just begun, ``minutes`` before now."""
     from kagent.worker.engine import GroupEngine
     from kagent.worker.process import Worker

@@ -32,5 +32,5 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    os.environ["KAGENT_BOOTSTRAP"] = "unused:1"  # kagent.app makes its app when it is imported
+    os.environ["KAGENT_BOOTSTRAP"] = "127.0.0.1:1"  # kagent.app makes its app when it is imported
     asyncio.run(main())

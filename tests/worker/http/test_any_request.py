@@ -63,7 +63,7 @@ def requests(draw: st.DrawFn) -> tuple[str, str, bytes]:
 def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[asyncio.Runner, Any, int]]:
     """A loop, a worker that two groups were judged on, and the port of its pages."""
     # kagent.app makes its app when it is imported, as Faust wants it, and that needs a cluster.
-    monkeypatch.setenv("KAGENT_BOOTSTRAP", "unused:1")
+    monkeypatch.setenv("KAGENT_BOOTSTRAP", "127.0.0.1:1")
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()
         worker, port = runner.run(_started(stack))

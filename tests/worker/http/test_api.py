@@ -37,7 +37,7 @@ from tests.worker.http.test_server import CLUSTERS, EVIL, NOW, made
 @pytest.fixture(autouse=True)
 def address(monkeypatch: pytest.MonkeyPatch) -> None:
     """kagent.app makes its app when it is imported, as Faust wants it, and that needs a cluster."""
-    monkeypatch.setenv("KAGENT_BOOTSTRAP", "unused:1")
+    monkeypatch.setenv("KAGENT_BOOTSTRAP", "127.0.0.1:1")
 
 
 def settings(partitions: int = 1, **more: Any) -> Settings:

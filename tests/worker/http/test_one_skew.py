@@ -23,7 +23,7 @@ UNEVEN = Load("orders", 3, [400.0, 400.0, 400.0, 40.0, 40.0, 40.0], capacity=500
 @pytest.fixture(autouse=True)
 def address(monkeypatch: pytest.MonkeyPatch) -> None:
     """kagent.app makes its app when it is imported, as Faust wants it, and that needs a cluster."""
-    monkeypatch.setenv("KAGENT_BOOTSTRAP", "unused:1")
+    monkeypatch.setenv("KAGENT_BOOTSTRAP", "127.0.0.1:1")
 
 
 async def published() -> tuple[Any, Recommendation]:
@@ -67,7 +67,7 @@ def printed(monkeypatch: pytest.MonkeyPatch) -> Any:
     def run(story: dict[str, Any], *arguments: str) -> str:
         answered = orjson.loads(orjson.dumps(story, default=str))
         monkeypatch.setattr("kagent.commands.explain.worker_story", lambda *_: answered)
-        answer = CliRunner().invoke(root, ["-b", "unused:1", *arguments])
+        answer = CliRunner().invoke(root, ["-b", "127.0.0.1:1", *arguments])
         assert answer.exit_code == 0, answer.exception
         return answer.output
 

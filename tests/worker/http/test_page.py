@@ -50,7 +50,7 @@ LONG = "l" * 10_000
 @pytest.fixture(autouse=True)
 def address(monkeypatch: pytest.MonkeyPatch) -> None:
     """kagent.app makes its app when it is imported, as Faust wants it, and that needs a cluster."""
-    monkeypatch.setenv("KAGENT_BOOTSTRAP", "unused:1")
+    monkeypatch.setenv("KAGENT_BOOTSTRAP", "127.0.0.1:1")
     expect.set_options(timeout=PATIENCE_MS)
 
 
@@ -77,7 +77,7 @@ async def watched(groups: list[Load], minutes: float = 20, **more: Any) -> Scene
 def once() -> Scene:
     """Twenty minutes of all groups; nobody changes it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("KAGENT_BOOTSTRAP", "unused:1")
+        patch.setenv("KAGENT_BOOTSTRAP", "127.0.0.1:1")
         return asyncio.run(
             watched(loads(), worker={"tick": 60})
         )  # judged once: this page is not old for four minutes

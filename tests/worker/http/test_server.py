@@ -28,7 +28,7 @@ from tests.worker.http.scene import opened
 if TYPE_CHECKING:
     from kagent.worker.process import Worker
 
-CLUSTERS = {"main": Cluster(bootstrap="unused:1")}
+CLUSTERS = {"main": Cluster(bootstrap="127.0.0.1:1")}
 EVIL = "<script>alert(1)</script>\x1b[2J"
 NOW = 1_700_000_000_000
 
@@ -36,7 +36,7 @@ NOW = 1_700_000_000_000
 @pytest.fixture(autouse=True)
 def address(monkeypatch: pytest.MonkeyPatch) -> None:
     """kagent.app makes its app when it is imported, as Faust wants it, and that needs a cluster."""
-    monkeypatch.setenv("KAGENT_BOOTSTRAP", "unused:1")
+    monkeypatch.setenv("KAGENT_BOOTSTRAP", "127.0.0.1:1")
 
 
 def membership() -> dict[str, Any]:
@@ -195,14 +195,14 @@ async def test_without_the_topic_the_open_incidents_are_not_said_to_be_none(
     client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def unreadable(*_: Any) -> None:
-        raise KafkaError("unused:1 cannot be reached.")
+        raise KafkaError("127.0.0.1:1 cannot be reached.")
 
     monkeypatch.setattr("kagent.worker.http.endpoints.current", unreadable)
 
     answer = await client.get("/api/recommendations")
 
     assert answer.status == 503
-    assert "unused:1" in (await answer.json())["error"]
+    assert "127.0.0.1:1" in (await answer.json())["error"]
 
 
 async def test_hidden_hosts_and_client_ids_appear_on_no_page(pages: Any) -> None:
@@ -238,7 +238,7 @@ async def explained(client: Any, tmp_path: Path, *words: str) -> tuple[int, str]
     from kagent.cli import root
 
     config = tmp_path / "kagent.yaml"
-    config.write_text("clusters: {main: {bootstrap: 'unused:1'}}")
+    config.write_text("clusters: {main: {bootstrap: '127.0.0.1:1'}}")
     arguments = ["--config", str(config), "explain", *words, "--worker", str(client.make_url("/"))]
     result = await asyncio.to_thread(CliRunner().invoke, root, arguments)
     return result.exit_code, result.output or str(result.exception)

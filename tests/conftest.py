@@ -28,6 +28,7 @@ from confluent_kafka.admin import (
 )
 from hypothesis import settings
 
+from kagent.embedded import broker as embedded_broker
 from kagent.embedded.broker import Broker, free_port
 from kagent.kafka.acls import Rule
 from kagent.settings import Cluster
@@ -63,6 +64,13 @@ pytest_plugins = [
     "tests.fixtures.stage",
     "tests.fixtures.timeline",
 ]
+
+
+def pytest_configure() -> None:
+    """Test processes that run side by side take ports of their own: else one opens what another has found free and not opened yet."""
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    share = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    embedded_broker.PORTS = embedded_broker.PORTS[number::share]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -56,6 +56,8 @@ DEFAULTS = {
 LOGGING = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true")
 
 PORTS = range(15_000, 32_000)
+_untried: list[int] = []
+"""In an order of chance: what one caller was given and has not opened yet, no other is given before all have been."""
 
 
 def free_port() -> int:
@@ -64,10 +66,12 @@ def free_port() -> int:
     Systems give outgoing connections ports from 32768 (Linux) or 49152 on. A server that is killed and started anew on
     such a port may find it taken, even by a client that tries to reach it and meets itself.
     """
-    # Not the seeded generator: tests that set the same seed would try the same ports.
-    for port in random.SystemRandom().sample(PORTS, 100):
+    for _ in range(100):
+        if not _untried:
+            # Not the seeded generator: tests that set the same seed would try the same ports.
+            _untried.extend(random.SystemRandom().sample(PORTS, len(PORTS)))
         with socket.socket() as probe, suppress(OSError):
-            probe.bind((HOST, port))
+            probe.bind((HOST, port := _untried.pop()))
             return port
     raise SetupError(
         f"No free port was found between {PORTS.start} and {PORTS.stop}: stop what listens there."

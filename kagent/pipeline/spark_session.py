@@ -150,8 +150,12 @@ BATCHES = {
 }
 # Java chooses collector, compiler threads and pools for the number of cores it is given: for one core the serial collector. That collector
 # is not named here, as Java refuses to start if a user's options name another. A heap would begin with a 64th of the machine's memory and
-# keep what a catch-up once needed: this one begins small, grows up to pipeline.driver_memory, and is given back.
-ONE_CORE = "-XX:ActiveProcessorCount=1 -Xms64m -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40"
+# keep what a catch-up once needed: this one begins small, grows up to pipeline.driver_memory, and is given back. What Java's compiler has
+# freed the C library keeps, some 30 MB, until it is trimmed; Java before 17.0.9 knows no such option and passes over it.
+ONE_CORE = (
+    "-XX:ActiveProcessorCount=1 -Xms64m -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40 "
+    "-XX:+IgnoreUnrecognizedVMOptions -XX:TrimNativeHeapInterval=60000"
+)
 KEPT = {
     # What Spark's pages show of jobs that have ended: these pages are off, and a trigger a second soon fills the usual thousands.
     "spark.ui.retainedJobs": "10",

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from kagent.contract.recommendation import GroupKind
 from kagent.detect import pauses
+from kagent.detect.capacity import Z
 from kagent.detect.group_model import GroupModel
 from kagent.detect.inflow import totals
 from kagent.lag.membership import NOBODY
@@ -19,8 +20,6 @@ Longs = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 # Relative error of a capacity beyond what its own windows show, added in quadrature.
 SD = 0.05
-Z = 1.64
-"""Standard deviations from the mean of a normal distribution beyond which 5 % lie on either side."""
 PAUSE_S = (-20.0, 45.0)
 """The pause of the rebalance and the time to the next look, s."""
 PROMISED_S = 7200.0

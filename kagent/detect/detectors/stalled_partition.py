@@ -21,7 +21,7 @@ import numpy as np
 
 from kagent.contract.recommendation import Verdict
 from kagent.detect.deployments import crashes_in_turn
-from kagent.detect.facts import at_stable, cadence_s, holders, named
+from kagent.detect.facts import UNKNOWN_CADENCE_S, at_stable, cadence_s, holders, named
 from kagent.detect.fetch_processing import fetch_s
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
@@ -49,7 +49,6 @@ STANDS_S = 60.0
 """The new holder of a partition must stand this long too."""
 WAITED_S = 60.0
 """A record that waited for less when its partition changed hands says nothing: clients commit every few seconds to a minute."""
-UNKNOWN_CADENCE_S = 3600.0
 OWN_COMMITS = 3
 """Without members each partition may have a reader that commits at times of its own: this number of its commits must be missing."""
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from kagent.contract.recommendation import Verdict
-from kagent.detect.facts import at_stable, cadence_s, worst
+from kagent.detect.facts import UNKNOWN_CADENCE_S, at_stable, cadence_s, worst
 from kagent.detect.fetch_processing import GAPS, fetch_s, whole_fetch_s
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
@@ -39,7 +39,6 @@ HOLD_SHARE = 0.85
 """By default clients leave the group after 300 s in one poll (``max.poll.interval.ms`` of Java, librdkafka, aiokafka and
 kafka-python, KIP-62), as long as ``hold``: the silence would begin anew at the next holder, which hangs at the same record, and never
 last long enough. The rest is for a commit gap, a tick and the question to the coordinator."""
-UNKNOWN_S = 3600.0
 WENT_ON_FACTOR = 3.0
 """A group that went on without a rest for three times as long as it now rests has no habit of resting."""
 RESTS_UNKNOWN_S = 9000.0
@@ -81,7 +80,7 @@ def limit_s(model: GroupModel, at: int) -> float:
         fetch_s(model, rows, at),
     )
     unknown = len(model.names) < 2 or None in _cadences_s(model, rows)
-    return max(limit, UNKNOWN_S) if unknown else limit
+    return max(limit, UNKNOWN_CADENCE_S) if unknown else limit
 
 
 def _cadences_s(model: GroupModel, rows: Longs) -> list[float | None]:

@@ -259,7 +259,8 @@ METRICS_HEAD = """\
 
 ## Worker
 
-`/metrics` on the worker's web port. Every worker shows the groups that it owns: sum over all workers.
+`/metrics` on the worker's web port. Every worker shows the groups that it owns: sum over all workers. A quiet group
+of one topic has nine series, each further topic two, each partition four and each member one; `worker.max_series` bounds those of partitions and members.
 """
 PIPELINE_METRICS_HEAD = """\
 ## Pipeline

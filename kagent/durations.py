@@ -35,9 +35,14 @@ def to_seconds(value: Any, unit: str = "s") -> float:
 def _refuse(value: Any, unit: str) -> float:
     if value is None:
         raise ValueError(f"must be {EXPECTED}, and is empty")
-    near = " or ".join(map(to_text, meant_s(value, unit))) if isinstance(value, str) else ""
     shown = str(value).lower() if isinstance(value, bool) else repr(value)
-    raise ValueError(f"must be {EXPECTED}, not {shown}{f'; did you mean {near}?' if near else ''}")
+    raise ValueError(f"must be {EXPECTED}, not {shown}{meant(value, unit) if isinstance(value, str) else ''}")
+
+
+def meant(text: str, unit: str = "s") -> str:
+    """``; did you mean 30m?``, to be put behind a sentence about this text; empty where that cannot be told."""
+    near = " or ".join(map(to_text, meant_s(text, unit)))
+    return f"; did you mean {near}?" if near else ""
 
 
 def to_hours(value: Any) -> float:

@@ -98,7 +98,7 @@ MISTAKES = [
     ("clusters: {main: {bootstrap: 'a:99999'}}", "'a:99999' is no host:port"),
     ("clusters: {main: {bootstrap: 'a:1,'}}", "'' is no host:port"),
     ("clusters: {main: {bootstrap: 'a:1', security: {username: u}}}", "did you mean SASL_SSL?"),
-    ("clusters: {main: {bootstrap: 'a;9092'}}", "'a;9092' is no host:port"),
+    ("clusters: {main: {bootstrap: 'a;9092'}}", "'a;9092' is no host:port; did you mean a:9092?"),
     ("clusters: {main: {bootstrap: '${KAFKA}'}}", "variables are not replaced in the file"),
     ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SSL, password: p}}}", "did you mean SASL_SSL?"),
     ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SSL, key_password: p}}}", "needs cert_file and key_file"),

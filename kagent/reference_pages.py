@@ -49,7 +49,8 @@ SETTINGS_HEAD = """\
 <!-- Made from the code by `make docs`; edit the descriptions in kagent/settings/ and policy.py. -->
 
 Settings are one YAML file (`--config FILE`, or `KAGENT_CONFIG`) and variables; the variable wins. A variable's name is
-the path in upper case, joined by two underscores: `KAGENT_PIPELINE__TRIGGER=2s` is `pipeline: {trigger: 2s}`. Lists and
+the path in upper case, joined by two underscores: `KAGENT_PIPELINE__TRIGGER=2s` is `pipeline: {trigger: 2s}`. Of a
+name of your own in the file, an underscore is its dash or dot too: `KAGENT_CLUSTERS__EU_WEST__BOOTSTRAP` is that of the cluster `eu-west`. Lists and
 mappings are JSON in a variable: `KAGENT_IGNORE='["test-*"]'`.
 
 Durations are seconds, or have a unit: `250ms`, `90s`, `5m`, `2h`, `1d`. A number in quotes is that number, as templates and
@@ -258,7 +259,8 @@ METRICS_HEAD = """\
 
 ## Worker
 
-`/metrics` on the worker's web port. Every worker shows the groups that it owns: sum over all workers.
+`/metrics` on the worker's web port. Every worker shows the groups that it owns: sum over all workers. A quiet group
+of one topic has nine series, each further topic two, each partition four and each member one; `worker.max_series` bounds those of partitions and members.
 """
 PIPELINE_METRICS_HEAD = """\
 ## Pipeline

@@ -17,20 +17,23 @@ GAP = "  "
 ELLIPSIS = "…"
 BEHIND = re.compile(r"[^=,]+[=,]?|[=,]")
 """A setting that is wider than a line is broken behind these, not within a name."""
+MOST_LINES = 12
+"""Of a folded text: a reason of a few hundred characters has room, and no text fills the screen."""
 WORD = re.compile(r"(?:`[^`]*`|\S)+")
 
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
     """A column. ``rank``: 0 stays whatever the width, others go the greatest first. ``least``: cells it may be shortened to;
-    None: never shortened. ``keep``: which end of a shortened text stays (names differ at both ends)."""
+    None: never shortened. ``keep``: which end of a shortened text stays (names differ at both ends); ``all``: it is folded over
+    lines instead, within its column, as a reason that is cut off is none."""
 
     key: str
     title: str
     rank: int = 0
     least: int | None = None
     right: bool = False
-    keep: Literal["both", "start"] = "both"
+    keep: Literal["both", "start", "all"] = "both"
 
 
 def shortened(text: str, width: int, keep: Literal["both", "start"] = "both") -> str:
@@ -182,29 +185,37 @@ def _given(
 def lines(
     columns: Sequence[TableColumn], rows: Sequence[Mapping[str, str]], width: int | None = None
 ) -> Iterator[str]:
-    """Header and rows, each at most ``width`` cells and without spaces at the end."""
+    """Header and rows, each at most ``width`` cells and without spaces at the end. A row with a folded text takes several lines."""
     layout = fitted(columns, rows, width)
-    yield _line(layout, {c.key: c.title for c in columns}, {})
+    yield from _lines(layout, {c.key: c.title for c in columns}, {})
     short = {
         column.key: shortened_apart((row.get(column.key, "-") for row in rows), cells)
         for column, cells in layout
         if column.keep == "both"
     }
     for row in rows:
-        yield _line(layout, row, short)
+        yield from _lines(layout, row, short)
 
 
-def _line(
+def _lines(
     layout: Sequence[tuple[TableColumn, int]], row: Mapping[str, str], short: Mapping[str, Mapping[str, str]]
-) -> str:
-    cells = []
-    for column, width in layout:
-        text = row.get(column.key, "-")
-        text = short.get(column.key, {}).get(text) or shortened(text, width, column.keep)
-        # In cells, not by str.ljust(): CJK characters and emoji take two.
-        space = " " * (width - cell_len(text))
-        cells.append(space + text if column.right else text + space)
-    return GAP.join(cells).rstrip()
+) -> Iterator[str]:
+    folds = [_cell(column, width, row, short.get(column.key, {})) for column, width in layout]
+    for texts in zip_longest(*folds, fillvalue=""):
+        cells = []
+        for (column, width), text in zip(layout, texts, strict=True):
+            # In cells, not by str.ljust(): CJK characters and emoji take two.
+            space = " " * (width - cell_len(text))
+            cells.append(space + text if column.right else text + space)
+        yield GAP.join(cells).rstrip()
+
+
+def _cell(column: TableColumn, width: int, row: Mapping[str, str], short: Mapping[str, str]) -> list[str]:
+    """The lines of a cell: one, unless its text is folded."""
+    text = row.get(column.key, "-")
+    if column.keep == "all":
+        return folded(text, width, MOST_LINES)
+    return [short.get(text) or shortened(text, width, column.keep)]
 
 
 def markdown_row(*cells: str) -> str:

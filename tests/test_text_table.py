@@ -46,6 +46,19 @@ def test_no_line_is_wider_than_asked(texts: list[str], width: int) -> None:
     assert all(cell_len(line) <= width for line in lines(COLUMNS, [row], width))
 
 
+@pytest.mark.parametrize("width", [24, 40, 80, None])
+def test_a_folded_column_keeps_every_word_and_the_width(width: int | None) -> None:
+    why = "it would have opened nine times, six of them for lateness that ended by itself"
+    columns = (TableColumn("group", "GROUP", least=8), TableColumn("why", "WHY", least=12, keep="all"))
+
+    found = list(lines(columns, [{"group": "orders", "why": why}, {"group": "b", "why": "c"}], width))
+
+    begins = found[0].index("WHY")
+    assert " ".join(line[begins:] for line in found[1:-1]).split() == why.split()
+    assert [line[:begins].strip() for line in found[1:]] == ["orders", *[""] * (len(found) - 3), "b"]
+    assert max(map(cell_len, found)) <= (width or cell_len(why) + begins)
+
+
 def test_numbers_stand_at_the_right() -> None:
     rows = [{"group": "a", "lag": "5"}, {"group": "b", "lag": "1000"}]
 

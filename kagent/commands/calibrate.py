@@ -16,7 +16,7 @@ COLUMNS = (
     TableColumn("group", "GROUP", least=16),
     TableColumn("threshold", "THRESHOLD", right=True),
     TableColumn("min_behind", "MIN_BEHIND", right=True),
-    TableColumn("why", "WHY", rank=1, least=30, keep="start"),
+    TableColumn("why", "WHY", least=30, keep="all"),
 )
 
 

@@ -26,7 +26,8 @@ POLL_SECONDS = 1.0
     type=click.Choice(sorted(READERS)),
     default="record",
     show_default=True,
-    help="What the lines of FILE hold.",
+    metavar="KIND",
+    help=f"What the lines of FILE hold: {', '.join(sorted(READERS))}.",
 )
 @click.option("--follow", is_flag=True, help="Read the live topic of the cluster instead of FILE.")
 @click.option(

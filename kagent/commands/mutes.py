@@ -24,7 +24,7 @@ COLUMNS = (
     TableColumn("left", "LEFT", rank=1, right=True),
     TableColumn("by", "BY", rank=2, least=8),
     TableColumn("groups", "GROUPS", rank=3, right=True),
-    TableColumn("why", "WHY", rank=4, least=12, keep="start"),
+    TableColumn("why", "WHY", rank=4, least=14, keep="all"),
 )
 
 

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import click
 import orjson
@@ -223,6 +223,10 @@ def print_list(
         print_records(found, form.output)
 
 
+SENTENCES = ("remarks", "unsafe")
+"""Titles of columns whose texts are folded; numbers and lists of names are shortened."""
+
+
 def print_table(
     headers: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None, wide: bool = False
 ) -> None:
@@ -235,13 +239,17 @@ def print_table(
         # Text, not a string: rich would read a name's square brackets as markup.
         Console(file=sys.stdout, highlight=False, soft_wrap=True).print(Text(title))
     columns = [
-        TableColumn(str(at), header.upper(), rank=at, least=14, keep="start" if at else "both")
+        TableColumn(str(at), header.upper(), rank=at, least=14, keep=_kept(header) if at else "both")
         if header
         else TableColumn(str(at), "", rank=len(headers) + at)
         for at, header in enumerate(headers)
     ]
     print_rows(columns, [{str(at): cell for at, cell in enumerate(row)} for row in rows], wide)
     click.echo()
+
+
+def _kept(header: str) -> Literal["start", "all"]:
+    return "all" if header in SENTENCES else "start"
 
 
 def json_line(item: Any) -> str:

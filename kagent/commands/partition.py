@@ -17,7 +17,9 @@ MOST = 2**31 - 1
 
 @click.command()
 @click.argument("keys", nargs=-1, metavar="[KEY]...")
-@click.option("--partitions", type=click.IntRange(1, MOST), help="How many partitions the topic has.")
+@click.option(
+    "--partitions", type=click.IntRange(1, MOST), metavar="N", help="How many partitions the topic has."
+)
 @output.json_option("One line of JSON per key.")
 @click.pass_context
 def command(ctx: click.Context, keys: tuple[str, ...], partitions: int | None, as_json: bool) -> None:

@@ -20,7 +20,7 @@ from kagent import group_pattern, own_groups
 from kagent.commands import completion
 from kagent.commands.common import effective
 from kagent.commands.spark import started
-from kagent.durations import to_seconds
+from kagent.durations import meant, to_seconds
 from kagent.errors import InputError, SettingsError
 from kagent.history.past_range import History, Range, place_of
 from kagent.policy import Policies
@@ -141,7 +141,7 @@ def moment(text: str, now: int | None = None) -> int:
         parsed = datetime.fromisoformat(text)
     except ValueError:
         raise InputError(
-            f"{text!r} is no time: write 7d, 12h, now, 2026-01-31 or 2026-01-31T12:00."
+            f"{text!r} is no time: write 7d, 12h, now, 2026-01-31 or 2026-01-31T12:00{meant(text) or '.'}"
         ) from None
     return int((parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp() * 1000)
 

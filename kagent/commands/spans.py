@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from kagent.durations import to_seconds
+from kagent.durations import meant, to_seconds
 
 
 class Span(click.ParamType):
@@ -22,7 +22,7 @@ class Span(click.ParamType):
         except ValueError:
             seconds = 0.0
         if seconds <= 0:
-            self.fail(f"{value!r} is no duration: write 90s, 3m, 2h or 1d.", param, ctx)
+            self.fail(f"{value!r} is no duration: write 90s, 3m, 2h or 1d{meant(value) or '.'}", param, ctx)
         return seconds
 
 

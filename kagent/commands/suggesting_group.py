@@ -28,6 +28,7 @@ class SuggestingGroup(click.Group):
         try:
             return super().invoke(ctx)
         except click.NoSuchOption as error:
+            error.message = f"There is no option {error.option_name}."
             error.possibilities = _near_options(error)
             raise
 

@@ -18,7 +18,13 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    InitSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
 
 from kagent import own_groups
 from kagent.errors import SettingsError
@@ -26,6 +32,7 @@ from kagent.group_pattern import GroupPattern
 from kagent.policy import Policies, PolicySettings
 from kagent.settings.alert_destinations import AlertSettings, secret
 from kagent.settings.cluster import Cluster, ClusterName
+from kagent.settings.given_settings import DELIMITER, PREFIX, as_in_file, way
 from kagent.settings.pipeline_settings import PipelineSettings
 from kagent.settings.topic_names import Topics
 from kagent.settings.worker_settings import WorkerSettings
@@ -57,8 +64,8 @@ class Settings(BaseSettings):
     """All settings."""
 
     model_config = SettingsConfigDict(
-        env_prefix="KAGENT_",
-        env_nested_delimiter="__",
+        env_prefix=PREFIX,
+        env_nested_delimiter=DELIMITER,
         extra="ignore",
         frozen=True,
         nested_model_default_partial_update=True,
@@ -118,8 +125,12 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         left_out = LEFT_OUT.get()
-        if left_out and isinstance(env_settings, EnvSettingsSource):
-            env_settings.env_vars = {k: v for k, v in env_settings.env_vars.items() if k not in left_out}
+        if isinstance(env_settings, EnvSettingsSource) and isinstance(init_settings, InitSettingsSource):
+            env_settings.env_vars = {
+                _as_in_file(name, init_settings.init_kwargs): value
+                for name, value in env_settings.env_vars.items()
+                if name not in left_out
+            }
         return env_settings, init_settings  # the file's values come in as arguments, so the variable wins
 
     def cluster(self, name: str | None = None) -> tuple[str, Cluster]:
@@ -151,6 +162,13 @@ class Settings(BaseSettings):
     def home_cluster(self, watched: str) -> Cluster:
         """The cluster that holds kagent's own topics."""
         return self.cluster(self.home or watched)[1]
+
+
+def _as_in_file(variable: str, values: Mapping[str, Any]) -> str:
+    """The variable, with names of the person's own choice as the file writes them; others as they are."""
+    if not variable.startswith(PREFIX.lower()):
+        return variable
+    return PREFIX.lower() + DELIMITER.join(map(str, as_in_file(way(variable), values)))
 
 
 def with_folders(values: Mapping[str, Any]) -> dict[str, Any]:

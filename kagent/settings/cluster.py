@@ -98,7 +98,9 @@ def address_meant(text: str) -> str | None:
     ('a:9092', 'localhost:9092', 'a:1,b:2')
     """
     bare = re.sub(r"^\w+://|^[^/@]*@", "", re.sub(r"^\w+://", "", text))
-    parts = [re.sub(r"/(?=\d+$)", ":", part) for part in re.split(r"[;|\s]+", bare)]
+    # `localhost/9092`, `a;9092`: a number is a port.
+    joined = re.sub(r"[/;|](?=\d+(?:[;|\s]|$))", ":", bare)
+    parts = re.split(r"[;|\s]+", joined)
     found = [re.fullmatch(r"([\w.-]+(?::\d+)?)[:/]?(?:/.*)?", part) for part in parts]
     # A remark behind the address: `broker:9092 (TLS)`.
     if not all(found) and ":" not in parts[0]:

@@ -49,11 +49,11 @@ class GivenSettings:
 
     def place(self, where: Where) -> str:
         """Where this value was given; empty if it was not."""
-        lower = tuple(str(step).lower() for step in where)
+        wanted = folded(where)
         for variable, name in self.variables.items():
             # Either may be the longer one: a variable can give a whole section as JSON, or one value in it.
-            short = min(len(lower), len(variable))
-            if lower[:short] == variable[:short]:
+            short = min(len(wanted), len(variable))
+            if wanted[:short] == folded(variable[:short]):
                 return name
         return self.file.place(where) if self.file.path else ""
 
@@ -70,9 +70,9 @@ class GivenSettings:
 
     def named(self, where: Where) -> str | None:
         """The variable or line that gave exactly this value, or something around it as a whole; None for a default."""
-        lower = tuple(str(step).lower() for step in where)
+        wanted = folded(where)
         for variable, name in self.variables.items():
-            if lower[: len(variable)] == variable:
+            if wanted[: len(variable)] == folded(variable):
                 return name
         return self.file.place(where) if where in self.file.lines else None
 
@@ -80,6 +80,25 @@ class GivenSettings:
 def way(variable: str) -> Where:
     """``KAGENT_PIPELINE__TRIGGER`` → ``("pipeline", "trigger")``."""
     return tuple(variable[len(PREFIX) :].lower().split(DELIMITER))
+
+
+def folded(where: Where) -> Where:
+    """As a variable can write it: a shell takes no dash or dot in a name, and capitals are no other letters."""
+    return tuple(re.sub(r"[-.]", "_", str(step).lower()) for step in where)
+
+
+def as_in_file(where: Where, values: Any) -> Where:
+    """With the names that the file has: ``EU_WEST`` of a variable is its cluster ``eu-west``.
+
+    >>> as_in_file(("clusters", "eu_west", "bootstrap"), {"clusters": {"eu-west": {}}})
+    ('clusters', 'eu-west', 'bootstrap')
+    """
+    if not where:
+        return ()
+    known = values if isinstance(values, Mapping) else {}
+    same = [name for name in known if folded((name,)) == folded(where[:1])]
+    step = same[0] if len(same) == 1 and where[0] not in known else where[0]
+    return (step, *as_in_file(where[1:], known.get(step)))
 
 
 def _is_setting(variable: str, value: str) -> bool:

@@ -19,7 +19,7 @@ from kagent.errors import SettingsError
 from kagent.settings.all_settings import DEFAULT_CLUSTER, LEFT_OUT, Settings
 from kagent.settings.cluster import Cluster, with_ports
 from kagent.settings.contradictions import contradictions
-from kagent.settings.given_settings import PREFIX, GivenSettings
+from kagent.settings.given_settings import PREFIX, GivenSettings, folded
 from kagent.settings.mistakes import (
     Mistake,
     as_meant,
@@ -27,6 +27,7 @@ from kagent.settings.mistakes import (
     in_order,
     meant_names,
     mistakes,
+    needed_of_an_entry,
     one_of_the_section,
     overridden,
     sentence,
@@ -147,8 +148,8 @@ def _validated(
 
 def _overridden(given: GivenSettings) -> list[str]:
     """Notes, not mistakes: a file may hold placeholders that variables replace."""
-    lines = {tuple(str(step).lower() for step in where) for where in given.file.lines}
-    if lines.isdisjoint(given.variables):
+    lines = set(map(folded, given.file.lines))
+    if lines.isdisjoint(map(folded, given.variables)):
         return []
     _, error = _validated(given.file.values, set(given.variables.values()))
     return overridden(Settings, given, error) if error else []
@@ -171,7 +172,7 @@ def _as_json(variable: str, way: Where, text: str) -> str:
         return "must hold JSON, whose texts stand in double quotes, such as '[\"a\"]' or '{\"a\": 1}'"
     # Of destinations and logins nothing is repeated: they hold secrets.
     if way[0] not in ("alert", "clusters") and not text.startswith(("[", "{")):
-        for meant in (*_lists(text), *_mappings(text)):
+        for meant in (*_lists(text), *_entries(way, text), *_mappings(text)):
             if _is_right(way, meant):
                 return f"must hold JSON; write '{shown(json.dumps(meant))}'"
     return "must hold JSON, such as '[\"a\"]' or '{\"a\": 1}'"
@@ -181,6 +182,13 @@ def _lists(text: str) -> Iterator[list[str]]:
     """The text as a list: of what commas divide, or spaces too."""
     yield [part.strip() for part in text.split(",")]
     yield re.split(r"[,\s]+", text.strip())
+
+
+def _entries(way: Where, text: str) -> Iterator[list[dict[str, str]]]:
+    """The text as a list of entries of which one setting is needed: ``orders-*`` as ``[{"match": "orders-*"}]``."""
+    needed = needed_of_an_entry(Settings, way)
+    if len(needed) == 1:
+        yield from ([{needed[0]: part} for part in parts] for parts in _lists(text))
 
 
 def _mappings(text: str) -> Iterator[dict[str, str]]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kagent.durations import BEFORE
+from kagent.number_words import BEFORE, in_digits
 
 NUMBER = r"[-+]?\d+(?:\.\d+)?"
 MULTIPLES = {None: 1, "k": 1000, "M": 1_000_000}
@@ -14,22 +14,24 @@ MULTIPLES = {None: 1, "k": 1000, "M": 1_000_000}
 
 def number_meant(text: str, whole: bool) -> str | None:
     """The number of a text with a decimal comma, commas between thousands, a sign before or a percent sign behind it, ``k`` or ``M``,
-    or of a fraction or ratio; None if it is none of these.
+    of a fraction or ratio, or in words; None if it is none of these.
 
     >>> (
     ...     number_meant("1,5", False),
     ...     number_meant("150%", False),
     ...     number_meant("2,000,000", True),
-    ...     number_meant("ten", True),
+    ...     number_meant("many", True),
     ...     number_meant("9100/tcp", True),
     ...     number_meant("20k", True),
     ...     number_meant("1/20", False),
     ...     number_meant(">= 2:1", False),
+    ...     number_meant("twenty groups", True),
     ... )
-    ('1.5', '1.5', '2000000', None, '9100', '20000', '0.05', '2')
+    ('1.5', '1.5', '2000000', None, '9100', '20000', '0.05', '2', '20')
     """
-    plain = re.sub(f"^{BEFORE}", "", text.strip())
-    around = re.fullmatch(rf"({NUMBER})\s*(?:x|([kM])|/[a-z]+|:1)?", plain)
+    plain = re.sub(f"^{BEFORE}", "", _figures(text.strip()))
+    plain = re.sub(r"(?<=\d)[_'](?=\d{3}(?!\d))", "", plain)
+    around = re.fullmatch(rf"({NUMBER})\s*(?:x|([kM])|/[a-z]+|:1|\s[a-z ]+)?", plain)
     if around and (not whole or "." not in around[1]):
         return f"{float(around[1]) * MULTIPLES[around[2]]:.12g}"
     if re.fullmatch(r"[-+]?\d{1,3}(,\d{3})+", plain):
@@ -38,11 +40,14 @@ def number_meant(text: str, whole: bool) -> str | None:
         return None
     if re.fullmatch(r"[-+]?\d+,\d+", plain):
         return plain.replace(",", ".")
-    fraction = re.fullmatch(r"(\d+)\s*/\s*([1-9]\d*)", plain)
-    if fraction:
-        return f"{int(fraction[1]) / int(fraction[2]):.3g}"
     percent = re.fullmatch(rf"({NUMBER})\s*%", plain)
     return f"{float(percent[1]) / 100:g}" if percent else None
+
+
+def _figures(text: str) -> str:
+    """With figures for words; `M` stays a capital, as `m` is no million."""
+    figures = in_digits(text)
+    return text if figures == text.lower() else figures
 
 
 def default_of(about: Mapping[str, Any], unit: str = "") -> str:
@@ -67,8 +72,8 @@ def address_meant(text: str, problem: str) -> str | None:
     ('https://wiki.example/kagent', 'rocksdb:///x')
     """
     for scheme in re.findall(r"(\w+)://", problem):
-        if text.startswith(f"{scheme}:") and "://" not in text:
-            return f"{scheme}://{text.removeprefix(f'{scheme}:')}"
+        if text == scheme or (text.startswith(f"{scheme}:") and "://" not in text):
+            return f"{scheme}://{text.removeprefix(scheme).removeprefix(':')}"
     is_host = re.fullmatch(r"[\w-]+(\.[\w-]+)+(:\d+)?(/\S*)?", text)
     return f"https://{text}" if is_host and "https://" in problem else None
 

@@ -233,12 +233,24 @@ def variables_of(settings: type[BaseModel], given: GivenSettings, error: Validat
 
 def one_of_the_section(variable: str, where: Where, name: str, settings: type[BaseModel]) -> str | None:
     """``KAGENT_PIPELINE=trigger=1s``: the variable of the one setting that a variable of its section was to give."""
+    near = suggestion(name, _part(settings, where).get("properties", ()))
+    return f"{variable}{DELIMITER}{near.upper()}" if near else None
+
+
+def needed_of_an_entry(settings: type[BaseModel], where: Where) -> list[str]:
+    """What each entry of the list at this place must have; nothing where it is no list of sections."""
+    entry = _part(settings, where).get("items", {})
+    needed: list[str] = resolved(entry, _schema(settings).get("$defs", {})).get("required", [])
+    return needed
+
+
+def _part(settings: type[BaseModel], where: Where) -> Mapping[str, Any]:
+    """The schema of the setting or section at this place."""
     schema = _schema(settings)
     at: Mapping[str, Any] = schema
     for step in where:
         at = resolved(inside(at, step), schema.get("$defs", {}))
-    near = suggestion(name, at.get("properties", ()))
-    return f"{variable}{DELIMITER}{near.upper()}" if near else None
+    return at
 
 
 def take_out(values: dict[str, Any], settings: type[BaseModel], error: ValidationError) -> list[Where]:

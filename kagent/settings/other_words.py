@@ -6,8 +6,10 @@ from collections.abc import Collection, Mapping
 
 from kagent.contract.words import VERDICTS
 
+EVERYTHING = ("*", "+", "all", "any", "both", "everything", "everywhere")
+"""Words for all there is."""
 OTHER_WORDS: Mapping[str, Collection[str]] = {
-    "0_0_0_0": ("*", "+", "all", "any", "everywhere"),
+    "0_0_0_0": EVERYTHING,
     "auto": ("on", "true", "yes"),
     "bootstrap": ("addresses", "broker_list", "brokers", "metadata_broker_list", "servers"),
     "ca_file": ("ca", "ca_cert", "cacert", "ssl_ca_location", "ssl_cafile"),
@@ -63,4 +65,13 @@ place."""
 def meant_by(word: str, known: Collection[str]) -> list[str]:
     """The one of ``known`` that this is another word for; else none."""
     found = [name for name in known if word in OTHER_WORDS.get(name, ())]
+    return found if len(found) == 1 else []
+
+
+def meant_by_part(word: str, known: Collection[str]) -> list[str]:
+    """The one of ``known`` for which another word has all parts of this: `uneven` is some of `uneven_work`; else none."""
+    parts = set(word.split("_"))
+    found = [
+        name for name in known if any(parts <= set(other.split("_")) for other in OTHER_WORDS.get(name, ()))
+    ]
     return found if len(found) == 1 else []

@@ -10,6 +10,7 @@ from typing import Any
 from kagent.settings.alert_destinations import DESTINATIONS, schemes_of
 from kagent.settings.meant import address_meant, default_of, number_meant
 from kagent.settings.odd_characters import with_odd_character
+from kagent.settings.other_words import EVERYTHING
 from kagent.settings.settings_file import MISSING
 from kagent.settings.unknown_names import no_setting, suggestion, unknown_name
 from kagent.settings.wrong_value import WrongValue
@@ -62,7 +63,13 @@ def _problem(wrong: WrongValue) -> str:
     if wrong.kind == "extra_forbidden":
         return _unknown(wrong)
     if wrong.kind in ("literal_error", "enum"):
-        return _turned_around(wrong) or _one_of(wrong.value, _quoted(wrong.context["expected"]))
+        known = _quoted(wrong.context["expected"])
+        every = (
+            f"; write [{', '.join(known)}]"
+            if isinstance(wrong.name, int) and wrong.value in EVERYTHING
+            else ""
+        )
+        return _turned_around(wrong) or _one_of(wrong.value, known, hint=every)
     if wrong.kind == "union_tag_invalid":
         return _unknown_type(wrong)
     if wrong.kind in PLAIN:
@@ -151,7 +158,7 @@ def _instead(wrong: WrongValue) -> str:
     if wrong.kind in HOLDERS and isinstance(value, bool | int | float):
         return _names_inside(wrong)
     if wrong.kind == "string_type" and wrong.name == "bootstrap" and isinstance(value, list):
-        return f"; write {','.join(map(str, value))}"
+        return "; write " + ",".join(re.split(r"[,;\s]+", ",".join(map(str, value))))
     if (
         wrong.kind in HOLDERS
         and len(wrong.where) == 2
@@ -214,7 +221,10 @@ def _names_inside(wrong: WrongValue) -> str:
 def _words(value: str, allowed: Collection[str]) -> Iterator[str]:
     """The parts of a text in which commas divide a list, each as one of ``allowed`` where it is near one."""
     for part in filter(None, (part.strip() for part in value.split(","))):
-        yield suggestion(part, allowed) or part
+        if part in EVERYTHING and allowed:
+            yield from allowed
+        else:
+            yield suggestion(part, allowed) or part
 
 
 def _without_dashes(wrong: WrongValue) -> str:
@@ -266,10 +276,10 @@ def _quoted(expected: str) -> list[str]:
     return re.findall(r"'([^']*)'", expected)
 
 
-def _one_of(value: Any, known: list[str], must: str = "must be") -> str:
+def _one_of(value: Any, known: list[str], must: str = "must be", hint: str = "") -> str:
     near, instead = suggestion(str(value), known), no_setting(str(value))
     several = isinstance(value, list) and len(value) > 1
-    hint = "; write one of them" if several else f"; did you mean {near}?" if near else ""
+    hint = hint or ("; write one of them" if several else f"; did you mean {near}?" if near else "")
     hint = hint or (f"; {instead}" if instead else "")
     return (
         f"{must} {' or '.join(filter(None, (', '.join(known[:-1]), known[-1])))}, not {_input(value)}{hint}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from kagent.settings.given_settings import DELIMITER, OTHER_VARIABLES, PREFIX
 from kagent.settings.meant import section_meant
-from kagent.settings.other_words import NO_SETTING, meant_by
+from kagent.settings.other_words import NO_SETTING, meant_by, meant_by_part
 from kagent.settings.schema_ways import entry_kinds, resolved, ways_in
 from kagent.text import shown
 
@@ -110,6 +110,8 @@ def unknown_name(
     inner = [each for each, inside in names_inside.items() if name in inside]
     if len(inner) == 1 and not any(way.endswith(f"{inner[0]}.{name}") for way in belongs):
         listed = f"; it belongs in {inner[0]}.{name}"
+    elif name in belongs:
+        listed = "; it belongs at the top, in no section"
     elif belongs:
         listed = f"; it belongs in {min(belongs, key=lambda way: way.count('.'))}"
     elif elsewhere := _near_elsewhere(name, [way for way in ways_in(schema) if way[-1]]):
@@ -152,7 +154,7 @@ def suggestion(name: str, known: Iterable[str]) -> str | None:
     folded = _folded(name)
     near = [folded] if folded in by_folded else meant_by(folded, by_folded)
     near = near or get_close_matches(folded, by_folded, 1, 0.85) or _of_its_words(folded, by_folded)
-    near = near or get_close_matches(folded, by_folded, 1, 0.65)
+    near = near or get_close_matches(folded, by_folded, 1, 0.65) or meant_by_part(folded, by_folded)
     return by_folded[near[0]] if near else None
 
 

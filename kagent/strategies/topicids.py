@@ -10,11 +10,12 @@ import numpy.typing as npt
 
 from kagent.strategies.javahash import Hashes
 from kagent.strategies.scenario import Scenario
+from kagent.text import counted
 
 Ints = npt.NDArray[np.int64]
 
 # https://cwiki.apache.org/confluence/display/KAFKA/KIP-516%3A+Topic+Identifiers
-MADE_UP = "the ids of {} topics are not known and were made from their names: ties may fall out otherwise"
+MADE_UP = "the coordinator may break ties in another way: kagent does not know the ids of {}"
 
 
 def halves(scenario: Scenario, topics: Ints) -> list[tuple[int, int]]:
@@ -33,7 +34,7 @@ def notes(scenario: Scenario) -> tuple[str, ...]:
     """A note when ids had to be made up."""
     layout = scenario.layout
     unknown = sum(layout.topics[t] not in scenario.topic_ids for t in layout.considered_topics.tolist())
-    return (MADE_UP.format(unknown),) if unknown else ()
+    return (MADE_UP.format(counted(unknown, "topic")),) if unknown else ()
 
 
 def _ids(scenario: Scenario, topics: Ints) -> npt.NDArray[np.uint8]:

@@ -63,6 +63,22 @@ def test_a_mistyped_option_is_answered_with_the_one_of_nearly_the_same_letters(
     assert f"Did you mean {meant}?" in output or f"Possible options: {meant}" in output, output
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        (("mute", "orders", "--for", "half an hour"), "did you mean 30m?"),
+        (("capture", "folder", "orders", "--for", "90 secs"), "did you mean 90s?"),
+    ],
+)
+def test_a_duration_in_another_form_is_answered_with_the_right_one(
+    typed: tuple[str, ...], meant: str
+) -> None:
+    code, output = invoke(*typed)
+
+    assert code == 2
+    assert meant in output.replace("\n", " ")
+
+
 @pytest.mark.parametrize(("typed", "meant"), [(("alert", "tset"), "test"), (("history", "wirte"), "write")])
 def test_a_mistyped_command_of_a_command_is_answered_too(typed: tuple[str, ...], meant: str) -> None:
     code, output = invoke(*typed)

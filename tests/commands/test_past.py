@@ -35,6 +35,11 @@ def test_what_is_no_time_is_one_sentence(said: str) -> None:
         past.moment(said)
 
 
+def test_a_time_in_another_form_is_answered_with_the_right_one() -> None:
+    with pytest.raises(InputError, match=r"did you mean 14d\?$"):
+        past.moment("2 weeks")
+
+
 def test_an_empty_range_is_one_sentence() -> None:
     with pytest.raises(InputError, match="The range is empty"):
         past.between("1d", "2d", 10)

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from kagent.cli import root
 from kagent.errors import SettingsError
-from kagent.settings import Cluster, load
+from kagent.settings import Cluster, load, loaded_from
 
 
 def test_a_variable_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,6 +24,25 @@ def test_a_variable_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.Monke
 
     assert (settings.pipeline.trigger, settings.pipeline.driver_memory) == (2.0, "2g")
     assert settings.cluster()[1].bootstrap == "b:2"
+
+
+def test_a_variable_gives_a_setting_of_a_name_with_dashes_and_capitals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "kagent.yaml"
+    file.write_text("clusters: {eu-west: {bootstrap: 'a:1'}, Prod: {bootstrap: 'b:1'}}\n")
+    monkeypatch.setenv("KAGENT_CLUSTERS__EU_WEST__BOOTSTRAP", "c:1")
+    monkeypatch.setenv("KAGENT_CLUSTERS__PROD__CLUSTER_ID", "abc")
+
+    loaded = loaded_from(file)
+
+    clusters = loaded.settings.clusters
+    assert {name: cluster.bootstrap for name, cluster in clusters.items()} == {
+        "eu-west": "c:1",
+        "Prod": "b:1",
+    }
+    assert clusters["Prod"].cluster_id == "abc"
+    assert loaded.given.named(("clusters", "eu-west", "bootstrap")) == "KAGENT_CLUSTERS__EU_WEST__BOOTSTRAP"
 
 
 @pytest.mark.parametrize(

@@ -56,11 +56,11 @@ function Trouble({ status }) {
   const [, tick] = useState(0);
   useEffect(() => { const timer = setInterval(() => tick((n) => n + 1), 2000); return () => clearInterval(timer); }, []);
   const found = [];
-  if (error && !error.startsWith("A login")) found.push(["The worker does not answer.", data ? `What is below is as of ${clock(data.time_ms)}. See whether the worker runs: kagent worker` : "See whether it runs: kagent worker"]);
+  if (error && !error.startsWith("A login")) found.push(["The worker does not answer.", data ? `The page shows the data as of ${clock(data.time_ms)}. Check that the worker runs (kagent worker).` : "Check that it runs (kagent worker)."]);
   if (data) {
     const silent = silent_s(data);
-    if (!error && data.time_ms && silent > silence_allowed_s(data)) found.push([`Nothing was judged for ${span(silent)}.`, "See the worker's log and /healthz."]);
-    if (!error && !data.time_ms) found.push(["The worker has not judged anything yet.", "It is catching up; this takes seconds to minutes after a start."]);
+    if (!error && data.time_ms && silent > silence_allowed_s(data)) found.push([`The worker has judged no group for ${span(silent)}.`, "Look at the worker's log and at /healthz."]);
+    if (!error && !data.time_ms) found.push(["The worker has judged no group yet.", "It is catching up, which takes seconds to minutes after a start."]);
     for (const c of data.clusters.filter((c) => c.status !== "watching" && data.time_ms)) found.push([c.status === "blind" ? `Blind on ${c.cluster}: ${c.reason}` : `Catching up on ${c.cluster}: ${c.reason || ""}`, c.advice]);
     if (!data.complete) found.push([`No worker answers for ${data.missing_partitions.length} of the events topic's partitions: some groups are missing here.`, data.unanswered.map((u) => `${u.worker}: ${u.why}`).join("; ") || "Start a worker: kagent worker"]);
   }

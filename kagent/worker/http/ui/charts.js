@@ -56,12 +56,12 @@ export function GroupCharts({ series, members }) {
   const until = series.group.time_s.at(-1) || 0;
   const whole = html`<${Chart} title="Lag of the group, in records" lines=${group("lag")} until=${until} />`;
   if (!chosen.length) {
-    if (series.group.time_s.length < 2) return html`<p class="dim">The worker has just begun to watch this group.</p>`;
-    return html`${whole}<p class="dim">Members are drawn one by one while the group is late; it is not.</p>`;
+    if (series.group.time_s.length < 2) return html`<p class="dim">The worker has only begun to watch this group.</p>`;
+    return html`${whole}<p class="dim">The page draws each member only while the group is late; it is not late now.</p>`;
   }
   const ended = Math.max(...chosen.map((name) => series.members[name].time_s.at(-1)));
   const chart = (title, field, format) => html`<${Chart} title=${title} lines=${lines(field)} format=${format} sync="group" until=${until} />`;
-  return html`${until - ended > ENDED_S && html`${whole}<p class="dim">Members are drawn one by one while the group is late; it has not been since ${clock(ended * 1000)}.</p>`}
+  return html`${until - ended > ENDED_S && html`${whole}<p class="dim">The page draws each member only while the group is late; it has not been late since ${clock(ended * 1000)}.</p>`}
     <div class="charts">${chart("Lag per member, in records", "lag")}${chart("Seconds behind, per member", "seconds_behind", span)}
     ${chart("Inflow per member", "inflow_per_s", rate)}${chart("Drain per member", "drain_per_s", rate)}</div>
     ${names.length > chosen.length && html`<p class="dim">The ${chosen.length} members with the most lag of ${names.length}.</p>`}`;

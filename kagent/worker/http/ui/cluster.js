@@ -34,7 +34,7 @@ function One({ cluster, data }) {
 function looked(c, calm) {
   const said = `${plural(c.judged, "group")} judged${c.blind ? `, ${count(c.blind)} blind` : ""}${c.ignored ? `, ${count(c.ignored)} left out by the settings` : ""}.`;
   const who = c.judged === 1 ? "It is" : c.learning === c.judged ? "All are" : `${count(c.learning)} of them ${c.learning === 1 ? "is" : "are"}`;
-  const learning = c.learning ? ` ${who} still being learned${c.learning_until_ms ? ` until ${clock(c.learning_until_ms)}` : ""}: until then only what is certain opens.` : "";
+  const learning = c.learning ? ` ${who} being learned${c.learning_until_ms ? ` until ${clock(c.learning_until_ms)}` : ""}: until then an incident needs more evidence.` : "";
   if (calm) return `${said}${learning} No member is behind in a way that needs action.`;
   return c.status === "watching" ? said : `${said} ${c.status === "blind" ? "What is open stays open, and no new incident opens until kagent sees the groups again." : ""}`;
 }

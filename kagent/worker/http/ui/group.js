@@ -18,7 +18,7 @@ export function Group({ params, status }) {
     <h1><${Name} of=${row.group} /></h1>
     <${Head} data=${data} />
     <${Recommendation} data=${data} />
-    <section aria-labelledby="map"><h2 id="map">Where the work lies</h2><${Work} data=${data} partitions=${partitions} /></section>
+    <section aria-labelledby="map"><h2 id="map">Work of each member</h2><${Work} data=${data} partitions=${partitions} /></section>
     <section aria-labelledby="time"><h2 id="time">The last hour</h2>${series ? html`<${GroupCharts} series=${series} members=${data.members} />` : html`<${Loading} />`}</section>
     <section aria-labelledby="members"><h2 id="members">Members</h2><${Members} data=${data} partitions=${partitions} /></section>
     <section aria-labelledby="past"><h2 id="past">What happened</h2><${Timeline} events=${data.timeline} /></section>
@@ -31,15 +31,15 @@ function Head({ data }) {
   const facts = [words(row.kind), row.state, data.protocol && inert(data.protocol), data.generation !== null && `generation ${data.generation}`, plural(row.member_count, "member"), row.owner && `owner ${inert(row.owner)}`];
   return html`<div class="head"><${Condition} row=${row} /> <${Verdict} of=${row.verdict} blind=${row.blind} /> <span class="dim">${facts.filter(Boolean).join(" · ")}</span></div>
     <dl class="tiles"><div><dt>behind</dt><dd><${Behind} row=${row} /></dd></div><div><dt>lag</dt><dd title=${count(row.lag_records)}>${short(row.lag_records)}</dd></div><div><dt>skew</dt><dd>${row.skew === null ? "–" : row.skew.toFixed(2)} <small class="dim">threshold ${data.threshold}</small></dd></div></dl>
-    ${old > 0 && html`<p class="notice" role="alert">Everything below is ${asOf(old)}: nothing newer has come. What is true now is not known.</p>`}
-    ${row.blind && html`<div class="trouble" role="alert"><span class="trouble-sign" aria-hidden="true">⊘</span><p><strong>Blind for this group: ${row.blind}.</strong><br />The numbers below may be old. Nothing opens and nothing resolves until kagent sees it again.</p></div>`}
+    ${old > 0 && html`<p class="notice" role="alert">The data below are ${asOf(old)}: the worker has sent nothing since, so the present state is not known.</p>`}
+    ${row.blind && html`<div class="trouble" role="alert"><span class="trouble-sign" aria-hidden="true">⊘</span><p><strong>kagent is blind to this group: ${row.blind}.</strong><br />The numbers below may be old. No incident of the group opens or resolves until kagent sees it again.</p></div>`}
     ${row.muted_until_ms && html`<p class="notice">Muted until ${clock(row.muted_until_ms)}.</p>`}`;
 }
 
 function Recommendation({ data }) {
   const { row } = data, open = Boolean(row.incident), old = useContext(Old);
   const r = open ? data.recommendation : data.draft;
-  if (!r) return row.blind || old ? null : html`<section class="calmbox" aria-label="Recommendation"><p class="headline"><span aria-hidden="true">✓</span> Nothing is the matter</p><p>No member is behind for certain. ${plural(data.map.partition.length, "partition")} on ${plural(data.members.length, "member")} were looked at <${Ago} ms=${data.time_ms} />.</p>${data.recommendation && html`<${Last} r=${data.recommendation} />`}</section>`;
+  if (!r) return row.blind || old ? null : html`<section class="calmbox" aria-label="Recommendation"><p class="headline"><span aria-hidden="true">✓</span> Nothing to do</p><p>No member is known to be behind. kagent judged ${plural(data.map.partition.length, "partition")} on ${plural(data.members.length, "member")} <${Ago} ms=${data.time_ms} />.</p>${data.recommendation && html`<${Last} r=${data.recommendation} />`}</section>`;
   const plan = r.skew.after !== null && r.skew.after !== undefined;
   return html`<section class=${`recommendation ${open ? r.severity : "draft"}`} aria-labelledby="rec"><h2 id="rec">${open ? "Recommendation" : "Not published (yet)"}</h2>
     ${!open && row.not_opened && html`<p class="notice">Why not: ${inert(row.not_opened, 500)}.</p>`}
@@ -47,7 +47,7 @@ function Recommendation({ data }) {
     <p class="dim">${open && html`opened <${Ago} ms=${r.opened_at} /> · `}as of ${clock(r.as_of)} · confidence ${r.confidence}${plan ? ` · skew ${r.skew.now?.toFixed(2)} → ${r.skew.after.toFixed(2)}` : ""}${r.move_count ? ` · ${plural(r.move_count, "move")}` : ""}${r.runbook_url && /^https?:\/\//.test(r.runbook_url) ? html` · <a href=${r.runbook_url} rel="noreferrer noopener">runbook</a>` : ""}</p>
     ${r.actions.length > 0 && html`<ol class="actions">${r.actions.map((a, at) => html`<${Action} key=${at} a=${a} row=${row} place=${at + 1} />`)}</ol>`}
     ${r.moves.length > 0 && html`<details><summary>${plural(r.move_count || r.moves.length, "move")}</summary><ul class="plain">${r.moves.map((m) => html`<li><${Name} of=${`${m.topic}-${m.partition}`} />: <${Name} of=${m.from ?? "no member"} /> → <${Name} of=${m.to} />${m.lag ? ` (${count(m.lag)} records)` : ""}</li>`)}</ul></details>`}
-    ${r.alternatives.length > 0 && html`<details><summary>What every strategy would give</summary><table><thead><tr><th scope="col">Strategy</th><th scope="col" class="number">Skew</th><th scope="col" class="number">Moves</th><th scope="col">Feasible</th></tr></thead><tbody>${r.alternatives.map((a) => html`<tr><th scope="row">${inert(a.strategy)}</th><td class="number">${a.skew === null ? "–" : a.skew.toFixed(2)}</td><td class="number">${count(a.moves)}</td><td>${a.unsafe ? `must not be used: ${inert(a.unsafe)}` : a.feasible}</td></tr>`)}</tbody></table></details>`}
+    ${r.alternatives.length > 0 && html`<details><summary>What each strategy would give</summary><table><thead><tr><th scope="col">Strategy</th><th scope="col" class="number">Skew</th><th scope="col" class="number">Moves</th><th scope="col">Feasible</th></tr></thead><tbody>${r.alternatives.map((a) => html`<tr><th scope="row">${inert(a.strategy)}</th><td class="number">${a.skew === null ? "–" : a.skew.toFixed(2)}</td><td class="number">${count(a.moves)}</td><td>${a.unsafe ? `must not be used: ${inert(a.unsafe)}` : a.feasible}</td></tr>`)}</tbody></table></details>`}
     <p><${CopyButton} text=${`kagent explain ${quoted(row.group)}`} label="Copy: kagent explain" /></p></section>`;
 }
 
@@ -116,7 +116,7 @@ function remarks(member, partitions) {
 }
 
 function Members({ data, partitions }) {
-  if (!data.members.length) return html`<p class="dim">Nobody is in the group now.</p>`;
+  if (!data.members.length) return html`<p class="dim">The group has no members now.</p>`;
   const now = workBy(partitions, (p) => p.member), moved = partitions.some((p) => p.to >= 0), after = workBy(partitions, (p) => (p.to >= 0 ? p.to : p.member));
   const works = (value) => (data.work_unit === "seconds" ? span(value) : amount(value, data.work_unit));
   const rows = data.members.map((m, at) => ({ ...m, at })).sort((a, b) => now(b.at) - now(a.at) || b.lag_records - a.lag_records);
@@ -126,6 +126,6 @@ function Members({ data, partitions }) {
 
 const SIGN = { first_seen: "◇", confirmed: "◈", opened: "▲", updated: "↻", superseded: "↷", followed: "➤", resolved: "✓", rebalanced: "⇄" };
 function Timeline({ events }) {
-  if (!events.length) return html`<p class="dim">Nothing that this worker remembers.</p>`;
+  if (!events.length) return html`<p class="dim">This worker remembers no event of the group.</p>`;
   return html`<ol class="timeline">${[...events].reverse().map((e) => html`<li key=${`${e.time_ms}${e.what}`} class=${e.what}><time datetime=${new Date(e.time_ms).toISOString()}>${clock(e.time_ms)}</time> <span class="what"><span aria-hidden="true">${SIGN[e.what] || "·"}</span> ${words(e.what)}</span> <span>${e.text}</span></li>`)}</ol>`;
 }

@@ -18,8 +18,8 @@ export function WhatIf({ row, members, partitions }) {
     } catch (problem) { setError(problem.message); }
     setBusy(false);
   }
-  return html`<p class="dim">Computed from the group as it is now, with the code of <code>kagent plan</code> and <code>kagent assign</code>. Nothing is changed.</p>
-    <p><button onClick=${begin} disabled=${busy}>${line ? "Take the group anew" : busy ? "Asking the cluster …" : "Try moves, members and strategies"}</button></p>
+  return html`<p class="dim">Computed from the group as it is now, with the code of <code>kagent plan</code> and <code>kagent assign</code>. It changes nothing in the cluster.</p>
+    <p><button onClick=${begin} disabled=${busy}>${line ? "Read the group again" : busy ? "Asking the cluster …" : "Try moves, members and strategies"}</button></p>
     ${error && html`<p class="notice" role="alert">${error}</p>`}
     ${line && html`<${Bench} line=${line} members=${members} partitions=${partitions} />`}`;
 }
@@ -62,7 +62,7 @@ function Bench({ line, members: present, partitions }) {
     </div>
     ${error && html`<p class="notice" role="alert">${error}</p>`}
     ${answer && html`<${Result} answer=${answer} strategy=${strategy} unit=${unit} present=${present} partitions=${partitions} />`}
-    ${frontier.length > 1 && html`<${Chart} title=${`What so many moves reach: greatest ${unit} of a member`} steps=${true} at=${Math.max(0, frontier.findLastIndex(([n]) => n <= value))}
+    ${frontier.length > 1 && html`<${Chart} title=${`What each number of moves reaches: greatest ${unit} of a member`} steps=${true} at=${Math.max(0, frontier.findLastIndex(([n]) => n <= value))}
       lines=${[{ name: "greatest", time_s: frontier.map((f) => f[0]), values: frontier.map((f) => f[1]) }, { name: "no assignment gets below", time_s: frontier.map((f) => f[0]), values: frontier.map(() => whole.plan.greatest.lower_bound), dash: [4, 4] }]} />`}
     ${answer && html`<p><${CopyButton} text=${JSON.stringify(answer.line)} label="Copy the line for kagent plan" /></p>`}
   </div>`;
@@ -73,7 +73,7 @@ function Result({ answer, strategy, unit, present, partitions }) {
   const other = strategy && plan.alternatives.find((a) => a.strategy === strategy);
   const assignment = strategy ? assign?.assignment : plan.assignment;
   const found = useMemo(() => (assignment ? placed(line, assignment, present, partitions) : null), [answer]);
-  if (!found) return html`<p class="notice">${assign?.error?.message || "This strategy has no answer for the group."}</p>`;
+  if (!found) return html`<p class="notice">${assign?.error?.message || "This strategy gives no assignment for the group."}</p>`;
   const [moves, greatest, skew] = strategy ? [other?.moves, other?.greatest, other?.skew] : [plan.moves.length, plan.greatest.after, plan.skew.after];
   return html`<p class="verdict" aria-live="polite"><strong>${plural(moves ?? 0, "move")}</strong>: greatest ${unit} ${count(plan.greatest.now)} → <strong>${count(greatest)}</strong>, shown ratio ${plan.skew.now.toFixed(2)} → <strong>${skew === undefined ? "–" : skew.toFixed(2)}</strong>; no assignment gets below ${count(plan.greatest.lower_bound)}.</p>
     ${other?.unsafe && html`<p class="notice"><strong>Not to be used:</strong> it breaks ${inert(other.unsafe)}.</p>`}

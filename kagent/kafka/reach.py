@@ -15,6 +15,7 @@ from contextlib import closing
 
 from kagent.errors import Misconfigured
 from kagent.kafka.clients import ssl_context
+from kagent.kafka.names import connected
 from kagent.settings import Cluster
 
 CONNECT_WITHIN_S = 3.0
@@ -41,7 +42,7 @@ def check(cluster: Cluster) -> bool:
     wrong: list[str] = []
     for host, port in addresses(cluster.bootstrap):
         try:
-            with closing(socket.create_connection((host, port), CONNECT_WITHIN_S)) as connection:
+            with closing(connected(host, port, CONNECT_WITHIN_S)) as connection:
                 connection.settimeout(ANSWER_WITHIN_S)
                 if context is not None:
                     trouble = _encrypted(connection, context, host, port)
@@ -93,7 +94,7 @@ def _is_plaintext(first: bytes) -> bool:
 def _speaks_plaintext(host: str, port: int) -> bool:
     """Whether a plaintext request has an answer."""
     try:
-        with closing(socket.create_connection((host, port), CONNECT_WITHIN_S)) as connection:
+        with closing(connected(host, port, CONNECT_WITHIN_S)) as connection:
             connection.settimeout(ANSWER_WITHIN_S)
             return _is_plaintext(_first_byte(connection))
     except OSError:
@@ -107,7 +108,7 @@ def _speaks_tls(host: str, port: int) -> bool:
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
         with (
-            closing(socket.create_connection((host, port), CONNECT_WITHIN_S)) as connection,
+            closing(connected(host, port, CONNECT_WITHIN_S)) as connection,
             context.wrap_socket(connection),
         ):
             return True
@@ -126,7 +127,7 @@ def _encrypted(connection: socket.socket, context: ssl.SSLContext, host: str, po
             return NO_TLS
         time.sleep(AGAIN_AFTER_S)
         try:
-            with closing(socket.create_connection((host, port), CONNECT_WITHIN_S)) as another:
+            with closing(connected(host, port, CONNECT_WITHIN_S)) as another:
                 another.settimeout(ANSWER_WITHIN_S)
                 return _handshake(another, context, host)
         except _Ended:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from concurrent.futures import Future, wait
 from typing import Any, TypeVar
+
+from kagent.text import in_words
 
 T = TypeVar("T")
 Question = tuple[Any, ...]
@@ -30,6 +32,8 @@ class Names:
         self._asked: dict[Question, Future[Answer]] = {}
         self._known: dict[Question, Answer] = {}
         self._overdue: set[Question] = set()
+        self.lacking: dict[str, str] = {}
+        """Host → why the name server does not say now where it is."""
 
     async def answer(self, *question: Any) -> Answer:
         """The addresses, of now or of before. Raises socket.gaierror."""
@@ -60,6 +64,8 @@ class Names:
         if answered and (known is None or not _is_away(asked.exception())):
             found: Answer = asked.result()
             return found
+        if not answered:
+            self.lacking[question[0]] = "the name server does not answer"
         if known is None:
             raise TimeoutError(f"the name server does not say where {question[0]} is")
         self._overdue.add(question)
@@ -84,12 +90,14 @@ class Names:
         except Exception as error:
             with self._lock:
                 del self._asked[question]
+                self.lacking[question[0]] = getattr(error, "strerror", None) or in_words(error)
             asked.set_exception(error)
             return
         with self._lock:
             del self._asked[question]
             self._known[question] = found
             self._overdue.discard(question)
+            self.lacking.pop(question[0], None)
         asked.set_result(found)
 
 
@@ -99,6 +107,12 @@ def _is_away(error: BaseException | None) -> bool:
 
 
 NAMES = Names()
+
+
+def lacking(hosts: Iterable[str]) -> str | None:
+    """Which of these hosts has no address now, and why; None if all have."""
+    found = ((host, NAMES.lacking.get(host)) for host in hosts)
+    return next((f"the name {host} has no address ({why})" for host, why in found if why), None)
 
 
 class Loop(asyncio.SelectorEventLoop):

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from kagent.errors import Misconfigured
+from kagent.kafka import names
 from kagent.kafka.clients import ssl_context
 from kagent.kafka.names import connected
 from kagent.settings import Cluster
@@ -68,6 +69,16 @@ def addresses(bootstrap: str) -> Iterator[tuple[str, int]]:
         if host and port.isdigit():
             # An IPv6 address stands in brackets before its port (RFC 3986).
             yield host.strip("[]"), int(port)
+
+
+def advice(bootstrap: str) -> str:
+    """What to look at where no broker of the address can be reached."""
+    unnamed = names.lacking(host for host, _ in addresses(bootstrap))
+    return (
+        f"{unnamed}: check it and the name server"
+        if unnamed
+        else "check the address and that a broker listens"
+    )
 
 
 def _answers(connection: socket.socket) -> bool:

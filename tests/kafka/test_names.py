@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from kagent.errors import KafkaError
 from kagent.kafka import names
+from kagent.kafka.admin import Admin
 from kagent.kafka.names import Names
+from kagent.settings import Cluster
 from tests.fixtures.waiting import PATIENCE_S
 
 ANSWER = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 9092))]
@@ -90,6 +93,21 @@ async def test_who_ceases_to_wait_takes_the_answer_from_nobody(server: NameServe
     server.goes_on.set()
 
     assert await patient == ANSWER
+
+
+def test_that_a_name_has_no_address_is_said_with_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = NameServer()
+    server.error = socket.EAI_AGAIN
+    monkeypatch.setattr(names, "NAMES", Names(server))
+    monkeypatch.setattr(names, "PATIENCE_S", 0.05)
+    admin = Admin(Cluster(bootstrap="broker.example:9092"), deadline=1)
+
+    with pytest.raises(KafkaError, match=r"the name broker.example has no address \(no address\)"):
+        admin.topics(["orders"])
+
+    server.error = 0
+    names.NAMES.answer_within(PATIENCE_S, *QUESTION)
+    assert names.lacking(["broker.example"]) is None
 
 
 def test_a_loop_ends_though_the_name_server_hangs(

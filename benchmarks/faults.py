@@ -7,7 +7,8 @@ incidents that were doubled, ended or lost. Some names stand for several faults,
 most, after), tracebacks in their logs, processes that ended by themselves, and what is wrong, such as rows of the lag table that are not what the
 broker's admin API says.
 
-Disks are made full by a small tmpfs (which needs root), clocks jump in the process that is named alone, by ``wall_clock.c`` (which needs ``cc``).
+Disks are made full by a small tmpfs (which needs root); clocks jump in the process that is named alone, by ``wall_clock.c``, and name servers hang for
+pipeline and worker alone, by ``slow_names.c`` (both need ``cc``). ``longest_s``: what a page of the worker took at most.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from faults_made import FAULTS, Fault, Stage
+import faults_made
+import faults_preloaded
+from faults_made import Fault, Stage
 from faults_watch import Watch, keep_logs
 
 from kagent.kafka.admin import Admin
@@ -33,6 +36,7 @@ from tests.worker import soak as soaks
 from tests.worker.conftest import POLICY, Kagent
 from tests.worker.soak import Soak
 
+FAULTS = {**faults_made.FAULTS, **faults_preloaded.FAULTS}
 SHOWN_WITHIN_S = 30.0
 """Longer than progress may be old."""
 JUDGED_WITHIN_S = 5.0
@@ -76,7 +80,11 @@ def _inflicted(soak: Soak, watch: Watch, fault: Fault, seconds: float) -> dict[s
     watch.note("the fault is over")
     healed_s = _healed_s(soak)
     watch.note("all is judged")
-    return {"healed_s": round(healed_s, 1), "findings": soak.seen_now()}
+    return {
+        "healed_s": round(healed_s, 1),
+        "longest_s": watch.longest_s,
+        "findings": soak.seen_now(),
+    }
 
 
 def _healed_s(soak: Soak) -> float:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
 import struct
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -42,6 +39,9 @@ class Stage:
     """Settings of the worker."""
     topics: dict[str, Any] = field(default_factory=dict)
     environments: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
+Made = Callable[[Path, argparse.Namespace], AbstractContextManager[tuple[Stage, Faults]]]
 
 
 @contextmanager
@@ -185,61 +185,6 @@ def two_gone(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage,
             "with the controller": lambda _: fault(three.brokers[:2]),
         }
         yield Stage(three, topics={"replication": 3}), faults
-
-
-@contextmanager
-def clock(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Faults]]:
-    """The clocks of ``--of`` jump by ``--jump`` seconds, one after the other, and back at the end of each."""
-    if shutil.which("cc") is None:
-        raise SystemExit("The clock is compiled with cc: apt-get install gcc libc6-dev.")
-    files = {name: folder / f"clock-{name}" for name in ("worker", "pipeline", "broker", "clients")}
-    for file in files.values():
-        _tell(file, 0)
-    library = str(_compiled(folder))
-    settable = {name: {"LD_PRELOAD": library, "WALL_CLOCK_AHEAD": str(files[name])} for name in options.of}
-    before = dict(os.environ)
-    os.environ |= settable.get("broker", {})
-    broker = Broker(folder / "broker").start()
-    os.environ.clear()
-    os.environ |= before
-    clients = ("skewed-1", "skewed-2", "load-orders")
-    processes = {"worker": ("worker",), "pipeline": ("pipeline",), "broker": (), "clients": clients}
-    environments = {process: settable[name] for name in options.of for process in processes[name]}
-
-    def fault(file: Path, seconds: int) -> Fault:
-        @contextmanager
-        def jumped(_: Soak) -> Iterator[None]:
-            _tell(file, seconds)
-            yield
-            _tell(file, 0)
-
-        return jumped
-
-    try:
-        yield (
-            Stage(broker, environments=environments),
-            {
-                f"{name} {seconds:+d} s": fault(files[name], seconds)
-                for name in options.of
-                for seconds in options.jump
-            },
-        )
-    finally:
-        broker.stop()
-
-
-def _compiled(folder: Path) -> Path:
-    """The clock that can be set, as a library that processes load before the others."""
-    to = folder / "wall_clock.so"
-    source = Path(__file__).with_name("wall_clock.c")
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(to), str(source)], check=True)
-    return to
-
-
-def _tell(file: Path, seconds: int) -> None:
-    """In place: the processes have mapped it."""
-    with file.open("r+b" if file.exists() else "wb") as clock:
-        clock.write(struct.pack("=q", seconds))
 
 
 @contextmanager
@@ -406,7 +351,7 @@ class StormyGroups:
         self.producer.flush(60)
 
 
-FAULTS: dict[str, Callable[[Path, argparse.Namespace], AbstractContextManager[tuple[Stage, Faults]]]] = {
+FAULTS: dict[str, Made] = {
     "full-tables": full_tables,
     "full-checkpoint": full_checkpoint,
     "full-temporary": full_temporary,
@@ -414,7 +359,6 @@ FAULTS: dict[str, Callable[[Path, argparse.Namespace], AbstractContextManager[tu
     "slow-broker": slow_broker,
     "two-gone": two_gone,
     "unclean": unclean,
-    "clock": clock,
     "compaction": compaction,
     "storm": storm,
 }

@@ -22,6 +22,8 @@ GROUP = re.compile(r"^[\w-]+: ")
 """The group of which the reason is one: any of those that have it."""
 NUMBER = re.compile(r"(?<!^)\b\d[\d,.:]*")
 """Not a status code at the beginning."""
+PAGE_WITHIN_S = 15.0
+"""What a page may take, at most, until it is said to have no answer."""
 
 
 class Watch(threading.Thread):
@@ -32,6 +34,8 @@ class Watch(threading.Thread):
         self.soak, self.done = soak, threading.Event()
         self.began, self.last = time.monotonic(), dict[str, str]()
         self.memory: dict[str, list[int]] = {"worker": [], "pipeline": []}
+        self.longest_s: dict[str, float] = {"/healthz": 0.0, "/metrics": 0.0}
+        """Of the worker's event loop alone, and of its threads too."""
         config = {
             "bootstrap.servers": soak.running.broker.bootstrap,
             "group.id": "kagent-faults",
@@ -60,13 +64,15 @@ class Watch(threading.Thread):
                 self._message(message_of((record.key(), record.value())))
             if time.monotonic() - looked > 2:
                 looked = time.monotonic()
-                self._changed("healthz", self._healthz())
+                self._changed("healthz", self._page("/healthz"))
+                self._page("/metrics")
                 for name, held in self.memory.items():
                     held.append(self._resident_mb(name))
 
     def begin(self) -> None:
         """A fault begins now."""
         self.began = time.monotonic()
+        self.longest_s = dict.fromkeys(self.longest_s, 0.0)
 
     def note(self, text: str) -> None:
         print(f"{time.monotonic() - self.began:6.0f} s  {text}", flush=True)
@@ -87,16 +93,19 @@ class Watch(threading.Thread):
             self.last[what] = plain
             self.note(f"{what}: {said}")
 
-    def _healthz(self) -> str:
+    def _page(self, path: str) -> str:
+        asked = time.monotonic()
         try:
             with urllib.request.urlopen(
-                f"http://127.0.0.1:{self.soak.ports['worker']}/healthz", timeout=5
+                f"http://127.0.0.1:{self.soak.ports['worker']}{path}", timeout=PAGE_WITHIN_S
             ) as answer:
                 return f"{answer.status} {answer.read().decode()}"
         except urllib.error.HTTPError as error:
             return f"{error.code} {error.read().decode()}"
         except OSError as error:
             return f"no answer ({type(error).__name__})"
+        finally:
+            self.longest_s[path] = max(self.longest_s[path], round(time.monotonic() - asked, 1))
 
     def _resident_mb(self, name: str) -> int:
         try:

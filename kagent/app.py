@@ -15,6 +15,7 @@ import click
 import faust
 
 from kagent.errors import KagentError
+from kagent.kafka.names import LoopPolicy
 from kagent.kafka.rights import LOOK_EVERY_S
 from kagent.settings import load
 from kagent.worker import deleted_groups, lost_rows, published_watch
@@ -107,6 +108,8 @@ def _wire_timers(worker: Worker, app: faust.App) -> None:
 
 def create() -> faust.App:
     """The app for the settings in effect. Raises click's exception with a sentence, as Faust's command line shows it."""
+    # Before Faust makes its loops, one for the app and one for its consumer.
+    asyncio.set_event_loop_policy(LoopPolicy())
     try:
         settings = load()
         watched, _ = settings.cluster(os.environ.get("KAGENT_CLUSTER"))

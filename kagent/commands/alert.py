@@ -24,6 +24,7 @@ from kagent.contract.recommendation import (
     Verdict,
 )
 from kagent.errors import InputError, KagentError
+from kagent.kafka.names import run
 from kagent.text import shown
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def command(ctx: click.Context) -> None:
     logging.getLogger("kagent.alert").info("Starting for cluster %s at %s.", name, cluster.bootstrap)
     from kagent.alert.bridge import Bridge
 
-    asyncio.run(_run(Bridge(settings, settings.home_cluster(name))))
+    run(_run(Bridge(settings, settings.home_cluster(name))))
 
 
 @command.command("test")

@@ -30,6 +30,7 @@ AT_ONCE_S = 0.7
 """With what Python itself needs to begin, a person sees something within a second."""
 SHOWN_RATIO = "max/mean lag"
 """What the ratio is called where lag is the cluster's word, not judged: greatest ÷ mean, as in ``kagent lag``."""
+FORMULA = ("=", "+", "-", "@")
 Record = Mapping[str, Any]
 """What a row is made from: the stable names of JSON, YAML and CSV."""
 
@@ -206,6 +207,10 @@ def _csv_cell(value: Any) -> str:
     if value is None:
         return ""
     text = str(value) if isinstance(value, str | int | float) else json.dumps(value, default=str)
+    # A spreadsheet takes such a text for a formula, and any client of the cluster may choose a group's name; numbers may be negative.
+    # https://owasp.org/www-community/attacks/CSV_Injection
+    if isinstance(value, str) and text.startswith(FORMULA):
+        text = f"'{text}"
     return text if text.isprintable() else _escaped(text)
 
 

@@ -19,6 +19,7 @@ from kagent.client.client import parsed
 from kagent.contract.recommendation import Recommendation
 from kagent.follow.decision_types import Snapshot
 from kagent.group_key import group_key
+from kagent.kafka.names import run
 from kagent.kafka.topic_reader import ReadMark, UpToDate, read_forever
 from kagent.retry import BACKOFF, warned
 from kagent.settings import Cluster, Topics
@@ -90,7 +91,7 @@ class Reader:
 
     def _run(self, begun: threading.Event) -> None:
         with suppress(asyncio.CancelledError):
-            asyncio.run(self._keep_reading(begun))
+            run(self._keep_reading(begun))
 
     async def _keep_reading(self, begun: threading.Event) -> None:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()

@@ -42,6 +42,7 @@ from kagent.kafka.descriptions import (
     Offsets,
     TopicDescription,
 )
+from kagent.kafka.ends_aside import EndsAside
 from kagent.kafka.reach import LoginRefused
 from kagent.settings import Cluster
 
@@ -87,13 +88,17 @@ class Admin(Coordinators):
         self._unreached = 0
         self._was_answered = False
         """Whether the client that is used now was answered before."""
-        self._client, self._made_at = self._made(), time.monotonic()
+        self._held, self._made_at = self._made(), time.monotonic()
 
-    def _made(self) -> AdminClient:
+    @property
+    def _client(self) -> AdminClient:
+        return self._held.client
+
+    def _made(self) -> EndsAside[AdminClient]:
         # By default librdkafka waits up to 10 s between connection attempts, longer than most deadlines here:
         # https://github.com/confluentinc/librdkafka/blob/master/CONFIGURATION.md
         own = {"error_cb": self._client_errors.append, "log_level": 0, "reconnect.backoff.max.ms": 1000}
-        return AdminClient(confluent(self.cluster, **own))
+        return EndsAside(AdminClient(confluent(self.cluster, **own)))
 
     @property
     def deadline(self) -> float:
@@ -114,7 +119,7 @@ class Admin(Coordinators):
             self._renew()
 
     def _renew(self) -> None:
-        self._client, self._made_at = self._made(), time.monotonic()
+        self._held, self._made_at = self._made(), time.monotonic()
         self._unreached, self._was_answered = 0, False
 
     def reached(self) -> None:
@@ -211,9 +216,9 @@ class Admin(Coordinators):
         """Whether our user may write under this transactional id. It is initialised: a producer that uses it is fenced off."""
         # No request asks for this right; InitProducerId is the first one that needs WRITE on the id (KIP-98).
         quiet = {"log_level": 0, "logger": _SILENT, "transactional.id": transactional_id}
-        producer = Producer(confluent(self.cluster, **quiet))
+        producer = EndsAside(Producer(confluent(self.cluster, **quiet)))
         try:
-            producer.init_transactions(self.deadline)
+            producer.client.init_transactions(self.deadline)
         except KafkaException as error:
             if error.args[0].code() == Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
                 return False

@@ -19,7 +19,7 @@ from tenacity import (
 )
 
 from kagent.errors import KafkaError, missing_right
-from kagent.kafka.reach import LoginRefused
+from kagent.kafka.reach import LoginRefused, advice
 
 log = logging.getLogger("kagent.kafka")
 T = TypeVar("T")
@@ -94,7 +94,7 @@ def sentence(error: Any, doing: str, where: str) -> str:
         reported = re.sub(r" \(after \d+ms in state \w+\)", "", error.str())
         return f"The cluster at {where} refuses the login ({reported}): check security in the settings."
     if error.code() in UNREACHABLE:
-        return f"The cluster at {where} cannot be reached when {doing}: check the address and that a broker listens."
+        return f"The cluster at {where} cannot be reached when {doing}: {advice(where)}."
     if error.code() in RIGHTS:
         return f"The cluster at {where} refuses when {doing}: {missing_right(RIGHTS[error.code()])}."
     return f"The cluster at {where} answered with an error when {doing}: {error.str()}."

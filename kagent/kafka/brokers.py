@@ -18,6 +18,7 @@ from aiokafka.conn import AIOKafkaConnection, create_conn
 from aiokafka.errors import CorrelationIdError, KafkaConnectionError
 from aiokafka.protocol.metadata import MetadataRequest
 
+from kagent.kafka import names
 from kagent.kafka.clients import aiokafka
 from kagent.kafka.reach import addresses
 from kagent.settings import Cluster
@@ -150,7 +151,8 @@ class Brokers:
             if self.nodes:
                 return
         everywhere = ",".join(f"{host}:{port}" for host, port in self._bootstrap)
-        raise KafkaConnectionError(f"no broker answers at {everywhere}")
+        unnamed = names.lacking(host for host, _ in self._bootstrap)
+        raise KafkaConnectionError(f"no broker answers at {everywhere}{f': {unnamed}' if unnamed else ''}")
 
     async def _send(self, request: Any, address: Address, whose: str = "the broker at") -> Any:
         where = f"{whose} {address[0]}:{address[1]}"

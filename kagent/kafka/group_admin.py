@@ -6,7 +6,6 @@ blocks and must not be called in an event loop. The functions that it takes are 
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -45,6 +44,7 @@ from kagent.kafka.group_requests import (
     FetchOffsets,
     FindCoordinators,
 )
+from kagent.kafka.names import run
 from kagent.settings import Cluster
 
 CHUNK = 500
@@ -93,7 +93,7 @@ def asked(
 
     with _quiet():
         # A loop and connections per question: callers are threads, and connections belong to the loop that opened them.
-        return asyncio.run(whole())
+        return run(whole())
 
 
 async def listed(brokers: Brokers) -> Listing:

@@ -14,7 +14,9 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from kagent.errors import Misconfigured
+from kagent.kafka import names
 from kagent.kafka.clients import ssl_context
+from kagent.kafka.names import connected
 from kagent.settings import Cluster
 
 CONNECT_WITHIN_S = 3.0
@@ -41,7 +43,7 @@ def check(cluster: Cluster) -> bool:
     wrong: list[str] = []
     for host, port in addresses(cluster.bootstrap):
         try:
-            with closing(socket.create_connection((host, port), CONNECT_WITHIN_S)) as connection:
+            with closing(connected(host, port, CONNECT_WITHIN_S)) as connection:
                 connection.settimeout(ANSWER_WITHIN_S)
                 if context is not None:
                     trouble = _encrypted(connection, context, host, port)
@@ -69,6 +71,16 @@ def addresses(bootstrap: str) -> Iterator[tuple[str, int]]:
             yield host.strip("[]"), int(port)
 
 
+def advice(bootstrap: str) -> str:
+    """What to look at where no broker of the address can be reached."""
+    unnamed = names.lacking(host for host, _ in addresses(bootstrap))
+    return (
+        f"{unnamed}: check it and the name server"
+        if unnamed
+        else "check the address and that a broker listens"
+    )
+
+
 def _answers(connection: socket.socket) -> bool:
     """Whether a broker answers in plaintext."""
     try:
@@ -93,7 +105,7 @@ def _is_plaintext(first: bytes) -> bool:
 def _speaks_plaintext(host: str, port: int) -> bool:
     """Whether a plaintext request has an answer."""
     try:
-        with closing(socket.create_connection((host, port), CONNECT_WITHIN_S)) as connection:
+        with closing(connected(host, port, CONNECT_WITHIN_S)) as connection:
             connection.settimeout(ANSWER_WITHIN_S)
             return _is_plaintext(_first_byte(connection))
     except OSError:
@@ -107,7 +119,7 @@ def _speaks_tls(host: str, port: int) -> bool:
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
         with (
-            closing(socket.create_connection((host, port), CONNECT_WITHIN_S)) as connection,
+            closing(connected(host, port, CONNECT_WITHIN_S)) as connection,
             context.wrap_socket(connection),
         ):
             return True
@@ -126,7 +138,7 @@ def _encrypted(connection: socket.socket, context: ssl.SSLContext, host: str, po
             return NO_TLS
         time.sleep(AGAIN_AFTER_S)
         try:
-            with closing(socket.create_connection((host, port), CONNECT_WITHIN_S)) as another:
+            with closing(connected(host, port, CONNECT_WITHIN_S)) as another:
                 another.settimeout(ANSWER_WITHIN_S)
                 return _handshake(another, context, host)
         except _Ended:

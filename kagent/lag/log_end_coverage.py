@@ -44,9 +44,12 @@ def unwatched(commits: Mapping[str, TopicCommits], ends: Mapping[str, EndHistory
             continue
         times, valid = np.asarray(row.time, np.int64), np.asarray(row.committed, np.int64) != GONE
         dark = times > since
+        # What a coordinator was asked for, as its row was lost, has no place in the source. Its time is when it was asked, a moment before
+        # the log ends were read again, so it lies in the gap; and no next commit may come to mend that.
+        recorded = np.asarray(row.source_offset, np.int64) >= 0
         for answered, again in gaps:
             # A commit shortly after the last sample is still bracketed by it: the log cannot have grown much.
-            dark |= (times > answered + patience) & (times < again)
+            dark |= recorded & (times > answered + patience) & (times < again)
         if (dark & valid).any():
             return True
     return False

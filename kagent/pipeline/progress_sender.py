@@ -10,6 +10,7 @@ from confluent_kafka import KafkaException, Producer
 
 from kagent.contract.events import Beat, LogCut, encode
 from kagent.kafka.clients import confluent
+from kagent.kafka.ends_aside import EndsAside
 from kagent.settings import Cluster, Topics
 
 log = logging.getLogger("kagent.pipeline")
@@ -25,7 +26,7 @@ class ProgressSender:
         # arrived after it was counted as lost would only be repeated by the next beat.
         own = {"linger.ms": 0, "compression.type": "zstd", "log_level": 0, "message.timeout.ms": 8000}
         self._config = confluent(home, **own)
-        self._producer = Producer(self._config)
+        self._producer = EndsAside(Producer(self._config))
         self._failed: list[Any] = []
 
     def __enter__(self) -> ProgressSender:
@@ -35,7 +36,7 @@ class ProgressSender:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         # Short: at the end a beat that does not arrive harms nothing, readers take silence for blindness.
-        self._producer.flush(1)
+        self._producer.client.flush(1)
 
     def send(self, beat: Beat | LogCut) -> bool:
         """Send it to all partitions; true if all have it."""
@@ -44,7 +45,7 @@ class ProgressSender:
             # librdkafka may keep the leaders of partitions from before its brokers restarted: of a cluster that was back for six
             # minutes, every beat timed out, while clients made meanwhile reached it.
             # https://github.com/confluentinc/confluent-kafka-go/issues/528
-            self._producer = Producer(self._config)
+            self._producer = EndsAside(Producer(self._config))
         return arrived
 
     def _arrived(self, value: bytes) -> bool:
@@ -52,10 +53,10 @@ class ProgressSender:
         try:
             # To every partition: a worker reads only those it owns, and must know for each how far its groups are read.
             for partition in range(self._partitions):
-                self._producer.produce(
+                self._producer.client.produce(
                     self._topic, value, key=self._key, partition=partition, on_delivery=self._delivered
                 )
-            left = self._producer.flush(WITHIN)
+            left = self._producer.client.flush(WITHIN)
         except (KafkaException, BufferError) as error:
             reason = error.args[0].str() if isinstance(error, KafkaException) else error
             log.warning("Progress could not be sent: %s.", reason)

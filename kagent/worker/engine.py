@@ -11,6 +11,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,6 +45,9 @@ from kagent.worker.status import Summary, state_message
 from kagent.worker.valid_judgements import ValidJudgements
 
 log = logging.getLogger("kagent.worker")
+# Not asyncio's own pool, in which pages wait too: a cluster that does not answer would hold all of its few threads. As many as questions may
+# be asked at once, by the ticks of the partitions of one worker and by its timers; they wait, they do not compute.
+_QUESTIONS = ThreadPoolExecutor(32, "kagent-question")
 RESTATED_AFTER_MS = 10_000
 """Longer than a message waits for its flush and the end of its transaction."""
 
@@ -276,8 +280,9 @@ class GroupEngine:
 async def in_thread(call: Callable[..., Any], *args: Any, limit: float = 30.0) -> Any:
     """A blocking call in a thread, with a deadline. Raises TimeoutError."""
     # The thread itself cannot be cancelled: the caller goes on, and the thread ends with its own deadlines.
+    loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(limit):
-            return await asyncio.to_thread(call, *args)
+            return await loop.run_in_executor(_QUESTIONS, call, *args)
     except TimeoutError as error:
         raise TimeoutError(str(error) or f"no answer within {limit:g} s") from error  # asyncio's has no words

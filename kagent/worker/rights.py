@@ -29,6 +29,7 @@ from kagent.errors import KafkaError, mendable
 from kagent.kafka.acls import Rule, rules
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import confluent
+from kagent.kafka.ends_aside import EndsAside
 from kagent.kafka.rights import EVERY, Announcer, Lack, lacking
 from kagent.kafka.topics import ensure, make_sure, wanted
 from kagent.retry import pause_s
@@ -246,9 +247,9 @@ def _blind(settings: Settings, cluster: str, lacks: Sequence[str]) -> State:
 
 def _send(home: Cluster, topic: str, key: bytes, value: bytes) -> None:
     # Faust's producers do not run yet.
-    producer = Producer(confluent(home, log_level=0))
-    producer.produce(topic, value, key)
-    producer.flush(10)
+    producer = EndsAside(Producer(confluent(home, log_level=0)))
+    producer.client.produce(topic, value, key)
+    producer.client.flush(10)
 
 
 def begin_anew(reason: object) -> NoReturn:

@@ -44,6 +44,14 @@ def test_what_was_loaded_before_counts_as_waiting(
         until(lambda: "Replaying a capture." in capsys.readouterr().err)
 
 
+def test_a_name_is_no_formula_to_a_spreadsheet_and_a_number_is_a_number(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    output.print_records([{"group": "=cmd|' /C calc'!A0", "lag": -1}, {"group": "a=b", "lag": 0}], "csv")
+
+    assert capsys.readouterr().out == "group,lag\n'=cmd|' /C calc'!A0,-1\na=b,0\n"
+
+
 def test_no_row_is_no_line_of_csv(capsys: pytest.CaptureFixture[str]) -> None:
     output.print_records([], "csv")
 

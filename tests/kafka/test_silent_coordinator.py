@@ -18,6 +18,7 @@ from kagent.embedded.broker import Broker
 from kagent.group_key import one_name_each, source_partition
 from kagent.kafka import admin_errors
 from kagent.kafka.admin import Admin
+from kagent.kafka.ends_aside import EndsAside
 from kagent.settings import Cluster
 from tests.fixtures.cast import Cast
 from tests.fixtures.waiting import until
@@ -124,7 +125,7 @@ class Answer:
 
 def test_a_partition_without_a_leader_costs_no_other_its_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
     admin = Admin(Cluster(bootstrap="127.0.0.1:1"))
-    admin._client, admin._checked = Leaderless(), True  # type: ignore[assignment]
+    admin._held, admin._checked = EndsAside(Leaderless()), True  # type: ignore[arg-type]
 
     answers = admin.log_end([("orders", 0), ("orders", 1)])
 

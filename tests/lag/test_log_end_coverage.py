@@ -71,6 +71,14 @@ def test_what_was_committed_in_a_gap_between_samples_waits_for_the_next_commit(
     assert not unwatched(committed(commit, offset=GONE), samples, 10 * S)
 
 
+def test_what_a_coordinator_was_asked_for_in_a_gap_waits_for_no_next_commit() -> None:
+    row = committed(31)["orders"]
+    asked = {"orders": TopicCommits(**{**row.to_row(), "source_offset": [-1]})}
+
+    assert unwatched({"orders": row}, sampled(80, 75, 30, 0), 10 * S)
+    assert not unwatched(asked, sampled(80, 75, 30, 0), 10 * S)
+
+
 def test_what_was_committed_after_the_last_sample_waits_for_the_next_sample() -> None:
     assert unwatched(committed(0), sampled(11, 16), 10 * S)
     assert not unwatched(committed(0), sampled(9, 14), 10 * S)

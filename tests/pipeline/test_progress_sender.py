@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from kagent.contract.events import Beat
 from kagent.embedded.broker import HOST, free_port
+from kagent.kafka.ends_aside import EndsAside
 from kagent.pipeline.progress_sender import ProgressSender
 from kagent.settings import Cluster, Topics
 
@@ -25,7 +26,7 @@ def test_a_producer_that_finds_its_brokers_no_more_is_replaced(
     client.create_topics([NewTopic(topics.events, topics.partitions, 1)])[topics.events].result(60)
     with ProgressSender(home, "main", topics) as sender:
         lost = {"bootstrap.servers": f"{HOST}:{free_port()}", "message.timeout.ms": 500, "log_level": 0}
-        sender._producer = Producer(lost)
+        sender._producer = EndsAside(Producer(lost))
         arrived = sender.send(BEAT), sender.send(BEAT)
 
     assert arrived == (False, True)

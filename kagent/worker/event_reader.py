@@ -65,13 +65,13 @@ class EventReader:
 
     async def _catch_up(self, partition: int, end: int) -> None:
         """Take what lies before this offset, was not handed out and is still in the topic; the rest is lost."""
-        expected = self.engine.ingest.arrival.expected.get(partition, 0)
-        # What retention removed is not waited for; Ingest opens a gap for it.
-        start = max(expected, await in_thread(self._log_start, partition))
-        if start >= end:
-            return
+        start = self.engine.ingest.arrival.expected.get(partition, 0)
         topic = self.engine.settings.topics.events
         try:
+            # What retention removed is not waited for; Ingest opens a gap for it.
+            start = max(start, await in_thread(self._log_start, partition))
+            if start >= end:
+                return
             async with aclosing(stretch(self.home, topic, partition, start, end)) as missed:
                 async for message in missed:
                     await self._apply(message)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kagent.contract.events import Beat, GroupEvent, TopicOffsets, encode
+from kagent.errors import KafkaError
 from kagent.settings import Cluster, Settings, Topics
 from kagent.testing import memory_tables
 
@@ -74,6 +75,21 @@ async def test_an_event_waits_for_recovery_and_an_older_one_replaces_no_row(work
     await asyncio.wait_for(waiting, 10)
 
     assert list(worker.desk.index.entries(0)["main/g"].commits["orders"].committed) == [9]
+
+
+async def test_an_event_behind_a_gap_is_applied_though_the_cluster_cannot_be_asked_about_the_gap(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(partition: int) -> int:
+        raise KafkaError("The cluster at 127.0.0.1:1 cannot be reached.")
+
+    monkeypatch.setattr(worker.event_reader, "_log_start", away)
+    worker.app.in_recovery = False
+    await worker.event_reader.take(message(7, 5))
+
+    await worker.event_reader.take(message(9, 8))
+
+    assert list(worker.desk.index.entries(0)["main/g"].commits["orders"].committed) == [8]
 
 
 async def test_groups_are_built_anew_after_every_recovery(

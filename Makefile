@@ -100,13 +100,12 @@ screenshot: $(STAMP) browser ## take the picture of the page in README anew
 	PAGE_SCREENSHOT=docs/images/page.png $(BIN)/python -m pytest -q -p no:randomly tests/worker/http/test_page.py -k picture
 
 .PHONY: test
-# Three for two cores: most of a slow test is waiting for a broker, a worker or a deadline.
 test: setup debs browser ## everything, with a real broker and Spark
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q -n 2 -m "$(FAST)"
-	$(BIN)/python -m pytest -rfER --reruns 1 -n 3 --dist loadfile --no-loadscope-reorder --durations=40 -m "not ($(FAST))"
+	$(BIN)/python -m pytest -rfER --reruns 1 -n 2 --dist loadfile --no-loadscope-reorder --durations=40 -m "not ($(FAST))"
 
 .PHONY: explore
 explore: $(STAMP) ## the property tests with examples of their own at every run

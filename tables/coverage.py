@@ -20,3 +20,8 @@ class CoverageRow(msgspec.Struct):
     partition: Partition
     state: dict[str, Any]
     version: int = 1
+
+    @property
+    def key(self) -> str:
+        """The row's key."""
+        return str(self.partition)

@@ -142,10 +142,21 @@ class RowTable(MutableMapping[str, R], Generic[R]):
         if value is None:
             return None
         try:
-            return checked(lambda: self._decoder.decode(value))
+            row = checked(lambda: self._decoder.decode(value))
+            self._check_key(key, row)
+            return row
         except Refused as error:
             self._refuse(key, error)
             return None
+
+    def _check_key(self, key: bytes, row: Any) -> None:
+        """Raises Refused for a row of something else: taken as what it says, it would be a group that is nowhere."""
+        try:
+            known = orjson.loads(key) == row.key
+        except ValueError:
+            known = False
+        if not known:
+            raise Refused("other_key", f"it is of {shown(row.key)}")
 
     def _refuse(self, key: bytes | None, error: Refused) -> None:
         self.refused[error.reason] += 1

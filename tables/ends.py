@@ -23,6 +23,11 @@ class EndsRow(msgspec.Struct):
     history: dict[str, Any]
     version: int = 1
 
+    @property
+    def key(self) -> str:
+        """The row's key."""
+        return key(self.partition, self.cluster, self.topic)
+
 
 def key(partition: int, cluster: str, topic: str) -> str:
     """The row's key."""

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from kagent.contract.admission import Cluster, Group, Partition
+from kagent.group_key import group_key
 from kagent.lag.apply_event import commits_after as apply
 from kagent.lag.commits import TopicCommits
 
@@ -31,10 +32,15 @@ class LagRow(msgspec.Struct):
     commits: Any
     version: int = 1
 
+    @property
+    def key(self) -> str:
+        """The row's key."""
+        return key(group_key(self.cluster, self.group), self.topic)
 
-def key(group_key: str, topic: str) -> str:
+
+def key(of_group: str, topic: str) -> str:
     """The row's key."""
-    return f"{group_key}/{topic}"
+    return f"{of_group}/{topic}"
 
 
 def commits_of(row: LagRow) -> TopicCommits:

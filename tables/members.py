@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from kagent.contract.admission import Cluster, Group, Partition, Source
+from kagent.group_key import group_key
 from kagent.lag.apply_event import membership_after as apply
 
 __all__ = ["NAME", "MembersRow", "apply"]
@@ -25,3 +26,8 @@ class MembersRow(msgspec.Struct):
     source: Source
     state: dict[str, Any] | None
     version: int = 1
+
+    @property
+    def key(self) -> str:
+        """The row's key."""
+        return group_key(self.cluster, self.group)

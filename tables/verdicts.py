@@ -11,6 +11,7 @@ import msgspec
 
 from kagent.contract.admission import Cluster, Group, Partition
 from kagent.detect.state import JudgeState
+from kagent.group_key import group_key
 
 NAME = "verdicts"
 
@@ -23,6 +24,11 @@ class VerdictRow(msgspec.Struct):
     partition: Partition
     state: dict[str, Any]
     version: int = 1
+
+    @property
+    def key(self) -> str:
+        """The row's key."""
+        return group_key(self.cluster, self.group)
 
 
 def apply(before: JudgeState | None, after: JudgeState) -> dict[str, Any] | None:

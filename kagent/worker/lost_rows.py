@@ -128,11 +128,12 @@ class LostRows:
         keys = [group_key(cluster, name).encode(errors="surrogatepass") for name in names]
         ours = {p: self._sources(cluster, p) for p in self.ownership.loaded if self.ownership.built(p)}
         # Where an event came from, there the group is, also where another producer put it elsewhere.
-        known = {key: p for p, entries in self.engine.index.partitions.items() for key in entries}
+        known = {key for entries in self.engine.index.partitions.values() for key in entries}
         return [
             Place(cluster, name, at, source_partition(name, ours[at]))
             for name, at in zip(names, partitions_for(keys, topics.partitions).tolist(), strict=True)
-            if ours.get(at) and known.get(group_key(cluster, name), at) == at
+            if ours.get(at)
+            and ((key := group_key(cluster, name)) in self.engine.index.entries(at) or key not in known)
         ]
 
     def _sources(self, cluster: str, partition: int) -> int:

@@ -33,7 +33,7 @@ CRON_UNITS_S = (60.0, 3600.0, 86_400.0)
 
 
 def meant_s(text: str, unit: str = "s") -> list[float]:
-    """The seconds that this text may stand for, two where it is a range; none where that cannot be told.
+    """The seconds that this text may stand for, two where it is a range; none where that is not clear.
 
     ``unit``: of a number without one.
 

@@ -40,7 +40,7 @@ def _refuse(value: Any, unit: str) -> float:
 
 
 def meant(text: str, unit: str = "s") -> str:
-    """``; did you mean 30m?``, to be put behind a sentence about this text; empty where that cannot be told."""
+    """``; did you mean 30m?``, to be put behind a sentence about this text; empty where that is not clear."""
     near = " or ".join(map(to_text, meant_s(text, unit)))
     return f"; did you mean {near}?" if near else ""
 

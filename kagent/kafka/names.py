@@ -41,7 +41,7 @@ class Names:
         try:
             await asyncio.wait([asked], timeout=self._patience_s(question))
         finally:
-            # What comes later must not be told to a loop that may have ended by then.
+            # An answer that comes later must not reach a loop that may have ended by then.
             asked.cancel()
         return self._settled(question, asked)
 
@@ -76,7 +76,7 @@ class Names:
             asked = self._asked.get(question)
             if asked is None:
                 asked = self._asked[question] = Future()
-                # So that whoever ceases to wait does not cancel it for the others.
+                # So that one who ceases to wait does not cancel it for the others.
                 asked.set_running_or_notify_cancel()
                 # A daemon: the resolver cannot be interrupted, and no process is to wait for it at its end.
                 threading.Thread(
@@ -118,7 +118,7 @@ def lacking(hosts: Iterable[str]) -> str | None:
 class Loop(asyncio.SelectorEventLoop):
     """An event loop whose connections are made by these names."""
 
-    async def getaddrinfo(  # type: ignore[override]  # typeshed has bytes for the host, which nobody gives
+    async def getaddrinfo(  # type: ignore[override]  # typeshed has bytes for the host, which is never given
         self,
         host: str | None,
         port: str | int | None,

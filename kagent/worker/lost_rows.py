@@ -125,15 +125,17 @@ class LostRows:
         names = [name for name in left if not is_own(topics.app, name)]
         if not names:
             return []
-        keys = [group_key(cluster, name).encode(errors="surrogatepass") for name in names]
+        keys = [group_key(cluster, name) for name in names]
+        hashed = [key.encode(errors="surrogatepass") for key in keys]
         ours = {p: self._sources(cluster, p) for p in self.ownership.loaded if self.ownership.built(p)}
         # Where an event came from, there the group is, also where another producer put it elsewhere.
         known = {key for entries in self.engine.index.partitions.values() for key in entries}
         return [
             Place(cluster, name, at, source_partition(name, ours[at]))
-            for name, at in zip(names, partitions_for(keys, topics.partitions).tolist(), strict=True)
-            if ours.get(at)
-            and ((key := group_key(cluster, name)) in self.engine.index.entries(at) or key not in known)
+            for name, key, at in zip(
+                names, keys, partitions_for(hashed, topics.partitions).tolist(), strict=True
+            )
+            if ours.get(at) and (key in self.engine.index.entries(at) or key not in known)
         ]
 
     def _sources(self, cluster: str, partition: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from types import SimpleNamespace
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -35,6 +35,8 @@ CHANGELOG = {
 }
 """Changelogs are re-read at every start: small segments let compaction reach them."""
 R = TypeVar("R", bound=msgspec.Struct)
+MISPLACED = b"misplaced"
+"""Kept in the place of a row that names another partition than its changelog's: a store does not say from which partition it has a row."""
 
 
 class Writer(Protocol):
@@ -60,10 +62,25 @@ def declare_all(app: faust.App, partitions: int, writer: Writer) -> Any:
 def declare(app: faust.App, name: str, row: type[R], partitions: int, writer: Writer) -> RowTable[R]:
     """The table of this name, from string keys to ``row``."""
     # As many as the events topic: with another number, Faust raises PartitionsMismatch at the first write.
-    table = app.Table(
-        name, key_type=bytes, value_type=bytes, partitions=partitions, extra_topic_configs=CHANGELOG
+    table = PlacedTable(
+        app,
+        name=name,
+        key_type=bytes,
+        value_type=bytes,
+        partitions=partitions,
+        extra_topic_configs=CHANGELOG,
+        beacon=app.tables.beacon,
     )
+    app.tables.add(table)
     return RowTable(name, table, row, writer)
+
+
+class PlacedTable(faust.Table):  # type: ignore[type-arg]
+    """Faust's table of bytes, which knows of each row whether it stands in the partition that it names."""
+
+    def apply_changelog_batch(self, batch: Iterable[Any]) -> None:
+        """Take these events of the changelog, of recovery or of :meth:`RowTable.committed`."""
+        super().apply_changelog_batch([_placed(event) for event in batch])
 
 
 class RowTable(MutableMapping[str, R], Generic[R]):
@@ -142,6 +159,8 @@ class RowTable(MutableMapping[str, R], Generic[R]):
         if value is None:
             return None
         try:
+            if value == MISPLACED:
+                raise Refused("other_partition", "it is of another partition than its changelog's")
             row = checked(lambda: self._decoder.decode(value))
             self._check_key(key, row)
             return row
@@ -168,8 +187,36 @@ def _key(key: str) -> bytes:
     return orjson.dumps(key)
 
 
+class _Place(msgspec.Struct):
+    """Of a row: only where it belongs."""
+
+    partition: int
+
+
+# Everything else is passed over: 0.8 µs for a row of 1 kB, of which the whole takes 2.6.
+_PLACE = msgspec.json.Decoder(_Place)
+
+
+def _placed(event: Any) -> Any:
+    """The event, with MISPLACED as its value where its row names another partition."""
+    tp = TP(event.message.topic, event.message.partition)
+    if event.value is None or _named(event.value) in (tp.partition, None):
+        return event
+    return _event(tp, event.key, MISPLACED, event.message.offset)
+
+
+def _named(row: bytes) -> int | None:
+    """The partition that a row names; None where it cannot be read, which is found when it is."""
+    try:
+        return checked(lambda: _PLACE.decode(row)).partition
+    except Refused:
+        return None
+
+
 def _event(place: TP, key: bytes, value: bytes | None, offset: int) -> Any:
     """A changelog event, as far as Faust's stores look at one."""
     # The stores of 0.15 read tp, partition, offset, key and value, and nothing else of a Faust event.
-    message = SimpleNamespace(tp=place, partition=place.partition, offset=offset, key=key, value=value)
+    message = SimpleNamespace(
+        tp=place, topic=place.topic, partition=place.partition, offset=offset, key=key, value=value
+    )
     return SimpleNamespace(key=key, value=value, message=message)

@@ -289,6 +289,25 @@ def test_apprise_reaches_what_it_knows(receiver: Any, rec: Any) -> None:
     assert "\x1b" not in body["title"] + body["message"]
 
 
+CALLS = ["@everyone", "@here", "a@channel", "<@U123>", "<@&456>", "<@!789>", "[log in](https://elsewhere)"]
+
+
+@pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")  # apprise imports it
+@pytest.mark.parametrize("name", CALLS)
+def test_no_name_notifies_people_in_a_chat_or_hides_where_a_link_leads(
+    receiver: Any, rec: Any, name: str
+) -> None:
+    about = destination(type="apprise", url=receiver.url.replace("http://", "json://"))
+
+    asyncio.run(sender(about).send("open", Delivered.of(rec(name), None)))
+
+    (body,) = receiver.bodies()
+    for text in (body["title"], body["message"]):
+        assert "@" not in text
+        assert "](" not in text
+        assert name.replace("@", r"\x40").replace("](", r"]\x28") in text
+
+
 CERTIFICATES = Path(__file__).parent / "data"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 from kagent.alert.delivery_log import Delivered, Event
 from kagent.alert.sending import DeliveryFailed, page_of, summary
@@ -10,6 +11,20 @@ from kagent.client.incident_text import story
 from kagent.contract.recommendation import Recommendation
 from kagent.settings.alert_destinations import Apprise, secret
 from kagent.text import shown
+
+LONGEST_LINE = 2000
+CALLS_OR_HIDES = re.compile(r"@(?=[\w&!])|(?<=\])\(")
+"""Discord and Mattermost notify everybody of a text with ``@everyone`` or ``@channel``, also behind a webhook, and show ``[text](address)``
+as a link of which the address is not seen. Of apprise's plugins some escape such signs and some do not."""
+
+
+def harmless(line: str) -> str:
+    """The line as a chat may show it: names in it mention nobody and hide no address.
+
+    >>> harmless("@everyone [log in](https://example.com)")
+    '\\\\x40everyone [log in]\\\\x28https://example.com)'
+    """
+    return CALLS_OR_HIDES.sub(lambda sign: f"\\x{ord(sign[0]):02x}", shown(line, LONGEST_LINE))
 
 
 class ToApprise:
@@ -35,8 +50,8 @@ class ToApprise:
         kinds = {"open": apprise.NotifyType.WARNING, "change": apprise.NotifyType.INFO}
         kind = kinds.get(event, apprise.NotifyType.SUCCESS)
         page_url = page_of(self.public_url, rec)
-        lines = "\n".join(shown(line, 2000) for line in [*story(rec), *([page_url] if page_url else [])])
-        title = f"{event.upper()} {summary(rec)}"
+        lines = "\n".join(harmless(line) for line in [*story(rec), *([page_url] if page_url else [])])
+        title = harmless(f"{event.upper()} {summary(rec)}")
         if not service.notify(
             title=title, body=lines, notify_type=kind, body_format=apprise.NotifyFormat.TEXT
         ):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 
 import click
-import orjson
 
 from kagent.commands import output
 from kagent.commands.common import chosen
@@ -29,7 +28,7 @@ def command(ctx: click.Context, principals: str, as_json: bool) -> None:
             for cluster in needed_on(rule, settings.topics, watched, home):
                 if as_json:
                     line = {"role": role, "principal": principal, "cluster": cluster, **asdict(rule)}
-                    click.echo(orjson.dumps(line).decode())
+                    click.echo(output.json_line(line))
                 else:
                     tools = settings.cluster(cluster)[1].tool_options()
                     click.echo(as_command(rule, principal, tools))

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
-import orjson
 
 from kagent.commands import completion, output, unanswered
 from kagent.commands.common import chosen
@@ -76,7 +75,7 @@ def command(
         "not_seen": UNSEEN,
     }
     if as_json:
-        click.echo(orjson.dumps(summary).decode())
+        click.echo(output.json_line(summary))
     else:
         output.say(
             f"{counted(len(judged), 'group')} judged over {seconds:.0f} s, {len(found)} with a finding."
@@ -122,7 +121,7 @@ def watch(checkup: Checkup, quiet: bool) -> None:
 
 def _tell(message: Recommendation, as_json: bool) -> None:
     if as_json:
-        click.echo(message.model_dump_json(by_alias=True))
+        click.echo(output.escaped(message.model_dump_json(by_alias=True)))
         return
     from kagent.contract.words import VERDICTS
 

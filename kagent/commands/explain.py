@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import click
-import orjson
 
 from kagent.commands import completion, output, unanswered
 from kagent.commands.check import announce_rounds, watch
@@ -72,7 +71,7 @@ def command(
 
         seen = f"Seen from outside for {seconds:.0f} s. Only the service sees {UNSEEN}."
     if as_json:
-        click.echo(orjson.dumps(story).decode())
+        click.echo(output.json_line(story))
     else:
         _print_story(story, seen)
     if unanswered.report({}, {}, unread=unread):

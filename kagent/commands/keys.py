@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import click
-import orjson
 
 from kagent.commands import completion, output
 from kagent.commands.common import chosen
@@ -68,7 +67,7 @@ def command(
     # Multiples: with them each partition's keys are split, and no two partitions are mixed (murmur2 modulo n).
     counts = partitions or tuple(found.partitions * n for n in (1, 2, 3, 4))
     if form.output == "json":
-        click.echo(orjson.dumps(as_document(found, counts)).decode())
+        click.echo(output.json_line(as_document(found, counts)))
     elif form.is_table:
         _print(found, counts, "bytes" if by_bytes else "records", form)
     else:

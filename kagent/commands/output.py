@@ -211,7 +211,7 @@ def _csv_cell(value: Any) -> str:
     # https://owasp.org/www-community/attacks/CSV_Injection
     if isinstance(value, str) and text.startswith(FORMULA):
         text = f"'{text}"
-    return text if text.isprintable() else _escaped(text)
+    return escaped(text)
 
 
 def print_list(
@@ -259,10 +259,14 @@ def _kept(header: str) -> Literal["start", "all"]:
 
 def json_line(item: Any) -> str:
     """One line of JSON in which every character that is not printable is escaped: names are anybody's text."""
-    return _escaped(orjson.dumps(item, option=orjson.OPT_NON_STR_KEYS, default=str).decode())
+    return escaped(orjson.dumps(item, option=orjson.OPT_NON_STR_KEYS, default=str).decode())
 
 
-def _escaped(text: str) -> str:
-    return (
-        text if text.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
-    )
+def escaped(text: str) -> str:
+    """JSON on one line, or a cell of CSV, with every character that is not printable as JSON escapes it."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else _escape(c) for c in text)
+
+
+def _escape(char: str) -> str:
+    # json leaves DEL as it is, and some terminals obey it.
+    return "\\u007f" if char == "\x7f" else json.dumps(char)[1:-1]

@@ -94,7 +94,7 @@ def command(
     # The messages as they would be on the topic; sorted or cut they are rows.
     if form.output == "json" and not (form.sort or form.top):
         for message in replayed.messages:
-            click.echo(to_bytes(message))
+            click.echo(output.escaped(to_bytes(message).decode()))
         return
     if replayed.messages or not form.is_table:
         output.print_list(form, COLUMNS, [_record(message) for message in replayed.messages], _cells)

@@ -65,7 +65,7 @@ def _now() -> int:
 
 
 def _json(message: Message) -> None:
-    click.echo(to_bytes(message).decode())
+    click.echo(output.escaped(to_bytes(message).decode()))
 
 
 def _lines(console: Console, note: Callable[[Recommendation, int], str] = lambda rec, now: "") -> Show:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -50,6 +53,25 @@ def test_a_name_is_no_formula_to_a_spreadsheet_and_a_number_is_a_number(
     output.print_records([{"group": "=cmd|' /C calc'!A0", "lag": -1}, {"group": "a=b", "lag": 0}], "csv")
 
     assert capsys.readouterr().out == "group,lag\n'=cmd|' /C calc'!A0,-1\na=b,0\n"
+
+
+HIDDEN = "\x7f \x9b31m \u202e \u2028 \u200b \ue000 \U000e0041"
+
+
+def test_json_has_no_character_that_a_terminal_obeys_and_says_the_same() -> None:
+    line = output.json_line({"group": HIDDEN})
+
+    assert line.isprintable()
+    assert json.loads(line) == {"group": HIDDEN}
+
+
+def test_all_json_about_the_cluster_is_escaped_in_one_place() -> None:
+    """Messages, stories and records hold names that any client may choose."""
+    printed = re.compile(r"click\.echo\((?!json\.dumps|output\.|json_line).*(dump_json|orjson|to_bytes)")
+    folder = Path(output.__file__).parent
+    found = [path.name for path in folder.glob("*.py") if printed.search(path.read_text(encoding="utf-8"))]
+
+    assert found == []
 
 
 def test_no_row_is_no_line_of_csv(capsys: pytest.CaptureFixture[str]) -> None:

@@ -93,6 +93,7 @@ class LostRows:
     async def _look(self, cluster: str, admin: Admin) -> bool:
         """Whether all groups have been compared."""
         load, asked_ms = self._load, self.engine.now
+        self._doubt_sources(cluster)
         places = self._ours(cluster, await in_thread(admin.groups))
         due, waiting = self._missing(places, asked_ms)
         others = [p for p in places if not _incomplete(self._entry(p))]
@@ -109,6 +110,21 @@ class LostRows:
         self._fill(self._told(some), committed.found)
         whole = len(some) == len(others) and len(due_now) == len(due)
         return back and whole and not waiting and not self._silent
+
+    def _doubt_sources(self, cluster: str) -> None:
+        """Forget a partition of the source that a row names and the source does not have: no progress would ever come on it."""
+        for partition in self.ownership.loaded:
+            count = self._sources(cluster, partition)
+            for entry in self.engine.index.entries(partition).values():
+                if entry.cluster == cluster and entry.source >= count > 0:
+                    log.warning(
+                        "the row of %s names partition %d of __consumer_offsets, which has %d: its coordinator is asked",
+                        shown(entry.key),
+                        entry.source,
+                        count,
+                    )
+                    entry.source = UNKNOWN_SOURCE
+                    self.engine.index.refused["members", "no_such_partition"] += 1
 
     def _first(self, places: list[Place]) -> list[Place]:
         """Some of them; last come those whose coordinator did not answer before: it keeps no others from coming back."""

@@ -239,6 +239,19 @@ def test_a_row_of_a_partition_that_cannot_be_is_left_out_and_so_comes_back(sourc
     assert refused.value.reason == "out_of_bounds"
 
 
+async def test_a_group_whose_row_names_a_source_that_there_is_not_gets_its_own_from_its_name() -> None:
+    rows = memory_tables()
+    rows.members["main/g"] = MembersRow("main", "g", 0, 2**31 - 1, None)
+    world = World(rows)
+    world.cluster.offsets["g"] = {("orders", 0): 7}
+
+    await world.looks(4)
+
+    assert world.entry("g").source == source_partition("g", SOURCES)
+    assert world.engine.index.refused["members", "no_such_partition"] == 1
+    assert rows.members["main/g"].source == world.entry("g").source
+
+
 async def test_a_group_that_commits_again_gets_the_members_that_its_rows_had() -> None:
     world = World()
     now = world.engine.now

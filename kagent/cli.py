@@ -16,6 +16,7 @@ import click
 
 from kagent.commands.suggesting_group import SuggestingGroup
 from kagent.errors import KagentError
+from kagent.worker.repeated_lines import shorten_outages
 
 # pydantic looks through every installed package for plugins of its own, a tenth of a command's start; kagent has none.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
@@ -239,6 +240,7 @@ def main(args: list[str] | None = None) -> Any:
 
 def run() -> None:
     """The ``kagent`` command as a process of its own: :func:`main`, and its end."""
+    shorten_outages()  # a thousand lines about a topic's bad records would hide the answer
     try:
         sys.exit(main())
     except SystemExit as end:

@@ -21,6 +21,7 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_e
 from kagent.contract.admission import published
 from kagent.contract.recommendation import SCHEMA, Recommendation, State, Status, is_newer
 from kagent.errors import KafkaError
+from kagent.group_key import group_key
 from kagent.kafka.consumer import consumer, start
 from kagent.kafka.topic_reader import (
     ANSWER_WITHIN_S,
@@ -47,9 +48,18 @@ def parsed(key: bytes | None, value: bytes | None) -> Message | None:
     except ValueError as error:
         log.warning("a message under the key %r cannot be read and is skipped: %s", key, error)
         return None
+    # Under another key it would replace what is true there, or never be replaced: the state of a cluster, another group's incident.
+    if key is not None and key != _key_of(message):
+        log.warning("a message under the key %r is of another group and is skipped", key)
+        return None
     if message.schema_version > SCHEMA:
         _newer(message.schema_version)
     return message
+
+
+def _key_of(message: Message) -> bytes:
+    key = message.cluster if isinstance(message, State) else group_key(message.cluster, message.group)
+    return key.encode(errors="surrogatepass")
 
 
 @lru_cache(maxsize=8)

@@ -26,6 +26,7 @@ from kagent.contract.recommendation import (
 from kagent.errors import InputError, KagentError
 from kagent.kafka.names import run
 from kagent.text import shown
+from kagent.worker.repeated_lines import shorten_outages
 
 if TYPE_CHECKING:
     from kagent.alert.bridge import Bridge
@@ -48,6 +49,7 @@ def command(ctx: click.Context) -> None:
     # Only kagent's own loggers at this level: httpx logs each URL, and a webhook's URL is often its secret.
     level = logging.DEBUG if verbose(ctx) else logging.INFO
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    shorten_outages()
     logging.getLogger("kagent").setLevel(level)
     logging.getLogger("aiokafka").setLevel(logging.WARNING)  # a service says that its broker is away
     logging.getLogger("kagent.alert").info("Starting for cluster %s at %s.", name, cluster.bootstrap)

@@ -11,7 +11,9 @@ EVERY_S = 60.0
 """While a broker is away aiokafka complains some ten times a second; one line a minute says that it still is."""
 REFUSED = "kagent.refused"
 """The logger about records that are not let in: a client that may write to kagent's topics can make any number of them."""
-REPEATED = ("aiokafka", REFUSED)
+READERS = "kagent.client"
+"""The logger about messages and mutes that cannot be read back: the same clients may write them."""
+REPEATED = ("aiokafka", REFUSED, READERS)
 
 
 class RepeatedLines(logging.Filter):
@@ -49,5 +51,6 @@ class RepeatedLines(logging.Filter):
 def shorten_outages() -> None:
     """Every handler of the process writes repeated complaints once a minute."""
     repeated = RepeatedLines()
-    for handler in logging.getLogger().handlers:
+    # Without a handler Python writes warnings by one of its own: of commands that print for people.
+    for handler in logging.getLogger().handlers or filter(None, [logging.lastResort]):
         handler.addFilter(repeated)

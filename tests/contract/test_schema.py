@@ -40,7 +40,7 @@ def test_a_newer_schema_is_passed_with_what_is_known_and_said_once(
 ) -> None:
     sent = json.dumps(json.loads(to_bytes(rec())) | {"schema": 9, "mood": "blue"}).encode()
 
-    found = [parsed(b"main/g", sent) for _ in range(3)]
+    found = [parsed(b"main/orders", sent) for _ in range(3)]
 
     assert [(m.schema_version, m.cluster) for m in found if m] == [(9, "main")] * 3
     assert [r.message for r in caplog.records if "schema 9" in r.message] == [
@@ -76,3 +76,9 @@ def test_every_reference_leads_somewhere() -> None:
         node: Any = document
         for step in reference.removeprefix("#/").split("/"):
             node = node[step]
+
+
+@pytest.mark.parametrize("key", [b"main", b"main/", b"main/other", b"other/orders", b"orders", b"", b"\xff"])
+def test_a_message_under_the_key_of_another_is_not_there(rec: Any, key: bytes) -> None:
+    assert parsed(key, to_bytes(rec())) is None
+    assert parsed(b"main/orders", to_bytes(rec())) is not None

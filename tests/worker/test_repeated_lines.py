@@ -6,9 +6,12 @@ import asyncio
 import logging
 from types import SimpleNamespace
 
+from kagent.client import mutes_topic
+from kagent.client.client import parsed
+from kagent.contract import mute
 from kagent.contract.admission import Refused
 from kagent.worker.dead_letters import DeadLetters
-from kagent.worker.repeated_lines import REFUSED, RepeatedLines
+from kagent.worker.repeated_lines import READERS, REFUSED, RepeatedLines
 from tests.worker.test_engine import desk
 
 
@@ -46,6 +49,25 @@ def test_a_complaint_of_the_client_is_written_once_a_minute_with_the_number_of_t
         "Unable connect to node with id 0 (59 more like this since)",
         "Heartbeat failed",
     ]
+
+
+def test_a_topic_of_unreadable_messages_and_mutes_is_a_line_for_each_of_the_two() -> None:
+    written = Listed()
+    written.addFilter(RepeatedLines(clock=lambda: 0.0))
+    logger = logging.getLogger(READERS)
+    logger.addHandler(written)
+
+    def take(key: str, value: bytes | None) -> None:
+        mute.from_bytes(value or b"")
+
+    try:
+        for number in range(1000):
+            parsed(b"main/%d" % number, b"poison")
+            mutes_topic._take(take, b"k", b"poison")
+    finally:
+        logger.removeHandler(written)
+
+    assert len(written.lines) == 2
 
 
 def test_a_flood_of_refused_records_is_a_line_a_minute_for_each_kind_and_reason() -> None:

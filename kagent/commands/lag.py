@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -14,6 +13,7 @@ from kagent.commands import completion, output, unanswered
 from kagent.commands.common import chosen
 from kagent.commands.output import Format
 from kagent.errors import InputError, KafkaError
+from kagent.kafka.names import run
 from kagent.text import counted, did_you_mean, shown
 from kagent.text_table import TableColumn
 
@@ -78,7 +78,7 @@ def command(ctx: click.Context, groups: tuple[str, ...], everything: bool, form:
     if ignored and found and form.is_table:
         are = "1 more group is" if len(ignored) == 1 else f"{len(ignored)} more groups are"
         click.echo(f"{are} kagent's own or ignored: --all shows them.", err=True)
-    if form.is_table and not groups and (states := asyncio.run(_states(settings, name))):
+    if form.is_table and not groups and (states := run(_states(settings, name))):
         output.say(states, indent=2, err=True)
     # Asked last: it is nothing to wait for where all answer.
     unlisted = {} if groups else admin.without_coordinator()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from kagent.contract.mute import MuteRecord, is_pattern
 from kagent.errors import InputError, KafkaError
 from kagent.group_key import group_key
 from kagent.group_pattern import matches
+from kagent.kafka.names import run
 from kagent.pattern_cost import affordable
 from kagent.text import few, shown
 
@@ -46,7 +46,7 @@ def command(ctx: click.Context, group: str, seconds: float, why: str, off: bool,
     home, topic = settings.home_cluster(name), settings.topics.mutes
     ctx.with_resource(output.waiting_for(home.bootstrap))
     if off:
-        lifted = asyncio.run(_lifted(home, topic, name, group))
+        lifted = run(_lifted(home, topic, name, group))
         if not lifted:
             click.echo(f"{shown(group)} is not muted; `kagent mutes` lists what is.")
             return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,6 +14,7 @@ from kagent.commands import output
 from kagent.commands.common import chosen
 from kagent.commands.output import Format
 from kagent.contract.mute import is_pattern
+from kagent.kafka.names import run
 from kagent.text import shown
 from kagent.text_table import TableColumn
 
@@ -38,7 +38,7 @@ def command(ctx: click.Context, form: Format) -> None:
     settings, name, _ = chosen(ctx)
     home = settings.home_cluster(name)
     with output.waiting_for(home.bootstrap):
-        found = asyncio.run(current_mutes(home, settings.topics.mutes))
+        found = run(current_mutes(home, settings.topics.mutes))
     now_ms = int(time.time() * 1000)
     records = form.chosen(list(mute_rows(found, now_ms)))
     if not form.is_table:

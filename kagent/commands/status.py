@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +13,7 @@ from kagent.commands import output
 from kagent.commands.common import chosen
 from kagent.contract.recommendation import Recommendation, State, Status
 from kagent.contract.words import VERDICTS
+from kagent.kafka.names import run
 from kagent.text import few, shown
 
 WELL, FINDINGS, TROUBLE = 0, 1, 2
@@ -34,7 +34,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
 
     home = settings.home_cluster(name)
     with output.waiting_for(home.bootstrap):
-        found = asyncio.run(current(home, settings.topics.recommendations))
+        found = run(current(home, settings.topics.recommendations))
     state = found.get(name)
     standing = [
         message

@@ -20,6 +20,7 @@ from kagent.commands.common import asked, child_environment, chosen, verbose
 from kagent.commands.explain import worker_url
 from kagent.contract.recommendation import State
 from kagent.errors import KagentError
+from kagent.kafka.names import run
 from kagent.policy import Policy, make_policy
 from kagent.process_tree import Program, supervise
 
@@ -56,9 +57,7 @@ def command(ctx: click.Context, master: str) -> None:
             click.echo(line)
         write = functools.partial(writer, log, verbose(ctx), click.echo)
         ctx.exit(
-            asyncio.run(
-                _supervised(settings, name, programs(settings, name, master), child_environment(ctx), write)
-            )
+            run(_supervised(settings, name, programs(settings, name, master), child_environment(ctx), write))
         )
 
 

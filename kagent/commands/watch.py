@@ -20,6 +20,7 @@ from kagent.commands.common import chosen
 from kagent.commands.output import Format
 from kagent.contract.recommendation import Recommendation, State, to_bytes
 from kagent.errors import KafkaError
+from kagent.kafka.names import run
 from kagent.text import shown
 
 if TYPE_CHECKING:
@@ -51,11 +52,11 @@ def command(ctx: click.Context, once: bool, form: Format) -> None:
     try:
         if once or form.output in ("yaml", "csv"):
             with output.waiting_for(settings.home_cluster(name).bootstrap):
-                asyncio.run(_once(settings, name, console if table else None, show, form, board))
+                run(_once(settings, name, console if table else None, show, form, board))
         else:
             follow = _board(settings, name, console) if table else _follow(settings, name, show)
             has_no_note = table or form.output == "json"
-            asyncio.run(follow if has_no_note else _noting_mutes(settings, name, board, follow))
+            run(follow if has_no_note else _noting_mutes(settings, name, board, follow))
     except KeyboardInterrupt:
         ctx.exit(0)
 

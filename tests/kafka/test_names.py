@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kagent import commands
 from kagent.errors import KafkaError
 from kagent.kafka import names
 from kagent.kafka.admin import Admin
@@ -135,3 +137,9 @@ def test_a_name_is_connected_to_at_any_of_its_addresses(monkeypatch: pytest.Monk
 
         with names.connected("broker.example", 9092, PATIENCE_S) as made:
             assert made.getpeername() == listening.getsockname()
+
+
+def test_no_command_waits_at_its_end_for_a_name_server_that_hangs() -> None:
+    """As asyncio's own pool of threads does."""
+    folder = Path(commands.__file__).parent
+    assert [path.name for path in folder.glob("*.py") if "asyncio.run(" in path.read_text("utf-8")] == []

@@ -78,7 +78,7 @@ def send_test(ctx: click.Context, name: str) -> None:
         raise InputError(f"The settings have no alert destination {shown(name)}; {known}")
     about = destinations[name]
     announce(f"Sending a test incident and its end to {name} ({about.type}).")
-    asyncio.run(_send_test(name, about, settings.worker.http.public_url))
+    run(_send_test(name, about, settings.worker.http.public_url))
     click.echo(f"{name} ({about.type}) took a test incident and its end.")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import PurePath
@@ -174,12 +175,13 @@ def _ms(frame: DataFrame, name: str) -> str:
 def _decoded(cluster: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The rows of raw records; what cannot be read is passed over, as the pipeline's dead letters are."""
     # "\x00" in the place of kagent's own group, which is left out otherwise: no group is called so.
-    target = Target(cluster, "events", "letters", "\x00")
+    target, now_ms = Target(cluster, "events", "letters", "\x00"), int(time.time() * 1000)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             made = messages(pa.Table.from_batches([batch]), target, 0)
-            rows = [row for topic, _, value, _ in made if topic == "events" for row in event_rows(value)]
+            events = [value for topic, _, value, _ in made if topic == "events"]
+            rows = [row for value in events for row in event_rows(value, now_ms)]
             yield pa.RecordBatch.from_pylist(rows, SCHEMA)
 
     return run

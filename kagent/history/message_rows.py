@@ -13,6 +13,7 @@ import msgspec
 import pyarrow as pa
 
 from kagent.contract.admission import decode_all
+from kagent.contract.event_times import limited
 from kagent.contract.events import GroupEvent
 
 # Rows are handed over in parts: a batch of large events would otherwise stand in memory twice, as dicts and as Arrow.
@@ -47,7 +48,7 @@ def unpacked(events: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Re
                 if message["value"] is None:
                     continue
                 if message["topic"] == events:
-                    rows += event_rows(message["value"])
+                    rows += event_rows(message["value"], message["time"])
                 else:
                     rows += recommendation_rows(message["key"], message["value"], message["time"])
                 if len(rows) >= ROWS_OUT:
@@ -58,11 +59,16 @@ def unpacked(events: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Re
     return run
 
 
-def event_rows(value: bytes) -> Iterator[Row]:
-    """The rows of a message's events; progress has none. What is no event (another program wrote it) is passed over."""
+def event_rows(value: bytes, arrived_ms: int) -> Iterator[Row]:
+    """The rows of a message's events; progress has none. What is no event (another program wrote it) is passed over.
+
+    ``arrived_ms``: when the broker got it. No row is of a later time: Spark raises on one that no calendar has, at each start.
+    """
     for event in decode_all(value):
         if isinstance(event, GroupEvent):
-            yield from _rows_of(event)
+            found = limited(event, arrived_ms)
+            assert isinstance(found, GroupEvent)
+            yield from _rows_of(found)
 
 
 def _rows_of(event: GroupEvent) -> Iterator[Row]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from kagent.contract import admission
 from kagent.contract.admission import Refused
+from kagent.contract.event_times import limited
 from kagent.contract.events import Beat, GroupEvent, LogCut, Message, TopicOffsets
 from kagent.group_key import group_key
 from kagent.offsets import OFFSETS_TOPIC
@@ -16,7 +17,6 @@ from kagent.worker.cluster_logs import ClusterLogs
 from kagent.worker.context import WorkerContext
 from kagent.worker.coverage_store import SourceCoverage
 from kagent.worker.event_sources import existing
-from kagent.worker.event_times import limited
 from kagent.worker.groups import Entry
 from kagent.worker.ingest_progress import Coverage
 from kagent.worker.offset_gaps import Arrival

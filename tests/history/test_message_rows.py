@@ -34,7 +34,7 @@ EVENT = GroupEvent(
 
 
 def test_every_commit_tombstone_and_record_of_an_event_is_a_row() -> None:
-    rows = list(event_rows(encode(EVENT)))
+    rows = list(event_rows(encode(EVENT), 1_000))
 
     assert [(r["kind"], r.get("topic"), r.get("partition"), r.get("committed")) for r in rows] == [
         ("lag", "t", 0, 5),
@@ -50,15 +50,25 @@ def test_every_commit_tombstone_and_record_of_an_event_is_a_row() -> None:
 def test_progress_and_what_is_no_event_have_no_rows() -> None:
     beat = Beat("main", 1, "run", 1.0, False, [0], [0], [1], [1], [1])
 
-    assert list(event_rows(encode(beat))) == []
-    assert list(event_rows(b"not json")) == []
-    assert list(event_rows(b"[]")) == []
+    assert list(event_rows(encode(beat), 1)) == []
+    assert list(event_rows(b"not json", 1)) == []
+    assert list(event_rows(b"[]", 1)) == []
 
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda values: st.lists(values, max_size=MOST) | words(values),
 )
+
+
+def test_no_row_is_of_a_time_that_no_calendar_has() -> None:
+    times = [2**63 - 1, 5]
+    commits = TopicOffsets("t", None, [0, 1], [5, 7], times, [40, 41])
+    event = GroupEvent("main", "g", 3, times[0], [commits], [TopicTombstones("old", [1], [42])])
+
+    found = [row["time"] for row in event_rows(encode(event), 1_000)]
+
+    assert found == [1_000, 5, 1_000]
 
 
 @given(record=words(JSON))

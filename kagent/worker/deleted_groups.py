@@ -16,6 +16,7 @@ from kagent.kafka.admin import Admin
 from kagent.text import few, shown
 from kagent.worker.engine import GroupEngine, in_thread
 from kagent.worker.groups import Entry
+from kagent.worker.ingest_progress import UNKNOWN_SOURCE
 from kagent.worker.ownership import Ownership
 
 log = logging.getLogger("kagent.worker")
@@ -76,9 +77,12 @@ class DeletedGroups:
                 Known(partition, entry, entry.newest_source)
                 for entry in self.engine.index.entries(partition).values()
                 if entry.cluster == cluster
-                and not entry.gone
                 and entry.last_event <= now - QUIET_MS
-                and coverage.why_blind(cluster, entry.source, now) is None
+                and (
+                    # What is lost of it nobody can tell: no event of it is expected, and no coordinator may know it.
+                    entry.source == UNKNOWN_SOURCE
+                    or (not entry.gone and coverage.why_blind(cluster, entry.source, now) is None)
+                )
             ]
         return found
 

@@ -8,7 +8,12 @@ import pytest
 
 from kagent.contract.events import GroupEvent, MembershipRecord, TopicOffsets, encode
 from kagent.contract.recommendation import Resolution
+from kagent.detect.state import JudgeState
 from kagent.kafka.descriptions import Described, GroupDescription
+from kagent.tables.lag import LagRow
+from kagent.tables.members import MembersRow
+from kagent.tables.verdicts import VerdictRow
+from kagent.testing import memory_tables
 from kagent.worker.deleted_groups import QUIET_MS, DeletedGroups
 from tests.worker.http.test_server import membership
 from tests.worker.test_engine import recommendation
@@ -146,3 +151,26 @@ async def test_a_group_of_which_something_came_lately_is_not_asked_for(world: Wa
 
     assert world.committed("plain") == {("orders", 0): 7}
     assert world.cluster.asked == []
+
+
+@pytest.mark.parametrize("left", ["lag", "verdicts"])
+async def test_a_group_that_is_nowhere_and_whose_row_of_members_is_lost_is_forgotten(left: str) -> None:
+    rows: Any = memory_tables()
+    rows.members["main/nowhere"] = MembersRow("main", "nowhere", 0, 2**31 - 1, None)
+    if left == "lag":
+        commits = {"partition": [0], "committed": [7], "time": [1], "source_offset": [1]}
+        rows.lag["main/nowhere/orders"] = LagRow("main", "nowhere", "orders", 0, commits)
+    else:
+        rows.verdicts["main/nowhere"] = VerdictRow("main", "nowhere", 0, JudgeState(first_seen=1).to_row())
+    world = World(rows)
+    deleted: Any = DeletedGroups(world.engine, world.owner, {"main": world.cluster})  # type: ignore[arg-type,dict-item]
+    world.beat()
+    assert world.entry("nowhere") is not None
+    await world.lost.look()
+
+    await deleted.look()
+    await world.engine.tick(0, world.engine.now)
+
+    assert world.entry("nowhere") is None
+    assert not rows.members
+    assert not rows.verdicts

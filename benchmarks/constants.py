@@ -1,0 +1,178 @@
+"""What each constant of the judgement decides: `python benchmarks/constants.py --captures FOLDER… --scenarios FILE…`.
+
+Every number in a constant of the judgement's packages is halved and doubled (a share between 0 and 1: halved, and its rest
+halved), in a copy of the package, and the groups of captures and scenarios are judged again. A line a number: how many groups
+are called right, how many healthy ones are reported, and minutes until the sick ones are. A number whose lines are those of
+the first one decides nothing there: a candidate to be left out, or to be said by another constant.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import TypeAlias
+
+from captures import KNOWN_FOR, score
+
+from kagent.policy import Policies
+from kagent.simulator import load, run
+
+HERE = Path(__file__).resolve()
+ROOT = HERE.parent.parent
+PACKAGES = ("detect", "recommend", "incident", "lag")
+SEED = 8100
+Judged: TypeAlias = dict[str, tuple[str, float | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number in the source: its file below the root, the constant it belongs to, where it stands, and its value."""
+
+    file: Path
+    constant: str
+    line: int
+    column: int
+    end: int
+    value: float
+
+    def changed(self, up: bool) -> str:
+        """The number doubled or halved, as source text; a share stays one."""
+        if isinstance(self.value, int):
+            return str(self.value * 2 if up else max(1, self.value // 2))
+        if up and 0 < self.value < 1:
+            return repr((1 + self.value) / 2)
+        return repr(self.value * 2 if up else self.value / 2)
+
+
+def numbers(packages: Sequence[str]) -> Iterator[Number]:
+    """Every number above 0 in a module-level constant of these packages."""
+    for package in packages:
+        for path in sorted((ROOT / "kagent" / package).rglob("*.py")):
+            for statement in ast.parse(path.read_text()).body:
+                yield from _numbers(path.relative_to(ROOT), statement)
+
+
+def _numbers(path: Path, statement: ast.stmt) -> Iterator[Number]:
+    if not isinstance(statement, ast.Assign):
+        return
+    constant = ast.unparse(statement.targets[0])
+    if not constant.isupper():
+        return
+    for node in ast.walk(statement.value):
+        if not isinstance(node, ast.Constant) or node.end_col_offset is None:
+            continue
+        if isinstance(node.value, int | float) and not isinstance(node.value, bool) and node.value > 0:
+            yield Number(path, constant, node.lineno, node.col_offset, node.end_col_offset, node.value)
+
+
+def judged(captures: Sequence[Path], scenarios: Sequence[Path]) -> Judged:
+    """Name of a group → "right", "wrong", "silent", "reported" or "quiet", and the minutes until it was reported rightly."""
+    found: Judged = {}
+    for folder in captures:
+        for one in score(folder, Policies(), False, KNOWN_FOR)[0]:
+            said = bool(one.verdicts)
+            word = _word(one.healthy, said, one.first)
+            found[f"{folder.name}/{one.group}"] = word, one.delay
+    for path in scenarios:
+        report = run(load(path, True), SEED)
+        sick = report.right is not None
+        minutes = report.waited / 60 if report.waited is not None else None
+        found[path.stem] = _word(not sick, bool(report.openings), bool(report.right)), minutes
+    return found
+
+
+def _word(healthy: bool, said: bool, right: bool) -> str:
+    if healthy:
+        return "reported" if said else "quiet"
+    return "right" if right else "wrong" if said else "silent"
+
+
+def _run(change: tuple[Number, bool] | None, arguments: Sequence[str]) -> Judged:
+    with tempfile.TemporaryDirectory() as folder:
+        for package in ("kagent", "tables"):
+            shutil.copytree(
+                ROOT / package, Path(folder) / package, ignore=shutil.ignore_patterns("__pycache__")
+            )
+        if change is not None:
+            number, up = change
+            path = Path(folder) / number.file
+            lines = path.read_text().splitlines(keepends=True)
+            line = lines[number.line - 1]
+            lines[number.line - 1] = line[: number.column] + number.changed(up) + line[number.end :]
+            path.write_text("".join(lines))
+        environment = {**os.environ, "PYTHONPATH": f"{folder}:{HERE.parent}", "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, str(HERE), "--child", *arguments]
+        done = subprocess.run(
+            command, env=environment, cwd=folder, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            return {"failed": (done.stderr.strip().splitlines()[-1], None)}
+        return {name: (word, minutes) for name, (word, minutes) in json.loads(done.stdout).items()}
+
+
+def _line(name: str, found: Judged, base: Judged) -> str:
+    words = [word for word, _ in found.values()]
+    waits = sorted(minutes for _, minutes in found.values() if minutes is not None)
+    late = (
+        f"{median(waits):5.1f} {waits[int(0.95 * (len(waits) - 1))]:6.1f}" if waits else f"{'-':>5} {'-':>6}"
+    )
+    counts = " ".join(f"{words.count(w):>7}" for w in ("right", "wrong", "silent", "reported"))
+    return f"{name:70} {counts} {late}   {_changes(found, base)}"
+
+
+def _changes(found: Judged, base: Judged) -> str:
+    if found == base:
+        return "nothing"
+    before = {name: word for name, (word, _) in base.items()}
+    other = [f"{k}: {before.get(k, '-')} → {word}" for k, (word, _) in found.items() if before.get(k) != word]
+    return ", ".join(other) or "delays alone"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--captures", nargs="*", type=Path, default=[])
+    parser.add_argument("--scenarios", nargs="*", type=Path, default=[])
+    parser.add_argument("--packages", nargs="*", default=PACKAGES)
+    parser.add_argument(
+        "--only", nargs="*", default=[""], help="constants whose file or name holds one of these texts"
+    )
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.child:
+        print(json.dumps(judged(asked.captures, asked.scenarios)))
+        return
+    arguments = ["--captures", *[str(p.resolve()) for p in asked.captures]]
+    arguments += ["--scenarios", *[str(p.resolve()) for p in asked.scenarios]]
+    base = _run(None, arguments)
+    print(
+        f"{'':70} {'right':>7} {'wrong':>7} {'silent':>7} {'healthy':>7} {'p50':>5} {'p95':>6}   what changed"
+    )
+    print(_line("as it is", base, base), flush=True)
+    changes = [
+        (n, up)
+        for n in numbers(asked.packages)
+        for up in (False, True)
+        if any(text in f"{n.file}:{n.constant}" for text in asked.only) and n.changed(up) != str(n.value)
+    ]
+    with ThreadPoolExecutor(asked.jobs) as pool:
+        for (number, up), found in zip(changes, pool.map(lambda c: _run(c, arguments), changes), strict=True):
+            name = f"{number.file.relative_to('kagent')}: {number.constant} {number.value} → {number.changed(up)}"
+            print(_line(name, found, base), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -62,7 +62,7 @@ def command(
     # Before the check: a group that latched off cannot be moved, and that is what --reset is for.
     if reset:
         _attempts(applier).reset()
-        click.echo(f"{shown(group)} may be moved again.")
+        output.say(f"{shown(group)} may be moved again.")
         return
     plan = applier.check()
     if not as_json:

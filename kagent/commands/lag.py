@@ -77,7 +77,7 @@ def command(ctx: click.Context, groups: tuple[str, ...], everything: bool, form:
     # On standard error: standard output has the table alone.
     if ignored and found and form.is_table:
         are = "1 more group is" if len(ignored) == 1 else f"{len(ignored)} more groups are"
-        click.echo(f"{are} kagent's own or ignored: --all shows them.", err=True)
+        output.say(f"{are} kagent's own or ignored: --all shows them.", err=True)
     if form.is_table and not groups and (states := asyncio.run(_states(settings, name))):
         output.say(states, indent=2, err=True)
     # Asked last: it is nothing to wait for where all answer.

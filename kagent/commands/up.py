@@ -57,14 +57,20 @@ def command(ctx: click.Context, master: str) -> None:
         write = functools.partial(writer, log, verbose(ctx), click.echo)
         ctx.exit(
             asyncio.run(
-                _supervised(settings, name, programs(settings, name, master), child_environment(ctx), write)
+                _supervised(
+                    settings,
+                    name,
+                    programs(settings, name, master, verbose(ctx)),
+                    child_environment(ctx),
+                    write,
+                )
             )
         )
 
 
-def programs(settings: Settings, cluster: str, master: str) -> list[Program]:
+def programs(settings: Settings, cluster: str, master: str, loud: bool = False) -> list[Program]:
     """What runs side by side for this cluster."""
-    python = [sys.executable, "-m", "kagent", "--cluster", cluster]
+    python = [sys.executable, "-m", "kagent", "--cluster", cluster, *(["--verbose"] if loud else [])]
     found = [
         Program("pipeline", [*python, "pipeline", "--master", master]),
         Program("worker  ", [*python, "worker"]),

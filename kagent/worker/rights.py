@@ -179,9 +179,10 @@ class _WaitingServer:
     async def __aenter__(self) -> _WaitingServer:
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, error: object, *_: object) -> None:
         if self._runner is not None:
-            log.info("Nothing is lacking any more: starting.")
+            if error is None:  # else something ends the wait: a signal, or what no waiting can mend
+                log.info("Nothing is lacking any more: starting.")
             await self._runner.cleanup()
 
     async def say(self, lacks: list[str]) -> None:

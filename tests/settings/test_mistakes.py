@@ -20,7 +20,7 @@ from kagent.settings import load, loaded_from
 from kagent.settings.loading import Loaded
 
 MISTAKES = [
-    ("pipeline: {trigger: 1 fortnight}", "not '1 fortnight'; the default is 1 s"),
+    ("pipeline: {trigger: 1 fortnight}", "not '1 fortnight'; did you mean 14d?"),
     ("worker: {tick: [10]}", "not [10]; write 10"),
     ("pipeline: {max_offsets_per_trigger: many}", "not 'many'; the default is 2000000"),
     ("pipeline: {trigger_interval: 5}", "did you mean trigger?"),
@@ -157,7 +157,7 @@ MISTAKES = [
     ("Clusters: {main: {bootstrap: 'a:1'}}", "there is no setting Clusters; did you mean clusters?"),
     ("clusters: {main: {bootstrap: 'a:1', security: {protocol: sasl_ssl, username: u, password: p}}}", "did you mean SASL_SSL?"),
     ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SSL, truststore: /x.jks}}}", "a Java keystore is not read: make PEM files of it"),
-    ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SASL_SSL, username: u, password_file: p, password: {a: b}}}}", "password: must be a text."),
+    ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SASL_SSL, username: u, password_file: p, password: {a: b}}}}", "password: must be a text; write such as '…'."),
     ("clusters: {main: {bootstrap: 'SASL_SSL://a:9092'}}", "'SASL_SSL://a:9092' is no host:port"),
     ("clusters: {main: {bootstrap: 'a:9092 b:9092'}}", "'a:9092 b:9092' is no host:port"),
     ("clusters: {main: }", "clusters.main: must hold names and values, and is empty"),
@@ -165,7 +165,7 @@ MISTAKES = [
     ("home: [main]", "home: must be a text, not ['main']"),
     ("topics: {retention: 24}", "did you mean retention_hours?"),
     ("topics: kagent-", "topics: must hold names and values, not 'kagent-'"),
-    ("pipeline: {history: true}", "pipeline.history: must be a text, and YAML reads true or false"),
+    ("pipeline: {history: true}", "pipeline.history: must be a text such as /var/lib/kagent/history, not true"),
     ("pipeline: {connector: spark-sql-kafka}", "must be Maven coordinates, group:artifact:version"),
     ("pipeline: {trigger: '5 seconds'}", "must be a duration such as 250ms, 90s"),
     ("pipeline: {history_interval: 100ms}", "must be at least 1 s, not '100ms'"),

@@ -167,7 +167,9 @@ def _cells(row: Mapping[str, Any]) -> dict[str, str]:
 
 def _sentence(group: ShownGroup) -> str:
     name, count = shown(group.group.group), len(group.group.members)
-    ratio = "" if group.skew is None else f", max/mean lag {group.skew:.2f}"
+    # Where the lag of no partition is known, 1.00 would read as evenly spread.
+    is_known = any(row.lag is not None for row in group.rows)
+    ratio = "" if group.skew is None or not is_known else f", max/mean lag {group.skew:.2f}"
     if group.group.type == "share":
         return f"{name}: a share group, which has no lag"
     problems = sorted({row.problem for row in group.rows if row.problem})
@@ -181,8 +183,8 @@ def _sum(rows: Sequence[Row]) -> str:
     known = [row.lag for row in rows if row.lag is not None]
     unknown = [row for row in rows if row.lag is None]
     if not unknown:
-        return f"lag {sum(known)}"
-    beside = f"{sum(known)} in {counted(len(known), 'partition')}" if known else "unknown"
+        return f"lag {sum(known):,}"
+    beside = f"{sum(known):,} in {counted(len(known), 'partition')}" if known else "unknown"
     return f"lag {beside} ({', '.join(_without_lag(unknown))})"
 
 

@@ -671,11 +671,24 @@ def test_what_is_in_effect_is_printed_with_its_source(written: Any, monkeypatch:
     answer = settings(file=file)
 
     assert f"  threshold: 2.0  # {file}:2\n" in answer.output
-    assert "  tick: 5.0  # KAGENT_WORKER__TICK\n" in answer.output
+    assert "  tick: 5s  # KAGENT_WORKER__TICK\n" in answer.output
     assert "  lower_threshold: 1.25  # default\n" in answer.output
     assert f"  - match: a*  # {file}:4\n" in answer.output
     shown = yaml.safe_load(answer.output)
     assert (shown["policy"]["threshold"], shown["groups"]) == (2.0, [{"match": "a*", "owner": "me"}])
+
+
+def test_lengths_of_time_are_printed_with_units_and_read_again_as_the_same(written: Any) -> None:
+    alert = "alert: {destinations: {am: {type: alertmanager, url: 'https://am', resend: 90}}}\n"
+    file = written(f"policy: {{idle_after: 604800}}\ngroups: [{{match: a, hold: 90}}]\n{alert}")
+    printed = settings(file=file).output
+    shown = yaml.safe_load(printed)
+
+    assert (shown["policy"]["idle_after"], shown["groups"][0]["hold"]) == ("7d", "90s")
+    assert shown["topics"]["retention_hours"] == "1d"
+    assert shown["alert"]["destinations"]["am"]["resend"] == "90s"
+    assert shown["policy"]["threshold"] == 1.5
+    assert settings("--json", file=file).output == settings("--json", file=written(printed)).output
 
 
 def test_check_says_in_one_line_that_all_is_right(written: Any) -> None:

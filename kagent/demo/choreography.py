@@ -86,11 +86,12 @@ class Demo:
                 settings = self._settings(broker)
                 cluster = settings.cluster("demo")[1]
                 await step("topics", lambda: asyncio.to_thread(self._topics, settings, cluster))
+                # Before the long steps: whoever waits can look at the logs, and at the page once the worker runs.
+                self._introduce(settings, cluster)
                 await step("producer and consumers", lambda: self._load(processes, cluster))
                 listening = self._listening = asyncio.create_task(self._listen(settings, cluster, processes))
                 await step("pipeline and worker", lambda: self._services(processes))
                 await step("first look", lambda: self._seen(processes, listening))
-            self._introduce(settings, cluster)
             await self._watch(processes, cluster, listening)
             return self._end()
         except KagentError:

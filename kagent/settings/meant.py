@@ -73,11 +73,9 @@ def numbers_meant(value: Any, about: Mapping[str, Any], whole: bool) -> list[str
 
 def _fits(number: float, limits: Mapping[str, Any]) -> bool:
     """Whether a number is within the limits of this schema."""
-    return (
-        limits.get("minimum", number) <= number <= limits.get("maximum", number)
-        and number > limits.get("exclusiveMinimum", float("-inf"))
-        and number < limits.get("exclusiveMaximum", float("inf"))
-    )
+    within: bool = limits.get("minimum", number) <= number <= limits.get("maximum", number)
+    above, below = limits.get("exclusiveMinimum"), limits.get("exclusiveMaximum")
+    return within and (above is None or number > above) and (below is None or number < below)
 
 
 def _figures(text: str) -> str:

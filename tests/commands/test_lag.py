@@ -10,13 +10,13 @@ from kagent.kafka.group_lag import Row, ShownGroup
 
 
 def sentence(lags: Sequence[int | None], skew: float | None) -> str:
-    rows = [
+    rows = tuple(
         Row(
             group="g", topic="t", partition=at, committed=None if lag is None else 10, log_start=0, log_end=2_000, lag=lag,
             lost=0, void=False, member_id=None, client_id=None, host=None, instance_id=None,
         )
         for at, lag in enumerate(lags)
-    ]  # fmt: skip
+    )  # fmt: skip
     return _sentence(ShownGroup(GroupDescription("g", "stable", "classic", "range", False), rows, skew))
 
 

@@ -19,8 +19,10 @@ WORDS = {
     **dict.fromkeys(("h", "hr", "hour"), "h"),
     **dict.fromkeys(("d", "day"), "d"),
     **dict.fromkeys(("w", "wk", "week"), "w"),
+    **{word: word for word in ("fortnight", "month", "year")},
 }
-LENGTHS_S = UNITS_S | {"w": 604_800.0}
+LENGTHS_S = UNITS_S | {"w": 604_800.0, "fortnight": 1_209_600.0, "month": 2_592_000.0, "year": 31_536_000.0}
+"""Of a month thirty days: what is meant by one is a limit, not a date."""
 EVERY_S = {"minutely": 60.0, "hourly": 3600.0, "daily": 86_400.0, "nightly": 86_400.0, "midnight": 86_400.0, "weekly": 604_800.0}  # fmt: skip
 ISO = r"p(\d+d)?(?:t(\d+h)?(\d+m)?(\d+(?:\.\d+)?s)?)?"
 """A duration of ISO 8601, in lower case. Without its months and years, which are no length of time."""

@@ -60,14 +60,16 @@ def span(seconds: float) -> str:
 def spans(least: float, most: float) -> str:
     """From one length of time to another, both in the unit of the longer one.
 
-    >>> spans(119, 120), spans(80, 82), spans(5400, 7200)
-    ('2 min', '80 to 82 s', '1.5 to 2 h')
+    >>> spans(119, 120), spans(80, 82), spans(5400, 7200), spans(258, 262)
+    ('2 min', '80 to 82 s', '1.5 to 2 h', '4.3 to 4.4 min')
     """
-    longest = span(most)
-    number, unit = longest.split(" ")
+    unit = span(most).split(" ")[1]
     size = dict(UNITS_S).get(unit, 1)
-    shortest = f"{least / size:.1f}".removesuffix(".0") if size > 1 else f"{least:.0f}"
-    return longest if shortest == number else f"{shortest} to {longest}"
+    # Both with the same digits: `4.3 to 4 min` would run backwards.
+    shortest, longest = (
+        (f"{s / size:.1f}".removesuffix(".0") if size > 1 else f"{s:.0f}") for s in (least, most)
+    )
+    return span(most) if shortest == longest else f"{shortest} to {longest} {unit}"
 
 
 def rounded(value: float) -> str:

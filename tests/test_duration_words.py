@@ -39,7 +39,7 @@ def test_a_duration_in_other_words_is_understood(text: str, seconds: list[float]
 
 @pytest.mark.parametrize(
     "text",
-    ["", "soon", "5x", "5 apples", "1 fortnight", "2024-01-01", "3.11.2", "08:00-16:00", "0 8 1 1 *", "1e3s", "5s,10s"],
+    ["", "soon", "5x", "5 apples", "1 jiffy", "2024-01-01", "3.11.2", "08:00-16:00", "0 8 1 1 *", "1e3s", "5s,10s"],
 )  # fmt: skip
 def test_what_may_be_no_length_of_time_is_not_taken_for_one(text: str) -> None:
     assert meant_s(text) == []

@@ -95,6 +95,7 @@ WITH_FAUST = {
     "http.endpoints",
     "http.pages",
     "process",
+    "quiet_worker",
     "transport",
 }
 """Modules of the worker that join the engine to Faust."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kagent.commands.common import chosen, effective, verbose
-from kagent.commands.output import announce
+from kagent.commands.output import announce, say
 from kagent.commands.suggesting_group import SuggestingGroup
 from kagent.contract.recommendation import (
     Basis,
@@ -62,7 +62,10 @@ def command(ctx: click.Context) -> None:
 @click.argument("name")
 @click.pass_context
 def send_test(ctx: click.Context, name: str) -> None:
-    """Send a test incident, opened and closed at once, to the destination NAME of the settings."""
+    """Send a test incident and its end to the destination NAME.
+
+    NAME is one of `alert.destinations` in the settings.
+    """
     settings = effective(ctx)
     destinations = settings.alert.destinations
     if name not in destinations:
@@ -79,7 +82,7 @@ def send_test(ctx: click.Context, name: str) -> None:
     about = destinations[name]
     announce(f"Sending a test incident and its end to {name} ({about.type}).")
     run(_send_test(name, about, settings.worker.http.public_url))
-    click.echo(f"{name} ({about.type}) took a test incident and its end.")
+    say(f"{name} ({about.type}) took a test incident and its end.")
 
 
 async def _send_test(name: str, about: AnyDestination, public_url: str | None) -> None:

@@ -39,7 +39,11 @@ SHOWN_MOVES = 20
     show_default=True,
     help="Seconds to wait for the members.",
 )
-@click.option("--reset", is_flag=True, help="Forget how often the group was moved; after it latched off.")
+@click.option(
+    "--reset",
+    is_flag=True,
+    help="Forget how often the group was moved, so that it may be moved again after too many moves (latched).",
+)
 @click.pass_context
 def command(
     ctx: click.Context, group: str, yes: bool, dry_run: bool, as_json: bool, deadline_s: float, reset: bool
@@ -62,7 +66,7 @@ def command(
     # Before the check: a group that latched off cannot be moved, and that is what --reset is for.
     if reset:
         _attempts(applier).reset()
-        click.echo(f"{shown(group)} may be moved again.")
+        output.say(f"{shown(group)} may be moved again.")
         return
     plan = applier.check()
     if not as_json:

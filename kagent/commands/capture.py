@@ -11,7 +11,7 @@ from types import FrameType
 
 import click
 
-from kagent.commands import completion
+from kagent.commands import completion, output
 from kagent.commands.check import announce_rounds
 from kagent.commands.common import chosen
 from kagent.commands.spans import SPAN
@@ -62,14 +62,14 @@ def command(
     ):
         recorder = Recorder(Admin(cluster), wanted, writer, seconds, stop, _report, settings.worker.sample)
         recorder.run()
-    click.echo(
+    output.say(
         f"{folder}: {len(wanted.names)} groups, {writer.records:,} records and {writer.samples} samples of "
         f"{len(writer.topics)} topics in {recorder.live_s:.0f} s."
     )
     if writer.left_out:
-        click.echo(f"{writer.left_out} records could not be redacted and were left out.", err=True)
+        output.say(f"{writer.left_out} records could not be redacted and were left out.", err=True)
     if not writer.records:
-        click.echo("No record of a group that matches was seen: there is nothing to replay.", err=True)
+        output.say("No record of a group that matches was seen: there is nothing to replay.", err=True)
 
 
 def _report(line: str) -> None:

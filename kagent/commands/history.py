@@ -7,6 +7,7 @@ import signal
 
 import click
 
+from kagent.commands.spans import Span
 from kagent.commands.suggesting_group import SuggestingGroup
 from kagent.errors import KagentError
 from kagent.text import counted
@@ -32,8 +33,8 @@ MASTER = click.option("--master", default="local[1]", show_default=True, help="S
 @click.option("--checkpoint", help="Folder or URL of the stream's checkpoint.")
 @click.option(
     "--trigger",
-    type=click.FloatRange(min=1),
-    help="Seconds between writes: how fine the history is; by default pipeline.history_interval.",
+    type=Span(least=1.0),
+    help="Time between writes: how fine the history is; by default pipeline.history_interval.",
 )
 @click.option("--available-now", is_flag=True, help="Catch up and stop.")
 @click.pass_context
@@ -85,7 +86,7 @@ def write(
 )
 @click.pass_context
 def maintain(ctx: click.Context, path: str | None, master: str, keep_days: int) -> None:
-    """Join small files, drop old days, remove files that are no longer used."""
+    """Join small files, and drop old days and unused files."""
     from kagent.commands.common import effective
     from kagent.commands.past import refuse_no_history
     from kagent.commands.spark import started

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from kagent.commands import output
 from kagent.commands.common import effective
 from kagent.embedded import jars
 from kagent.embedded.java import java
@@ -34,4 +35,4 @@ def command(ctx: click.Context) -> None:
             if not console.is_terminal:
                 console.print(f"{name}: {len(found)} jars", highlight=False)
             progress.advance(task)
-    click.echo(f"Jars are in {jars.cache()}.")
+    output.say(f"Jars are in {jars.cache()}.")

@@ -77,7 +77,7 @@ def command(ctx: click.Context, groups: tuple[str, ...], everything: bool, form:
     # On standard error: standard output has the table alone.
     if ignored and found and form.is_table:
         are = "1 more group is" if len(ignored) == 1 else f"{len(ignored)} more groups are"
-        click.echo(f"{are} kagent's own or ignored: --all shows them.", err=True)
+        output.say(f"{are} kagent's own or ignored: --all shows them.", err=True)
     if form.is_table and not groups and (states := run(_states(settings, name))):
         output.say(states, indent=2, err=True)
     # Asked last: it is nothing to wait for where all answer.
@@ -167,7 +167,9 @@ def _cells(row: Mapping[str, Any]) -> dict[str, str]:
 
 def _sentence(group: ShownGroup) -> str:
     name, count = shown(group.group.group), len(group.group.members)
-    ratio = "" if group.skew is None else f", max/mean lag {group.skew:.2f}"
+    # Where the lag of no partition is known, 1.00 would read as evenly spread.
+    is_known = any(row.lag is not None for row in group.rows)
+    ratio = "" if group.skew is None or not is_known else f", max/mean lag {group.skew:.2f}"
     if group.group.type == "share":
         return f"{name}: a share group, which has no lag"
     problems = sorted({row.problem for row in group.rows if row.problem})
@@ -181,8 +183,8 @@ def _sum(rows: Sequence[Row]) -> str:
     known = [row.lag for row in rows if row.lag is not None]
     unknown = [row for row in rows if row.lag is None]
     if not unknown:
-        return f"lag {sum(known)}"
-    beside = f"{sum(known)} in {counted(len(known), 'partition')}" if known else "unknown"
+        return f"lag {sum(known):,}"
+    beside = f"{sum(known):,} in {counted(len(known), 'partition')}" if known else "unknown"
     return f"lag {beside} ({', '.join(_without_lag(unknown))})"
 
 

@@ -48,10 +48,10 @@ def command(ctx: click.Context, group: str, seconds: float, why: str, off: bool,
     if off:
         lifted = run(_lifted(home, topic, name, group))
         if not lifted:
-            click.echo(f"{shown(group)} is not muted; `kagent mutes` lists what is.")
+            output.say(f"{shown(group)} is not muted; `kagent mutes` lists what is.")
             return
         write(home, topic, dict.fromkeys(lifted))
-        click.echo(f"{shown(group)} is no longer muted{_list(name, lifted, group)}.")
+        output.say(f"{shown(group)} is no longer muted{_list(name, lifted, group)}.")
         return
     from kagent.kafka.admin import Admin
 

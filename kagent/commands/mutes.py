@@ -46,7 +46,7 @@ def command(ctx: click.Context, form: Format) -> None:
     elif records:
         output.print_rows(COLUMNS, [_cells(record, now_ms) for record in records], form.wide)
     else:
-        click.echo("No group is muted.")
+        output.say("No group is muted.")
 
 
 def mute_rows(mutes: Mutes, now_ms: int) -> Iterator[dict[str, Any]]:

@@ -88,7 +88,7 @@ def _print(keys: tuple[str, ...], encoded: list[bytes], partitions: int) -> None
 
         skew = key_skew(encoded, [1] * len(keys), partitions)
         fullest = int(skew.load.argmax())
-        click.echo(
+        output.say(
             f"partition {fullest} gets {int(skew.load[fullest])} of {len(keys)} keys, "
             f"{skew.skew:.2f} times the mean of {partitions} partitions"
         )

@@ -19,8 +19,9 @@ import yaml
 from kagent import group_pattern, own_groups
 from kagent.commands import completion
 from kagent.commands.common import effective
+from kagent.commands.spans import Span
 from kagent.commands.spark import started
-from kagent.durations import meant, to_seconds
+from kagent.durations import meant, to_seconds, to_text
 from kagent.errors import InputError, SettingsError
 from kagent.history.past_range import History, Range, place_of
 from kagent.policy import Policies
@@ -98,10 +99,10 @@ def options(tick: float) -> Callable[[Callable[..., None]], Callable[..., None]]
         click.option("--ends", help="Log ends beside the dump: topic, partition, time, log_end."),
         click.option(
             "--tick",
-            type=click.FloatRange(min=1),
+            type=Span(least=1.0),
             default=tick,
-            show_default=True,
-            help="Time between judgements, in seconds.",
+            show_default=to_text(tick),
+            help="Time between judgements.",
         ),
         click.option("--master", default="local[*]", show_default=True, help="Spark's master."),
     )

@@ -8,6 +8,7 @@ import signal
 import click
 
 from kagent.commands.common import chosen, verbose
+from kagent.commands.spans import Span
 from kagent.commands.spark import stop_on_signal
 from kagent.errors import SettingsError
 
@@ -16,7 +17,7 @@ CRASHED = 1
 
 @click.command()
 @click.option("--checkpoint", help="Folder or URL of the stream's checkpoint.")
-@click.option("--trigger", type=click.FloatRange(min=0.1), help="Seconds between triggers.")
+@click.option("--trigger", type=Span(least=0.1), help="Time between triggers.")
 @click.option("--master", help="Spark's master, such as local[2] or spark://host:7077.")
 @click.option("--available-now", is_flag=True, help="Catch up and stop.")
 @click.option("--replay", is_flag=True, help="Read all from the log's start once, to fill a gap, and stop.")

@@ -197,7 +197,7 @@ def _print_moves(moves: Sequence[output.Record], names: Mapping[str, str], form:
     output.print_rows(MOVE_COLUMNS, [_move_cells(move, names) for move in shown_moves], form.wide)
     click.echo()
     if len(found) > len(shown_moves):
-        click.echo(f"… and {len(found) - len(shown_moves)} more (--wide shows them all)")
+        output.say(f"… and {len(found) - len(shown_moves)} more (--wide shows them all)")
 
 
 def _move_cells(move: output.Record, names: Mapping[str, str]) -> dict[str, str]:

@@ -84,7 +84,7 @@ def command(
     ctx.with_resource(output.unless_at_once(f"Replaying {folder}."))
     record = recording(read_folder(folder), cluster, settings.pipeline.trigger)
     if record.unreadable:
-        click.echo(f"{record.unreadable} records could not be decoded and were skipped.", err=True)
+        output.say(f"{record.unreadable} records could not be decoded and were skipped.", err=True)
     tick_ms = round(settings.worker.tick * 1000)
     session = EvaluationSession(policies)
     replayed = replay(record, session, chooser((*groups, *also)), tick_ms, round(known_for_s * 1000))
@@ -132,7 +132,7 @@ def _print_silent(
     # Sentences, not a table: the reason is what a person asks for, and would be cut.
     for line in ("Groups without a message, and why at the end of the capture:", *silent) if silent else ():
         output.say(line, indent=2)
-    click.echo(
+    output.say(
         f"{counted(len(messages), 'message')}; {counted(len(suppressed_by), 'group')}, {len(silent)} of them silent."
     )
 

@@ -10,7 +10,9 @@ import click
 import orjson
 
 from kagent.commands import past
+from kagent.commands.output import say
 from kagent.errors import InputError
+from kagent.text import counted
 
 
 @click.command()
@@ -46,7 +48,7 @@ def command(asked: past.Past, top: int, keys: str | None, output: str) -> None:
         )
     except OSError as error:
         raise InputError(f"{output} cannot be written ({error.strerror}).") from error
-    click.echo(f"{output}: {len(made)} group{'' if len(made) == 1 else 's'}.")
+    say(f"{output}: {counted(len(made), 'group')}.")
 
 
 def _refuse_unwritable(output: Path) -> None:

@@ -32,6 +32,7 @@ def command(ctx: click.Context, check: bool, schema: bool, as_json: bool) -> Non
         click.echo(json.dumps(json_schema(), indent=2))
         return
     from kagent.settings import loaded_from
+    from kagent.settings.with_units import with_units
 
     loaded = loaded_from(asked(ctx, "config"), asked(ctx, "bootstrap"), asked(ctx, "cluster"))
     for note in (*loaded.notes, *missing_files(loaded)):
@@ -45,7 +46,8 @@ def command(ctx: click.Context, check: bool, schema: bool, as_json: bool) -> Non
     else:
         address = ("clusters", loaded.addressed, "bootstrap") if loaded.addressed else None
         by = "--bootstrap-server" if asked(ctx, "bootstrap") else "KAGENT_BOOTSTRAP"
-        for line in lines(effective_values(loaded.settings), loaded.given, {address: by} if address else {}):
+        values = with_units(effective_values(loaded.settings), json_schema())
+        for line in lines(values, loaded.given, {address: by} if address else {}):
             click.echo(line)
 
 

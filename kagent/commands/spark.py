@@ -12,8 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-import click
-
+from kagent.commands import output
 from kagent.text_table import shortened
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ def started(settings: Settings, master: str, what: str, delta: bool = True) -> I
             with ending(running) as spark, watched(spark, progress, what):
                 yield spark
     except Exception:
-        click.echo(f"Spark's own lines are in {log}.", err=True)
+        output.say(f"Spark's own lines are in {log}.", err=True)
         raise
 
 

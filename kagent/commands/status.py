@@ -66,7 +66,7 @@ def facts(
     code = TROUBLE if not well else FINDINGS if standing else WELL
     lines = {
         "kagent": _works(state, silent, now_ms),
-        "pipeline": _delay(state, now_ms),
+        "pipeline": _delay(state),
         "workers": f"{state.workers}, version {state.version}, last report {age(now_ms - state.time)} ago",
         "groups": counted_groups(state),
         "incidents": _open(standing),
@@ -85,10 +85,11 @@ def _works(state: State, silent: bool, now_ms: int) -> str:
     return f"{words}: {state.reason or 'see the log of `kagent worker`'}"
 
 
-def _delay(state: State, now_ms: int) -> str:
+def _delay(state: State) -> str:
     if state.oldest_progress is None:
         return "no progress has been seen; is `kagent pipeline` running?"
-    return f"{age(now_ms - state.oldest_progress)} behind the cluster"
+    # At the report: until now it would grow by the report's age, up to 30 s, while the pipeline keeps up.
+    return f"{age(state.time - state.oldest_progress)} behind the cluster at the last report"
 
 
 def _open(standing: Sequence[Recommendation]) -> str:

@@ -7,6 +7,20 @@ from typing import Any
 
 import click
 
+OTHER_WORDS = {
+    "check": ("judge", "test", "validate", "verify"),
+    "explain": ("describe", "diagnose", "inspect", "show", "why"),
+    "lag": ("group", "groups", "list", "ls", "members", "offsets"),
+    "mute": ("ignore", "pause", "silence", "snooze"),
+    "mutes": ("silences",),
+    "plan": ("rebalance", "recommend", "suggest"),
+    "settings": ("config", "configure", "env"),
+    "status": ("health", "healthy", "info", "ping"),
+    "up": ("run", "serve", "start"),
+    "watch": ("alerts", "incidents", "monitor", "recommendations", "tail", "top"),
+}
+"""Command → words under which people look for it: those of kafka-consumer-groups.sh, kubectl and Alertmanager among them."""
+
 
 class SuggestingGroup(click.Group):
     """A group of commands; a typo in a command's name comes with a suggestion."""
@@ -17,7 +31,8 @@ class SuggestingGroup(click.Group):
         """As click's. Raises UsageError with what was likely meant."""
         known = self.list_commands(ctx)
         if args and args[0] not in known and not args[0].startswith("-"):
-            near = get_close_matches(args[0], known, 2, 0.6)
+            other = [name for name in known if args[0].lower() in OTHER_WORDS.get(name, ())]
+            near = other or get_close_matches(args[0], known, 2, 0.6)
             path = " ".join(("kagent", *ctx.command_path.split()[1:]))
             hint = f" Did you mean {' or '.join(near)}?" if near else f" `{path} --help` lists them."
             ctx.fail(f"There is no command {args[0]!r}.{hint}")

@@ -57,13 +57,21 @@ def command(ctx: click.Context, master: str) -> None:
             click.echo(line)
         write = functools.partial(writer, log, verbose(ctx), click.echo)
         ctx.exit(
-            run(_supervised(settings, name, programs(settings, name, master), child_environment(ctx), write))
+            run(
+                _supervised(
+                    settings,
+                    name,
+                    programs(settings, name, master, verbose(ctx)),
+                    child_environment(ctx),
+                    write,
+                )
+            )
         )
 
 
-def programs(settings: Settings, cluster: str, master: str) -> list[Program]:
+def programs(settings: Settings, cluster: str, master: str, loud: bool = False) -> list[Program]:
     """What runs side by side for this cluster."""
-    python = [sys.executable, "-m", "kagent", "--cluster", cluster]
+    python = [sys.executable, "-m", "kagent", "--cluster", cluster, *(["--verbose"] if loud else [])]
     found = [
         Program("pipeline", [*python, "pipeline", "--master", master]),
         Program("worker  ", [*python, "worker"]),

@@ -133,7 +133,7 @@ def _print_standing(board: Board, show: Show) -> None:
     if not board.open:
         click.echo(board.nothing_open(), err=True)
     if not board.states:
-        click.echo(
+        output.say(
             "No state message has come: no worker runs, so the health of groups is unknown.",
             err=True,
         )

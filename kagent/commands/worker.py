@@ -9,31 +9,45 @@ from pathlib import Path
 
 import click
 
-from kagent.commands.common import child_environment, chosen
-from kagent.commands.output import announce
+from kagent.commands.common import child_environment, chosen, verbose
+from kagent.commands.output import announce, say
 from kagent.errors import SetupError
+
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
 @click.command()
-@click.option("--loglevel", "-l", default="INFO", show_default=True, help="Faust's log level.")
+@click.option(
+    "--loglevel",
+    "-l",
+    type=click.Choice(LEVELS, case_sensitive=False),
+    default="INFO",
+    show_default=True,
+    help="Of kagent's lines. Those of its libraries come from WARNING on, or all with DEBUG or --verbose.",
+)
 @click.option(
     "--web-port", "-p", type=click.IntRange(0, 65535), help="Port of /metrics, /healthz and the API."
 )
 @click.pass_context
 def command(ctx: click.Context, loglevel: str, web_port: int | None) -> None:
-    """Run the Faust worker until stopped."""
+    """Run the Faust worker until stopped.
+
+    --verbose prints Faust's banner and what its libraries say.
+    """
     settings, name, cluster = chosen(ctx)
     asked = settings.worker.web_port if web_port is None else web_port
     port = _free(settings.worker.web_host, asked)
     if port != asked:
-        click.echo(f"The worker's web port is {port}.")
+        say(f"The worker's web port is {port}.")
     _folder(settings.worker.data)
     # Faust itself takes seconds to its first line.
     announce(f"The worker of cluster {name} at {cluster.bootstrap} starts.")
-    faust = [sys.executable, "-m", "faust", "--datadir", settings.worker.data, "-A", "kagent.app", "worker"]
+    loud = [] if verbose(ctx) else ["--quiet"]
+    faust = [sys.executable, "-m", "faust", *loud, "--datadir", settings.worker.data, "-A", "kagent.app"]
     environment = child_environment(ctx) | {"KAGENT_WORKER__WEB_PORT": str(port)}
     # exec: signals of a supervisor or container reach Faust itself, and its exit code is ours.
-    os.execve(sys.executable, [*faust, "--loglevel", loglevel.lower(), "--web-port", str(port)], environment)
+    options = ["--loglevel", loglevel.lower(), "--web-port", str(port)]
+    os.execve(sys.executable, [*faust, "worker", *options], environment)
 
 
 def _folder(data: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import shutil
 import signal
 import tempfile
@@ -25,6 +26,7 @@ from kagent.client.client import recommendations
 from kagent.client.incident_text import headline
 from kagent.contract.recommendation import Recommendation
 from kagent.demo import screen
+from kagent.demo.own_environment import without_settings
 from kagent.demo.processes import Processes
 from kagent.demo.progress_timeout import Patience
 from kagent.demo.scene import Scene, group_lag
@@ -84,11 +86,12 @@ class Demo:
                 settings = self._settings(broker)
                 cluster = settings.cluster("demo")[1]
                 await step("topics", lambda: asyncio.to_thread(self._topics, settings, cluster))
+                # Before the long steps: whoever waits can look at the logs, and at the page once the worker runs.
+                self._introduce(settings, cluster)
                 await step("producer and consumers", lambda: self._load(processes, cluster))
                 listening = self._listening = asyncio.create_task(self._listen(settings, cluster, processes))
                 await step("pipeline and worker", lambda: self._services(processes))
                 await step("first look", lambda: self._seen(processes, listening))
-            self._introduce(settings, cluster)
             await self._watch(processes, cluster, listening)
             return self._end()
         except KagentError:
@@ -338,6 +341,7 @@ def main(keep: bool) -> int:
         # rich takes 80 cells where there is no terminal, and would fold most sentences.
         console = Console(highlight=False, width=PLAIN_WIDTH)
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # what matters comes as an exception
+    without_settings(os.environ)
     with _Folder() as folder:
         demo = Demo(console, folder.path, keep)
         code = asyncio.run(_interruptible(demo))

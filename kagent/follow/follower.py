@@ -260,8 +260,8 @@ class Follower:
             client.rejoin()
         elif may is May.LATCH:
             log.error(
-                "group %s: %d rebalances were asked for in a day and another would be needed: following is latched off "
-                "until this consumer starts anew or its follower is reset",
+                "group %s: %d rebalances were asked for in a day and another would be needed: following is off (latched) "
+                "until this consumer restarts or its follower is reset",
                 shown(self.rules.group),
                 self.asking.most_per_day,
             )

@@ -145,3 +145,7 @@ def quiet_about_java() -> None:
     to its own logger and to the root logger."""
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
+    from pyspark.accumulators import AccumulatorServer
+
+    # Its thread prints a stack trace when Java goes while it waits for a number (socketserver.BaseServer.handle_error).
+    AccumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]

@@ -33,7 +33,9 @@ def checked_url(url: str, insecure: bool = False) -> str:
     except ValueError:
         whole = False
     if not whole or parts.scheme not in ("http", "https") or not url.isprintable() or " " in url:
-        raise ValueError("url must be an http:// or https:// address with a host")
+        raise ValueError(
+            "url must be an http:// or https:// address with a host, such as https://alerts.example/hook"
+        )
     # A webhook's URL and PagerDuty's key are secrets: sent in plain, anyone on the way can read them.
     if parts.scheme == "http" and not insecure and not _local(parts.hostname):
         raise ValueError("a url with plain http is readable on its way: use https, or set insecure: true")

@@ -68,7 +68,7 @@ class Security(Strict):
         if self.key_password and self.key_file is None:
             raise ValueError("key_password needs cert_file and key_file")
         if (self.cert_file is None) != (self.key_file is None):
-            raise ValueError("cert_file and key_file belong together")
+            raise ValueError("cert_file and key_file belong together: set both")
         if not self.protocol.endswith("SSL"):
             # Whoever names an authority believes that the connection is encrypted.
             for name in ("ca_file", "cert_file"):
@@ -137,7 +137,7 @@ def with_ports(bootstrap: str) -> str:
 class Cluster(Strict):
     """One Kafka cluster."""
 
-    bootstrap: str = Field(description="host:port, several with commas.")
+    bootstrap: str = Field(examples=["broker:9092"], description="host:port, several with commas.")
     cluster_id: str | None = Field(None, description="If set, kagent refuses to run against another cluster.")
     security: Security = Security()
     command_config: Path | None = Field(

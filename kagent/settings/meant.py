@@ -9,6 +9,7 @@ from typing import Any
 from kagent.number_words import BEFORE, in_digits
 
 NUMBER = r"[-+]?\d+(?:\.\d+)?"
+PERCENT = r"(?:%|percent|per cent|pct)"
 MULTIPLES = {None: 1, "k": 1000, "M": 1_000_000}
 
 
@@ -31,6 +32,9 @@ def number_meant(text: str, whole: bool) -> str | None:
     """
     plain = re.sub(f"^{BEFORE}", "", _figures(text.strip()))
     plain = re.sub(r"(?<=\d)[_'](?=\d{3}(?!\d))", "", plain)
+    percent = re.fullmatch(rf"({NUMBER})\s*{PERCENT}", plain)
+    if percent and not whole:
+        return f"{float(percent[1]) / 100:g}"
     around = re.fullmatch(rf"({NUMBER})\s*(?:x|([kM])|/[a-z]+|:1|\s[a-z ]+)?", plain)
     if around and (not whole or "." not in around[1]):
         return f"{float(around[1]) * MULTIPLES[around[2]]:.12g}"
@@ -40,8 +44,38 @@ def number_meant(text: str, whole: bool) -> str | None:
         return None
     if re.fullmatch(r"[-+]?\d+,\d+", plain):
         return plain.replace(",", ".")
-    percent = re.fullmatch(rf"({NUMBER})\s*%", plain)
-    return f"{float(percent[1]) / 100:g}" if percent else None
+    return None
+
+
+def numbers_meant(value: Any, about: Mapping[str, Any], whole: bool) -> list[str]:
+    """The numbers that a value may stand for and the setting takes: of a share also the percentage, of a text what stands in it.
+
+    ``about``: the setting's schema.
+
+    >>> share = {"type": "number", "exclusiveMaximum": 1, "minimum": 0}
+    >>> port = {"anyOf": [{"type": "integer", "minimum": 1, "maximum": 65535}, {"type": "null"}]}
+    >>> (
+    ...     numbers_meant(15, share, False),
+    ...     numbers_meant("localhost:9100", port, True),
+    ...     numbers_meant("7, 8", port, True),
+    ... )
+    (['0.15'], ['9100'], ['7', '8'])
+    """
+    text = str(value)
+    number = number_meant(text, whole)
+    found = [number] if number else re.findall(r"(?<![\w.])\d+(?![\w.])", text)
+    limits = about.get("anyOf", [about])[0]
+    is_share = 1 in (limits.get("maximum"), limits.get("exclusiveMaximum"))
+    if is_share and number and not _fits(float(number), limits):
+        found = [f"{float(number) / 100:g}"]
+    return [each for each in found if _fits(float(each), limits)]
+
+
+def _fits(number: float, limits: Mapping[str, Any]) -> bool:
+    """Whether a number is within the limits of this schema."""
+    within: bool = limits.get("minimum", number) <= number <= limits.get("maximum", number)
+    above, below = limits.get("exclusiveMinimum"), limits.get("exclusiveMaximum")
+    return within and (above is None or number > above) and (below is None or number < below)
 
 
 def _figures(text: str) -> str:

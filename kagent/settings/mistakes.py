@@ -100,7 +100,7 @@ def _variable_problem(wrong: WrongValue) -> str | None:
 def _is_misspelt(mistake: Mistake, found: Iterable[Mistake]) -> bool:
     """Whether what is missing stands there under a wrong name, which is a mistake of its own."""
     section, _, name = mistake.setting.rpartition(".")
-    return mistake.problem == "is missing" and any(
+    return mistake.problem.startswith("is missing") and any(
         other.setting.rpartition(".")[0] == section and f"did you mean {name}?" in other.problem
         for other in found
     )
@@ -186,7 +186,9 @@ def hidden(
     found = []
     for each in error.errors(include_url=False):
         wrong = WrongValue.of(each, schema, given)
-        if wrong.kind == "value_error" and not absent(each["msg"], wrong.where, taken):
+        if wrong.kind == "value_error" and not absent(
+            each["msg"], wrong.where, taken, beside=not isinstance(each["input"], Mapping)
+        ):
             found.append(_mistake(wrong, problem_of(wrong)))
     return found
 
@@ -201,9 +203,10 @@ def meant_names(settings: type[BaseModel], error: ValidationError) -> Iterator[W
             yield (*where[:-1], near)
 
 
-def absent(problem: str, where: Where, taken: Collection[Where]) -> bool:
-    """Whether the problem is about something that was taken out beside or in this place."""
-    names = [str(way[-1]) for way in taken if way[:-1] in (where, where[:-1])]
+def absent(problem: str, where: Where, taken: Collection[Where], beside: bool = True) -> bool:
+    """Whether the problem is about something that was taken out in this place or ``beside`` it. A whole section is checked by what it
+    holds: that its sentence has the name of another one is chance."""
+    names = [str(way[-1]) for way in taken if way[:-1] == where or (beside and way[:-1] == where[:-1])]
     return any(re.search(rf"\b{re.escape(name)}\b", problem) for name in names)
 
 

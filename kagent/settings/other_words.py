@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from kagent.contract.recommendation import Verdict
 from kagent.contract.words import VERDICTS
 
 EVERYTHING = ("*", "+", "all", "any", "both", "everything", "everywhere")
@@ -28,6 +29,7 @@ OTHER_WORDS: Mapping[str, Collection[str]] = {
     "page": ("critical", "error", "high", "p0", "p1", "sev1", "urgent"),
     "page_behind": ("page_after", "page_delay"),
     "password": ("api_secret", "sasl_password"),
+    "proxy": ("basic", "ldap", "oauth2", "oidc", "saml", "sso"),
     "routing_key": ("integration_key", "service_key"),
     "security": ("auth", "authentication", "ssl", "tls"),
     "ssl": ("tls",),
@@ -36,6 +38,7 @@ OTHER_WORDS: Mapping[str, Collection[str]] = {
     "username": ("api_key", "sasl_jaas_config", "sasl_username"),
     "web_port": ("http_port", "listen_port", "port"),
     **{str(verdict): (words.short.replace(" ", "_"),) for verdict, words in VERDICTS.items()},
+    "rebalance": (VERDICTS[Verdict.REBALANCE].short.replace(" ", "_"), "imbalance", "skew", "skewed"),
 }
 """Name or value, in lower case with underscores → words that others have for it, in lower case with underscores."""
 

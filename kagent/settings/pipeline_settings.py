@@ -43,13 +43,19 @@ class PipelineSettings(Strict):
         description="Maven coordinates of Spark's Kafka connector.",
     )
     history: str | None = Field(
-        None, description="Folder or URL of the history (Delta tables); none: not kept."
+        None,
+        examples=["/var/lib/kagent/history", "s3a://bucket/history"],
+        description="Folder or URL of the history (Delta tables); none: not kept.",
     )
     history_interval: Seconds = Field(
         10.0, ge=1, description="Time between writes of the history: how fine it is."
     )
     metrics_port: int | None = Field(
-        None, ge=1, le=65535, description="Where the pipeline serves Prometheus metrics; none: nowhere."
+        None,
+        ge=1,
+        le=65535,
+        examples=[9100],
+        description="Where the pipeline serves Prometheus metrics; none: nowhere.",
     )
     metrics_host: HostName = Field("0.0.0.0", description="Address for the pipeline's metrics.")
     options: dict[str, str] = Field(default_factory=dict, description="Further Spark settings, as they are.")

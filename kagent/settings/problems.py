@@ -8,9 +8,10 @@ from datetime import date
 from typing import Any
 
 from kagent.settings.alert_destinations import DESTINATIONS, schemes_of
-from kagent.settings.meant import address_meant, default_of, number_meant
+from kagent.settings.meant import address_meant, default_of, numbers_meant
 from kagent.settings.odd_characters import with_odd_character
 from kagent.settings.other_words import EVERYTHING
+from kagent.settings.right_values import right_value
 from kagent.settings.settings_file import MISSING
 from kagent.settings.unknown_names import no_setting, suggestion, unknown_name
 from kagent.settings.wrong_value import WrongValue
@@ -46,18 +47,41 @@ PLAIN = {
 }
 """pydantic's error type → what a person reads. Types: https://docs.pydantic.dev/latest/errors/validation_errors/"""
 
+NUMBERS = (
+    "int_parsing", "float_parsing", "greater_than", "greater_than_equal", "less_than", "less_than_equal"
+)  # fmt: skip
+NAMES_ALL = ("enum", "extra_forbidden", "literal_error", "union_tag_invalid", "union_tag_not_found")
+"""Errors whose sentence lists what there is, or says where the name belongs."""
+SAYS_HOW = ("; ", " such as ", "?", "in quotes")
+"""Parts of a sentence that say how to write it right."""
+
 
 def problem_of(wrong: WrongValue) -> str:
     """What is wrong, after the setting's name, also where it is a character that looks like another."""
-    problem = _problem(wrong)
+    problem = _with_right_value(_problem(wrong), wrong)
     if wrong.kind == "extra_forbidden":
         return with_odd_character(problem, wrong.name, is_name=True)
     return problem if wrong.is_secret else with_odd_character(problem, wrong.value)
 
 
+def _with_right_value(problem: str, wrong: WrongValue) -> str:
+    """The problem, ending with a right value where it does not say by itself how to mend it."""
+    named = problem.replace(_input(wrong.value), "")
+    if any(word in named for word in SAYS_HOW) or wrong.kind in NAMES_ALL or not wrong.section:
+        return problem
+    # What a section as a whole lacks, its own sentence says.
+    if wrong.kind == "value_error" and isinstance(wrong.value, Mapping):
+        return problem
+    right = right_value(wrong.section, wrong.schema.get("$defs", {}))
+    return f"{problem}; write such as {f'{wrong.name}: ' if wrong.kind == 'missing' else ''}{right}"
+
+
 def _problem(wrong: WrongValue) -> str:
     """What is wrong, but for the characters."""
     read_as = _read_by_yaml(wrong.value) if wrong.kind == "string_type" else None
+    if read_as and wrong.value is True and wrong.about.get("examples"):
+        # `history: true`: quotes would make a folder of that name.
+        return f"must be a text such as {wrong.about['examples'][0]}, not true"
     if read_as:
         return f"must be a text, and YAML reads {read_as}: put it in quotes"
     if wrong.kind == "extra_forbidden":
@@ -240,10 +264,10 @@ def _without_dashes(wrong: WrongValue) -> str:
 
 def _example(wrong: WrongValue) -> str:
     """The number that was likely meant, else the default, so that a person sees how such a value looks."""
-    if wrong.kind in ("int_parsing", "float_parsing") and isinstance(wrong.value, str):
-        near = number_meant(wrong.value, wrong.kind == "int_parsing")
+    if wrong.kind in NUMBERS and isinstance(wrong.value, int | float | str) and not wrong.unit:
+        near = numbers_meant(wrong.value, wrong.about, wrong.kind.startswith("int"))
         if near:
-            return f"; did you mean {near}?"
+            return f"; did you mean {' or '.join(near[:2])}?"
     return default_of(wrong.about, wrong.unit) if wrong.kind not in HOLDERS else ""
 
 
@@ -277,7 +301,8 @@ def _quoted(expected: str) -> list[str]:
 
 
 def _one_of(value: Any, known: list[str], must: str = "must be", hint: str = "") -> str:
-    near, instead = suggestion(str(value), known), no_setting(str(value))
+    word = value[0] if isinstance(value, list) and len(value) == 1 else value
+    near, instead = suggestion(str(word), known), no_setting(str(word))
     several = isinstance(value, list) and len(value) > 1
     hint = hint or ("; write one of them" if several else f"; did you mean {near}?" if near else "")
     hint = hint or (f"; {instead}" if instead else "")

@@ -70,6 +70,12 @@ def inside(at: Mapping[str, Any], step: str | int) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
+def length_unit(about: Mapping[str, Any]) -> str:
+    """What a plain number means in a setting that is a length of time: ``s`` or ``h``; empty for any other setting."""
+    kinds = {each.get("description") for each in about.get("anyOf", ())}
+    return "s" if "seconds" in kinds else "h" if "hours" in kinds else ""
+
+
 def resolved(schema: Mapping[str, Any], defs: Mapping[str, Any]) -> Mapping[str, Any]:
     """The schema itself, where this only refers to it."""
     while "$ref" in schema:

@@ -68,9 +68,9 @@ class HttpSettings(Strict):
         if self.token and self.token_file:
             raise ValueError("needs either token or token_file, not both")
         if self.login != "token" and (self.token or self.token_file):
-            raise ValueError("a token without login: token would protect nothing")
+            raise ValueError("a token without login: token would protect nothing; write login: token")
         if (self.cert_file is None) != (self.key_file is None):
-            raise ValueError("cert_file and key_file belong together")
+            raise ValueError("cert_file and key_file belong together: set both")
         return self
 
     def secret_token(self) -> str | None:

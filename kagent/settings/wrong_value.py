@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from kagent.settings.given_settings import GivenSettings
-from kagent.settings.schema_ways import inside, resolved, walk
+from kagent.settings.schema_ways import inside, length_unit, resolved, walk
 from kagent.settings.settings_file import Where
 
 
@@ -69,8 +69,8 @@ class WrongValue:
     @property
     def unit(self) -> str:
         """`` s`` or `` h`` behind the limit of a duration."""
-        kinds = {each.get("description") for each in self.about.get("anyOf", ())}
-        return " s" if "seconds" in kinds else " h" if "hours" in kinds else ""
+        unit = length_unit(self.about)
+        return f" {unit}" if unit else ""
 
     @property
     def is_secret(self) -> bool:

@@ -44,7 +44,7 @@ class BeyondLogEnd:
             self.context.index.forget_beyond(partition, entries[key], found[key])
             self.context.refused["event", "beyond_log_end"] += 1
             log.warning(
-                "what was known of %s stood beyond the end of __consumer_offsets: it is asked anew",
+                "the offsets kept of %s are beyond the end of __consumer_offsets: its coordinator is asked for them again",
                 shown(key),
             )
         return len(lasting)

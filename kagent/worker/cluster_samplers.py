@@ -61,7 +61,9 @@ class ClusterSamplers:
         try:
             await in_thread(sampler.describe, {OFFSETS_TOPIC}, False)
         except (KafkaError, TimeoutError) as error:
-            log.warning("how many partitions %s of %s has is not known: %s", OFFSETS_TOPIC, cluster, error)
+            log.warning(
+                "the number of partitions of %s of cluster %s is unknown: %s", OFFSETS_TOPIC, cluster, error
+            )
         else:
             self.engine.logs.described(cluster, sampler.infos())
 
@@ -100,7 +102,7 @@ class ClusterSamplers:
             if self.engine.index.partitions.get(partition, {}).get(entry.key) is not entry:
                 continue
             self.engine.ingest.rebuild(partition, entry, found.get(entry.group, {}))
-            log.info("the commits of %r were asked of its coordinator", entry.key)
+            log.info("the commits of %r were read from its coordinator", entry.key)
 
     async def check_rights(self, mine: rights.Rights) -> None:
         """Ask what our user may do; restart, and wait, without a right that no work can be done without."""

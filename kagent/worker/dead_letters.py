@@ -37,7 +37,7 @@ class DeadLetters:
         # A refusal is the producer's fault; anything else is a defect here, so its traceback is logged.
         if isinstance(error, Refused):
             # Kind and reason in the wording: each of them is written once a minute (kagent.worker.repeated_lines).
-            log.warning(f"{what} is not let in ({reason}): %s at %s", letter["why"], letter["from"])
+            log.warning(f"{what} is refused ({reason}): %s at %s", letter["why"], letter["from"])
         else:
             log.error(f"{what} cannot be applied: %s", letter["from"], exc_info=error)
         # Through Faust's producer, outside the transactions: a letter may be there twice.
@@ -47,7 +47,7 @@ class DeadLetters:
         """Count what else of this message is not let in, without a letter for each."""
         if errors:
             self.engine.refused.update(Counter((what, _reason(error)) for error in errors))
-            log.warning("%d more of %s are not let in", len(errors), _place(message))
+            log.warning("%d more of %s are refused", len(errors), _place(message))
 
 
 def _reason(error: Exception) -> str:

@@ -113,7 +113,7 @@ class GroupEngine:
         # A message that was put into the outbox and not committed was not published; `adopt` reads what was.
         self.publisher.latest.clear()
         self.live.keep(set(partitions))
-        log.info("owning partitions %s with %d groups", partitions, self.group_count)
+        log.info("this worker owns partitions %s with %d groups", partitions, self.group_count)
 
     def take(
         self, partition: int, offset: int, value: bytes | None, arrived_ms: int | None = None
@@ -137,7 +137,7 @@ class GroupEngine:
                 self._adopt(partition, entry, message)
             except Exception as error:  # one message's surprise must not keep the others from being adopted
                 self.refused["recommendation", "not_adopted"] += 1
-                log.warning("what is published of %r cannot be taken back: %s", key, error)
+                log.warning("the message published for %r cannot be withdrawn: %s", key, error)
 
     def _adopt(self, partition: int, entry: Entry, message: Recommendation) -> None:
         self.publisher.latest[entry.key] = message

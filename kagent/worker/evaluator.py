@@ -175,7 +175,9 @@ class GroupEvaluator:
                 entry.judged = remembered
                 raise
             log.warning(
-                "what was remembered of %r could not be used and is left out", entry.key, exc_info=True
+                "the saved state of %r cannot be used: kagent learns the group again",
+                entry.key,
+                exc_info=True,
             )
             self.context.refused["memory", "not_judged"] += 1
             return found

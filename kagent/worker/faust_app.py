@@ -22,8 +22,9 @@ from kagent.worker.http import security
 from kagent.worker.http.cluster_view import reached_at
 from kagent.worker.http.web_application import application_options
 from kagent.worker.outbox import Outbox
+from kagent.worker.quiet_worker import QuietWorker
 from kagent.worker.recovery_watch import watched
-from kagent.worker.repeated_lines import shorten_outages
+from kagent.worker.repeated_lines import shorten_outages, without_the_clients
 from kagent.worker.table_disk import about_disk
 from kagent.worker.transport import Transport
 
@@ -107,7 +108,8 @@ class App(faust.App):
     async def on_first_start(self) -> None:
         """Create what is missing; wait for a cluster that cannot be reached, refuse with a sentence otherwise."""
         try:
-            await rights.granted(self.settings_, self.home_, self.settings_.clusters)
+            with without_the_clients():
+                await rights.granted(self.settings_, self.home_, self.settings_.clusters)
         except KafkaError as error:
             log.error("%s", error)
             os._exit(2)  # Faust would show a traceback and try for ever
@@ -139,6 +141,7 @@ def faust_app(settings: Settings, home: Cluster) -> App:
     host, tls = reached_at(settings.worker, home.bootstrap), security.server_tls(settings.worker.http)
     app = App(
         settings.topics.app,
+        Worker=QuietWorker,
         broker=broker,
         broker_credentials=credentials,
         # Faust lets the environment win over these arguments: unprefixed, a stray BROKER_URL changes the broker.

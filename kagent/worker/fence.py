@@ -171,7 +171,7 @@ def leave(partition: int, error: BaseException) -> NoReturn:
     Nothing is lost: events are acknowledged after the commit only, so the partition's next owner reads them again.
     """
     log.warning(
-        "partition %d went to another worker, or its transaction failed (%s): this worker starts anew",
+        "partition %d went to another worker, or its transaction failed (%s): this worker restarts",
         partition,
         WRONG_CLOCK if isinstance(error, InvalidTimestampError) else in_words(error),
     )

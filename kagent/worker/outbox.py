@@ -113,7 +113,7 @@ class Outbox:
                 try:
                     await self._commit(partition, taken)
                 except NotCommitted as error:
-                    log.warning("what waited is left to the next owner: %s", error)
+                    log.warning("uncommitted rows are left to the next owner of the partition: %s", error)
                     self._open = False
                 # Not in a finally: a commit that fails replaces this process (see fence.leave).
                 del self._flushing[partition]
@@ -144,7 +144,7 @@ class Outbox:
         if value is None or len(value) <= MAX_ROW_BYTES:
             return False
         log.error(
-            "a row of %s has %d bytes and is not kept: after a restart its group begins anew",
+            "a row of %s has %d bytes, too many to be kept: after a restart kagent learns its group again",
             self._tables[table].changelog,
             len(value),
         )
@@ -186,6 +186,8 @@ class Outbox:
             async with asyncio.timeout(LAST_FLUSH_WITHIN_S):
                 await self.revoke()
         except TimeoutError:
-            log.warning("what waited could not be committed in time: it is left to the next owner")
+            log.warning(
+                "uncommitted rows could not be committed in time: the next owner of the partitions reads their events again"
+            )
             self._open = False
         await self.producers.stop()

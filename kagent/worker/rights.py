@@ -179,9 +179,10 @@ class _WaitingServer:
     async def __aenter__(self) -> _WaitingServer:
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, error: object, *_: object) -> None:
         if self._runner is not None:
-            log.info("Nothing is lacking any more: starting.")
+            if error is None:  # else something ends the wait: a signal, or what no waiting can mend
+                log.info("All that was lacking is there: the worker starts.")
             await self._runner.cleanup()
 
     async def say(self, lacks: list[str]) -> None:
@@ -254,7 +255,7 @@ def _send(home: Cluster, topic: str, key: bytes, value: bytes) -> None:
 
 def begin_anew(reason: object) -> NoReturn:
     """Start this process again, which then waits for what it lacks: memory holds what could not be kept."""
-    log.error("starting anew: %s", reason)
+    log.error("this worker restarts: %s", reason)
     logging.shutdown()
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 

@@ -97,6 +97,30 @@ def test_every_command_about_groups_takes_them_by_an_option_too(command: str) ->
     assert rest == (["--group=a", "--group", "b"] if has_option else ["a", "b"])
 
 
+@pytest.mark.parametrize(("typed", "meant"), [("groups", "lag"), ("silence", "mute"), ("start", "up")])
+def test_another_word_for_a_command_is_answered_with_the_command(typed: str, meant: str) -> None:
+    assert f"Did you mean {meant}?" in CliRunner().invoke(root, [typed]).output
+
+
+def test_no_summary_of_a_command_is_cut_off() -> None:
+    asked = [("history", "--help"), ("alert", "--help"), ("--help",)]
+    lines = [line for each in asked for line in invoke(*each)[1].splitlines() if "Usage:" not in line]
+
+    assert [line for line in lines if line.endswith("...")] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["pipeline", "--trigger", "50ms"], "'50ms' is too short: it must be at least 100ms."),
+        (["backtest", "--tick", "0.5"], "'0.5' is too short: it must be at least 1s."),
+        (["history", "write", "--trigger", "a minute"], "did you mean 1m?"),
+    ],
+)
+def test_every_length_of_time_is_written_with_a_unit(arguments: list[str], said: str) -> None:
+    assert said in CliRunner().invoke(root, arguments).output
+
+
 def test_a_command_like_no_other_is_answered_with_where_to_look() -> None:
     assert "`kagent --help` lists them" in invoke("xyzzy")[1]
 

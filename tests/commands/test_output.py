@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import kagent.commands
 from kagent.commands import output
 from tests.fixtures.waiting import until
 
@@ -93,3 +96,21 @@ def test_a_setting_that_fits_only_without_the_indent_has_none(
         setting,
         "    in every consumer of the group.",
     ]
+
+
+def test_no_sentence_is_printed_past_the_terminals_edge() -> None:
+    # A name of 60 characters in it, and the terminal breaks it within a word: `say` folds it.
+    found = [f"{path.name}:{line}" for path in MODULES for line in _echoed_sentences(path)]
+
+    assert found == []
+
+
+MODULES = sorted(Path(kagent.commands.__path__[0]).glob("*.py"))
+
+
+def _echoed_sentences(path: Path) -> Iterator[int]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "click.echo" and node.args:
+            texts = [part.value for part in ast.walk(node.args[0]) if isinstance(part, ast.Constant)]
+            if any(isinstance(text, str) and text.endswith(".") for text in texts):
+                yield node.lineno

@@ -15,7 +15,7 @@ NOW = 1_760_000_000_000
 def state(**said: Any) -> State:
     usual = {
         "cluster": "main", "version": "1", "time": NOW - 5_000, "status": "watching", "judged": 7,
-        "oldest_progress": NOW - 2_000, "workers": 2,
+        "oldest_progress": NOW - 7_000, "workers": 2,
     }  # fmt: skip
     return State.model_validate(usual | said)
 
@@ -26,7 +26,7 @@ def test_all_well_is_five_lines_and_0() -> None:
     assert told["exit_code"] == 0
     assert list(told["lines"]) == ["kagent", "pipeline", "workers", "groups", "incidents"]
     assert told["lines"]["kagent"] == "works: main is watched"
-    assert told["lines"]["pipeline"] == "2 s behind the cluster"
+    assert told["lines"]["pipeline"] == "2 s behind the cluster at the last report"
 
 
 def test_open_incidents_are_1_and_the_worst_comes_first(rec: Any) -> None:

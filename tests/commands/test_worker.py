@@ -49,6 +49,20 @@ def test_the_port_that_was_asked_for_is_taken(tmp_path: Path, monkeypatch: pytes
     assert answer.output == ""
 
 
+@pytest.mark.parametrize(("asked", "quiet"), [([], True), (["--verbose"], False)])
+def test_the_banner_is_printed_only_to_who_asks(
+    asked: list[str], quiet: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = list[list[str]]()
+    monkeypatch.setattr(os, "execve", lambda path, arguments, environment: ran.append(arguments))
+    given = {"KAGENT_BOOTSTRAP": "127.0.0.1:1", "KAGENT_DATA": str(tmp_path)}
+
+    CliRunner(env=given).invoke(root, [*asked, "worker", "--web-port", "0"])
+
+    # An option of Faust's own, which stands before its command.
+    assert ("--quiet" in ran[0][: ran[0].index("worker")]) is quiet
+
+
 @pytest.mark.skipif(not socket.has_ipv6, reason="this system has no IPv6")
 def test_the_worker_may_listen_on_ipv6(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran = list[list[str]]()

@@ -191,7 +191,7 @@ def test_the_group_is_asked_once_per_cooldown_and_three_times_a_day_then_it_latc
     open_one()
     assert (before, one.latched) == (False, True)
     assert client.rejoined == 3
-    assert "latched off" in caplog.text
+    assert "off (latched)" in caplog.text
     clock.now += 2 * DAY
     open_one()
     assert client.rejoined == 3

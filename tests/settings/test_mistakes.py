@@ -20,7 +20,7 @@ from kagent.settings import load, loaded_from
 from kagent.settings.loading import Loaded
 
 MISTAKES = [
-    ("pipeline: {trigger: 1 fortnight}", "not '1 fortnight'; the default is 1 s"),
+    ("pipeline: {trigger: 1 fortnight}", "not '1 fortnight'; did you mean 14d?"),
     ("worker: {tick: [10]}", "not [10]; write 10"),
     ("pipeline: {max_offsets_per_trigger: many}", "not 'many'; the default is 2000000"),
     ("pipeline: {trigger_interval: 5}", "did you mean trigger?"),
@@ -157,7 +157,7 @@ MISTAKES = [
     ("Clusters: {main: {bootstrap: 'a:1'}}", "there is no setting Clusters; did you mean clusters?"),
     ("clusters: {main: {bootstrap: 'a:1', security: {protocol: sasl_ssl, username: u, password: p}}}", "did you mean SASL_SSL?"),
     ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SSL, truststore: /x.jks}}}", "a Java keystore is not read: make PEM files of it"),
-    ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SASL_SSL, username: u, password_file: p, password: {a: b}}}}", "password: must be a text."),
+    ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SASL_SSL, username: u, password_file: p, password: {a: b}}}}", "password: must be a text; write such as '…'."),
     ("clusters: {main: {bootstrap: 'SASL_SSL://a:9092'}}", "'SASL_SSL://a:9092' is no host:port"),
     ("clusters: {main: {bootstrap: 'a:9092 b:9092'}}", "'a:9092 b:9092' is no host:port"),
     ("clusters: {main: }", "clusters.main: must hold names and values, and is empty"),
@@ -165,7 +165,7 @@ MISTAKES = [
     ("home: [main]", "home: must be a text, not ['main']"),
     ("topics: {retention: 24}", "did you mean retention_hours?"),
     ("topics: kagent-", "topics: must hold names and values, not 'kagent-'"),
-    ("pipeline: {history: true}", "pipeline.history: must be a text, and YAML reads true or false"),
+    ("pipeline: {history: true}", "pipeline.history: must be a text such as /var/lib/kagent/history, not true"),
     ("pipeline: {connector: spark-sql-kafka}", "must be Maven coordinates, group:artifact:version"),
     ("pipeline: {trigger: '5 seconds'}", "must be a duration such as 250ms, 90s"),
     ("pipeline: {history_interval: 100ms}", "must be at least 1 s, not '100ms'"),
@@ -671,11 +671,24 @@ def test_what_is_in_effect_is_printed_with_its_source(written: Any, monkeypatch:
     answer = settings(file=file)
 
     assert f"  threshold: 2.0  # {file}:2\n" in answer.output
-    assert "  tick: 5.0  # KAGENT_WORKER__TICK\n" in answer.output
+    assert "  tick: 5s  # KAGENT_WORKER__TICK\n" in answer.output
     assert "  lower_threshold: 1.25  # default\n" in answer.output
     assert f"  - match: a*  # {file}:4\n" in answer.output
     shown = yaml.safe_load(answer.output)
     assert (shown["policy"]["threshold"], shown["groups"]) == (2.0, [{"match": "a*", "owner": "me"}])
+
+
+def test_lengths_of_time_are_printed_with_units_and_read_again_as_the_same(written: Any) -> None:
+    alert = "alert: {destinations: {am: {type: alertmanager, url: 'https://am', resend: 90}}}\n"
+    file = written(f"policy: {{idle_after: 604800}}\ngroups: [{{match: a, hold: 90}}]\n{alert}")
+    printed = settings(file=file).output
+    shown = yaml.safe_load(printed)
+
+    assert (shown["policy"]["idle_after"], shown["groups"][0]["hold"]) == ("7d", "90s")
+    assert shown["topics"]["retention_hours"] == "1d"
+    assert shown["alert"]["destinations"]["am"]["resend"] == "90s"
+    assert shown["policy"]["threshold"] == 1.5
+    assert settings("--json", file=file).output == settings("--json", file=written(printed)).output
 
 
 def test_check_says_in_one_line_that_all_is_right(written: Any) -> None:

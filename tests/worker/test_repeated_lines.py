@@ -87,10 +87,10 @@ def test_a_flood_of_refused_records_is_a_line_a_minute_for_each_kind_and_reason(
         logger.removeHandler(written)
 
     assert written.lines == [
-        "event is not let in (no_json): it is wrong at e-0@7",
-        "event is not let in (out_of_bounds): it is wrong at e-0@7",
-        "event is not let in (no_json): it is wrong at e-0@7 (599 more like this since)",
-        "event is not let in (out_of_bounds): it is wrong at e-0@7 (599 more like this since)",
+        "event is refused (no_json): it is wrong at e-0@7",
+        "event is refused (out_of_bounds): it is wrong at e-0@7",
+        "event is refused (no_json): it is wrong at e-0@7 (599 more like this since)",
+        "event is refused (out_of_bounds): it is wrong at e-0@7 (599 more like this since)",
     ]
     assert letters.engine.refused["event", "no_json"] == 1000
 

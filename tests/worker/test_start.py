@@ -19,7 +19,7 @@ def test_a_worker_whose_broker_ends_while_it_starts_says_so_and_begins_anew(
     running.eventually("the worker has reached the cluster", (running.folder / "reached").exists)
     running.broker.kill()
     (running.folder / "go_on").touch()
-    running.eventually("it begins anew", lambda: "starting anew: the cluster" in running.log("worker"))
+    running.eventually("it begins anew", lambda: "this worker restarts: the cluster" in running.log("worker"))
 
     running.broker.start()
 

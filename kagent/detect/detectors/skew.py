@@ -131,4 +131,4 @@ def reason(model: GroupModel, finding: Finding) -> str:
         if drains is None
         else f"and needs {span(drains)} more to catch up"
     )
-    return f"{who} holds {share:.0%} of the group's backlog, is {span(finding.behind)} behind (skew {model.skew:.1f}) {ends}"
+    return f"{who} holds {share:.0%} of the group's backlog, is {span(finding.behind)} behind (skew {model.skew:.2f}) {ends}"

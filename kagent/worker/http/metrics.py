@@ -77,7 +77,7 @@ METRICS: Mapping[str, About] = {
         About("kagent_events_total", "counter", (), "Messages of the events topic taken in."),
         About("kagent_dead_letters_total", "counter", (), "Messages that could not be read."),
         About("kagent_delay_seconds", "histogram", ("stage",), f"Seconds, by stage. {'; '.join(f'{s}: {m}' for s, m in STAGES.items())}."),
-        About("kagent_records_refused_total", "counter", ("what", "reason"), "Records that were not let in: event, tick or mute, by reason. Each is a dead letter; of many events in one message the first ten are."),
+        About("kagent_records_refused_total", "counter", ("what", "reason"), "Records that were refused: event, tick or mute, by reason. Each is a dead letter; of many events in one message the first ten are."),
         About("kagent_rows_refused_total", "counter", ("table", "reason"), "Rows of the worker's tables that could not be read and were left out, or were missing and made anew of what coordinators say."),
         About("kagent_group_set_aside", "gauge", OWN, "1: the group's judgement failed; it is tried again when its data changes. Only groups of which it holds."),
         About("kagent_candidates_dropped_total", "counter", ("reason",), "Findings that were not published, by reason."),

@@ -1,0 +1,35 @@
+"""Values of the settings with a unit behind every length of time, as a person writes them: ``7d`` for 604800 seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kagent.durations import to_text
+from kagent.settings.schema_ways import inside, length_unit, resolved
+
+SIZES_S = {"s": 1, "h": 3600}
+"""Unit of a plain number in the settings → seconds."""
+
+
+def with_units(values: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The values, by the settings' JSON Schema."""
+    found: dict[str, Any] = _shown(values, schema, schema.get("$defs", {}))
+    return found
+
+
+def _shown(value: Any, about: Mapping[str, Any], defs: Mapping[str, Any]) -> Any:
+    about = _of_its_type(value, resolved(about, defs), defs)
+    if isinstance(value, Mapping):
+        return {name: _shown(inner, inside(about, name), defs) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_shown(item, inside(about, 0), defs) for item in value]
+    size_s = SIZES_S.get(length_unit(about))
+    return to_text(value * size_s) if size_s and isinstance(value, int | float) else value
+
+
+def _of_its_type(value: Any, about: Mapping[str, Any], defs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Of an alert destination, the schema of its type."""
+    types = about.get("discriminator", {}).get("mapping", {})
+    ref = types.get(value.get("type")) if types and isinstance(value, Mapping) else None
+    return resolved({"$ref": ref}, defs) if ref else about

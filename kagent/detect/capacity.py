@@ -32,8 +32,8 @@ Z = 1.64
 """95 %, one-sided."""
 FULLEST = 0.85
 """Of its speed a member should get at most this share: with all of it a backlog never drains, and the inflow is never even."""
-COST_WEIGHT = 0.5
-"""Weight of the prior that all topics cost the same, in windows."""
+COST_SD = 0.5
+"""Before anything is known: records of one topic rarely take more than twice, or less than half, of what those of another take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def kept(windows: Sequence[Window], now: int) -> tuple[Window, ...]:
 def costs(members: Sequence[Sequence[Window]], now: int) -> dict[str, float]:
     """Relative cost of a record by topic, mean 1: ridge regression of window lengths on records, in relative residuals.
 
-    With one topic, or where one member alone is busy, this stays near 1 for all: no decision may need it then.
+    With one topic, or where the mix of topics never changes, this stays near 1 for all: no decision may need it then.
     """
     windows = [w for some in members for w in kept(some, now)]
     topics = sorted({t for w in windows for t, n in w.records.items() if n > 0})
@@ -75,13 +75,32 @@ def costs(members: Sequence[Sequence[Window]], now: int) -> dict[str, float]:
     usual = seconds.sum() / max(count.sum(), 1.0)
     # Each window is divided by its own length, so residuals are relative: a long window weighs no more than a short one.
     rows = count * usual / seconds[:, None]
-    # Ridge: topics that are always read in the same mix have collinear counts, and the bare normal equations no solution.
-    left = rows.T @ rows + COST_WEIGHT * np.eye(len(topics))
-    right = rows.T @ np.ones(len(rows)) + COST_WEIGHT
+    noise = _noise(rows)
     # A negative cost is what noise makes of a rare topic. The mean stays 1, or the speeds that were stored before would change
     # their unit with every refit.
-    found = np.maximum(np.linalg.solve(left, right), 0.05)
+    found = np.maximum(_ridge(rows, noise), 0.05)
     return dict(zip(topics, (found / found.mean()).tolist(), strict=True))
+
+
+def _ridge(rows: Floats, noise: float) -> Floats:
+    """The likeliest costs, given the variance of the residuals: each is 1 ± ``COST_SD`` before any window is seen."""
+    # Topics that are always read in the same mix have collinear counts, and the bare normal equations no solution.
+    weight = noise / COST_SD**2
+    left = rows.T @ rows + weight * np.eye(rows.shape[1])
+    return np.asarray(np.linalg.solve(left, rows.T @ np.ones(len(rows)) + weight))
+
+
+def _noise(rows: Floats) -> float:
+    """The variance of the windows' lengths that no costs explain: without the ridge, whose own error would count as noise."""
+    found = np.linalg.lstsq(rows, np.ones(len(rows)), rcond=None)[0]
+    free = max(len(rows) - rows.shape[1], 0)
+    left = float(((rows @ found - 1) ** 2).sum())
+    return pooled_variance(left / free, free) if free else PRIOR_SD**2
+
+
+def pooled_variance(seen: float, count: int) -> float:
+    """The variance of this many windows together with what is known of windows beforehand."""
+    return (count * seen + PRIOR_WEIGHT * PRIOR_SD**2) / (count + PRIOR_WEIGHT)
 
 
 def recent(windows: Sequence[Window], now: int) -> Sequence[Window]:
@@ -117,7 +136,7 @@ def estimate(rates: Sequence[float]) -> tuple[float, float, float] | None:
         return 0.0, 0.0, 0.0
     # 1.4826 · MAD estimates the standard deviation of normal noise: https://en.wikipedia.org/wiki/Median_absolute_deviation
     spread = 1.4826 * median(abs(r - mid) for r in rates) / mid
-    sd = ((count * spread**2 + PRIOR_WEIGHT * PRIOR_SD**2) / (count + PRIOR_WEIGHT)) ** 0.5
+    sd = pooled_variance(spread**2, count) ** 0.5
     error = Z * sd / count**0.5
     return mid * max(0.0, 1 - error), mid, mid * (1 + error)
 

@@ -16,6 +16,7 @@ keys of a bucket stand in a chain (OpenJDK 17, ``java.util.HashMap``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -57,19 +58,24 @@ def string_order(names: Sequence[str]) -> Ints:
 
 def string_hashes(names: Sequence[str]) -> Hashes:
     """``String.hashCode`` of each name, as unsigned 32 bits."""
-    hashes = np.zeros(len(names), np.uint32)
     units = np.frombuffer("".join(names).encode("utf-16-le", "surrogatepass"), "<u2").astype(np.uint32)
     lengths = np.fromiter(map(len, names), np.int64, len(names))
     if int(lengths.sum()) != len(units):  # some are beyond U+FFFF and take two units
         lengths = np.array([len(name.encode("utf-16-le", "surrogatepass")) // 2 for name in names])
-    starts = np.cumsum(lengths) - lengths
     # Strings of one length are a matrix: one product with the powers of 31, wrapping at 32 bits as Java's int does.
+    if len(units) and (lengths == lengths[0]).all():
+        return units.reshape(len(names), -1) @ _powers(int(lengths[0]))
+    hashes, starts = np.zeros(len(names), np.uint32), np.cumsum(lengths) - lengths
     for length in (np.flatnonzero(np.bincount(lengths)[1:]) + 1).tolist():
         rows = np.flatnonzero(lengths == length)
-        powers = np.multiply.accumulate(np.array([1] + [31] * (length - 1), np.uint32))[::-1]
-        of_row = units[starts[rows, None] + np.arange(length)] if len(rows) < len(names) else units
-        hashes[rows] = of_row.reshape(-1, length) @ powers
+        hashes[rows] = units[starts[rows, None] + np.arange(length)] @ _powers(length)
     return hashes
+
+
+@lru_cache(maxsize=1024)
+def _powers(length: int) -> Hashes:
+    """Powers of 31, the greatest first."""
+    return np.multiply.accumulate(np.array([1] + [31] * (length - 1), np.uint32))[::-1]
 
 
 def partition_hash(topic_hash: int, partition: int) -> int:

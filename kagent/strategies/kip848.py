@@ -67,8 +67,8 @@ def _refuse(scenario: Scenario, twice: int, member: Ints, number: Ints) -> None:
 def homogeneous(scenario: Scenario) -> bool:
     """Whether every topic that anyone names, existing or not, is named by all."""
     # By names, not by what exists: ModernGroup.subscriptionType counts a topic that is not there yet, too.
-    named = {frozenset(codes.tolist()) for codes in scenario.layout.subscriptions}
-    return len(named) == 1
+    distinct = scenario.layout.subscriptions
+    return len(distinct) == 1 or len({frozenset(codes.tolist()) for codes in distinct}) == 1
 
 
 def assign_range(scenario: Scenario) -> Assignment:

@@ -113,6 +113,8 @@ class Layout:
     @cached_property
     def same_effective(self) -> bool:
         """Whether all members subscribe to the same topics, those that do not exist left out."""
+        if len(self.subscriptions) == 1:
+            return True
         kinds = self.subscribed_by_kind
         return bool((kinds == kinds[:1]).all())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from itertools import compress
 
 import numpy as np
 import numpy.typing as npt
@@ -33,17 +34,16 @@ def hashes(scenario: Scenario, topics: Ints) -> Hashes:
 def notes(scenario: Scenario) -> tuple[str, ...]:
     """A note when ids had to be made up."""
     layout = scenario.layout
-    unknown = sum(layout.topics[t] not in scenario.topic_ids for t in layout.considered_topics.tolist())
+    unknown = len({*compress(layout.topics, layout.considered)} - scenario.topic_ids.keys())
     return (MADE_UP.format(counted(unknown, "topic")),) if unknown else ()
 
 
 def _ids(scenario: Scenario, topics: Ints) -> npt.NDArray[np.uint8]:
     """The bytes of each topic's id. Shape (n, 16)."""
-    names = [scenario.layout.topics[code] for code in topics.tolist()]
-    known = scenario.topic_ids
-    texts = [known[name] if name in known else _made_up(name) for name in names]
+    names, known = scenario.layout.topics, scenario.topic_ids
+    texts = [known.get(names[code]) or _made_up(names[code]) for code in topics.tolist()]
     # 22 characters are 132 bits: two more of them make whole bytes of each, of which 16 count.
-    raw = np.frombuffer(base64.urlsafe_b64decode("".join([text + "AA" for text in texts])), np.uint8)
+    raw = np.frombuffer(base64.urlsafe_b64decode("AA".join([*texts, ""])), np.uint8)
     return np.ascontiguousarray(raw.reshape(-1, 18)[:, :16])
 
 

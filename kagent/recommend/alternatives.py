@@ -14,6 +14,7 @@ from kagent.lag.membership import Roster
 from kagent.planner.comparison import Alternative, alternatives
 from kagent.recommend.reassignment import Reassignment
 from kagent.strategies import Assignment, Member, Scenario
+from kagent.strategies.layout import distinct
 
 # Columns by map() and attrgetter: at 2,100 members, a loop over the members took longer than the strategies themselves.
 COLUMNS = attrgetter("member_id"), attrgetter("instance_id"), attrgetter("rack"), attrgetter("assigned")
@@ -58,12 +59,10 @@ def scenario_from(
 
 def _eligible(roster: Roster, topics: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """The topics that each member may hold, see ``Roster.eligible``; worked out once for members that are alike."""
-    alike: dict[tuple[str, ...], tuple[frozenset[str], tuple[str, ...]]] = {}
-    for at, m in enumerate(roster.members):
-        key = () if m.regex else tuple(m.subscriptions)
-        if key not in alike:
-            named = frozenset(key or topics)
-            alike[key] = named, tuple(t for t in topics if t in named)
-        named, allowed = alike[key]
+    kinds, which = distinct([() if m.regex else tuple(m.subscriptions) for m in roster.members])
+    every = [frozenset(names or topics) for names in kinds]
+    allowed = [tuple(t for t in topics if t in names) for names in every]
+    for at, (m, kind) in enumerate(zip(roster.members, which.tolist(), strict=True)):
         # What it holds beyond its subscription is being taken from it, and is its own until then.
-        yield allowed if named.issuperset(m.assigned) else tuple(t for t in topics if roster.eligible(at, t))
+        beyond = not every[kind].issuperset(m.assigned)
+        yield tuple(t for t in topics if roster.eligible(at, t)) if beyond else allowed[kind]

@@ -65,8 +65,10 @@ class Assignment:
             np.fromiter(map(len, listed), np.int64, len(listed))
         )
         partition = np.fromiter(chain.from_iterable(lists), np.int32, int(size.sum()))
-        known = codes >= 0
-        columns = codes[known], partition[known], owner.repeat(size)[known]
+        columns = codes, partition, owner.repeat(size)
+        if len(codes) and int(codes.min()) < 0:
+            known = codes >= 0
+            columns = codes[known], partition[known], columns[2][known]
         return cls(tuple(members), tuple(topics), *columns)
 
     def to_dict(self) -> dict[str, list[tuple[str, int]]]:

@@ -45,13 +45,13 @@ class Layout:
         others: Sequence[str] = (),
     ) -> Layout:
         """Of the members' subscriptions, the cluster's topics, and further names (owned, deleted)."""
-        distinct, which = _distinct(subscribed)
-        names = set(partitions_per_topic).union(others, *distinct)
+        kinds, which = distinct(subscribed)
+        names = set(partitions_per_topic).union(others, *kinds)
         # Sorted once: codes then compare as Kafka compares names, and no strategy sorts strings again.
         topics = tuple(string_sorted(names))
         codes = {name: at for at, name in enumerate(topics)}
         count = np.array([partitions_per_topic.get(name, 0) for name in topics], np.int64)
-        subscriptions = tuple(np.array([codes[name] for name in names], np.int32) for names in distinct)
+        subscriptions = tuple(np.array([codes[name] for name in names], np.int32) for names in kinds)
         return cls(topics, count, subscriptions, which)
 
     @cached_property
@@ -145,7 +145,7 @@ class Layout:
         return np.repeat(np.arange(len(self.topics), dtype=np.int32), self.count)
 
 
-def _distinct(subscribed: Sequence[tuple[str, ...]]) -> tuple[list[tuple[str, ...]], Ints]:
+def distinct(subscribed: Sequence[tuple[str, ...]]) -> tuple[list[tuple[str, ...]], Ints]:
     """The distinct subscriptions in the order of their first member, and per member which of them it has."""
     # Equal tuples are mostly the same object, and hashing a long one takes time.
     by_identity = dict(zip(map(id, subscribed), subscribed, strict=True))

@@ -16,7 +16,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from kagent.errors import SettingsError
+from kagent.errors import KafkaError, KagentError, SettingsError
+from kagent.pipeline.spark_errors import passing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,10 +72,10 @@ class Checkpoint:
         """Make sure that the checkpoint is this cluster's, and mark a new one so; the id made with it is returned.
 
         Raises SettingsError if it belongs to another cluster, to a topic that was re-created since or to another stream,
-        or cannot be read or written.
+        or cannot be read or written; KafkaError where that passes, as with a full disk.
         """
         mark = self._text(NAME)
-        if mark is None:
+        if not mark:  # empty: the disk was full, or the machine went down, when it was made
             # Spark writes ``metadata`` first: a folder with it and without our mark is another query's.
             if self._text("metadata") is not None:
                 raise SettingsError(
@@ -117,7 +118,7 @@ class Checkpoint:
             return {}
 
     def keep_epochs(self, epochs: Mapping[int, int]) -> None:
-        """Put them on record. Raises SettingsError where the folder cannot be written."""
+        """Put them on record. Raises SettingsError where the folder cannot be written, KafkaError where its disk is full."""
         self._write(EPOCHS, {str(partition): epoch for partition, epoch in epochs.items()})
 
     def begin_anew(self) -> None:
@@ -187,7 +188,10 @@ class Checkpoint:
         except Py4JJavaError as error:
             raise self._refused("written", error) from error
 
-    def _refused(self, what: str, error: Any) -> SettingsError:
+    def _refused(self, what: str, error: Any) -> KagentError:
+        # A stream whose disk is full waits until it is not; a folder that this user may not write is a mistake in the settings.
+        if (said := passing(error)) is not None:
+            return KafkaError(said)
         raw = str(error.java_exception.getMessage() or error.java_exception).splitlines()[0]
         return SettingsError(f"The checkpoint {self.folder} cannot be {what} ({raw}).")
 

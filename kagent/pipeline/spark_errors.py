@@ -43,6 +43,11 @@ def sentence(error: Exception) -> tuple[str, bool]:
     return next((line for line in lines if line), type(error).__name__)[:300], False
 
 
+def passing(error: Exception) -> str | None:
+    """The sentence of what ends without a change of the settings, as a full disk; None if it is not known to."""
+    return next((meaning for sign, meaning in PASSING.items() if sign in str(error)), None)
+
+
 @contextmanager
 def errors_as_sentences() -> Iterator[None]:
     """Turns what Spark raises into KafkaError with a sentence: for commands that run once."""

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from kagent.errors import SettingsError
+from kagent.errors import KafkaError, SettingsError, mendable
 from kagent.offsets import OFFSETS_TOPIC
 from kagent.pipeline.checkpoint import Checkpoint, CoveredOffsets, parsed_offsets
+from tests.fixtures.small_disk import filled, small_disk
 
 pytestmark = [pytest.mark.spark]
 
@@ -67,6 +68,20 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(spark: Any, tmp_path: Path
 
     with pytest.raises(SettingsError, match="cannot be written"):
         Checkpoint(spark, str(tmp_path / "file" / "below")).claim("cluster-a", "topic-a")
+
+
+def test_a_full_disk_is_waited_for_and_no_mistake_in_the_settings(spark: Any, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "small", "64k") as disk:
+        checkpoint = Checkpoint(spark, str(disk / "checkpoint"))
+        with filled(disk), pytest.raises(KafkaError, match="The disk is full"):
+            checkpoint.claim("cluster-a", "topic-a")
+        checkpoint.claim("cluster-a", "topic-a")
+        with filled(disk), pytest.raises(KafkaError, match="The disk is full") as raised:
+            checkpoint.keep_epochs(dict.fromkeys(range(5000), 7))
+        checkpoint.keep_epochs({0: 8})
+
+        assert mendable(raised.value)
+        assert checkpoint.epochs() == {0: 8}
 
 
 def test_only_committed_batches_count_as_reached(spark: Any, tmp_path: Path) -> None:

@@ -227,14 +227,14 @@ def test_a_full_disk_is_one_sentence_and_costs_no_record(
     runs: Callable[[], Any], kafka: Any, tmp_path: Path
 ) -> None:
     topic, run = kafka.topic("full"), runs()
-    kafka.commit("full", topic, {0: 1})
+    kafka.commit(topic, topic, {0: 1})
     with small_disk(tmp_path / "small", "400k") as disk:
         place = str(disk / "checkpoint")
         run.catch_up(checkpoint=place)
         with filled(disk):
-            kafka.commit("full", topic, {0: 2})
+            kafka.commit(topic, topic, {0: 2})
             with pytest.raises(KafkaError, match="The disk is full"):
                 run.catch_up(checkpoint=place)
         run.catch_up(checkpoint=place)
 
-    assert run.committed()["full"] == {(topic, 0): 2}
+    assert run.committed()[topic] == {(topic, 0): 2}

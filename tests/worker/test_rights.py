@@ -134,11 +134,11 @@ def test_the_password_is_in_no_command_line_and_no_environment_but_where_it_was_
     seen = [
         process
         for process in processes(made)
-        if guarded.password in " ".join(process.cmdline())
-        or (not is_kagent(process) and guarded.password in str(process.environ()))
+        if guarded.password in " ".join(asked(process.cmdline, []))
+        or (not is_kagent(process) and guarded.password in str(asked(process.environ, {})))
     ]
 
-    assert any("java" in process.name() for process in processes(made))
+    assert any("java" in asked(process.name, "") for process in processes(made))
     assert (
         sum(map(is_kagent, processes(made))) == 4
     )  # each process that logs in, and the one that starts them
@@ -194,27 +194,37 @@ def test_the_settings_command_masks_the_password(running: Any, guarded: Guarded)
 
 @pytest.mark.parametrize("how", ["running", "up"])
 def test_nothing_listens_beyond_loopback(how: str, request: pytest.FixtureRequest) -> None:
-    places = {
-        connection.laddr
-        for process in processes(request.getfixturevalue(how))
-        for connection in process.net_connections("tcp")
-        if connection.status == psutil.CONN_LISTEN
-    }
+    places = {place for process in processes(request.getfixturevalue(how)) for place in listening(process)}
 
     assert places, "the worker's own port at least"
     assert [place for place in places if not loopback(place.ip)] == []
+
+
+def listening(process: psutil.Process) -> set[Any]:
+    """The addresses on which it listens."""
+    found = asked(lambda: process.net_connections("tcp"), [])
+    return {connection.laddr for connection in found if connection.status == psutil.CONN_LISTEN}
 
 
 def processes(running: Any) -> list[psutil.Process]:
     """What is logged in, with all that it started."""
     roots = [psutil.Process(started.pid) for started in running.processes.values()]
     children = [child for root in roots for child in root.children(recursive=True)]
-    return [process for process in roots + children if process.status() != psutil.STATUS_ZOMBIE]
+    gone = psutil.STATUS_ZOMBIE
+    return [process for process in roots + children if asked(process.status, gone) != gone]
+
+
+def asked(ask: Callable[[], Any], otherwise: Any) -> Any:
+    """What a process answers; ``otherwise`` where it has ended meanwhile, as Spark's workers in Python do."""
+    try:
+        return ask()
+    except psutil.NoSuchProcess:
+        return otherwise
 
 
 def is_kagent(process: psutil.Process) -> bool:
     """Whether it is a command of kagent's, which logs in by itself; Java and Spark's Python workers are not."""
-    return process.cmdline()[1:3] in (["-m", "kagent"], ["-m", "faust"])
+    return asked(process.cmdline, [])[1:3] in (["-m", "kagent"], ["-m", "faust"])
 
 
 def loopback(address: str) -> bool:

@@ -86,7 +86,7 @@ class Demo:
                 settings = self._settings(broker)
                 cluster = settings.cluster("demo")[1]
                 await step("topics", lambda: asyncio.to_thread(self._topics, settings, cluster))
-                # Before the long steps: whoever waits can look at the logs, and at the page once the worker runs.
+                # Before the long steps: a person who waits can look at the logs, and at the page once the worker runs.
                 self._introduce(settings, cluster)
                 await step("producer and consumers", lambda: self._load(processes, cluster))
                 listening = self._listening = asyncio.create_task(self._listen(settings, cluster, processes))

@@ -7,7 +7,7 @@ from collections.abc import MutableMapping
 from kagent.settings.given_settings import PREFIX
 
 PLACES = ("KAGENT_CACHE", "KAGENT_MAVEN")
-"""Where the Java archives are, on this machine and elsewhere: that is no matter of a cluster."""
+"""Where the Java archives are, on this machine and elsewhere, which has nothing to do with a cluster."""
 
 
 def without_settings(environment: MutableMapping[str, str]) -> None:

@@ -190,8 +190,8 @@ class Checkpoint:
 
     def _refused(self, what: str, error: Any) -> KagentError:
         # A stream whose disk is full waits until it is not; a folder that this user may not write is a mistake in the settings.
-        if (said := passing(error)) is not None:
-            return KafkaError(said)
+        if (reason := passing(error)) is not None:
+            return KafkaError(reason)
         raw = str(error.java_exception.getMessage() or error.java_exception).splitlines()[0]
         return SettingsError(f"The checkpoint {self.folder} cannot be {what} ({raw}).")
 

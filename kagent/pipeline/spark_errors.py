@@ -33,19 +33,27 @@ PASSING = {
 
 def sentence(error: Exception) -> tuple[str, bool]:
     """What is wrong, for a person, and whether trying again is hopeless."""
+    if (known := _known(error)) is not None:
+        return known
+    lines = (line.strip() for line in str(error).splitlines())
+    return next((line for line in lines if line), type(error).__name__)[:300], False
+
+
+def passing(error: Exception) -> str | None:
+    """The sentence of what ends without a change of the settings, as a full disk; None if it is not known to."""
+    meaning, hopeless = _known(error) or (None, False)
+    return None if hopeless else meaning
+
+
+def _known(error: Exception) -> tuple[str, bool] | None:
+    """What one of the signs means, and whether trying again is hopeless; None where the text has none of them."""
     text = str(error)
     for table, hopeless in ((HOPELESS, True), (PASSING, False)):
         # By the class names in the text: across py4j a Java cause arrives only as its stack trace.
         for sign, meaning in table.items():
             if sign in text:
                 return meaning, hopeless
-    lines = (line.strip() for line in text.splitlines())
-    return next((line for line in lines if line), type(error).__name__)[:300], False
-
-
-def passing(error: Exception) -> str | None:
-    """The sentence of what ends without a change of the settings, as a full disk; None if it is not known to."""
-    return next((meaning for sign, meaning in PASSING.items() if sign in str(error)), None)
+    return None
 
 
 @contextmanager

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kagent.duration_words import UNITS_S
 from kagent.durations import to_text
 from kagent.settings.schema_ways import inside, length_unit, resolved
-
-SIZES_S = {"s": 1, "h": 3600}
-"""Unit of a plain number in the settings → seconds."""
 
 
 def with_units(values: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -24,8 +22,8 @@ def _shown(value: Any, about: Mapping[str, Any], defs: Mapping[str, Any]) -> Any
         return {name: _shown(inner, inside(about, name), defs) for name, inner in value.items()}
     if isinstance(value, list):
         return [_shown(item, inside(about, 0), defs) for item in value]
-    size_s = SIZES_S.get(length_unit(about))
-    return to_text(value * size_s) if size_s and isinstance(value, int | float) else value
+    unit = length_unit(about)
+    return to_text(value * UNITS_S[unit]) if unit and isinstance(value, int | float) else value
 
 
 def _of_its_type(value: Any, about: Mapping[str, Any], defs: Mapping[str, Any]) -> Mapping[str, Any]:

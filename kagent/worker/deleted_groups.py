@@ -79,7 +79,7 @@ class DeletedGroups:
                 if entry.cluster == cluster
                 and entry.last_event <= now - QUIET_MS
                 and (
-                    # What is lost of it nobody can tell: no event of it is expected, and no coordinator may know it.
+                    # What is lost of it is not known: no event of it is expected, and no coordinator may know it.
                     entry.source == UNKNOWN_SOURCE
                     or (not entry.gone and coverage.why_blind(cluster, entry.source, now) is None)
                 )

@@ -13,7 +13,7 @@ SERVICES = ("kagent.worker.faust_app", "kagent.worker.transport", __name__)
 class QuietWorker(faust.Worker):
     """With ``faust --quiet``, which ``kagent worker`` sets, kagent's lines have the level that was asked for and all others WARNING.
 
-    At INFO, Faust and aiokafka print some eighty lines to the first judgement, and among them nobody finds kagent's own. DEBUG is
+    At INFO, Faust and aiokafka print some eighty lines to the first judgement, and kagent's own are lost among them. DEBUG is
     asked for by somebody who wants them all.
     """
 

@@ -59,7 +59,7 @@ def shorten_outages() -> None:
 
 @contextmanager
 def without_the_clients() -> Iterator[None]:
-    """Within the block the Kafka client says nothing, unless at DEBUG: whoever waits for the cluster says so in a sentence of their own."""
+    """Within the block the Kafka client says nothing, unless at DEBUG: the caller, who waits for the cluster, reports that in one sentence."""
     client = logging.getLogger("aiokafka")
     level = client.level
     if client.getEffectiveLevel() > logging.DEBUG:

@@ -19,7 +19,7 @@ as a link of which the address is not seen. Of apprise's plugins some escape suc
 
 
 def harmless(line: str) -> str:
-    """The line as a chat may show it: names in it mention nobody and hide no address.
+    """The line as a chat may show it: names in it mention no one and hide no address.
 
     >>> harmless("@everyone [log in](https://example.com)")
     '\\\\x40everyone [log in]\\\\x28https://example.com)'

@@ -6,10 +6,8 @@ blocks and must not be called in an event loop. The functions that it takes are 
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -45,6 +43,7 @@ from kagent.kafka.group_requests import (
     FindCoordinators,
 )
 from kagent.kafka.names import run
+from kagent.kafka.silent_client import silent_client
 from kagent.settings import Cluster
 
 CHUNK = 500
@@ -91,7 +90,7 @@ def asked(
         except MOVING as error:
             raise Moving(str(error)) from error
 
-    with _quiet():
+    with silent_client():
         # A loop and connections per question: callers are threads, and connections belong to the loop that opened them.
         return run(whole())
 
@@ -290,15 +289,3 @@ def _each_of(
         elif error not in UNSEEN:
             failed[raw["group"]] = error.message or str(error())
     return found
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silences what the client logs: the error that follows has the same information."""
-    logger = logging.getLogger("aiokafka")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)

@@ -14,6 +14,7 @@ from tenacity import AsyncRetrying, retry_if_exception_type
 
 from kagent.errors import KafkaError
 from kagent.kafka.clients import faust_broker
+from kagent.kafka.silent_client import silent_client
 from kagent.retry import BACKOFF, warned
 from kagent.settings import Cluster, Settings
 from kagent.worker import rights
@@ -24,7 +25,7 @@ from kagent.worker.http.web_application import application_options
 from kagent.worker.outbox import Outbox
 from kagent.worker.quiet_worker import QuietWorker
 from kagent.worker.recovery_watch import watched
-from kagent.worker.repeated_lines import shorten_outages, without_the_clients
+from kagent.worker.repeated_lines import shorten_outages
 from kagent.worker.table_disk import about_disk
 from kagent.worker.transport import Transport
 
@@ -108,7 +109,7 @@ class App(faust.App):
     async def on_first_start(self) -> None:
         """Create what is missing; wait for a cluster that cannot be reached, refuse with a sentence otherwise."""
         try:
-            with without_the_clients():
+            with silent_client(unless=logging.DEBUG):
                 await rights.granted(self.settings_, self.home_, self.settings_.clusters)
         except KafkaError as error:
             log.error("%s", error)

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 EVERY_S = 60.0
 """While a broker is away aiokafka complains some ten times a second; one line a minute says that it still is."""
@@ -55,16 +54,3 @@ def shorten_outages() -> None:
     # Without a handler Python writes warnings by one of its own: of commands that print for people.
     for handler in logging.getLogger().handlers or filter(None, [logging.lastResort]):
         handler.addFilter(repeated)
-
-
-@contextmanager
-def without_the_clients() -> Iterator[None]:
-    """Within the block the Kafka client says nothing, unless at DEBUG: the caller, who waits for the cluster, reports that in one sentence."""
-    client = logging.getLogger("aiokafka")
-    level = client.level
-    if client.getEffectiveLevel() > logging.DEBUG:
-        client.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        client.setLevel(level)

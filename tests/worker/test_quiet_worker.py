@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from kagent.kafka.silent_client import silent_client
 from kagent.settings import Settings
 from kagent.worker.faust_app import faust_app
 from kagent.worker.quiet_worker import SERVICES, QuietWorker
-from kagent.worker.repeated_lines import without_the_clients
 
 NAMES = ("", "kagent", "kagent.app", "kagent.worker", "aiokafka", "aiokafka.conn", "faust.tables", *SERVICES)
 
@@ -61,7 +61,7 @@ def test_a_higher_level_holds_for_all() -> None:
 
 def test_the_client_is_silent_while_somebody_else_says_what_is_waited_for() -> None:
     logging.getLogger().setLevel(logging.INFO)
-    with without_the_clients():
+    with silent_client(unless=logging.DEBUG):
         assert level_of("aiokafka.conn") == logging.CRITICAL
 
     assert level_of("aiokafka.conn") == logging.INFO

@@ -25,6 +25,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import faults_made
+import faults_poison
 import faults_preloaded
 from faults_made import Fault, Stage
 from faults_watch import Watch, keep_logs
@@ -36,7 +37,7 @@ from tests.worker import soak as soaks
 from tests.worker.conftest import POLICY, Kagent
 from tests.worker.soak import Soak
 
-FAULTS = {**faults_made.FAULTS, **faults_preloaded.FAULTS}
+FAULTS = {**faults_made.FAULTS, **faults_poison.FAULTS, **faults_preloaded.FAULTS}
 SHOWN_WITHIN_S = 30.0
 """Longer than progress may be old."""
 JUDGED_WITHIN_S = 5.0

@@ -20,6 +20,7 @@ import numpy as np
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from kagent.contract.events import Beat, GroupEvent, MembershipRecord, TopicOffsets, encode
+from kagent.kafka.descriptions import GroupAnswers
 from kagent.offsets import Record
 from kagent.settings import Cluster, Settings
 from kagent.testing import memory_tables
@@ -126,11 +127,11 @@ class World:
         async def publish(key: str, value: bytes | None) -> None:
             """Nobody listens."""
 
-        async def fresh(entry: Any) -> None:
-            return None
+        async def no_answers(cluster: str, entries: Any) -> GroupAnswers[Any]:
+            return GroupAnswers({})
 
         settings = Settings(clusters={"main": Cluster(bootstrap="unused:1")})
-        self.desk = GroupEngine.of(settings, tables, publish, fresh, "w", clock=lambda: self.now / 1000)
+        self.desk = GroupEngine.of(settings, tables, publish, no_answers, "w", clock=lambda: self.now / 1000)
         self.desk.load([0], {0: 0})
         self._beat()
 

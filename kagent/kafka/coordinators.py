@@ -112,6 +112,16 @@ class Coordinators(ABC):
         """
         return self._all_of(self.committed_each(groups, require_stable), COMMITS)
 
+    def described_now(self, groups: Iterable[str]) -> GroupAnswers[Described]:
+        """As :meth:`described_each`, for those who ask again soon: a coordinator that moves is not waited for."""
+        return self._of_each_now(DESCRIBING, group_admin.described, groups)
+
+    def committed_now(
+        self, groups: Iterable[str], require_stable: bool = False
+    ) -> GroupAnswers[dict[Key, int]]:
+        """As :meth:`committed_each`, for those who ask again soon: a coordinator that moves is not waited for."""
+        return self._of_each_now(COMMITS, group_admin.committed, groups, require_stable)
+
     @patiently
     def committed_each(
         self, groups: Iterable[str], require_stable: bool = False
@@ -140,12 +150,10 @@ class Coordinators(ABC):
         found: dict[str, T] = {}
         settled: dict[str, str] = {}
         failed: Mapping[str, str] = dict.fromkeys(groups, "")
-        if not failed:
-            return GroupAnswers({})
 
         def ask() -> Mapping[str, str]:
             nonlocal failed
-            answers = self._asked(doing, question, sorted(failed), *reported)
+            answers = self._of_each_now(doing, question, failed, *reported)
             found.update(answers.found)
             settled.update(answers.settled)
             failed = answers.failed
@@ -153,6 +161,16 @@ class Coordinators(ABC):
 
         until_settled(ask)
         return GroupAnswers(found, {**failed, **settled})
+
+    def _of_each_now(
+        self,
+        doing: str,
+        question: Callable[..., Awaitable[GroupAnswers[T]]],
+        groups: Iterable[str],
+        *reported: Any,
+    ) -> GroupAnswers[T]:
+        names = sorted(groups)
+        return self._asked(doing, question, names, *reported) if names else GroupAnswers({})
 
     def _all_of(self, answers: GroupAnswers[T], doing: str) -> dict[str, T]:
         for group, why in answers.failed.items():

@@ -11,6 +11,7 @@ from typing import Any
 
 from kagent.errors import KafkaError
 from kagent.kafka.admin import CHUNK, Admin
+from kagent.kafka.descriptions import GroupAnswers
 from kagent.offsets import OFFSETS_TOPIC
 from kagent.worker import rights
 from kagent.worker.coordinator_check import CoordinatorAnswer, ask
@@ -37,17 +38,21 @@ class ClusterSamplers:
         # The loop itself keeps only weak references to tasks.
         self.late: frozenset[asyncio.Task[None]] = frozenset()
 
-    async def ask(self, entry: Entry) -> CoordinatorAnswer | None:
-        """What the coordinator answers about a group, after which the log ends of its topics are sampled."""
-        sampler = self.by_cluster.get(entry.cluster)
+    async def ask(self, cluster: str, entries: Sequence[Entry]) -> GroupAnswers[CoordinatorAnswer]:
+        """What coordinators answer about groups, after which the log ends of their topics are sampled."""
+        sampler = self.by_cluster.get(cluster)
         if sampler is None:
-            return None
-        answer: CoordinatorAnswer | None = await in_thread(ask, sampler.admin, entry.group)
+            return GroupAnswers({})
+        answers: GroupAnswers[CoordinatorAnswer] = await in_thread(
+            ask, sampler.admin, [entry.group for entry in entries]
+        )
         logs = self.engine.logs
+        names = logs.names.get(cluster, {})
+        topics = {t for entry in entries if entry.group in answers.found for t in entry.topics(names)}
         # Log ends are read after the commits: read before, a commit could lie beyond its log end.
-        samples = await in_thread(sampler.sample, entry.topics(logs.names.get(entry.cluster, {})))
-        logs.sampled(entry.cluster, samples, sampler.names(), sampler.infos())
-        return answer
+        samples = await in_thread(sampler.sample, topics)
+        logs.sampled(cluster, samples, sampler.names(), sampler.infos())
+        return answers
 
     async def learn_sources(self) -> None:
         """Ask all clusters at once how many partitions ``__consumer_offsets`` has; one that does not answer is asked with each sample."""
@@ -96,12 +101,15 @@ class ClusterSamplers:
 
     async def _rebuild(self, sampler: Sampler, entries: Sequence[tuple[int, Entry]]) -> None:
         # The row is lost, its events may be gone from the topic: only the coordinator still knows the offsets.
-        found = await in_thread(sampler.admin.committed, [entry.group for _, entry in entries])
+        # It is asked again after the next tick: what cannot be answered now holds up neither this one nor the other groups.
+        answers = await in_thread(sampler.admin.committed_now, [entry.group for _, entry in entries])
         for partition, entry in entries:
+            if entry.group in answers.failed or entry.group in answers.settled:
+                continue
             # Perhaps another worker's by now: it asks itself.
             if self.engine.index.partitions.get(partition, {}).get(entry.key) is not entry:
                 continue
-            self.engine.ingest.rebuild(partition, entry, found.get(entry.group, {}))
+            self.engine.ingest.rebuild(partition, entry, answers.found.get(entry.group, {}))
             log.info("the commits of %r were read from its coordinator", entry.key)
 
     async def check_rights(self, mine: rights.Rights) -> None:

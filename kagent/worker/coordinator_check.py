@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from kagent.contract.recommendation import Verdict
 from kagent.incident.confirmation import GroupNow, refusal
 from kagent.kafka.admin import Admin
-from kagent.kafka.descriptions import Key
+from kagent.kafka.descriptions import GroupAnswers, GroupDescription, Key
 from kagent.lag.commits import GONE, TopicCommits
 from kagent.lag.membership import Roster
 from kagent.lag.observation import Observation
@@ -23,17 +23,27 @@ class CoordinatorAnswer:
     committed: Mapping[Key, int]
 
 
-def ask(admin: Admin, group: str) -> CoordinatorAnswer | None:
-    """Describe the group and fetch its offsets; None if it may not be seen. Blocking. Raises KafkaError."""
-    found = admin.describe([group]).get(group)
-    if found is None:
-        return None
-    holders = {key: member.member_id for member in found.members for key in member.assigned}
+def ask(admin: Admin, groups: Iterable[str]) -> GroupAnswers[CoordinatorAnswer]:
+    """Describe the groups and fetch their offsets, of those that may be seen. Blocking. Raises KafkaError.
+
+    A coordinator that moves is not waited for: the next tick asks again.
+    """
+    described = admin.described_now(groups)
     # require_stable: the offsets of an open transaction are waited for, not read around (KIP-447).
     # https://cwiki.apache.org/confluence/display/KAFKA/KIP-447%3A+Producer+scalability+for+exactly+once+semantics
-    return CoordinatorAnswer(
-        found.state, holders, admin.committed([group], require_stable=True).get(group, {})
-    )
+    committed = admin.committed_now(described.found, require_stable=True)
+    found = {
+        name: _answer(one.group, committed.found[name])
+        for name, one in described.found.items()
+        if name in committed.found
+    }
+    failed = {**described.failed, **committed.failed}
+    return GroupAnswers(found, failed, {**described.settled, **committed.settled})
+
+
+def _answer(group: GroupDescription, committed: Mapping[Key, int]) -> CoordinatorAnswer:
+    holders = {key: member.member_id for member in group.members for key in member.assigned}
+    return CoordinatorAnswer(group.state, holders, committed)
 
 
 def contradiction(verdict: Verdict, answer: CoordinatorAnswer, seen: Observation) -> str | None:

@@ -29,9 +29,10 @@ from kagent.tables.declaration import Tables
 from kagent.text import shown
 from kagent.worker.beyond_log_end import BeyondLogEnd
 from kagent.worker.cluster_logs import ClusterLogs
+from kagent.worker.confirmations import AskCoordinators, Confirmations
 from kagent.worker.context import WorkerContext
 from kagent.worker.coverage_store import SourceCoverage
-from kagent.worker.evaluator import AskCoordinator, GroupEvaluator
+from kagent.worker.evaluator import GroupEvaluator
 from kagent.worker.groups import Entry, Index, IndexStates
 from kagent.worker.http.live_view import LiveView
 from kagent.worker.ingest import Ingest, NotTaken
@@ -79,7 +80,7 @@ class GroupEngine:
         settings: Settings,
         tables: Tables,
         publish: Publish,
-        ask: AskCoordinator,
+        ask: AskCoordinators,
         worker: str,
         clock: Callable[[], float] = time.time,
     ) -> GroupEngine:
@@ -90,10 +91,11 @@ class GroupEngine:
         logs, coverage = ClusterLogs(context), SourceCoverage(context, session.recent)
         mutes, publisher = MuteState(), Publisher(context, publish)
         valid = ValidJudgements(context, logs, coverage, mutes)
-        evaluator = GroupEvaluator(context, logs, coverage, mutes, session, states, publisher, ask, valid)
+        evaluator = GroupEvaluator(context, logs, coverage, mutes, session, states, publisher, valid)
         ingest = Ingest(context, logs, coverage, lambda key: evaluator.set_aside.pop(key, None))
         beyond = BeyondLogEnd(context, coverage)
-        ticks = PartitionTick(context, logs, coverage, evaluator, publisher, beyond)
+        confirmations = Confirmations(ask, settings.worker.tick)
+        ticks = PartitionTick(context, logs, coverage, evaluator, confirmations, publisher, beyond)
         return cls(context, session, states, logs, coverage, mutes, publisher, evaluator, ingest, ticks)
 
     def load(self, owned: Iterable[int], committed: Mapping[int, int | None]) -> None:

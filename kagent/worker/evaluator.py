@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from aiokafka.errors import KafkaError as ClientError
-
 from kagent.contract.recommendation import Verdict
-from kagent.errors import KafkaError
 from kagent.incident.evaluate import Candidate, Judgement
 from kagent.incident.session import Answer, EvaluationSession
 from kagent.lag.log_end_coverage import unread
 from kagent.lag.observation import UNKNOWN_CLUSTER, Observation
 from kagent.text import shown
 from kagent.worker.cluster_logs import ClusterLogs
+from kagent.worker.confirmations import BROKER_TROUBLE
+from kagent.worker.confirmations import Answer as CoordinatorsAnswer
 from kagent.worker.context import WorkerContext
-from kagent.worker.coordinator_check import CoordinatorAnswer, contradiction, refreshed
+from kagent.worker.coordinator_check import contradiction, refreshed
 from kagent.worker.coverage_store import SourceCoverage
 from kagent.worker.group_state import EvaluationState, group_state, learned_by_ms
 from kagent.worker.groups import Entry, IndexStates
@@ -33,10 +32,6 @@ from kagent.worker.valid_judgements import ValidJudgements
 
 log = logging.getLogger("kagent.worker")
 
-AskCoordinator = Callable[[Entry], Awaitable[CoordinatorAnswer | None]]
-"""Ask the coordinator about a group now; None if it could not be asked."""
-BROKER_TROUBLE = (KafkaError, ClientError, TimeoutError)
-"""Errors of the broker, not of a group: the tick fails and the next one tries again."""
 Counts = Counter[tuple[str, str]]
 """(cluster, what) → number of groups, or a time in ms for what ends with ``_until``."""
 
@@ -52,7 +47,6 @@ class GroupEvaluator:
     session: EvaluationSession
     states: IndexStates
     publisher: Publisher
-    ask: AskCoordinator
     valid: ValidJudgements
     set_aside: dict[str, str] = field(default_factory=dict)
     _tool_options: dict[str, str] = field(init=False)
@@ -210,26 +204,18 @@ class GroupEvaluator:
                 return f"{shown(entry.group)}: {self.set_aside[key]}"
         return None
 
-    async def confirm(self, partition: int, entry: Entry, candidate: Candidate, at: int) -> None:
-        """Ask the coordinator; publish only what still holds."""
+    def confirm(
+        self, partition: int, entry: Entry, candidate: Candidate, at: int, answer: CoordinatorsAnswer
+    ) -> None:
+        """Publish what still holds by the coordinator's answer; without one the candidate waits for the next tick."""
         try:
-            await self._confirm(partition, entry, candidate, at)
-        except BROKER_TROUBLE:
+            # Compared with the records as they are after the question: an event may have come meanwhile.
+            fresh = _afresh(candidate, answer, self.observe(partition, entry, at))
+            self._publish_and_keep(partition, entry, self.session.confirm(candidate, fresh))
+        except BROKER_TROUBLE:  # the tick fails and the next one tries again
             raise
         except Exception as error:
             self.put_aside(entry, error)
-
-    async def _confirm(self, partition: int, entry: Entry, candidate: Candidate, at: int) -> None:
-        try:
-            answer = await self.ask(entry)
-        # Held back, not dropped: the candidate stays in the state, and the next tick asks again.
-        except (KafkaError, TimeoutError) as error:
-            log.warning("a finding about %r is held back: %s", entry.key, error)
-            answer = None
-        seen = self.observe(partition, entry, at)
-        # The answer is compared with the records as they are after the await: an event may have come meanwhile.
-        fresh = _afresh(candidate, answer, seen)
-        self._publish_and_keep(partition, entry, self.session.confirm(candidate, fresh))
 
     def _publish_and_keep(self, partition: int, entry: Entry, judgement: Judgement) -> None:
         """Publish, then write the row, without an await between them: a row never says more than the topic."""
@@ -242,10 +228,12 @@ class GroupEvaluator:
         self.states.write(entry.key)
 
 
-def _afresh(candidate: Candidate, answer: CoordinatorAnswer | None, seen: Observation) -> Answer:
-    """The group with the offsets of now, or why the candidate is dropped."""
+def _afresh(candidate: Candidate, answer: CoordinatorsAnswer, seen: Observation) -> Answer:
+    """The group with the offsets of now, or why the candidate is dropped. Raises what the question raised."""
     if answer is None:
         return "unconfirmed"
+    if isinstance(answer, Exception):
+        raise answer
     return contradiction(Verdict(candidate.verdict), answer, seen) or refreshed(seen, answer)
 
 

@@ -12,6 +12,7 @@ from kagent.incident.evaluate import Candidate
 from kagent.incident.lifecycle import expired
 from kagent.worker.beyond_log_end import BeyondLogEnd, in_use
 from kagent.worker.cluster_logs import ClusterLogs
+from kagent.worker.confirmations import Confirmations
 from kagent.worker.context import WorkerContext
 from kagent.worker.coverage_store import SourceCoverage
 from kagent.worker.evaluator import Counts, GroupEvaluator
@@ -28,6 +29,7 @@ class PartitionTick:
     logs: ClusterLogs
     coverage: SourceCoverage
     evaluator: GroupEvaluator
+    confirmations: Confirmations
     publisher: Publisher
     beyond: BeyondLogEnd
 
@@ -40,15 +42,15 @@ class PartitionTick:
         counts: Counts = Counter()
         candidates: list[tuple[Entry, Candidate]] = []
         self.evaluator.valid.begin()
-        # A copy: while a confirmation awaits, an event may add a group.
-        for entry in list(self.context.index.entries(partition).values()):
+        for entry in self.context.index.entries(partition).values():
             candidate = self.evaluator.judge(partition, entry, at, counts)
             if candidate is not None:
                 candidates.append((entry, candidate))
-        # Before the confirmations, each of which asks a broker: what many groups have in common comes first.
+        # Before the confirmations, which ask brokers: what many groups have in common comes first.
         self.correlate(partition, candidates, at)
+        answers = await self.confirmations.answers([entry for entry, _ in candidates])
         for entry, candidate in candidates:
-            await self.evaluator.confirm(partition, entry, candidate, at)
+            self.evaluator.confirm(partition, entry, candidate, at, answers.get(entry.key))
         # After the judgements, which may have resolved it already.
         self._close_gone(partition, at)
         self.logs.keep(partition, at)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
 
 from kagent.worker.coordinator_check import CoordinatorAnswer
-from kagent.worker.evaluator import AskCoordinator
 from kagent.worker.groups import Entry
+from tests.fixtures.coordinators import each
 from tests.worker.test_valid_judgements import Pair, agreed, pair
 
 
@@ -35,11 +36,11 @@ async def rebalancing(entry: Entry) -> CoordinatorAnswer:
 
 @pytest.mark.parametrize(("answers", "published"), [(others_hold_it, True), (rebalancing, False)])
 async def test_lost_records_are_told_whoever_holds_the_partition_by_now(
-    answers: AskCoordinator, published: bool
+    answers: Callable[[Entry], Awaitable[CoordinatorAnswer]], published: bool
 ) -> None:
     still = pair(rate=20, every_s=10)
     for engine, _ in still.engines:
-        engine.evaluator.ask = answers
+        engine.ticks.confirmations.ask = each(answers)
     await lose_records(still)
 
     found = {str(message.verdict) for message in still.engines[0][1].recommendations}

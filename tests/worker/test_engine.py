@@ -32,6 +32,7 @@ from kagent.tables.members import MembersRow
 from kagent.testing import FakeClock, RecordingPublisher, memory_tables
 from kagent.worker.engine import GroupEngine, in_thread
 from kagent.worker.groups import Entry, Index
+from tests.fixtures.coordinators import no_answers
 
 NOW = 1_700_000_000_000
 
@@ -43,12 +44,9 @@ def tables() -> Any:
 def desk(rows: Any = None, sent: list[tuple[str, bytes | None]] | None = None) -> GroupEngine:
     publish = RecordingPublisher([] if sent is None else sent)
 
-    async def fresh(entry: Entry) -> None:
-        return None
-
     settings = Settings(clusters={"main": Cluster(bootstrap="127.0.0.1:1")})
     made = GroupEngine.of(
-        settings, rows if rows is not None else tables(), publish, fresh, "w:1", FakeClock()
+        settings, rows if rows is not None else tables(), publish, no_answers, "w:1", FakeClock()
     )
     made.load([0], {0: 0})
     return made

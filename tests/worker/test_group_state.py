@@ -20,8 +20,8 @@ from kagent.settings import Cluster, Settings, Topics
 from kagent.testing import FakeClock, RecordingPublisher
 from kagent.worker.engine import GroupEngine
 from kagent.worker.group_state import EvaluationState, group_state
-from kagent.worker.groups import Entry
 from kagent.worker.status import state_message
+from tests.fixtures.coordinators import no_answers
 from tests.worker.test_engine import NOW, tables
 
 truths = st.fixed_dictionaries({name: st.booleans() for name in ("ignored", "blind", "muted", "new")})
@@ -72,7 +72,7 @@ async def ticked(groups: list[dict[str, bool]]) -> State:
     settings = Settings(
         clusters={"main": Cluster(bootstrap="127.0.0.1:1")}, ignore=["ignored-*"], topics=Topics(partitions=1)
     )
-    engine = GroupEngine.of(settings, tables(), RecordingPublisher([]), fresh, "w:1", FakeClock())
+    engine = GroupEngine.of(settings, tables(), RecordingPublisher([]), no_answers, "w:1", FakeClock())
     engine.load([0], {0: 0})
     for at, true in enumerate(groups):
         name = f"{'ignored-' if true['ignored'] else ''}{at}"
@@ -89,7 +89,3 @@ async def ticked(groups: list[dict[str, bool]]) -> State:
     count = len(groups)
     engine.take(0, count, encode(Beat("main", NOW, "r", 1.0, False, [0], [0], [count], [count], [count])))
     return state_message("main", await engine.tick(0, NOW), 1, NOW, 10)
-
-
-async def fresh(_: Entry) -> None:
-    return None

@@ -20,6 +20,7 @@ from kagent.testing import FakeClock, RecordingPublisher, memory_tables
 from kagent.worker import lost_rows
 from kagent.worker.engine import GroupEngine
 from kagent.worker.lost_rows import LOOK_EVERY_S, LostRows
+from tests.fixtures.coordinators import no_answers
 
 SOURCES = 4
 T = TypeVar("T")
@@ -66,10 +67,6 @@ class Owner:
         self.loaded_at = self.recoveries = self.loaded_at + 1
 
 
-async def _no_answer(entry: object) -> None:
-    return None
-
-
 class World:
     """One worker, the rows that it has, and the cluster's coordinators."""
 
@@ -82,7 +79,7 @@ class World:
             worker=worker or {},
         )
         self.published = RecordingPublisher()
-        self.engine = GroupEngine.of(settings, self.rows, self.published, _no_answer, "w:1", self.clock)
+        self.engine = GroupEngine.of(settings, self.rows, self.published, no_answers, "w:1", self.clock)
         self.engine.load([0], {0: 0})
         owner, admin = self.owner, self.cluster
         self.lost: Any = LostRows(self.engine, owner, {"main": admin})  # type: ignore[arg-type,dict-item]

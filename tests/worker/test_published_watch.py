@@ -17,6 +17,7 @@ from kagent.settings import Cluster, Settings, Topics
 from kagent.testing import FakeClock, RecordingPublisher, memory_tables
 from kagent.worker.engine import GroupEngine
 from kagent.worker.published_watch import PublishedWatch
+from tests.fixtures.coordinators import no_answers
 from tests.fixtures.waiting import until
 from tests.worker.test_engine import commit, event, recommendation
 
@@ -43,7 +44,7 @@ class Watched:
         self.sent: list[tuple[str, bytes | None]] = []
         settings = Settings(clusters={"main": self.cluster}, topics=self.topics)
         clock, publish = FakeClock(), RecordingPublisher(self.sent)
-        engine = GroupEngine.of(settings, memory_tables(), publish, _no_answer, "w:1", clock)
+        engine = GroupEngine.of(settings, memory_tables(), publish, no_answers, "w:1", clock)
         engine.load([0], {0: 0})
         engine.take(0, 0, event("g", [commit(0, 5, 1)]))
         engine.adopt(0, {KEY: recommendation("g", revision=7)})
@@ -80,10 +81,6 @@ class Watched:
     def delete(self) -> None:
         name = self.topics.recommendations
         self.admin.delete_topics([name])[name].result(30)
-
-
-async def _no_answer(entry: object) -> None:
-    return None
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ from kagent.worker.engine import GroupEngine
 from kagent.worker.groups import Entry
 from kagent.worker.http.server import view
 from kagent.worker.valid_judgements import ValidJudgements
+from tests.fixtures.coordinators import each
 
 START = 1_700_000_000_000
 PARTITIONS = 3
@@ -188,7 +189,7 @@ class Pair:
             Settings(clusters={"main": Cluster(bootstrap="127.0.0.1:1")}, policy=POLICY),
             memory_tables(),
             sent,
-            agreed,
+            each(agreed),
             "w:1",
             lambda: (self.now + self.ahead_ms) / 1000,
         )

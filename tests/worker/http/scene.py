@@ -21,6 +21,7 @@ from kagent.offsets import Record
 from kagent.settings import Cluster, Settings, Topics
 from kagent.testing import memory_tables
 from kagent.worker.coordinator_check import CoordinatorAnswer
+from tests.fixtures.coordinators import each
 
 if TYPE_CHECKING:
     from kagent.worker.process import Worker
@@ -202,7 +203,7 @@ def made(loads: list[Load], minutes: float, bootstrap: str = "127.0.0.1:1", **mo
         return next((load.answer() for load in loads if load.group == entry.group), None)
 
     worker.desk = GroupEngine.of(
-        settings, tables, publish, fresh, "worker-1:6066", clock=lambda: scene.clock_s
+        settings, tables, publish, each(fresh), "worker-1:6066", clock=lambda: scene.clock_s
     )
     worker.desk.load([0], {0: 0})
     worker.ownership.ready, worker.ownership.loaded = True, {0}

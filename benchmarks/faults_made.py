@@ -24,7 +24,7 @@ from kagent.offsets.writer import encode_key, encode_value
 from kagent.settings import Cluster
 from tests.fixtures.beside import beside
 from tests.fixtures.small_disk import filled, small_disk
-from tests.fixtures.two_brokers import TWICE, Second
+from tests.fixtures.two_brokers import TWICE, Second, start_pair
 from tests.fixtures.waiting import until
 from tests.worker.soak import Soak
 
@@ -223,6 +223,36 @@ def unclean(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, 
         yield Stage(three, topics={"replication": 3}), {"elected": fault}
 
 
+SOURCES = 8
+KEPT_GROUPS = ("skewed", "kagent")
+
+
+@contextmanager
+def lone(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Faults]]:
+    """A broker that alone holds some partitions of `__consumer_offsets` is gone: their groups have no coordinator and no log."""
+    pair = start_pair(folder, {"offsets.topic.num.partitions": f"{SOURCES}"})
+    kept = {source_partition(group, SOURCES) for group in KEPT_GROUPS}
+    places = [[1] if p in kept or p % 2 else [2] for p in range(SOURCES)]
+    client = AdminClient({"bootstrap.servers": pair.bootstrap})
+    offsets = NewTopic(
+        OFFSETS_TOPIC, SOURCES, replica_assignment=places, config={"cleanup.policy": "compact"}
+    )
+    client.create_topics([offsets])[OFFSETS_TOPIC].result(60)
+
+    @contextmanager
+    def fault(soak: Soak) -> Iterator[None]:
+        lost = [g for g in soak.offsets if places[source_partition(g, SOURCES)] == [2]]
+        print(f"{len(lost)} of {soak.quiet} quiet groups have no coordinator now", flush=True)
+        pair.second.kill()
+        yield
+        pair.second.start()
+
+    try:
+        yield Stage(pair, topics={"replication": 2}), {"gone": fault}
+    finally:
+        pair.stop()
+
+
 def _of_quiet(soak: Soak) -> dict[str, Any]:
     """What the cluster says that the quiet groups have committed; the others go on committing."""
     return {group: at for group, at in soak.running.committed().items() if group in soak.offsets}
@@ -358,6 +388,7 @@ FAULTS: dict[str, Made] = {
     "full-broker": full_broker,
     "slow-broker": slow_broker,
     "two-gone": two_gone,
+    "lone": lone,
     "unclean": unclean,
     "compaction": compaction,
     "storm": storm,

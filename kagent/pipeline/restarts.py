@@ -89,6 +89,14 @@ def awaited(query: StreamingQuery, stop: threading.Event, check: Callable[[], No
             check()
 
 
+def wait_for_the_last(running: SparkSession, name: str, stop: threading.Event) -> None:
+    """Wait until the query of this name has ended: one that asks a broker that is away cannot be stopped until it gives up, and Spark
+    starts no second one."""
+    # Not by its isActive, which is false once it was asked to stop.
+    while not stop.is_set() and name in {query.name for query in running.streams.active}:
+        stop.wait(0.2)
+
+
 def between_batches(query: StreamingQuery, within_s: float = BATCH_WITHIN_S) -> None:
     """Wait for the end of the batch under way, at most ``within_s`` seconds.
 

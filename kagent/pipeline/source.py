@@ -6,19 +6,24 @@ first, and goes on asking: a topic that was re-created under the stream is a rea
 A log can lose its end where a replica that had fallen behind is elected its leader (``unclean.leader.election.enable``). Spark then goes on
 from wherever it stands, and what was written meanwhile at lesser offsets would be missed. So at each change of a leader its log is compared
 with what was seen of it (KIP-320), and what was lost is a reason to go back.
+
+A partition without a leader holds up every batch of Spark, which asks for the ends of all. It is left out until a broker leads it again.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+import time
+import uuid
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tenacity import RetryCallState, Retrying, sleep_using_event, stop_when_event_set
 
 from kagent.errors import KafkaError, Misconfigured, SettingsError
+from kagent.group_key import source_partition
 from kagent.kafka.admin import Admin
 from kagent.kafka.descriptions import Offsets, TopicDescription
 from kagent.offsets import OFFSETS_TOPIC
@@ -31,8 +36,16 @@ UNDEFINED = -1
 """A leader's epoch that is not known, or where it ended."""
 
 
+LEADERLESS_AFTER_S = 5.0
+"""The election of a leader takes less; a new start of the query costs a batch."""
+
+
 class LogCutError(KafkaError):
     """The log has lost what stood at its end: the stream has to go back."""
+
+
+class LeadersChanged(KafkaError):
+    """Other partitions can be read than those that are: the stream has to begin with those."""
 
 
 @dataclass(slots=True)
@@ -48,7 +61,11 @@ class OffsetsSource:
     topic: TopicDescription | None = None
     lost: str | None = None
     cut: dict[int, int] = field(default_factory=dict)
+    clock: Callable[[], float] = time.monotonic
+    """Seconds."""
     _seen: dict[int, tuple[int, int]] = field(default_factory=dict)
+    _leaderless_since: dict[int, float] = field(default_factory=dict)
+    _looked: bool = False
 
     def wait(self) -> TopicDescription | None:
         """The topic, as soon as it exists (a new cluster makes it with its first group); None if asked to stop.
@@ -97,7 +114,9 @@ class OffsetsSource:
                 "%s has %d partitions now, %d before.", OFFSETS_TOPIC, now.partitions, self.topic.partitions
             )
             self.topic = now
-        partitions = [(OFFSETS_TOPIC, p) for p in range(now.partitions)]
+        self._note_leaders(now)
+        # Not of the others: with what one leader does not answer all would wait.
+        partitions = [(OFFSETS_TOPIC, p) for p in range(now.partitions) if now.has_leader(p)]
         # Asked besides the log end: an open transaction holds this one back, and with it what the stream may read.
         # First, because both grow: asked second it could lie beyond the log end.
         stable = self.admin.log_end(partitions, committed_only=True).found
@@ -105,6 +124,34 @@ class OffsetsSource:
         log_end = answer.found
         trusted = self._compared(now, answer)
         return {p: (log_end[t, p], stable[t, p]) for t, p in partitions if (t, p) in stable and p in trusted}
+
+    def _note_leaders(self, topic: TopicDescription) -> None:
+        now_s = self.clock()
+        without = [p for p in range(topic.partitions) if not topic.has_leader(p)]
+        # At the first look it may have been so for long: a query that begins with such a partition waits for it.
+        since_s = now_s if self._looked else now_s - LEADERLESS_AFTER_S
+        self._leaderless_since = {p: self._leaderless_since.get(p, since_s) for p in without}
+        self._looked = True
+
+    @property
+    def leaderless(self) -> frozenset[int]:
+        """The partitions that have had no leader for longer than an election takes."""
+        since_s = self.clock() - LEADERLESS_AFTER_S
+        return frozenset(p for p, began_s in self._leaderless_since.items() if began_s <= since_s)
+
+    @property
+    def readable(self) -> frozenset[int]:
+        """The partitions that can be read."""
+        assert self.topic is not None
+        return frozenset(range(self.topic.partitions)) - self.leaderless
+
+    def group_with_coordinator(self, prefix: str) -> str:
+        """A new group's name with this prefix, whose coordinator is there: the leader of its partition."""
+        assert self.topic is not None
+        while True:
+            name = f"{prefix}-{uuid.uuid4().hex}"
+            if source_partition(name, self.topic.partitions) in self.readable or not self.readable:
+                return name
 
     @property
     def epochs(self) -> dict[int, int]:
@@ -135,12 +182,22 @@ class OffsetsSource:
             trusted |= {p} - self.cut.keys()
         return trusted
 
-    def check(self) -> None:
-        """Raise Misconfigured once the topic is no longer the one that was begun, LogCutError once its log has lost its end."""
+    def check(self, read: Collection[int] | None = None) -> None:
+        """Raise Misconfigured once the topic is no longer the one that was begun, LogCutError once its log has lost its end,
+        LeadersChanged once others can be read than those that are ``read``."""
         if self.lost:
             raise Misconfigured(self.lost)
         if self.cut:
             raise LogCutError(self.cut_sentence())
+        if read is not None and self.readable != frozenset(read):
+            raise LeadersChanged(self.leaders_sentence())
+
+    def leaders_sentence(self) -> str:
+        """Which partitions have no leader."""
+        if not self.leaderless:
+            return f"All partitions of {OFFSETS_TOPIC} have a leader again."
+        which = ", ".join(f"{OFFSETS_TOPIC}-{p}" for p in sorted(self.leaderless))
+        return f"No broker leads {which}: the groups whose commits stand there are not watched until one that holds them is back."
 
     def cut_sentence(self) -> str:
         """Which logs lost what."""

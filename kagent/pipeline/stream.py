@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -35,16 +35,22 @@ SCHEMA = pa.schema(
 ROWS_OUT = 1000
 BYTES_OUT = 4 * 1024 * 1024
 """A batch stands in memory a few times, in Python and in Java: a thousand rows of the largest size would take half a GB each time."""
-NEW_PARTITIONS_MS = 30_000
-"""How soon the source notices that the topic has more partitions."""
+
+ANSWER_WITHIN_MS = 20_000
+"""How long Spark waits for the end, and a task for records, of a partition whose leader is gone: by default 60 and 120 s, in which neither
+can be stopped and the task holds its core. More than the three answers of a new connection take from a broker that needs 5 s for each."""
 
 
-def source_options(security: Mapping[str, str], own: str) -> dict[str, str]:
-    """Options of the Kafka source, stream or batch: only what was committed, in large fetches."""
+def source_options(security: Mapping[str, str], group: str, partitions: Collection[int]) -> dict[str, str]:
+    """Options of the Kafka source, stream or batch: only what was committed, in large fetches.
+
+    ``group``: of Spark's consumers, which are no members of it and commit nothing, and still wait at their start for its coordinator.
+    """
     return {
         **security,
-        "subscribe": OFFSETS_TOPIC,
-        "groupIdPrefix": f"{own}-pipeline",
+        # Not "subscribe": with what a partition without a leader does not answer, every batch would wait.
+        "assign": json.dumps({OFFSETS_TOPIC: sorted(partitions)}),
+        "kafka.group.id": group,
         # Transactions commit offsets to this topic, too (TxnOffsetCommit, KIP-98): read uncommitted, aborted ones look real.
         # https://cwiki.apache.org/confluence/display/KAFKA/KIP-98+-+Exactly+Once+Delivery+and+Transactional+Messaging
         "kafka.isolation.level": "read_committed",
@@ -53,17 +59,25 @@ def source_options(security: Mapping[str, str], own: str) -> dict[str, str]:
         # Spark asks for log start and end after each fetch, on the connection on which the consumer has sent its next fetch already: the
         # broker answers in order, so with Kafka's 500 ms a trigger took 20 s for 50 partitions with a few records each.
         "kafka.fetch.max.wait.ms": "10",
-        "kafka.metadata.max.age.ms": str(NEW_PARTITIONS_MS),
+        "kafka.default.api.timeout.ms": str(ANSWER_WITHIN_MS),
+        "kafkaConsumer.pollTimeoutMs": str(ANSWER_WITHIN_MS),
+        # At the next one Spark would make a new consumer, which waits without end for a coordinator that is gone. The query is begun anew.
+        "fetchOffset.numRetries": "1",
         "failOnDataLoss": "false",  # retention may delete old records; progress records report the gap
     }
 
 
 def read_stream(
-    spark: SparkSession, security: Mapping[str, str], own: str, max_offsets: int, places: Mapping[int, int]
+    spark: SparkSession,
+    security: Mapping[str, str],
+    group: str,
+    max_offsets: int,
+    places: Mapping[int, int],
+    partitions: Collection[int],
 ) -> DataFrame:
     """The live topic, from the checkpoint, from these places (partition → offset) or from its beginning.
 
-    ``own``: what kagent's group names begin with.
+    ``group`` and ``partitions``: as in :func:`source_options`.
     """
     begin = (
         json.dumps({OFFSETS_TOPIC: {str(p): offset for p, offset in places.items()}})
@@ -71,7 +85,7 @@ def read_stream(
         else "earliest"
     )
     options = {
-        **source_options(security, own),
+        **source_options(security, group, partitions),
         # Only for a new checkpoint: Spark continues an existing one from its own offsets.
         "startingOffsets": begin,
         "maxOffsetsPerTrigger": str(max_offsets),

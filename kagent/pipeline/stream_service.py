@@ -6,7 +6,7 @@ import logging
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +23,10 @@ from kagent.pipeline.catchup import CatchUp
 from kagent.pipeline.checkpoint import Checkpoint, CoveredOffsets, writable
 from kagent.pipeline.progress import ProgressReporter
 from kagent.pipeline.progress_sender import ProgressSender
-from kagent.pipeline.restarts import awaited, ending, kept, stopped
-from kagent.pipeline.source import LogCutError, OffsetsSource
+from kagent.pipeline.restarts import awaited, ending, kept, stopped, wait_for_the_last
+from kagent.pipeline.source import LeadersChanged, LogCutError, OffsetsSource
 from kagent.pipeline.spark_session import session
+from kagent.pipeline.starting_places import StartingPlaces, covered
 from kagent.pipeline.stream import read_stream, to_messages
 from kagent.pipeline.stream_metrics import Metrics
 from kagent.pipeline.temporary_folder import own_folder
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
 log = logging.getLogger("kagent.pipeline")
-EARLIEST = -2
-"""Spark's word for the log's start in a JSON of starting offsets."""
 
 
 @dataclass(slots=True)
@@ -57,10 +56,15 @@ class Pipeline:
     on_batch: Callable[[Mapping[str, Any]], None] | None = None
     stop: threading.Event = field(default_factory=threading.Event)
     metrics: Metrics | None = None
+    places: StartingPlaces = field(default_factory=StartingPlaces)
 
     @property
     def once(self) -> bool:
         return self.available_now or self.replay
+
+    @property
+    def query_name(self) -> str:
+        return f"kagent-{self.name}"
 
     @property
     def every(self) -> float:
@@ -117,25 +121,29 @@ class Pipeline:
     def _query(
         self, running: SparkSession, source: OffsetsSource, place: Checkpoint, sender: ProgressSender
     ) -> None:
+        wait_for_the_last(running, self.query_name, self.stop)
         reached = CoveredOffsets() if self.replay else place.reached(OFFSETS_TOPIC)
-        places = {} if self.replay else self._back_to(source, place, sender, reached)
+        places = {} if self.replay else self._places(source, place, sender, reached)
         if places:
-            reached = CoveredOffsets(places, places)
+            reached = covered(self.places.known(reached), places)
+        assert source.topic is not None
+        # Not what is readable by now: the places are of these.
+        read = frozenset(range(source.topic.partitions)) - self.places.left_out
         catching_up = CatchUp()
         reporter = self._reporter(source, sender, catching_up)
         # Before the query starts, or the report of its first batch could be missed.
         running.streams.addListener(reporter)
         query = None
         try:
-            query = self._start(running, place.folder, places)
+            query = self._start(running, source, place.folder, places, read)
             reporter.start(reached)
             log.info("Reading %s of cluster %s (run %s).", OFFSETS_TOPIC, self.name, reporter.run_id)
-            check = self._checked(source, place)
+            check = self._checked(source, place, read)
             check()  # a run that ends at once is never looked at
             awaited(query, self.stop, check)
             if self.once and not self.stop.is_set():
                 self._last_beat(query, reporter)
-        except LogCutError:
+        except (LogCutError, LeadersChanged):
             if self.once:
                 raise
         finally:
@@ -146,11 +154,25 @@ class Pipeline:
             )  # before the end: Spark calls what is registered even then
             stopped(query)
 
+    def _places(
+        self, source: OffsetsSource, place: Checkpoint, sender: ProgressSender, reached: CoveredOffsets
+    ) -> dict[int, int]:
+        """Where to begin instead of the checkpoint, by partition; nothing if it goes on from there."""
+        lost, left_out = self._back_to(source, place, sender, reached), source.leaderless
+        if not lost and left_out == self.places.left_out:
+            return {}
+        if left_out != self.places.left_out:
+            log.warning("%s", source.leaders_sentence())
+        assert source.topic is not None
+        places = self.places.of(range(source.topic.partitions), left_out, reached)
+        place.begin_anew()
+        return {p: min(offset, lost.get(p, offset)) for p, offset in places.items()}
+
     def _back_to(
         self, source: OffsetsSource, place: Checkpoint, sender: ProgressSender, reached: CoveredOffsets
     ) -> dict[int, int]:
-        """Where to begin instead of the checkpoint, by partition, if logs lost what the stream had read; else nothing."""
-        source.resume(reached.offset, place.epochs())
+        """Partition → the first offset that its log has lost, of what the stream had read; workers are told."""
+        source.resume(self.places.known(reached).offset, place.epochs())
         source.tried(source.ends)
         if not source.cut:
             return {}
@@ -163,21 +185,17 @@ class Pipeline:
         while not sender.send(message):
             if self.stop.wait(2):
                 return {}
-        assert source.topic is not None
-        places = {p: reached.offset.get(p, EARLIEST) for p in range(source.topic.partitions)}
-        places |= {p: min(offset, reached.offset.get(p, offset)) for p, offset in lost}
-        place.begin_anew()
         source.cut.clear()
-        return places
+        return dict(lost)
 
-    def _checked(self, source: OffsetsSource, place: Checkpoint) -> Callable[[], None]:
+    def _checked(self, source: OffsetsSource, place: Checkpoint, read: Collection[int]) -> Callable[[], None]:
         """What is looked at while a query runs."""
         kept: dict[int, int] = {}
         clock = WallClock()
 
         def check() -> None:
             nonlocal kept
-            source.check()
+            source.check(read)
             if not self.once:  # that has no trigger to wait for
                 clock.check()
             # After the check: on record before a cut was seen to, they would hide it from the next start.
@@ -196,15 +214,27 @@ class Pipeline:
             time.sleep(0.05)
         reporter.beat()
 
-    def _start(self, running: SparkSession, place: str, places: Mapping[int, int]) -> StreamingQuery:
+    def _start(
+        self,
+        running: SparkSession,
+        source: OffsetsSource,
+        place: str,
+        places: Mapping[int, int],
+        read: Collection[int],
+    ) -> StreamingQuery:
         settings, topics = self.settings.pipeline, self.settings.topics
         target = Target(self.name, topics.events, topics.dead_letters, topics.app)
         records = read_stream(
-            running, spark_options(self.cluster), target.own, settings.max_offsets_per_trigger, places
+            running,
+            spark_options(self.cluster),
+            source.group_with_coordinator(f"{target.own}-pipeline"),
+            settings.max_offsets_per_trigger,
+            places,
+            read,
         )
         together = Bundling(self.name, topics.events, topics.partitions, settings.events_per_message)
         made = to_messages(records, target, running.sparkContext.defaultParallelism, together)
-        writer = made.writeStream.format("kafka").queryName(f"kagent-{self.name}")
+        writer = made.writeStream.format("kafka").queryName(self.query_name)
         writer = writer.options(**spark_options(self.settings.home_cluster(self.name)), **SINK)
         writer = writer.option("checkpointLocation", place)
         if self.once:

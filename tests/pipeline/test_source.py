@@ -10,10 +10,17 @@ import pytest
 from tenacity import wait_none
 
 from kagent.errors import KafkaError
+from kagent.group_key import source_partition
 from kagent.kafka.descriptions import Offsets, TopicDescription
 from kagent.kafka.reach import LoginRefused
 from kagent.offsets import OFFSETS_TOPIC
-from kagent.pipeline.source import UNDEFINED, LogCutError, OffsetsSource
+from kagent.pipeline.source import (
+    LEADERLESS_AFTER_S,
+    UNDEFINED,
+    LeadersChanged,
+    LogCutError,
+    OffsetsSource,
+)
 
 
 class Cluster:
@@ -58,6 +65,43 @@ def test_a_topic_that_was_recreated_under_the_stream_is_a_reason_to_stop() -> No
 
     with pytest.raises(KafkaError, match="re-created: remove the checkpoint"):
         watched.check()
+
+
+def test_partitions_that_have_no_leader_for_longer_than_an_election_takes_are_left_out_until_they_have_one() -> (
+    None
+):
+    cluster, now_s = Cluster(), 100.0
+    watched = source(cluster)
+    watched.clock = lambda: now_s
+    cluster.there[OFFSETS_TOPIC] = TopicDescription(OFFSETS_TOPIC, "id-1", 3, (1, 1, 1))
+    watched.wait()
+    watched.ends()
+    cluster.there[OFFSETS_TOPIC] = TopicDescription(OFFSETS_TOPIC, "id-1", 3, (1, -1, 1))
+    assert set(watched.ends()) == {0, 2}
+    watched.check(read=range(3))
+    now_s += LEADERLESS_AFTER_S
+    with pytest.raises(LeadersChanged, match="No broker leads __consumer_offsets-1: the groups"):
+        watched.check(read=range(3))
+    watched.check(read=(0, 2))
+
+    cluster.there[OFFSETS_TOPIC] = TopicDescription(OFFSETS_TOPIC, "id-1", 3, (1, 1, 1))
+    assert set(watched.ends()) == {0, 1, 2}
+    with pytest.raises(LeadersChanged, match="All partitions of __consumer_offsets have a leader again"):
+        watched.check(read=(0, 2))
+
+
+def test_a_query_does_not_begin_with_partitions_that_have_no_leader_nor_with_a_group_that_has_no_coordinator() -> (
+    None
+):
+    cluster = Cluster()
+    cluster.there[OFFSETS_TOPIC] = TopicDescription(OFFSETS_TOPIC, "id-1", 3, (-1, 1, -1))
+    watched = source(cluster)
+    watched.wait()
+    watched.ends()
+
+    assert watched.readable == {1}
+    groups = {watched.group_with_coordinator("kagent-pipeline") for _ in range(20)}
+    assert {source_partition(group, 3) for group in groups} == {1}
 
 
 def test_more_partitions_are_said_once_and_their_ends_are_asked(caplog: pytest.LogCaptureFixture) -> None:

@@ -24,11 +24,19 @@ class StartingPlaces:
     """Up to the latest new checkpoint, also of what was left out."""
 
     def of(
-        self, partitions: Iterable[int], left_out: frozenset[int], reached: CoveredOffsets
+        self,
+        partitions: Iterable[int],
+        left_out: frozenset[int],
+        reached: CoveredOffsets,
+        lost: Mapping[int, int] | None = None,
     ) -> dict[int, int]:
-        """Partition → the offset to begin at, of all but those that are left out; to be called where a new checkpoint begins."""
-        self._covered = self.known(reached)
-        self.left_out = left_out
+        """Partition → the offset to begin at, of all but those that are left out; to be called where a new checkpoint begins.
+
+        ``lost``: partition → the first offset that its log has lost.
+        """
+        known, lost = self.known(reached), lost or {}
+        offset = {p: min(offset, lost.get(p, offset)) for p, offset in known.offset.items()}
+        self._covered, self.left_out = CoveredOffsets(known.start, offset), left_out
         # What this process has not read itself is read from its beginning: events may be repeated, never missed.
         return {p: self._covered.offset.get(p, EARLIEST) for p in partitions if p not in left_out}
 

@@ -164,9 +164,9 @@ class Pipeline:
         if left_out != self.places.left_out:
             log.warning("%s", source.leaders_sentence())
         assert source.topic is not None
-        places = self.places.of(range(source.topic.partitions), left_out, reached)
+        places = self.places.of(range(source.topic.partitions), left_out, reached, lost)
         place.begin_anew()
-        return {p: min(offset, lost.get(p, offset)) for p, offset in places.items()}
+        return places
 
     def _back_to(
         self, source: OffsetsSource, place: Checkpoint, sender: ProgressSender, reached: CoveredOffsets

@@ -16,6 +16,14 @@ def test_what_was_left_out_goes_on_from_where_it_was() -> None:
     assert whole == {0: 15, 1: 20, 2: 35}
 
 
+def test_a_log_that_lost_its_end_is_read_again_from_there() -> None:
+    places = StartingPlaces()
+    reached = CoveredOffsets({}, {0: 10, 1: 20})
+
+    assert places.of(range(2), frozenset(), reached, lost={1: 15}) == {0: 10, 1: 15}
+    assert places.known(CoveredOffsets()).offset == {0: 10, 1: 15}
+
+
 def test_what_this_process_has_not_read_is_read_from_its_beginning() -> None:
     places = StartingPlaces(left_out=frozenset({1}))
 

@@ -1,4 +1,4 @@
-"""Where a query begins: where Spark's checkpoint ended, or at places that are told to it.
+"""Where a query begins: where Spark's checkpoint ended, or at places that it is given.
 
 Spark keeps one set of partitions in a checkpoint, with the batch that is under way. Where other partitions are to be read, as some have no
 leader or have one again, it begins with a new one: that batch would wait for a leader, too.

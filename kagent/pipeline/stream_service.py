@@ -171,7 +171,7 @@ class Pipeline:
     def _back_to(
         self, source: OffsetsSource, place: Checkpoint, sender: ProgressSender, reached: CoveredOffsets
     ) -> dict[int, int]:
-        """Partition → the first offset that its log has lost, of what the stream had read; workers are told."""
+        """Partition → the first offset that its log has lost, of what the stream had read; it is announced to the workers."""
         source.resume(self.places.known(reached).offset, place.epochs())
         source.tried(source.ends)
         if not source.cut:

@@ -17,7 +17,6 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from kagent.errors import KagentError
 from kagent.kafka.admin import Admin
 from kagent.offsets import OFFSETS_TOPIC
-from kagent.pipeline import stream
 from kagent.pipeline.stream_service import Pipeline
 from kagent.settings import Cluster, PipelineSettings, Settings
 from tests.fixtures.cast import commit_when_loaded
@@ -83,10 +82,8 @@ def test_new_partitions_are_read_and_a_recreated_topic_ends_the_stream(
     own_broker: Callable[..., Any],
     kafka_reader: Any,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(stream, "NEW_PARTITIONS_MS", 2000)
     caplog.set_level(logging.INFO, "kagent.pipeline")
     broker = own_broker()
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 from slow_way import SlowWay
 
 from kagent.embedded.broker import HOST, Broker, free_port
@@ -24,7 +24,7 @@ from kagent.offsets.writer import encode_key, encode_value
 from kagent.settings import Cluster
 from tests.fixtures.beside import beside
 from tests.fixtures.small_disk import filled, small_disk
-from tests.fixtures.two_brokers import TWICE, Second, start_pair
+from tests.fixtures.two_brokers import TWICE, Second, lay_out_offsets, start_pair
 from tests.fixtures.waiting import until
 from tests.worker.soak import Soak
 
@@ -193,14 +193,8 @@ def unclean(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, 
     with three_brokers(folder, {}) as three:
         _, kept, behind = three.brokers
         partitions = int(THRICE["offsets.topic.num.partitions"])
-        offsets = NewTopic(
-            OFFSETS_TOPIC,
-            partitions,
-            replica_assignment=[[2, 3]] * partitions,
-            config={"cleanup.policy": "compact", "unclean.leader.election.enable": "true"},
-        )
-        client = AdminClient({"bootstrap.servers": three.bootstrap})
-        client.create_topics([offsets])[OFFSETS_TOPIC].result(60)
+        unclean_election = {"unclean.leader.election.enable": "true"}
+        lay_out_offsets(three.bootstrap, [[2, 3]] * partitions, **unclean_election)
 
         @contextmanager
         def fault(soak: Soak) -> Iterator[None]:
@@ -233,11 +227,7 @@ def lone(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Stage, Fau
     pair = start_pair(folder, {"offsets.topic.num.partitions": f"{SOURCES}"})
     kept = {source_partition(group, SOURCES) for group in KEPT_GROUPS}
     places = [[1] if p in kept or p % 2 else [2] for p in range(SOURCES)]
-    client = AdminClient({"bootstrap.servers": pair.bootstrap})
-    offsets = NewTopic(
-        OFFSETS_TOPIC, SOURCES, replica_assignment=places, config={"cleanup.policy": "compact"}
-    )
-    client.create_topics([offsets])[OFFSETS_TOPIC].result(60)
+    lay_out_offsets(pair.bootstrap, places)
 
     @contextmanager
     def fault(soak: Soak) -> Iterator[None]:

@@ -42,6 +42,8 @@ RECORDS = 1_000
 GROUPS = 200
 UNKNOWN_TOPICS = 20_000
 ROUND_S = 10.0
+ANSWER_S = 3.0
+"""A healthy coordinator answers within 0.1 s; what it never answers must not hold up the round."""
 LOOK_S = 0.3
 """Less than a third of the stage's tick, so that no judgement is missed."""
 NAMES = [
@@ -65,13 +67,13 @@ class Hostile:
     running: Any
     random: random.Random = field(default_factory=lambda: random.Random(40))
     answers: Counter[str] = field(default_factory=Counter)
-    """What the coordinator said to them: "joined" or an error's name, and the same of commits."""
+    """What the coordinator said to them: "NoError" or an error's name, and the same of commits."""
 
     def round(self) -> None:
         for number in range(GROUPS):
             # Each over a connection of its own: to some the broker answers by closing it.
             try:
-                asked(self.running.cluster, 3.0, Silences(), self._one, _name(number))
+                asked(self.running.cluster, ANSWER_S, Silences(), self._one, _name(number))
             except (ClientError, Moving) as error:
                 self.answers[type(error).__name__] += 1
 

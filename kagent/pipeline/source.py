@@ -34,8 +34,6 @@ log = logging.getLogger("kagent.pipeline")
 Found = TypeVar("Found")
 UNDEFINED = -1
 """A leader's epoch that is not known, or where it ended."""
-
-
 LEADERLESS_AFTER_S = 5.0
 """The election of a leader takes less; a new start of the query costs a batch."""
 
@@ -140,17 +138,22 @@ class OffsetsSource:
         return frozenset(p for p, began_s in self._leaderless_since.items() if began_s <= since_s)
 
     @property
+    def partitions(self) -> frozenset[int]:
+        """All partitions that the topic has, once it is there."""
+        assert self.topic is not None
+        return frozenset(range(self.topic.partitions))
+
+    @property
     def readable(self) -> frozenset[int]:
         """The partitions that can be read."""
-        assert self.topic is not None
-        return frozenset(range(self.topic.partitions)) - self.leaderless
+        return self.partitions - self.leaderless
 
     def group_with_coordinator(self, prefix: str) -> str:
         """A new group's name with this prefix, whose coordinator is there: the leader of its partition."""
-        assert self.topic is not None
+        count, readable = len(self.partitions), self.readable
         while True:
             name = f"{prefix}-{uuid.uuid4().hex}"
-            if source_partition(name, self.topic.partitions) in self.readable or not self.readable:
+            if source_partition(name, count) in readable or not readable:
                 return name
 
     @property

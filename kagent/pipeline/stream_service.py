@@ -126,9 +126,8 @@ class Pipeline:
         places = {} if self.replay else self._places(source, place, sender, reached)
         if places:
             reached = covered(self.places.known(reached), places)
-        assert source.topic is not None
         # Not what is readable by now: the places are of these.
-        read = frozenset(range(source.topic.partitions)) - self.places.left_out
+        read = source.partitions - self.places.left_out
         catching_up = CatchUp()
         reporter = self._reporter(source, sender, catching_up)
         # Before the query starts, or the report of its first batch could be missed.
@@ -163,8 +162,7 @@ class Pipeline:
             return {}
         if left_out != self.places.left_out:
             log.warning("%s", source.leaders_sentence())
-        assert source.topic is not None
-        places = self.places.of(range(source.topic.partitions), left_out, reached, lost)
+        places = self.places.of(source.partitions, left_out, reached, lost)
         place.begin_anew()
         return places
 

@@ -9,11 +9,10 @@ from typing import Any
 
 import orjson
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from kagent.group_key import source_partition
 from kagent.offsets import OFFSETS_TOPIC
-from tests.fixtures.two_brokers import Pair, start_pair
+from tests.fixtures.two_brokers import Pair, lay_out_offsets, start_pair
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 PARTITIONS = 2
@@ -23,10 +22,7 @@ PARTITIONS = 2
 def pair(tmp_path: Path) -> Iterator[Pair]:
     """Each broker leads one partition of the source, and nobody else holds it."""
     made = start_pair(tmp_path, {"offsets.topic.num.partitions": str(PARTITIONS)})
-    client = AdminClient({"bootstrap.servers": made.bootstrap})
-    compact = {"cleanup.policy": "compact"}
-    topic = NewTopic(OFFSETS_TOPIC, PARTITIONS, replica_assignment=[[1], [2]], config=compact)
-    client.create_topics([topic])[OFFSETS_TOPIC].result(30)
+    lay_out_offsets(made.bootstrap, [[1], [2]])
     yield made
     made.stop()
 

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import BeforeValidator, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from kagent.durations import PATTERN, to_hours, to_seconds
 
-
-def _schema(what: str) -> WithJsonSchema:
-    text = {"type": "string", "pattern": PATTERN}
-    return WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0, "description": what}, text]})
+LIMITS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 
 
-Seconds = Annotated[float, BeforeValidator(to_seconds), _schema("seconds")]
-Hours = Annotated[float, BeforeValidator(to_hours), _schema("hours")]
-WholeHours = Annotated[int, BeforeValidator(to_hours), _schema("hours")]
+@dataclass(frozen=True, slots=True)
+class _Length:
+    """The JSON Schema of a duration: a number within the field's own limits, or a text with a unit."""
+
+    unit: str
+
+    def __get_pydantic_json_schema__(
+        self, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        limits = {name: limit for name, limit in handler(core).items() if name in LIMITS}
+        number = {"type": "number", **(limits or {"minimum": 0}), "description": self.unit}
+        return {"anyOf": [number, {"type": "string", "pattern": PATTERN}]}
+
+
+Seconds = Annotated[float, BeforeValidator(to_seconds), _Length("seconds")]
+Hours = Annotated[float, BeforeValidator(to_hours), _Length("hours")]
+WholeHours = Annotated[int, BeforeValidator(to_hours), _Length("hours")]

@@ -38,6 +38,8 @@ def check(settings: Settings, name: str, patient: bool) -> None:
     except KafkaError as error:
         if not (patient and mendable(error)):
             raise
+        # Said before Spark starts: until then nothing else would be.
+        log.warning("%s It is waited for.", error)
 
 
 def _topics(home: Admin, topics: Topics) -> dict[str, TopicDescription]:

@@ -6,7 +6,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kagent.duration_words import UNITS_S, meant_s
+from kagent.durations import to_text
 from kagent.number_words import BEFORE, in_digits
+from kagent.settings.schema_ways import length_unit
 
 NUMBER = r"[-+]?\d+(?:\.\d+)?"
 PERCENT = r"(?:%|percent|per cent|pct)"
@@ -69,6 +72,34 @@ def numbers_meant(value: Any, about: Mapping[str, Any], whole: bool) -> list[str
     if is_share and number and not _fits(float(number), limits):
         found = [f"{float(number) / 100:g}"]
     return [each for each in found if _fits(float(each), limits)]
+
+
+def duration_meant(text: str, about: Mapping[str, Any]) -> str:
+    """``; did you mean 30m?``, of what the setting takes, or which of its limits all that may be meant is beyond; empty where that is
+    not clear. ``about``: the setting's schema.
+
+    >>> length = {"type": "number", "exclusiveMinimum": 0, "maximum": 3600, "description": "seconds"}
+    >>> [duration_meant(text, {"anyOf": [length]}) for text in ("half an hour", "00:30", "1 month", "soon")]
+    ['; did you mean 30m?', '; did you mean 30s or 30m?', '; it may be at most 1h', '']
+    """
+    unit = length_unit(about)
+    unit_s, limits = UNITS_S[unit], about["anyOf"][0]
+    lengths_s = meant_s(text, unit)
+    if near := [to_text(length_s) for length_s in lengths_s if _fits(length_s / unit_s, limits)]:
+        return f"; did you mean {' or '.join(near)}?"
+    return f"; it may be {_limit(limits, lengths_s[0] / unit_s, unit_s)}" if lengths_s else ""
+
+
+def _limit(limits: Mapping[str, Any], number: float, unit_s: float) -> str:
+    """The limit that this number is beyond, as a duration."""
+    said = {
+        "maximum": "at most",
+        "exclusiveMaximum": "below",
+        "minimum": "at least",
+        "exclusiveMinimum": "above",
+    }
+    beyond = next(name for name in said if name in limits and not _fits(number, {name: limits[name]}))
+    return f"{said[beyond]} {to_text(limits[beyond] * unit_s)}"
 
 
 def _fits(number: float, limits: Mapping[str, Any]) -> bool:

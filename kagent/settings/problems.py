@@ -7,11 +7,13 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from typing import Any
 
+from kagent.durations import meant
 from kagent.settings.alert_destinations import DESTINATIONS, schemes_of
-from kagent.settings.meant import address_meant, default_of, numbers_meant
+from kagent.settings.meant import address_meant, default_of, duration_meant, numbers_meant
 from kagent.settings.odd_characters import with_odd_character
 from kagent.settings.other_words import EVERYTHING
 from kagent.settings.right_values import right_value
+from kagent.settings.schema_ways import length_unit
 from kagent.settings.settings_file import MISSING
 from kagent.settings.unknown_names import no_setting, suggestion, unknown_name
 from kagent.settings.wrong_value import WrongValue
@@ -161,6 +163,10 @@ def _unknown(wrong: WrongValue) -> str:
 def _with_hint(problem: str, wrong: WrongValue) -> str:
     """The problem of one value with how to write it, where the problem does not say so itself."""
     value = wrong.value
+    if wrong.unit and isinstance(value, str):
+        # By the limits of this setting, which those who read a duration do not know.
+        bare = problem.removesuffix(meant(value, length_unit(wrong.about)))
+        return f"{bare}{duration_meant(value, wrong.about) or default_of(wrong.about, wrong.unit)}"
     if problem.endswith("?") or wrong.is_secret:
         return problem
     if isinstance(value, list) and len(value) == 1:

@@ -727,6 +727,7 @@ def test_the_schema_takes_the_guides_and_refuses_typos() -> None:
         {"policy": {"treshold": 2}},
         {"groups": [{}]},
         {"policy": {"min_behind": "5x"}},
+        {"worker": {"tick": 7200}},
     )
     for bad in mistakes:
         with pytest.raises(jsonschema.ValidationError):

@@ -69,6 +69,8 @@ def test_the_sentence_about_every_section_shows_how_to_write_it(value: Any, tmp_
         ("policy: {severity: nonsense}", "write such as {no_members: page}"),
         ("topics: {retention_hours: 1 fortnight}", "did you mean 14d?"),
         ("policy: {idle_after: 1 month}", "did you mean 30d?"),
+        ("worker: {tick: 1 month}", "it may be at most 1h"),
+        ("topics: {retention_hours: half an hour}", "it may be at least 1h"),
         ("clusters: {main: {}}", "is missing; write such as bootstrap: broker:9092"),
         ("alert: {destinations: {a: {type: webhook, url: x/y}}}", "such as https://alerts.example/hook"),
         ("groups: 7", "write such as [{match: '…'}]"),

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from itertools import islice
 from math import exp
 from pathlib import Path
 
@@ -235,32 +236,48 @@ def _cliffs(scenarios: list[SimulatorScenario], seeds: int, first: int, jobs: in
     changes = [("as it is", 1.0)] + [(what, by) for what in PARAMETERS for by in (0.9, 1.1)]
     some = tuple(range(first, first + seeds))
     work = [(_times(s, what, by) if by != 1.0 else s, some, True) for what, by in changes for s in scenarios]
-    with ProcessPoolExecutor(jobs) as pool:
-        found = list(pool.map(_some, work))
-    base: dict[str, tuple[float, float]] = {}
     print(
         f"{'cliffs':20} {'right':>12} {'p50 min':>8} {'p95':>6}   flipped, or detection moved by more than a third"
     )
+    base: dict[str, tuple[float, float]] = {}
     fine = True
-    for turn, (what, by) in enumerate(changes):
-        rows = found[turn * len(scenarios) : (turn + 1) * len(scenarios)]
-        moved, waits, right = [], [], 0
-        for scenario, reports in zip(scenarios, rows, strict=True):
-            times = [r.waited / 60 if r.waited is not None else float("inf") for r in reports]
-            good = sum(bool(r.right) for r in reports)
-            here = (good / len(reports), _quantile(times, 0.5))
-            known = base.setdefault(scenario.name, here)
-            slack = max(1 / 3 * known[1], 0.5)
-            if here[0] != known[0] or not (here[1] == known[1] or abs(here[1] - known[1]) <= slack):
-                moved.append(scenario.name)
-            right, waits = right + good, waits + times
-        fine &= len(moved) <= 0.1 * len(scenarios)
-        label = what if by == 1.0 else f"{what} x {by}"
-        counts = f"{right} of {len(waits)}"
-        print(
-            f"{label:20} {counts:>12} {_quantile(waits, 0.5):8.1f} {_quantile(waits, 0.95):6.1f}   {', '.join(moved)}"
-        )
+    with ProcessPoolExecutor(jobs) as pool:
+        # In their order, each as soon as it is known: all of them take hours.
+        found = pool.map(_some, work)
+        for what, by in changes:
+            rows = list(zip(scenarios, islice(found, len(scenarios)), strict=True))
+            moved = [
+                s.name
+                for s, reports in rows
+                if _has_moved(_seen(reports), base.setdefault(s.name, _seen(reports)))
+            ]
+            fine &= len(moved) <= 0.1 * len(scenarios)
+            reports = [report for _, each in rows for report in each]
+            waits = [_wait_minutes(report) for report in reports]
+            label = what if by == 1.0 else f"{what} x {by}"
+            counts = f"{sum(bool(r.right) for r in reports)} of {len(reports)}"
+            print(
+                f"{label:20} {counts:>12} {_quantile(waits, 0.5):8.1f} {_quantile(waits, 0.95):6.1f}   {', '.join(moved)}",
+                flush=True,
+            )
     return 0 if fine else 1
+
+
+def _wait_minutes(report: Report) -> float:
+    """Minutes until it was detected; for ever if it was not."""
+    return report.waited / 60 if report.waited is not None else float("inf")
+
+
+def _seen(reports: list[Report]) -> tuple[float, float]:
+    """The share of runs that were right, and the median minutes until detection."""
+    right = sum(bool(r.right) for r in reports) / len(reports)
+    return right, _quantile([_wait_minutes(r) for r in reports], 0.5)
+
+
+def _has_moved(here: tuple[float, float], base: tuple[float, float]) -> bool:
+    """Whether it flipped, or is detected a third sooner or later."""
+    slack = max(1 / 3 * base[1], 0.5)
+    return here[0] != base[0] or not (here[1] == base[1] or abs(here[1] - base[1]) <= slack)
 
 
 def _healthy(runs: list[tuple[SimulatorScenario, list[Report]]]) -> bool:
@@ -301,7 +318,7 @@ def _sick(runs: list[tuple[SimulatorScenario, list[Report]]]) -> bool:
     for scenario, reports in runs:
         good, silent = sum(bool(r.right) for r in reports), sum(r.detected is None for r in reports)
         wrong = len(reports) - good - silent
-        times = [r.waited / 60 if r.waited is not None else float("inf") for r in reports]
+        times = [_wait_minutes(r) for r in reports]
         later_here, flaps_here = sum(r.changed_wrong for r in reports), sum(r.flaps for r in reports)
         print(
             f"{scenario.name:30} {len(reports):5} {good / len(reports):6.0%} {wrong:6} {silent:6} {later_here:11} "

@@ -30,6 +30,8 @@ class Held:
     number: Ints
     topic: npt.NDArray[np.int32]
     partition: npt.NDArray[np.int32]
+    taken: npt.NDArray[np.bool_]
+    """Of every partition by its global number: whether it is held."""
     notes: tuple[str, ...]
 
 
@@ -40,22 +42,24 @@ def held_rows(scenario: Scenario) -> Held:
     """
     layout, owned = scenario.layout, scenario.owned
     topic, partition, member = owned.topic, owned.partition, owned.member
-    keep = partition < layout.limit[topic]
+    keep = partition < layout.limit.take(topic)
     gone = 0 if keep.all() else int(layout.considered[topic[~keep]].sum())
     if not layout.same_effective:
         keep = keep & layout.subscribed[member, topic]
     if not keep.all():
         topic, partition, member = topic[keep], partition[keep], member[keep]
     number = layout.numbers(topic, partition)
-    holders = np.bincount(number, minlength=layout.total)
+    taken = np.zeros(layout.total, np.bool_)
+    taken[number] = True
     wide = member.astype(np.int64)
-    if len(holders) and int(holders.max()) > 1:
-        _refuse(scenario, int(np.argmax(holders)), wide, number)
-    return Held(wide, number, topic, partition, (PAST_THE_END.format(gone),) if gone else ())
+    if np.count_nonzero(taken) < len(number):
+        _refuse(scenario, wide, number)
+    return Held(wide, number, topic, partition, taken, (PAST_THE_END.format(gone),) if gone else ())
 
 
-def _refuse(scenario: Scenario, twice: int, member: Ints, number: Ints) -> None:
+def _refuse(scenario: Scenario, member: Ints, number: Ints) -> None:
     layout = scenario.layout
+    twice = int(np.argmax(np.bincount(number)))
     first, second = member[number == twice][:2].tolist()
     topic = int(layout.topic_of[twice])
     raise InputError(

@@ -132,12 +132,13 @@ class Layout:
 
     def numbers(self, topic: Codes, partition: Codes) -> Ints:
         """Global numbers."""
-        return self.start[topic] + partition
+        # take(), not brackets: it needs two thirds of the time.
+        return self.start.take(topic) + partition
 
     def split(self, numbers: Ints) -> tuple[Codes, Codes]:
         """(topic, partition) of global numbers."""
-        topic = self.topic_of[numbers]
-        return topic, (numbers - self.start[topic]).astype(np.int32)
+        topic = self.topic_of.take(numbers)
+        return topic, (numbers - self.start.take(topic)).astype(np.int32)
 
     @cached_property
     def topic_of(self) -> Codes:

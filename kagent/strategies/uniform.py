@@ -17,6 +17,7 @@ from kagent.strategies.scenario import Scenario
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
+Flags = npt.NDArray[np.bool_]
 
 
 def assign(scenario: Scenario) -> Assignment:
@@ -33,7 +34,7 @@ def assign(scenario: Scenario) -> Assignment:
     # The server keeps what members hold up to their quotas and gives out only the rest, so quotas decide all moves.
     held = np.bincount(member, minlength=len(order))
     quotas = _quotas(held, order, layout.considered_total)
-    new_topic, new_partition = _free(scenario, order, rows.number)
+    new_topic, new_partition = _free(scenario, order, rows.taken)
     if (held > quotas).any():
         keeps, revoked = _revoked(scenario, member, rows.number, held, quotas, order)
         member, topic, partition = member[keeps], topic[keeps], partition[keeps]
@@ -66,15 +67,13 @@ def _quotas(held: Ints, order: Ints, total: int) -> Ints:
     return quotas
 
 
-def _free(scenario: Scenario, order: Ints, held: Ints) -> tuple[Codes, Codes]:
+def _free(scenario: Scenario, order: Ints, taken: Flags) -> tuple[Codes, Codes]:
     """Unassigned (topic, partition) pairs, topics in the order of Java's set of ids."""
     layout = scenario.layout
     topics = _topic_order(scenario, int(order[0]))
-    if not len(held):
+    if not taken.any():
         return layout.partitions(topics)
-    free = np.repeat(layout.considered, layout.count)
-    free[held] = False
-    numbers = np.flatnonzero(free)
+    numbers = np.flatnonzero(np.repeat(layout.considered, layout.count) & ~taken)
     place = np.zeros(len(layout.topics), np.int64)
     place[topics] = np.arange(len(topics))
     return layout.split(numbers[np.argsort(place[layout.topic_of[numbers]], kind="stable")])
@@ -94,7 +93,7 @@ def _topic_order(scenario: Scenario, first: int) -> Ints:
 
 def _revoked(
     scenario: Scenario, member: Ints, number: Ints, held: Ints, quotas: Ints, order: Ints
-) -> tuple[npt.NDArray[np.bool_], Ints]:
+) -> tuple[Flags, Ints]:
     """Which rows stay, and the partitions taken away in the order in which Java takes them."""
     keeps = np.ones(len(number), np.bool_)
     taken = [np.zeros(0, np.int64)]

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kagent.contract.recommendation import Verdict
+from kagent.detect.commit_gaps import USUAL_S
 from kagent.detect.finding import NO_PROGRESS
 from kagent.detect.state import Habit, JudgeState
 
 PAUSE_FACTOR = 1.5
 """A pause this much longer than the longest one that ended by itself is no habit."""
 HABIT_MEMORY_MS = 7 * 86_400_000
-WORTH_S = 60.0
-"""A shorter pause is every group's habit."""
 MENDABLE = NO_PROGRESS | {Verdict.BLOCKED_BY_TRANSACTION}
 """What a person may have mended before it ends: no habit of the group."""
 
@@ -26,8 +25,8 @@ def habit(habits: Mapping[str, Habit], kind: str, now: int) -> float:
 
 def learned(habits: Mapping[str, Habit], kind: str, length_s: float, now: int) -> Mapping[str, Habit]:
     """The habits after something of this kind ended by itself."""
-    # The longest is replaced only by a longer one, and runs out a week after it ended: a habit that stopped is forgotten.
-    if length_s < WORTH_S or length_s <= habit(habits, kind, now):
+    # A pause shorter than USUAL_S is every group's habit. The longest is replaced only by a longer one, and runs out a week after it ended: a habit that stopped is forgotten.
+    if length_s < USUAL_S or length_s <= habit(habits, kind, now):
         return habits
     return {**habits, kind: Habit(round(length_s, 1), now)}
 

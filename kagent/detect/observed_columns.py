@@ -12,6 +12,7 @@ import numpy.typing as npt
 from kagent.contract.recommendation import GroupKind
 from kagent.detect import inflow as inflows
 from kagent.detect.backlog import backlog, waiting_since
+from kagent.detect.commit_gaps import MISSED
 from kagent.detect.committers import Units, co_partitioned, units_of
 from kagent.detect.state import JudgeState, MemberState
 from kagent.lag.commits import GONE
@@ -19,10 +20,6 @@ from kagent.lag.measure import Flags, Floats, Lags, Longs
 from kagent.lag.membership import NOBODY, kind_of
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
-
-KNOWN_GAPS = 3
-"""An offset that was not committed again holds for this many of its member's commit gaps: clients that commit only what moved
-do not repeat a waiting partition."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +98,7 @@ def _commit_times(lags: Lags, owner: npt.NDArray[np.int32], members: int) -> Lon
 
 def gap_s(known: MemberState | None, cadence_ms: float) -> float:
     """The member's median gap between commits, in s; the topic's until three gaps of its own are known."""
-    if known is None or len(known.gaps) < KNOWN_GAPS:
+    if known is None or len(known.gaps) < MISSED:
         return cadence_ms / 1000
     # Not numpy's, which takes forty times as long for nine numbers: every member of every group is asked at every tick.
     return float(median(known.gaps)) / 1000
@@ -111,8 +108,8 @@ def _judged_at(lags: Lags, owner: Longs, committed_at: Longs, gaps_s: Floats) ->
     """The time at which each partition's committed offset is known to hold, ms."""
     held = owner >= 0
     repeated = np.zeros(len(lags), np.int64)
-    # The partition's own commit where it is younger: one member's partitions may be committed seconds apart.
-    repeated[held] = committed_at[owner[held]] - (KNOWN_GAPS * 1000 * gaps_s[owner[held]]).astype(np.int64)
+    # Clients that commit only what moved do not repeat a waiting partition. Its own commit where it is younger: one member's partitions may be committed seconds apart.
+    repeated[held] = committed_at[owner[held]] - (MISSED * 1000 * gaps_s[owner[held]]).astype(np.int64)
     return np.maximum(lags.time, repeated)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from kagent.detect.commit_gaps import USUAL_S
 from kagent.detect.evidence import idle_s
 from kagent.detect.state import JudgeState
 from kagent.lag.commits import GONE, TopicCommits
@@ -22,8 +23,6 @@ from kagent.policy import Policy
 
 Sign = Callable[[Observation, JudgeState, Policy], int]
 NEVER = 1 << 62
-YOUNG_MS = 60_000
-"""Unread records this young are no standstill, nor within two of the group's usual gaps between commits."""
 
 
 def clock_runs(seen: Observation, state: JudgeState, policy: Policy) -> int:
@@ -49,8 +48,8 @@ BEHIND: tuple[Sign, ...] = (clock_runs, unread)
 
 
 def young_ms(cadence_ms: float) -> int:
-    """For how long unread records may wait without a second look, ms."""
-    return max(YOUNG_MS, int(2 * cadence_ms))
+    """For how long unread records may wait without a second look, ms: two of the group's gaps between commits, if that is longer."""
+    return max(int(USUAL_S * 1000), int(2 * cadence_ms))
 
 
 def _grows_uncommitted(seen: Observation) -> bool:

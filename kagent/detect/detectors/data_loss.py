@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from kagent.contract.recommendation import Verdict
+from kagent.detect.commit_gaps import MISSED, USUAL_S
 from kagent.detect.facts import NAMED, holders, named, worst
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
@@ -38,10 +39,6 @@ MOST = 100
 """Partitions whose offsets are remembered, so that the group's row stays small: the next to lose records."""
 READ_FACTOR = 2.0
 """A leap of more than twice what the member can have read since its last commit is a reset."""
-GAPS = 3.0
-"""A leap may have taken as many of the member's usual gaps between commits (judgement, not measured)."""
-UNOWNED_S = 60.0
-"""How long a leap may have taken where no member is known, and so no gap (judgement, not measured)."""
 LEAST_S = 1.0
 """Commits have times of a millisecond, but come in polls: a shorter time says nothing about a speed."""
 
@@ -109,7 +106,8 @@ def _lost(model: GroupModel, at: int, before: int) -> int:
     if committed < start:
         again = owner >= 0 and int(model.columns.committed_at[owner]) > int(lags.time[at])
         return start - committed if again or lags.time[at] > lags.moved[at] else 0
-    since_s = max(LEAST_S, float(model.columns.gap[owner]) * GAPS if owner >= 0 else UNOWNED_S)
+    # How long the leap may have taken; without a member no gap is known.
+    since_s = max(LEAST_S, float(model.columns.gap[owner]) * MISSED if owner >= 0 else USUAL_S)
     speed = float(model.capacity.rate.high[owner]) if owner >= 0 else 0.0
     can_read = READ_FACTOR * since_s * max(speed, float(lags.inflow[at]))
     return gone if committed - before > can_read else 0

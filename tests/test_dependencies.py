@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 LISTED_FOR_ITS_VERSION = {"pandas"}
 """pyspark[sql] needs it; the lower bound is ours."""
-COMES_WITH = {"aiohttp": "faust-streaming", "py4j": "pyspark", "requests": "jgo"}
+COMES_WITH = {"aiohttp": "faust-streaming", "py4j": "pyspark", "pydantic-core": "pydantic", "requests": "jgo"}
 """Types and errors of the interface of a library that is declared, and that brings these along."""
 OPTIONAL = {"kafka-python"}
 """Imported where it is used: a missing one is named in a sentence."""

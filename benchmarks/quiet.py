@@ -245,14 +245,12 @@ def _cliffs(scenarios: list[SimulatorScenario], seeds: int, first: int, jobs: in
         # In their order, each as soon as it is known: all of them take hours.
         found = pool.map(_some, work)
         for what, by in changes:
-            rows = list(zip(scenarios, islice(found, len(scenarios)), strict=True))
-            moved = [
-                s.name
-                for s, reports in rows
-                if _has_moved(_seen(reports), base.setdefault(s.name, _seen(reports)))
-            ]
+            rows = dict(zip((s.name for s in scenarios), islice(found, len(scenarios)), strict=True))
+            here = {name: _seen(reports) for name, reports in rows.items()}
+            base = base or here
+            moved = [name for name in here if _has_moved(here[name], base[name])]
             fine &= len(moved) <= 0.1 * len(scenarios)
-            reports = [report for _, each in rows for report in each]
+            reports = [report for each in rows.values() for report in each]
             waits = [_wait_minutes(report) for report in reports]
             label = what if by == 1.0 else f"{what} x {by}"
             counts = f"{sum(bool(r.right) for r in reports)} of {len(reports)}"

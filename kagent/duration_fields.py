@@ -24,7 +24,7 @@ class _Length:
         self, core: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
         limits = {name: limit for name, limit in handler(core).items() if name in LIMITS}
-        number = {"type": "number", **(limits or {"minimum": 0}), "description": self.unit}
+        number = {"type": "number", **limits, "description": self.unit}
         return {"anyOf": [number, {"type": "string", "pattern": PATTERN}]}
 
 

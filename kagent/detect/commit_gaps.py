@@ -1,7 +1,8 @@
 """How long the absence of a commit means nothing: what every rule about partitions and members that stand rests on."""
 
-USUAL_S = 60.0
+USUAL_GAP_S = 60.0
 """Clients commit every few seconds to a minute: what lasts for less says nothing where no gap of the member's own is known, or where
 it is shorter."""
-MISSED = 3
-"""A commit comes late by a gap or two by chance, where a poll takes longer; when this many are missing it is not chance."""
+MISSING_GAPS = 3
+"""A commit comes late by a gap or two by chance, where a poll takes longer; when this many are missing it is not chance (judgement,
+not measured)."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from kagent.detect.backlog import backlog
-from kagent.detect.commit_gaps import MISSED
+from kagent.detect.commit_gaps import MISSING_GAPS
 from kagent.detect.group_model import GroupModel
 from kagent.lag.measure import Longs
 
@@ -23,7 +23,7 @@ def fetch_s(model: GroupModel, rows: Longs, at: int) -> float:
     allows for slower records. Where other members commit while they work off a backlog, three of their gaps are the limit.
     """
     speed = float(max(model.capacity.rate.mid[at], model.inflow.mid[at]))
-    return min(whole_fetch_s(model, rows, speed), MISSED * gap_behind_s(model))
+    return min(whole_fetch_s(model, rows, speed), MISSING_GAPS * gap_behind_s(model))
 
 
 def whole_fetch_s(model: GroupModel, rows: Longs, speed: float) -> float:
@@ -34,14 +34,14 @@ def whole_fetch_s(model: GroupModel, rows: Longs, speed: float) -> float:
 def gap_behind_s(model: GroupModel) -> float:
     """The longest of the latest gaps between commits, s, of those members that commit while records wait that are older than
     three such gaps; inf if there are none. All members run the same client."""
-    found = [gap for at, gap in _longest_gaps_s(model) if _behind_ms(model, at) > MISSED * 1000 * gap]
+    found = [gap for at, gap in _longest_gaps_s(model) if _behind_ms(model, at) > MISSING_GAPS * 1000 * gap]
     return max(found, default=math.inf)
 
 
 def _longest_gaps_s(model: GroupModel) -> Iterator[tuple[int, float]]:
     for at in range(len(model.names)):
         gaps = model.member_state(at).gaps
-        if len(gaps) >= MISSED:
+        if len(gaps) >= MISSING_GAPS:
             yield at, max(gaps) / 1000
 
 

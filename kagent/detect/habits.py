@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kagent.contract.recommendation import Verdict
-from kagent.detect.commit_gaps import USUAL_S
+from kagent.detect.commit_gaps import USUAL_GAP_S
 from kagent.detect.finding import NO_PROGRESS
 from kagent.detect.state import Habit, JudgeState
 
@@ -25,8 +25,9 @@ def habit(habits: Mapping[str, Habit], kind: str, now: int) -> float:
 
 def learned(habits: Mapping[str, Habit], kind: str, length_s: float, now: int) -> Mapping[str, Habit]:
     """The habits after something of this kind ended by itself."""
-    # A pause shorter than USUAL_S is every group's habit. The longest is replaced only by a longer one, and runs out a week after it ended: a habit that stopped is forgotten.
-    if length_s < USUAL_S or length_s <= habit(habits, kind, now):
+    # A pause shorter than USUAL_GAP_S is every group's habit. The longest is replaced only by a longer one, and runs out a week after
+    # it ended: a habit that stopped is forgotten.
+    if length_s < USUAL_GAP_S or length_s <= habit(habits, kind, now):
         return habits
     return {**habits, kind: Habit(round(length_s, 1), now)}
 

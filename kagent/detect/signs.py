@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kagent.detect.commit_gaps import USUAL_S
+from kagent.detect.commit_gaps import USUAL_GAP_S
 from kagent.detect.evidence import idle_s
 from kagent.detect.state import JudgeState
 from kagent.lag.commits import GONE, TopicCommits
@@ -49,7 +49,7 @@ BEHIND: tuple[Sign, ...] = (clock_runs, unread)
 
 def young_ms(cadence_ms: float) -> int:
     """For how long unread records may wait without a second look, ms: two of the group's gaps between commits, if that is longer."""
-    return max(int(USUAL_S * 1000), int(2 * cadence_ms))
+    return max(int(USUAL_GAP_S * 1000), int(2 * cadence_ms))
 
 
 def _grows_uncommitted(seen: Observation) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from kagent.detect.commit_gaps import MISSED, USUAL_S
+from kagent.detect.commit_gaps import MISSING_GAPS, USUAL_GAP_S
 from kagent.detect.observed_columns import ObservedColumns
 from kagent.detect.state import JudgeState, MemberState, Standing
 from kagent.lag.measure import Flags, Lags, Longs
@@ -98,7 +98,7 @@ def _silences(
                 members[name] = replace(known, silent_s=0.0, silent_seen=0)
             continue
         # After a sleep of the whole group, the first that wakes would otherwise make all others silent for the length of the sleep.
-        cap = max(USUAL_S, MISSED * float(columns.gap.max()))
+        cap = max(USUAL_GAP_S, MISSING_GAPS * float(columns.gap.max()))
         length = silence(known.silent_s, known.silent_seen, others, int(since[at]), cap)
         members[name] = replace(known, silent_s=length, silent_seen=others)
     return members
@@ -111,7 +111,7 @@ def _advance_rest(columns: ObservedColumns, state: JudgeState, as_of: int, first
     last = int(columns.lags.moved[columns.relevant].max(initial=0))
     rest = (as_of - max(began, last)) / 1000 if (waits > 0).any() else 0.0
     going = state.going_since or first_commit
-    if rest >= USUAL_S:
+    if rest >= USUAL_GAP_S:
         return replace(state, at_rest_s=rest, going_since=going)
     if not state.at_rest_s:
         return state if going == state.going_since else replace(state, going_since=going)
@@ -161,7 +161,7 @@ def standing_rows(group: ObservedColumns) -> Longs:
     latest = np.zeros(len(lags), np.int64)
     latest[held] = group.committed_at[group.owner[held]]
     # By the clock of the group's commits, not by this machine's: time in which kagent was blind does not count.
-    long_ago = int(group.committed_at.max(initial=0)) - int(USUAL_S * 1000)
+    long_ago = int(group.committed_at.max(initial=0)) - int(USUAL_GAP_S * 1000)
     stands = (lags.moved < latest) | (_since(group) < long_ago)
     rows = np.flatnonzero(group.relevant & held & (group.waiting_since > 0) & stands)
     # The row goes to a changelog topic at each change: a group of 10,000 stopped partitions must not write all their clocks.

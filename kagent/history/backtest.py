@@ -29,7 +29,7 @@ WARM_UP = 6 * 3_600_000
 """How long before the range the commits and log ends are read, in ms, so that its first tick knows the groups."""
 TASKS_PER_CORE = 16
 """Groups differ widely in size, and a stage ends with its largest task. Smaller tasks also move the progress bar: with 4 a core, 60
-groups of six hours showed nothing for half a minute at a time."""
+groups of six hours showed nothing for half a minute at a time. For 12 small groups it costs 2.6 s more processor time, of 22."""
 DUMP = {"key", "value", "partition", "offset", "timestamp"}
 ENDS = {"topic", "partition", "time", "log_end"}
 ROWS = pa.schema(

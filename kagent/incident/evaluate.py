@@ -16,7 +16,7 @@ from kagent.contract.recommendation import GroupKind, Recommendation, Verdict
 from kagent.detect import useful_members
 from kagent.detect.baselines import update_membership
 from kagent.detect.clock_set_back import latest_ms, set_back
-from kagent.detect.commit_gaps import USUAL_S
+from kagent.detect.commit_gaps import USUAL_GAP_S
 from kagent.detect.decision import examine
 from kagent.detect.finding import Finding
 from kagent.detect.group_model import GroupModel
@@ -143,7 +143,7 @@ def _candidate(model: GroupModel, lead: Finding) -> Candidate:
         topics=tuple(dict.fromkeys(model.lags.name(at)[0] for at in lead.rows)),
         brokers=_leaders(model, lead),
         broker_count=len(leaders),
-        first_sight=lead.since - model.state.first_seen < USUAL_S * 1000,
+        first_sight=lead.since - model.state.first_seen < USUAL_GAP_S * 1000,
     )
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from kagent.contract.recommendation import Verdict
-from kagent.detect.commit_gaps import MISSED, USUAL_S
+from kagent.detect.commit_gaps import MISSING_GAPS, USUAL_GAP_S
 from kagent.detect.facts import NAMED, holders, named, worst
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
@@ -107,7 +107,7 @@ def _lost(model: GroupModel, at: int, before: int) -> int:
         again = owner >= 0 and int(model.columns.committed_at[owner]) > int(lags.time[at])
         return start - committed if again or lags.time[at] > lags.moved[at] else 0
     # How long the leap may have taken; without a member no gap is known.
-    since_s = max(LEAST_S, float(model.columns.gap[owner]) * MISSED if owner >= 0 else USUAL_S)
+    since_s = max(LEAST_S, float(model.columns.gap[owner]) * MISSING_GAPS if owner >= 0 else USUAL_GAP_S)
     speed = float(model.capacity.rate.high[owner]) if owner >= 0 else 0.0
     can_read = READ_FACTOR * since_s * max(speed, float(lags.inflow[at]))
     return gone if committed - before > can_read else 0

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from kagent.contract.recommendation import Verdict
-from kagent.detect.commit_gaps import MISSED, USUAL_S
+from kagent.detect.commit_gaps import MISSING_GAPS, USUAL_GAP_S
 from kagent.detect.deployments import crashes_in_turn
 from kagent.detect.facts import UNKNOWN_CADENCE_S, at_stable, cadence_s, holders, named
 from kagent.detect.fetch_processing import fetch_s
@@ -130,20 +130,20 @@ def _new_holder_stands(model: GroupModel, at: int, clock: Standing) -> bool:
         return False
     mine = model.relevant & (model.owner == holder)
     # It may have fetched all that waits, and commit nothing until that is done.
-    needed_s = max(USUAL_S, fetch_s(model, np.flatnonzero(mine), holder))
+    needed_s = max(USUAL_GAP_S, fetch_s(model, np.flatnonzero(mine), holder))
     if (model.as_of - clock.handed_over) / 1000 < needed_s:
         return False
     if _also_waited(model, mine, clock.handed_over) != [at]:
         return False
     moved_on = _others(model, at) & (model.owner != holder) & (model.lags.moved > clock.handed_over)
-    return bool((model.lags.moved[mine] <= model.as_of - USUAL_S * 1000).all() and moved_on.any())
+    return bool((model.lags.moved[mine] <= model.as_of - USUAL_GAP_S * 1000).all() and moved_on.any())
 
 
 def _also_waited(model: GroupModel, rows: Flags, handed_over: int) -> list[int]:
     """Those of these partitions whose next record waited for a minute already when one was handed over: where there are several,
     it is unknown at which of them the new holder fails."""
     since = model.columns.waiting_since
-    return np.flatnonzero(rows & (since > 0) & (since < handed_over - USUAL_S * 1000)).tolist()
+    return np.flatnonzero(rows & (since > 0) & (since < handed_over - USUAL_GAP_S * 1000)).tolist()
 
 
 def limit_s(model: GroupModel, at: int) -> float:
@@ -155,7 +155,7 @@ def limit_s(model: GroupModel, at: int) -> float:
         limit = max(limit, UNKNOWN_CADENCE_S)
     elif not model.by_member:
         # Each partition may have a reader that commits at times of its own.
-        limit = max(limit, MISSED * cadence)
+        limit = max(limit, MISSING_GAPS * cadence)
     return limit if not _sole(model, at) else SOLE_FACTOR * limit
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from kagent.contract.recommendation import Verdict
-from kagent.detect.commit_gaps import MISSED
+from kagent.detect.commit_gaps import MISSING_GAPS
 from kagent.detect.facts import UNKNOWN_CADENCE_S, at_stable, cadence_s, worst
 from kagent.detect.fetch_processing import fetch_s, whole_fetch_s
 from kagent.detect.finding import Asks, Finding, Urgency
@@ -76,7 +76,7 @@ def limit_s(model: GroupModel, at: int) -> float:
     rows = np.flatnonzero(model.relevant & (model.owner == at))
     limit = max(
         _hold_s(model),
-        MISSED * float(model.columns.gap[at]),
+        MISSING_GAPS * float(model.columns.gap[at]),
         PAUSE_FACTOR * habit(model.state.habits, "silent", model.now),
         fetch_s(model, rows, at),
     )
@@ -93,7 +93,7 @@ def _cadences_s(model: GroupModel, rows: Longs) -> list[float | None]:
 def _at_rest(model: GroupModel) -> bool:
     rest, usual = model.state.at_rest_s, habit(model.state.habits, "rest", model.now)
     if rest <= max(
-        model.policy.hold, MISSED * float(model.columns.gap.max(initial=0.0)), PAUSE_FACTOR * usual
+        model.policy.hold, MISSING_GAPS * float(model.columns.gap.max(initial=0.0)), PAUSE_FACTOR * usual
     ):
         return False
     rows = np.flatnonzero(model.relevant)

@@ -64,7 +64,7 @@ def place(scenario: Scenario, claims: Claims, racks: Racks | None) -> Placed:
         if not stays.all():
             revoked.append((member[~stays], number[~stays]))
         kept_member, kept_number = (member, number) if stays.all() else (member[stays], number[stays])
-        free = _free(scenario, kept_number)
+        free = scenario.layout.without(kept_number)
     held = np.minimum(sizes, keeps)
     taker, given = _given(scenario, free, held, waiting, racks)
     return Placed(
@@ -138,14 +138,7 @@ def _all_numbers(scenario: Scenario) -> Ints:
     layout = scenario.layout
     if bool(layout.considered.all()):
         return np.arange(layout.total)
-    return np.flatnonzero(np.repeat(layout.considered, layout.count))
-
-
-def _free(scenario: Scenario, taken: Ints) -> Ints:
-    layout = scenario.layout
-    free = np.repeat(layout.considered, layout.count)
-    free[taken] = False
-    return np.flatnonzero(free)
+    return np.flatnonzero(layout.considered_partitions())
 
 
 def _given(

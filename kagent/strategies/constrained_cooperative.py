@@ -79,9 +79,7 @@ def _owned(scenario: Scenario) -> tuple[Ints, Ints, int]:
 def _free(scenario: Scenario, taken: Ints) -> Ints:
     """Partitions that no member keeps: t0-0, t1-0, t2-0, t0-1, …"""
     layout = scenario.layout
-    flags = np.repeat(layout.considered, layout.count)
-    flags[taken] = False
-    numbers = np.flatnonzero(flags)
+    numbers = layout.without(taken)
     topic = layout.topic_of[numbers].astype(np.int64)
     key = (numbers - layout.start[topic]) * len(layout.topics) + topic
     key.sort()

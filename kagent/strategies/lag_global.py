@@ -46,7 +46,7 @@ def assign(scenario: Scenario, balance: float = 0.5, tolerance: float = 0.0) -> 
     if tolerance < 0:
         raise InputError(f"tolerance: {tolerance} is below 0")
     layout = scenario.layout
-    numbers = np.flatnonzero(np.repeat(layout.considered, layout.count))
+    numbers = np.flatnonzero(layout.considered_partitions())
     weight = _weights(scenario.lag()[numbers], balance)
     heaviest = np.argsort(-weight, kind="stable")
     numbers, weight = numbers[heaviest], weight[heaviest]

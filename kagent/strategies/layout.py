@@ -97,6 +97,16 @@ class Layout:
         """Partitions to be given out."""
         return int(self.count[self.considered].sum())
 
+    def considered_partitions(self) -> Flags:
+        """Per global number, whether the partition is to be given out. The caller owns the array and may write into it."""
+        return np.repeat(self.considered, self.count)
+
+    def without(self, taken: Ints | Flags) -> Ints:
+        """Global numbers of the partitions to be given out that are not taken, ascending."""
+        free = self.considered_partitions()
+        free[taken] = False
+        return np.flatnonzero(free)
+
     @cached_property
     def subscribed(self) -> Flags:
         """Matrix (member, topic): whether the member subscribes to it, and it has partitions."""

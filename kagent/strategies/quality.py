@@ -59,4 +59,4 @@ def _moves(scenario: Scenario, number: Ints, member: Ints) -> int:
     held[before] = True
     stays = np.zeros(layout.total, np.bool_)
     stays[before[owner[before] == had.member[exists]]] = True
-    return int((held & ~stays & np.repeat(layout.considered, layout.count)).sum())
+    return int((held & ~stays & layout.considered_partitions()).sum())

@@ -92,8 +92,11 @@ def _heeded(scenario: Scenario) -> Racks | None:
     racks = Racks.of(scenario)
     if racks is None:
         return None
-    wanted = np.repeat(scenario.layout.considered, scenario.layout.count)
-    return racks if racks.aware(np.arange(len(scenario.members)), wanted) else None
+    return (
+        racks
+        if racks.aware(np.arange(len(scenario.members)), scenario.layout.considered_partitions())
+        else None
+    )
 
 
 def _taken_for_identical(scenario: Scenario, claims: Claims) -> bool:

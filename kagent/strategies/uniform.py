@@ -73,7 +73,7 @@ def _free(scenario: Scenario, order: Ints, taken: Flags) -> tuple[Codes, Codes]:
     topics = _topic_order(scenario, int(order[0]))
     if not taken.any():
         return layout.partitions(topics)
-    numbers = np.flatnonzero(np.repeat(layout.considered, layout.count) & ~taken)
+    numbers = layout.without(taken)
     place = np.zeros(len(layout.topics), np.int64)
     place[topics] = np.arange(len(topics))
     return layout.split(numbers[np.argsort(place[layout.topic_of[numbers]], kind="stable")])

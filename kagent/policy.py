@@ -49,33 +49,33 @@ class Policy:
     """What it takes to open, to resolve, and what is known about the group beforehand."""
 
     threshold: float = 1.5
-    """Skew from which on a group's work counts as badly spread, if it catches up by itself. With ``min_behind`` and ``hold``
-    at 0 every crossing is reported."""
+    """A group that catches up by itself counts as badly spread from this skew on. With ``min_behind`` and ``hold`` at 0 every
+    crossing is reported."""
     lower_threshold: float = 1.25
     """With ``min_behind`` and ``hold`` at 0: skew below which an open incident resolves."""
     min_behind: float = 60.0
-    """How far behind a member must be to count as late: how long ago its log ends were where its commits are now."""
+    """From how far behind a member counts as late: the time since the log ends of its partitions were where its commits are now."""
     hold: float = 300.0
-    """What catches up by itself within this time is not reported, and a standstill is reported after it (of a member that is
-    silent, after 0.85 of it). A fifth of it, in which a member is late and getting later, is the least evidence."""
+    """Lag that drains by itself within this time is not reported. A standstill is reported after this time, a silent member
+    after 0.85 of it. A member must be late, and get later, for at least a fifth of this time before it is reported."""
     evidence: float = 1.0
     """How sure kagent must be: 2 asks for twice the evidence, 0.5 for half."""
     cooldown: float = 1800.0
-    """After an incident resolved, none opens for this long (longer if the predicted drain was)."""
+    """After an incident resolved, none opens for this long, or for as long as the predicted drain, if that is longer."""
     min_gain: float = 0.15
     """A plan must shorten the time to catch up, or lower the greatest work, by this share to count as help."""
     max_moves: int | None = None
-    """Plans with more moves are cut to the best of this many."""
+    """The maximum number of moves in a plan: a plan with more is cut to those that help most."""
     settle: float = 60.0
     """No skew is judged for this long after partitions changed hands."""
     update_every: float = 300.0
-    """An open incident is published again at most this often: when it changed, and before it may not be acted on any more."""
+    """The minimum time between two messages about an open incident. It is published again when it changed, and before ``valid`` has passed."""
     rewrite_every: float = 86_400.0
     """An open incident that does not change is published again once in this time, so that new subscribers get a recent message."""
     valid: float = 900.0
     """A recommendation may be acted on for this long after it was judged."""
     expire_after: float = 86_400.0
-    """An open incident of a group that can no longer be judged ends as expired."""
+    """An open incident of a group that could not be judged for this long ends as expired."""
     storm_generations: int = 5
     """This many generations within ``storm_window`` are a rebalance storm."""
     storm_window: float = 600.0
@@ -87,13 +87,13 @@ class Policy:
     absent_after: float = 3600.0
     """A group whose lag grows without members for this long is reported."""
     cadence: float = 10.0
-    """Seconds between commits, assumed until the group's own are known."""
+    """The time between commits that is assumed until the group's own is known."""
     await_drain: float = 1800.0
-    """After advice was followed, wait at most this long for the drain before the outcome is published."""
+    """After a plan was followed, the outcome is published once the lag has drained, or after this time."""
     allowed_lag: int = 2
     """Records per partition that count as caught up (transaction markers at the end of the log)."""
     tolerance: float = 0.05
-    """The plan's greatest work may be this far above the best."""
+    """The plan's greatest member work may exceed that of the best assignment by this share: 0.05 is 5 %."""
     reset_policy: str | None = None
     """The consumers' auto.offset.reset, where it is known: earliest, latest, none."""
     stateful: bool = False

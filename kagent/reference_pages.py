@@ -49,16 +49,17 @@ SETTINGS_HEAD = """\
 <!-- Made from the code by `make docs`; edit the descriptions in kagent/settings/ and policy.py. -->
 
 Settings are one YAML file (`--config FILE`, or `KAGENT_CONFIG`) and variables; the variable wins. A variable's name is
-the path in upper case, joined by two underscores: `KAGENT_PIPELINE__TRIGGER=2s` is `pipeline: {trigger: 2s}`. Of a
-name of your own in the file, an underscore is its dash or dot too: `KAGENT_CLUSTERS__EU_WEST__BOOTSTRAP` is that of the cluster `eu-west`. Lists and
-mappings are JSON in a variable: `KAGENT_IGNORE='["test-*"]'`.
+the path in upper case, joined by two underscores: `KAGENT_PIPELINE__TRIGGER=2s` is `pipeline: {trigger: 2s}`. A
+name that you chose in the file may have dashes and dots, which a variable cannot have: write an underscore for each.
+`KAGENT_CLUSTERS__EU_WEST__BOOTSTRAP` sets `bootstrap` of the cluster `eu-west`. Lists and mappings are JSON in a
+variable: `KAGENT_IGNORE='["test-*"]'`.
 
 Durations are seconds, or have a unit: `250ms`, `90s`, `5m`, `2h`, `1d`. A number in quotes is that number, as templates and
 variables give it. Patterns are globs, or regular expressions
 between slashes.
 
 `kagent settings` prints what is in effect and where each value comes from; `kagent settings --check` names every mistake
-with its line and exits 2 if there is one. Files that this machine does not have, such as `ca_file`, are noted and no mistake. For completion and checks in an editor, write the schema to a file
+with its line and exits 2 if there is one. A file that this machine does not have, such as `ca_file`, is a note and not a mistake. For completion and checks in an editor, write the schema to a file
 (`kagent settings --schema`) and begin the settings file with `# yaml-language-server: $schema=kagent.schema.json`.
 
 These variables are no settings: `KAGENT_CONFIG` (the file), `KAGENT_CLUSTER` (as `--cluster`), `KAGENT_BOOTSTRAP` (as

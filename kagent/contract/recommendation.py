@@ -91,7 +91,10 @@ class MemberWork(Contract):
     host: str | None = None
     partitions: int = Field(description="How many partitions it holds now.")
     lag: int | None = Field(None, description="Records behind, judged; None where unknown.")
-    seconds_behind: float | None = Field(None, description="How far behind in its own inflow's time.")
+    seconds_behind: float | None = Field(
+        None,
+        description="How far behind, in seconds: the time since its log ends were where its commits are now.",
+    )
     work_now: float | None = Field(
         None, description="Work under the current assignment; `work_unit` says of what."
     )

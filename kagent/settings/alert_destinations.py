@@ -89,7 +89,7 @@ class Destination(StrictModel):
 
     only: Wants = Wants()
     timeout: Seconds = Field(10.0, gt=0, description="One attempt takes at most this long.")
-    retry_most: Seconds = Field(60.0, gt=0, description="The longest pause between attempts.")
+    retry_most: Seconds = Field(60.0, gt=0, description="The maximum pause between two attempts.")
 
     @property
     def repeats_after_s(self) -> float | None:

@@ -30,13 +30,15 @@ class PipelineSettings(Strict):
     master: str = Field("local[*]", description="Spark's master, such as local[2] or spark://host:7077.")
     driver_memory: str = Field("1g", description="Memory of Spark's driver, such as 512m or 2g.")
     # Bounds a batch, so that progress comes while the pipeline catches up: without it, a backlog is one long silence.
-    max_offsets_per_trigger: int = Field(2_000_000, ge=1, description="Most records read in one trigger.")
+    max_offsets_per_trigger: int = Field(
+        2_000_000, ge=1, description="The maximum number of records read in one trigger."
+    )
     # One until no worker of a release is left that reads single events only: such a one would stay blind.
     events_per_message: int = Field(
         1,
         ge=1,
         le=1000,
-        description="Most groups' events in one message to the workers; at 50 workers apply them with a quarter of the CPU. Raise it only once all workers read such messages.",
+        description="The maximum number of events, one a group, in one message to the workers. With 50 the workers need a quarter of the CPU to apply them. Raise it only once all workers read such messages.",
     )
     connector: str = Field(
         "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",
@@ -45,17 +47,17 @@ class PipelineSettings(Strict):
     history: str | None = Field(
         None,
         examples=["/var/lib/kagent/history", "s3a://bucket/history"],
-        description="Folder or URL of the history (Delta tables); none: not kept.",
+        description="Folder or URL of the history (Delta tables). Without it no history is kept.",
     )
     history_interval: Seconds = Field(
-        10.0, ge=1, description="Time between writes of the history: how fine it is."
+        10.0, ge=1, description="Time between two writes of the history, which is its resolution."
     )
     metrics_port: int | None = Field(
         None,
         ge=1,
         le=65535,
         examples=[9100],
-        description="Where the pipeline serves Prometheus metrics; none: nowhere.",
+        description="The port of the pipeline's Prometheus metrics. Without it they are not served.",
     )
     metrics_host: HostName = Field("0.0.0.0", description="Address for the pipeline's metrics.")
     options: dict[str, str] = Field(default_factory=dict, description="Further Spark settings, as they are.")

@@ -105,7 +105,7 @@ class WorkerSettings(Strict):
         15.0,
         gt=0,
         le=3600,
-        description="Most time a changed row waits to be committed; so much is read again after a kill. Messages do not wait.",
+        description="The maximum time before a changed row is committed. After a kill the worker reads that much again. Messages do not wait.",
     )
     keep_resolved_hours: Hours = Field(
         168.0, gt=0, description="When a resolved recommendation gets its tombstone."
@@ -128,17 +128,19 @@ class WorkerSettings(Strict):
     max_series: int = Field(
         100_000,
         ge=0,
-        description="Most series of partitions and members on /metrics; groups keep their sums.",
+        description="The maximum number of series of partitions and members on /metrics; sums by group are always there.",
     )
     max_metric_groups: int = Field(
         20_000,
         ge=0,
-        description="Most groups on /metrics: those with an incident, then those with the most lag.",
+        description="The maximum number of groups on /metrics: those with an incident first, then those with the most lag.",
     )
     # Any client can create groups by committing: memory must not be theirs to fill.
-    max_groups: int = Field(20_000, ge=1, description="Most groups watched; groups already watched stay.")
+    max_groups: int = Field(
+        20_000, ge=1, description="The maximum number of groups watched; groups already watched stay."
+    )
     max_partitions_per_group: int = Field(
-        50_000, ge=1, description="Most partitions of one group that are judged."
+        50_000, ge=1, description="The maximum number of partitions of one group that are judged."
     )
 
     @field_validator("store")

@@ -127,17 +127,36 @@ def done_per_s(windows: Sequence[Window], now: int) -> dict[str, float]:
     )
 
 
-def estimate(rates: Sequence[float]) -> tuple[float, float, float] | None:
-    """At least, likeliest and at most: the median, so that a pause is one window and no slow machine; None without any."""
+def variance(rates: Sequence[float]) -> float:
+    """The relative variance of a member's windows; 0 of one that did nothing."""
+    mid = median(rates)
+    # 1.4826 · MAD estimates the standard deviation of normal noise: https://en.wikipedia.org/wiki/Median_absolute_deviation
+    return float((1.4826 * median(abs(r - mid) for r in rates) / mid) ** 2) if mid > 0 else 0.0
+
+
+def noise_of(members: Sequence[Sequence[float]]) -> float:
+    """The relative variance of a window in this group: what its members' windows show, together with what is known beforehand.
+
+    Members run the same client on the same topics, so how far a window strays is learned from all of them; each one's own windows
+    alone would be too few to tell for many minutes.
+    """
+    counts = [len(rates) for rates in members]
+    total = sum(counts)
+    seen = sum(n * variance(rates) for n, rates in zip(counts, members, strict=True) if n)
+    return pooled_variance(seen / total, total) if total else PRIOR_SD**2
+
+
+def estimate(rates: Sequence[float], noise: float) -> tuple[float, float, float] | None:
+    """At least, likeliest and at most: the median, so that a pause is one window and no slow machine; None without any.
+
+    ``noise``: the relative variance of a window in its group; a member whose own windows stray further has its own.
+    """
     if not rates:
         return None
     mid, count = median(rates), len(rates)
     if mid <= 0:
         return 0.0, 0.0, 0.0
-    # 1.4826 · MAD estimates the standard deviation of normal noise: https://en.wikipedia.org/wiki/Median_absolute_deviation
-    spread = 1.4826 * median(abs(r - mid) for r in rates) / mid
-    sd = pooled_variance(spread**2, count) ** 0.5
-    error = Z * sd / count**0.5
+    error = Z * max(variance(rates), noise) ** 0.5 / count**0.5
     return mid * max(0.0, 1 - error), mid, mid * (1 + error)
 
 
@@ -145,8 +164,9 @@ def of_windows(
     members: Sequence[Sequence[Window]], cost: Mapping[str, float], now: int, keeps_up_with: Floats
 ) -> Capacity:
     """The capacity of every member, from its busy windows."""
-    found = [estimate(samples(kept(windows, now), cost, now)) for windows in members]
-    return of_members(found, keeps_up_with)
+    rates = [samples(kept(windows, now), cost, now) for windows in members]
+    noise = noise_of(rates)
+    return of_members([estimate(each, noise) for each in rates], keeps_up_with)
 
 
 def of_members(found: Sequence[tuple[float, float, float] | None], keeps_up_with: Floats) -> Capacity:

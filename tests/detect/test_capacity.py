@@ -17,15 +17,20 @@ def windows(*rates: float, topic: str = "t") -> list[Window]:
     ]
 
 
+def alone(rates: list[float]) -> tuple[float, float, float] | None:
+    """The estimate for the one member of a group."""
+    return capacity.estimate(rates, capacity.noise_of([rates]))
+
+
 def test_a_pause_is_one_window_and_no_slow_machine() -> None:
-    found = capacity.estimate(capacity.samples(windows(100, 100, 5, 100, 100), {}, NOW))
+    found = alone(capacity.samples(windows(100, 100, 5, 100, 100), {}, NOW))
 
     assert found is not None
     assert found[1] == 100
 
 
 def test_two_windows_that_agree_are_less_certain_than_twelve() -> None:
-    two, twelve = capacity.estimate([100, 100]), capacity.estimate([100] * 12)
+    two, twelve = alone([100, 100]), alone([100] * 12)
 
     assert two is not None
     assert twelve is not None
@@ -33,7 +38,26 @@ def test_two_windows_that_agree_are_less_certain_than_twelve() -> None:
 
 
 def test_nothing_measured_is_nothing_known() -> None:
-    assert capacity.estimate([]) is None
+    assert alone([]) is None
+
+
+def test_how_far_windows_stray_is_learned_from_all_members_of_a_group() -> None:
+    few, peers = [100.0] * 3, [100.0] * 12
+    noise = capacity.noise_of([few, peers, peers])
+
+    assert capacity.PRIOR_SD**2 == capacity.noise_of([]) > capacity.noise_of([few]) > noise > 0
+    by_group, by_itself = capacity.estimate(few, noise), alone(few)
+    assert by_group is not None
+    assert by_itself is not None
+    assert by_itself[0] < by_group[0] < 100 < by_group[2] < by_itself[2]
+
+
+def test_a_member_whose_windows_stray_further_than_its_peers_is_known_no_better_for_them() -> None:
+    uneven, peers = [60.0, 100.0, 140.0] * 4, [100.0] * 12
+    found = capacity.estimate(uneven, capacity.noise_of([uneven, peers, peers]))
+
+    assert found is not None
+    assert found[2] - found[0] == pytest.approx(2 * capacity.Z * 0.4 * 1.4826 / 12**0.5 * 100)
 
 
 def test_windows_of_the_last_ten_minutes_are_preferred_and_two_hours_are_the_limit() -> None:

@@ -43,7 +43,7 @@ def test_of_a_member_of_which_the_measurements_tell_nothing_yet_no_verdict_is_na
     names = ("m0", "m1", "m2", "m3")
     made = group({"t": 8 * [{**LATE, "lag": 20_000}]}, FOUR)
     work = made.at_work(dict.fromkeys(names, 190), names, "under_provisioned")
-    few = {name: replace(m, windows=m.windows[-2:]) for name, m in work.items()}
+    few = {name: replace(m, windows=m.windows[-1:]) for name, m in work.items()}
     model, found = made.looked(members=few)
     story = explain(Judgement(model.state, model=model, findings=found))
     told = "\n".join(lines(story))

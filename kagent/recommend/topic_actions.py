@@ -7,6 +7,7 @@ from shlex import quote
 from typing import Any
 
 from kagent.contract.recommendation import Action, ActionType
+from kagent.detect.detectors import stalled_partition
 from kagent.detect.start_position import has_commit
 from kagent.recommend.advice import Advice, action
 from kagent.text import counted, shown
@@ -14,7 +15,7 @@ from kagent.text import counted, shown
 
 def fix_record(advice: Advice) -> Iterator[Action]:
     """The record at which the partition stands, and how to skip it."""
-    if advice.place is None:
+    if advice.place is None or not stalled_partition.is_proven(advice.finding):
         return
     topic, partition = advice.place
     offset = _committed(advice, topic, partition)
@@ -38,7 +39,7 @@ def fix_record(advice: Advice) -> Iterator[Action]:
 def suspect_record(advice: Advice) -> Iterator[Action]:
     """The record that may hang its consumer, where a restart does not help."""
     offset = _committed(advice, *advice.place) if advice.place else None
-    if offset is not None:
+    if offset is not None and not stalled_partition.is_proven(advice.finding):
         how = f"If a restart does not help, look at the record at {advice.partition} offset {offset}: it may hang its consumer."
         reason = "only the consumer's own log shows whether this record hangs it"
         yield action(ActionType.SKIP_OR_FIX_RECORD, how, "unknown", reason)

@@ -10,7 +10,8 @@ former holder's other partitions went on elsewhere, and its new holder stands as
 no other partition whose records waited at the change; or it stands through three generations, in which some come and go while
 others stay, while all other partitions of its topic move (a client that crashes at the record and comes back), those beside it
 apart once another member has got it.
-Severity: page from `page_behind` on, else ticket.
+Severity: page from `page_behind` on, else ticket. Where the member has done nothing else meanwhile, it may hang as well, so a restart comes
+first and the record is only suspected.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ MOVES_CURE = False
 ONE_MEMBER = False
 ASKS = Asks.STABLE
 SIGNS = BEHIND
-REMEDIES = (Remedy.FIX_RECORD, Remedy.RESTART_MEMBER)
+REMEDIES = (Remedy.FIX_RECORD, Remedy.RESTART_MEMBER, Remedy.SUSPECT_RECORD)
 CRASHES = 3
 """Generations through which a partition stands before a crash loop is blamed on its record."""
 
@@ -75,6 +76,7 @@ def _finding(model: GroupModel, stands: list[tuple[float, int, Standing]]) -> Fi
         "passed_over_s": round(length),
         "unread": int(model.lags.shown[at]),
         "other_members_failed": failed_again(model, at, clock),
+        "member_went_on": _went_on(model, at, clock),
     }
     behind = float(model.age[0][at])
     return Finding(
@@ -87,6 +89,20 @@ def _finding(model: GroupModel, stands: list[tuple[float, int, Standing]]) -> Fi
         evidence_s=length,
         needed_s=limit_s(model, at),
     )
+
+
+def is_proven(finding: Finding) -> bool:
+    """Whether the record is the cause for certain: its member had time for it, or several failed at it."""
+    return bool(finding.evidence.get("member_went_on") or finding.evidence.get("other_members_failed"))
+
+
+def _went_on(model: GroupModel, at: int, clock: Standing) -> bool:
+    """Whether other partitions of its holder have moved while it stood; of a partition without a known holder it is taken for granted."""
+    # aiokafka commits in the background, whether its application polls or hangs: that a member commits does not show that it works.
+    # https://aiokafka.readthedocs.io/en/stable/consumer.html#offsets-and-consumer-position
+    others = model.owner == model.owner[at]
+    others[at] = False
+    return bool(model.owner[at] < 0 or (model.lags.moved[others] > clock.since).any())
 
 
 def failed_again(model: GroupModel, at: int, clock: Standing) -> bool:
@@ -170,15 +186,16 @@ def reason(model: GroupModel, finding: Finding) -> str:
     """The sentence of the message."""
     topic, partition = model.lags.name(finding.rows[0])
     e = finding.evidence
-    beside = (
-        "whichever member holds it, while other partitions move"
-        if e["other_members_failed"]
-        else "while its member went on with newer records of other partitions"
-    )
     stuck = (
         f"stuck at offset {e['offset']}" if has_commit(model.seen, topic, partition) else "without a commit"
     )
-    return (
-        f"{shown(topic)}-{partition} has been {stuck} for {span(e['stands_s'])} {beside}: most likely a record that "
-        "cannot be processed."
-    )
+    return f"{shown(topic)}-{partition} has been {stuck} for {span(e['stands_s'])} {_beside(finding)}."
+
+
+def _beside(finding: Finding) -> str:
+    """What else happened meanwhile, and what that means."""
+    if finding.evidence["other_members_failed"]:
+        return "whichever member holds it, while other partitions move: most likely a record that cannot be processed"
+    if finding.evidence["member_went_on"]:
+        return "while its member went on with newer records of other partitions: most likely a record that cannot be processed"
+    return "while its member goes on committing: either the member hangs, or the record cannot be processed"

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from kagent.contract.recommendation import ActionType
+from kagent.contract.recommendation import Action, ActionType
 from kagent.detect.detectors import stalled_partition
+from kagent.detect.finding import Finding
+from kagent.detect.group_model import GroupModel
 from kagent.detect.state import Habit
 from kagent.policy import Policy
 from kagent.recommend.actions import actions
@@ -29,6 +31,12 @@ CRASHES: dict[str, Any] = {"names": ("m0", "m1", "m2", "m3"), "comings": {"m0": 
 """One member comes and goes while the others stay."""
 
 
+def made_of(model: GroupModel, finding: Finding) -> list[Action]:
+    """What is advised."""
+    planned = reassign(model)
+    return actions(Advice(model, finding, planned, alternatives_of(model, planned), counts(model)))
+
+
 def test_a_partition_that_is_passed_over_for_longer_than_hold_has_a_bad_record(group: Make) -> None:
     made = group(TOPIC, FOUR)
     model, found = made.looked(standing=made.stood())
@@ -46,12 +54,23 @@ def test_of_a_partition_without_a_commit_no_record_is_named(group: Make) -> None
     without = replace(model, seen=replace(model.seen, commits=commits))
 
     assert "t-0 has been without a commit for" in stalled_partition.reason(without, found[0])
-    told = Advice(
-        without, found[0], planned := reassign(without), alternatives_of(without, planned), counts(without)
-    )
-    first = actions(told)[0]
+    first = made_of(without, found[0])[0]
     assert first.type is ActionType.SKIP_OR_FIX_RECORD
     assert "offset" not in f"{first.how} {first.params}"
+
+
+def test_a_member_that_did_nothing_else_is_restarted_before_its_record_is_blamed(group: Make) -> None:
+    """A client that commits in the background commits while it hangs, too."""
+    alone = {"m0": {"t": [0]}, "m1": {"t": [1, 2, 3]}, "m2": {"t": [4, 5]}, "m3": {"t": [6, 7]}}
+    made = group(TOPIC, alone)
+    stands = {key: replace(c, idle_s=400.0) for key, c in made.look().state.standing.items()}
+    model, found = made.looked(standing=stands)
+    first, second, *_ = made_of(model, found[0])
+
+    assert leading(found) == "stalled"
+    assert "either the member hangs, or the record" in stalled_partition.reason(model, found[0])
+    assert (first.type, second.type) == (ActionType.RESTART_MEMBER, ActionType.SKIP_OR_FIX_RECORD)
+    assert "--reset-offsets" not in f"{first.how} {second.how}"
 
 
 def test_that_the_siblings_moved_once_is_no_evidence(group: Make) -> None:

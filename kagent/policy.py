@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from difflib import get_close_matches
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol, get_type_hints
 
 from pydantic import (
     BaseModel,
@@ -107,7 +107,7 @@ class Policy:
     kind: GroupKind | None = None
     """What the group is, where kagent's guess is wrong."""
     ignore: bool = False
-    """Do not judge these groups."""
+    """Do not judge these groups. Under `groups`, `false` has groups judged that the list `ignore` or the built-in one leaves out."""
     owner: str | None = None
     """Whom the groups belong to: shown in `watch`, messages and alerts."""
     runbook_url: str | None = None
@@ -292,8 +292,19 @@ def _unset_left_out(entry: Pattern) -> dict[str, Any]:
     return {k: v for k, v in entry.model_dump(exclude_unset=True).items() if k != "match"}
 
 
+class Entry(NamedTuple):
+    """One entry of ``groups``. ``decides``: it says itself whether its groups are ignored."""
+
+    match: str
+    policy: Policy
+    decides: bool
+
+
 class Policies:
-    """The policy of every group, from the settings: ``policy`` for all, ``groups`` by pattern, ``ignore``."""
+    """The policy of every group, from the settings: ``policy`` for all, ``groups`` by pattern, ``ignore``.
+
+    What ``ignore`` or ``IGNORED`` leaves out is left out, unless the entry of ``groups`` that matches sets ``ignore`` itself.
+    """
 
     def __init__(
         self,
@@ -302,21 +313,16 @@ class Policies:
         ignore: Iterable[str] = (),
     ) -> None:
         self.base = make_policy(policy or {})
-        self.patterns = [
-            (
-                entry.match,
-                make_policy(_unset_left_out(entry), self.base),
-            )
-            for entry in groups
-        ]
+        given = [(entry.match, _unset_left_out(entry)) for entry in groups]
+        self.patterns = [Entry(match, make_policy(own, self.base), "ignore" in own) for match, own in given]
         self.ignored = (*IGNORED, *ignore)
         # A pattern that does not compile is refused here, not at the first group it meets.
-        for pattern in (*self.ignored, *(match for match, _ in self.patterns)):
+        for pattern in (*self.ignored, *(match for match, _ in given)):
             check(pattern)
         self._of: dict[str, Policy] = {}
 
     def __call__(self, group: str) -> Policy:
-        """The policy of a group: the first pattern that matches, else the one for all."""
+        """The policy of a group: the first pattern that matches, else the one for all, and whether it is ignored."""
         known = self._of.get(group)
         if known is None:
             # Names of groups come from clients: the cache must not grow with whatever they make up.
@@ -326,12 +332,11 @@ class Policies:
         return known
 
     def _find(self, group: str) -> Policy:
-        for pattern, policy in self.patterns:
-            if matches(pattern, group):
-                return policy
-        if any(matches(pattern, group) for pattern in self.ignored):
-            return replace(self.base, ignore=True)
-        return self.base
+        found = (entry for entry in self.patterns if matches(entry.match, group))
+        first = next(found, Entry(group, self.base, decides=False))
+        # `match: "*"` that names an owner must not have people's console consumers judged.
+        left_out = not first.decides and any(matches(pattern, group) for pattern in self.ignored)
+        return replace(first.policy, ignore=True) if left_out else first.policy
 
 
 def policy_for(policy: Mapping[str, Any] | BaseModel, groups: Iterable[Pattern], group: str) -> Policy:

@@ -56,7 +56,7 @@ variable: `KAGENT_IGNORE='["test-*"]'`.
 
 Durations are seconds, or have a unit: `250ms`, `90s`, `5m`, `2h`, `1d`. A number in quotes is that number, as templates and
 variables give it. Patterns are globs, or regular expressions
-between slashes.
+between slashes; both must match the whole name: `/nightly-.*/` matches `nightly-7`, `/^nightly-/` does not.
 
 `kagent settings` prints what is in effect and where each value comes from; `kagent settings --check` names every mistake
 with its line and exits 2 if there is one. A file that this machine does not have, such as `ca_file`, is a note and not a mistake. For completion and checks in an editor, write the schema to a file
@@ -69,7 +69,8 @@ Maven Central that they are fetched from), `KAGENT_FOLLOW` (see [follow](follow.
 
 POLICY_ABOUT = (
     "What is judged, and when. `policy` holds for all groups; an entry of `groups` also has `match`, and the first one "
-    "that matches a group's name wins over `policy`."
+    "that matches a group's name wins over `policy`. Groups that the list `ignore` or kagent itself leaves out (people's console "
+    "consumers, kagent's own groups, …) stay left out, unless that entry says `ignore: false`."
 )
 SECTIONS: Mapping[str, tuple[str, str]] = {
     "Settings": ("Top level", ""),

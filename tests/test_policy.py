@@ -56,7 +56,50 @@ def test_the_first_pattern_that_matches_holds_on_top_of_the_base() -> None:
     assert policies("else") == Policy(threshold=2.0, owner="platform")
 
 
-@pytest.mark.parametrize("group", ["kagent-worker", "console-consumer-12", "connect-cluster", "_confluent-x"])
+TOOLS = [
+    "kagent-worker",
+    "console-consumer-12",
+    "connect-cluster",
+    "_confluent-x",
+    "spark-kafka-source-1",
+    "__x",
+]
+
+
+def entry(**values: object) -> GroupSettings:
+    return GroupSettings.model_validate(values)
+
+
+@pytest.mark.parametrize("group", TOOLS)
 def test_groups_of_tools_are_ignored_by_default(group: str) -> None:
     assert Policies()(group).ignore
-    assert not Policies(groups=[GroupSettings.model_validate({"match": group})])(group).ignore
+
+
+@pytest.mark.parametrize("group", TOOLS)
+def test_a_group_of_a_tool_is_judged_if_its_entry_says_that_it_is_not_ignored(group: str) -> None:
+    assert not Policies(groups=[entry(match=group, ignore=False)])(group).ignore
+
+
+@pytest.mark.parametrize("group", [*TOOLS, "orders-test-1"])
+@pytest.mark.parametrize("match", ["*", "/.*/"])
+def test_an_entry_about_something_else_leaves_ignored_groups_ignored(group: str, match: str) -> None:
+    policies = Policies(groups=[entry(match=match, owner="sre")], ignore=["orders-test-*"])
+
+    assert policies(group) == Policy(owner="sre", ignore=True)
+    assert policies("orders-1") == Policy(owner="sre")
+
+
+def test_only_the_first_entry_that_matches_says_whether_an_ignored_group_is_judged() -> None:
+    entries = [entry(match="orders-*", owner="orders"), entry(match="*", ignore=False)]
+    policies = Policies(groups=entries, ignore=["orders-test-*"])
+
+    assert policies("orders-test-1").ignore
+    assert not policies("console-consumer-1").ignore
+
+
+def test_what_the_policy_for_all_ignores_is_judged_where_an_entry_says_so() -> None:
+    policies = Policies(
+        {"ignore": True}, [entry(match="orders-*", ignore=False), entry(match="b*", owner="b")]
+    )
+
+    assert [policies(name).ignore for name in ("orders-1", "b1", "c1")] == [False, True, True]

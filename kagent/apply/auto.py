@@ -57,7 +57,7 @@ class AutoApply:
     @property
     def enabled(self) -> bool:
         """Whether any group may be moved at all."""
-        return any(p.apply == AUTO for p in (self.policies.base, *(p for _, p in self.policies.patterns)))
+        return any(p.apply == AUTO for p in (self.policies.base, *(e.policy for e in self.policies.patterns)))
 
     def due(self, published: Iterable[Recommendation]) -> list[Recommendation]:
         """The open plans of groups whose policy says auto, that were not tried a moment ago."""

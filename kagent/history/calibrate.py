@@ -85,7 +85,7 @@ def _with(base: Policies, threshold: float, behind: float) -> Policies:
     made = Policies()
     made.base = tried(base.base)
     # All else is the group's own: its `hold`, `kind` or `allowed_lag` decide with the two what opens.
-    made.patterns = [(pattern, tried(own)) for pattern, own in base.patterns]
+    made.patterns = [entry._replace(policy=tried(entry.policy)) for entry in base.patterns]
     made.ignored = base.ignored
     return made
 

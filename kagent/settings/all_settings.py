@@ -50,7 +50,7 @@ class GroupSettings(PolicySettings):
     """What holds for the groups whose name matches; the fields are those of ``kagent.policy.Policy``."""
 
     match: GroupPattern = Field(
-        description="A glob, or a regular expression between slashes: /^orders-[0-9]+$/."
+        description="A glob, or a regular expression between slashes that matches the whole name: /orders-[0-9]+/."
     )
 
     @field_validator("lower_threshold", check_fields=False)
@@ -85,10 +85,12 @@ class Settings(BaseSettings):
     )
     policy: PolicySettings = Field(PolicySettings(), description="Judgement for all groups.")
     groups: list[GroupSettings] = Field(
-        default_factory=list, description="Judgement by pattern; the first match holds."
+        default_factory=list,
+        description="Judgement by pattern; the first match holds. It has a group judged that is ignored only with `ignore: false`.",
     )
     ignore: list[GroupPattern] = Field(
-        default_factory=list, description="Groups never judged, besides the built-in ones."
+        default_factory=list,
+        description="Groups never judged, besides the built-in ones, but for those whose entry of `groups` says `ignore: false`.",
     )
     redact: list[Literal["host", "client_id"]] = Field(
         default_factory=list,

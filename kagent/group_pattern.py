@@ -11,6 +11,18 @@ from pydantic import AfterValidator
 
 from kagent.errors import SettingsError
 
+EXAMPLE = "/orders-[0-9]+/"
+
+
+def is_expression(pattern: str) -> bool:
+    """Whether this is a regular expression between slashes."""
+    return len(pattern) > 1 and pattern[0] == pattern[-1] == "/"
+
+
+def whole_name(pattern: str) -> str:
+    """A clause about an expression that matches nothing, for people who know expressions from a search; empty for a glob."""
+    return "a regular expression must match the whole name; " if is_expression(pattern) else ""
+
 
 def matches(pattern: str, group: str) -> bool:
     """Whether a glob, or a regular expression between slashes, matches the whole name."""
@@ -34,7 +46,9 @@ def checked_pattern(pattern: str) -> str:
     try:
         check(pattern)
     except SettingsError as error:
-        raise ValueError(str(error).removeprefix("The group pattern ").rstrip(".")) from error
+        problem = str(error).removeprefix("The group pattern ").rstrip(".")
+        how = "" if problem.endswith("?") else f"; write such as {EXAMPLE}"
+        raise ValueError(f"{problem}{how}") from error
     return pattern
 
 
@@ -56,7 +70,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _expression(pattern: str) -> str:
-    if len(pattern) > 1 and pattern.startswith("/") and pattern.endswith("/"):
+    if is_expression(pattern):
         # The whole name has to match, so its own anchors say nothing more.
         return pattern[1:-1].removeprefix("^").removesuffix("$")
     # translate() ends with the end of the text, which Python and Java write differently.

@@ -14,7 +14,7 @@ from kagent.commands.spans import SPAN
 from kagent.contract.mute import MuteRecord, is_pattern
 from kagent.errors import InputError, KafkaError
 from kagent.group_key import group_key
-from kagent.group_pattern import matches
+from kagent.group_pattern import matches, whole_name
 from kagent.kafka.names import run
 from kagent.pattern_cost import affordable
 from kagent.text import few, shown
@@ -62,7 +62,7 @@ def command(ctx: click.Context, group: str, seconds: float, why: str, off: bool,
         what = "matches the pattern" if is_pattern(group) else "is named"
         raise InputError(
             f"No group of {name} {what} {shown(group)}, or you have no right to see it, so nothing is muted; "
-            "`kagent lag` lists the groups, --anyway mutes groups that come later."
+            f"{whole_name(group)}`kagent lag` lists the groups, --anyway mutes groups that come later."
         )
     until = int((time.time() + seconds) * 1000)
     # A group may be called like a pattern: then its name is meant.

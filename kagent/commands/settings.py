@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from kagent.commands import output
 from kagent.commands.common import asked
+from kagent.errors import SettingsError
 
 if TYPE_CHECKING:
     from kagent.settings import Loaded, Settings
@@ -34,9 +35,12 @@ def command(ctx: click.Context, check: bool, schema: bool, as_json: bool) -> Non
     from kagent.settings import loaded_from
     from kagent.settings.with_units import with_units
 
-    loaded = loaded_from(asked(ctx, "config"), asked(ctx, "bootstrap"), asked(ctx, "cluster"))
-    for note in (*loaded.notes, *missing_files(loaded)):
-        click.echo(f"note: {note}", err=True)
+    try:
+        loaded = loaded_from(asked(ctx, "config"), asked(ctx, "bootstrap"), asked(ctx, "cluster"))
+    except SettingsError as error:
+        _print_notes(getattr(error, "__notes__", ()))
+        raise
+    _print_notes((*loaded.notes, *missing_files(loaded)))
     if check:
         if named := asked(ctx, "cluster"):
             loaded.settings.cluster(named)  # a name that no cluster has is refused
@@ -49,6 +53,11 @@ def command(ctx: click.Context, check: bool, schema: bool, as_json: bool) -> Non
         values = with_units(effective_values(loaded.settings), json_schema())
         for line in lines(values, loaded.given, {address: by} if address else {}):
             click.echo(line)
+
+
+def _print_notes(notes: Iterable[str]) -> None:
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
 
 
 def json_schema() -> dict[str, Any]:

@@ -74,7 +74,13 @@ def loaded_from(
     path = config or os.environ.get("KAGENT_CONFIG")
     bootstrap = bootstrap or os.environ.get("KAGENT_BOOTSTRAP")
     given = GivenSettings.of(read(Path(path)) if path else SettingsFile(), os.environ)
-    settings = _checked(given)
+    try:
+        settings = _checked(given)
+    except SettingsError as error:
+        # Beside the mistakes: who mends them all wants to mend the rest too.
+        for note in notes(given, str(error)):
+            error.add_note(note)
+        raise
     if path:
         # Absolute: a command in advice is pasted in another folder.
         settings._file = os.path.abspath(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from datetime import date
 from typing import Any
 
 from kagent.duration_words import UNITS_S, meant_s
@@ -35,7 +36,8 @@ def to_seconds(value: Any, unit: str = "s") -> float:
 def _refuse(value: Any, unit: str) -> float:
     if value is None:
         raise ValueError(f"must be {EXPECTED}, and is empty")
-    shown = str(value).lower() if isinstance(value, bool) else repr(value)
+    # YAML reads `2026-01-01` as a date, whose repr is Python's.
+    shown = str(value).lower() if isinstance(value, bool | date) else repr(value)
     raise ValueError(f"must be {EXPECTED}, not {shown}{meant(value, unit) if isinstance(value, str) else ''}")
 
 

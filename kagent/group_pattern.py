@@ -34,6 +34,14 @@ def check(pattern: str) -> None:
     _compiled(pattern)
 
 
+def is_right(pattern: object) -> bool:
+    """Whether this is a pattern that may match something."""
+    try:
+        return isinstance(pattern, str) and checked_pattern(pattern) == pattern
+    except ValueError:
+        return False
+
+
 def java_expression(pattern: str) -> str:
     """The regular expression with which Java finds the names that a pattern matches whole."""
     return rf"(?s)\A(?:{_expression(pattern)})\z"

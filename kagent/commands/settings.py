@@ -33,6 +33,7 @@ def command(ctx: click.Context, check: bool, schema: bool, as_json: bool) -> Non
         click.echo(json.dumps(json_schema(), indent=2))
         return
     from kagent.settings import loaded_from
+    from kagent.settings.doubtful import doubtful
     from kagent.settings.with_units import with_units
 
     try:
@@ -40,7 +41,7 @@ def command(ctx: click.Context, check: bool, schema: bool, as_json: bool) -> Non
     except SettingsError as error:
         _print_notes(getattr(error, "__notes__", ()))
         raise
-    _print_notes((*loaded.notes, *missing_files(loaded)))
+    _print_notes((*loaded.notes, *missing_files(loaded), *doubtful(loaded.settings, loaded.given)))
     if check:
         if named := asked(ctx, "cluster"):
             loaded.settings.cluster(named)  # a name that no cluster has is refused

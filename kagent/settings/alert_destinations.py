@@ -37,12 +37,13 @@ def checked_url(url: str, insecure: bool = False) -> str:
             "url must be an http:// or https:// address with a host, such as https://alerts.example/hook"
         )
     # A webhook's URL and PagerDuty's key are secrets: sent in plain, anyone on the way can read them.
-    if parts.scheme == "http" and not insecure and not _local(parts.hostname):
+    if parts.scheme == "http" and not insecure and not is_local(parts.hostname):
         raise ValueError("a url with plain http is readable on its way: use https, or set insecure: true")
     return url
 
 
-def _local(host: str | None) -> bool:
+def is_local(host: str | None) -> bool:
+    """Whether this is an address of this machine that no other one reaches."""
     try:
         return ipaddress.ip_address(host or "").is_loopback
     except ValueError:
@@ -166,17 +167,9 @@ class Webhook(HttpDestination):
     @field_validator("template")
     @classmethod
     def _parsed(cls, template: str | None) -> str | None:
-        if template is not None:
-            # Here, not above: few destinations have a template, and every command reads the settings.
-            from jinja2 import Environment, TemplateSyntaxError
+        from kagent.settings.webhook_template import checked_template
 
-            try:
-                Environment(autoescape=True).parse(template)
-            except TemplateSyntaxError as error:
-                raise ValueError(
-                    f"is no Jinja2 template: {error.message} (its line {error.lineno})"
-                ) from error
-        return template
+        return None if template is None else checked_template(template)
 
 
 class Apprise(Destination):
@@ -211,6 +204,11 @@ def _checked_service(url: str) -> None:
     if is_whole:
         return
     known = services()
+    if service[1].lower() in ("http", "https"):
+        raise ValueError(
+            f"apprise knows no complete address in this {service[1]}:// url; write the service, such as slack://…, "
+            "or type: webhook for any HTTP receiver"
+        )
     if service[1].lower() in known:
         raise ValueError(
             f"the url of {service[1]}:// is not complete: see https://github.com/caronc/apprise/wiki"

@@ -24,7 +24,11 @@ CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 def _cluster_name(name: str) -> str:
     if not CLUSTER_NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is no name for a cluster: letters, digits, dot, dash and underscore only")
+        near = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:63]
+        hint = f"; did you mean {near}?" if near else ", at most 63"
+        raise ValueError(
+            f"{name!r} is no name for a cluster: letters, digits, dot, dash and underscore only{hint}"
+        )
     return name
 
 

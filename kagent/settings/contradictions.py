@@ -6,12 +6,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from kagent import file_systems
+from kagent.durations import to_text
 from kagent.errors import SettingsError
-from kagent.group_pattern import matches
+from kagent.group_pattern import is_right, matches
 from kagent.policy import make_policy
 from kagent.settings.all_settings import Settings
 from kagent.settings.given_settings import GivenSettings
-from kagent.settings.mistakes import Mistake, absent
+from kagent.settings.mistakes import Mistake, absent, dotted
 from kagent.settings.pipeline_settings import PipelineSettings
 from kagent.settings.settings_file import Where
 from kagent.settings.unknown_names import suggestion
@@ -34,6 +35,7 @@ def contradictions(settings: Settings, given: GivenSettings, taken: Collection[W
         found.append(
             Mistake(given.place((name,)), name, "needs either redact_salt or redact_salt_file, not both")
         )
+    found += _over_before_it_is_renewed(settings, given)
     base = make_policy(settings.policy)
     for at, group in enumerate(settings.groups):
         where = ("groups", at)
@@ -49,6 +51,20 @@ def contradictions(settings: Settings, given: GivenSettings, taken: Collection[W
     return found
 
 
+def _over_before_it_is_renewed(settings: Settings, given: GivenSettings) -> Iterator[Mistake]:
+    """An open recommendation is renewed by the next judgement: one that is over by then could hardly be acted on."""
+    tick = to_text(settings.worker.tick)
+    ways: list[Where] = [("policy",), *(("groups", at) for at in range(len(settings.groups)))]
+    for way, each in zip(ways, (settings.policy, *settings.groups), strict=True):
+        if (
+            "valid" in each.model_fields_set
+            and each.model_dump(include={"valid"})["valid"] <= settings.worker.tick
+        ):
+            setting = dotted((*way, "valid"))
+            why = f"must be above worker.tick ({tick}), the time until the next judgement; the default is 15m"
+            yield Mistake(given.place((*way, "valid")), setting, why)
+
+
 def _folders_spark_cannot_open(pipeline: PipelineSettings, given: GivenSettings) -> Iterator[Mistake]:
     for name, place in (("checkpoint", pipeline.checkpoint), ("history", pipeline.history)):
         why = file_systems.problem(place or "", pipeline.options)
@@ -60,14 +76,24 @@ def _filters_that_match_no_cluster(
     settings: Settings, names: Sequence[str], given: GivenSettings
 ) -> Iterator[Mistake]:
     """Of a destination that takes incidents of certain clusters only: with a typo it would never hear of one."""
-    for name, destination in settings.alert.destinations.items():
-        for at, pattern in enumerate(destination.only.clusters):
+    for name, patterns in _clusters_of_destinations(settings, given).items():
+        for at, pattern in enumerate(patterns):
             if names and not any(matches(pattern, cluster) for cluster in names):
                 where = ("alert", "destinations", name, "only", "clusters", at)
                 near = suggestion(pattern, names)
                 hint = f"did you mean {near}?" if near else f"there are: {', '.join(names)}"
                 setting = f"alert.destinations.{name}.only.clusters[{at}]"
                 yield Mistake(given.place(where), setting, f"no cluster is named {pattern!r}; {hint}")
+
+
+def _clusters_of_destinations(settings: Settings, given: GivenSettings) -> dict[str, list[str]]:
+    """Destination → the clusters it is about; those of the file too, of which something else was wrong."""
+    of = {name: each.only.clusters for name, each in settings.alert.destinations.items()}
+    for name in _names(given.file.written(("alert", "destinations"))):
+        written = given.file.written(("alert", "destinations", name, "only", "clusters"))
+        if name not in of and isinstance(written, list):
+            of[name] = [pattern for pattern in written if is_right(pattern)]
+    return of
 
 
 def _names(section: Any) -> list[str]:

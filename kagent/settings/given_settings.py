@@ -55,7 +55,18 @@ class GivenSettings:
             short = min(len(wanted), len(variable))
             if wanted[:short] == folded(variable[:short]):
                 return name
-        return self.file.place(where) if self.file.path else ""
+        return self._made_by(wanted, where) or (self.file.place(where) if self.file.path else "")
+
+    def _made_by(self, wanted: Where, where: Where) -> str | None:
+        """The variable that made the entry in which this is missing; None where the file has that entry, or it has none."""
+        # At least two steps: a whole section is there without a variable.
+        for end in range(len(where) - 1, 1, -1):
+            if where[:end] in self.file.lines:
+                return None
+            for variable, name in self.variables.items():
+                if folded(variable[:end]) == wanted[:end]:
+                    return name
+        return None
 
     def place_named(self, where: Where, problem: str) -> str:
         """Where the first setting of this section that ``problem`` names was given, else the section."""

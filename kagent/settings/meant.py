@@ -121,7 +121,8 @@ def default_of(about: Mapping[str, Any], unit: str = "") -> str:
     if isinstance(default, bool):
         return f"; the default is {str(default).lower()}"
     if isinstance(default, int | float):
-        return f"; the default is {default:.12g}{unit}"
+        length = to_text(default * UNITS_S[unit.strip()]) if unit else f"{default:.12g}"
+        return f"; the default is {length}"
     if isinstance(default, str) and default:
         return f"; the default is {default}"
     return "; it may be left out" if default is None and "default" in about else ""
@@ -138,7 +139,8 @@ def address_meant(text: str, problem: str) -> str | None:
     """
     for scheme in re.findall(r"(\w+)://", problem):
         if text == scheme or (text.startswith(f"{scheme}:") and "://" not in text):
-            return f"{scheme}://{text.removeprefix(scheme).removeprefix(':')}"
+            rest = text.removeprefix(scheme).removeprefix(":")
+            return f"{scheme}://{rest if rest.strip('/') else ''}"
     is_host = re.fullmatch(r"[\w-]+(\.[\w-]+)+(:\d+)?(/\S*)?", text)
     return f"https://{text}" if is_host and "https://" in problem else None
 

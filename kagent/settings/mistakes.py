@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from kagent.settings.alert_destinations import DESTINATIONS
 from kagent.settings.given_settings import DELIMITER, PREFIX, GivenSettings
 from kagent.settings.odd_characters import with_odd_character
-from kagent.settings.problems import HOLDERS, problem_of
+from kagent.settings.problems import HOLDERS, problem_of, type_meant
 from kagent.settings.schema_ways import inside, resolved, walk, ways_in
 from kagent.settings.sections_meant import NAME, nameless_entries, with_meant_sections
 from kagent.settings.settings_file import MISSING, SettingsFile, Twice, Where
@@ -50,7 +50,7 @@ def mistakes(settings: type[BaseModel], given: GivenSettings, error: ValidationE
     schema = _schema(settings)
     nameless = dict(nameless_entries(given.file.values, schema))
     found += [
-        Mistake(given.place(where), _dotted(where), _nameless(given, where, to))
+        Mistake(given.place(where), dotted(where), _nameless(given, where, to))
         for where, to in nameless.items()
     ]
     for each in error.errors(include_url=False):
@@ -75,7 +75,9 @@ def _as_written(wrong: WrongValue) -> WrongValue:
 
 
 def _mistake(wrong: WrongValue, problem: str) -> Mistake:
-    return Mistake(wrong.given.place_named(wrong.where, problem), _dotted(wrong.where), problem)
+    given = wrong.given
+    place = given.place(wrong.where) if wrong.is_name else given.place_named(wrong.where, problem)
+    return Mistake(place, dotted(wrong.where), problem)
 
 
 def _nameless(given: GivenSettings, where: Where, to: tuple[str, ...]) -> str:
@@ -117,7 +119,7 @@ def _beside_the_type(
 ) -> list[Mistake]:
     """What is wrong in a destination besides its type: for the type that was likely meant, else for every type."""
     written = value if isinstance(value, Mapping) else {}
-    near = suggestion(str(written.get("type", "")), DESTINATIONS)
+    near = type_meant(str(written.get("type", "")))
     per_type = []
     for tag in (near,) if near else DESTINATIONS:
         found = []
@@ -128,7 +130,7 @@ def _beside_the_type(
                 # A value error of the whole follows from settings that only some types have.
                 if each["loc"] and (near or each["type"] != "missing"):
                     wrong = WrongValue.of(each, schema, given, (*where, tag))
-                    found.append(Mistake(given.place(wrong.where), _dotted(wrong.where), problem_of(wrong)))
+                    found.append(Mistake(given.place(wrong.where), dotted(wrong.where), problem_of(wrong)))
         per_type.append(found)
     first, *others = per_type
     return [mistake for mistake in first if all(_names(found, mistake) for found in others)]
@@ -222,7 +224,7 @@ def overridden(settings: type[BaseModel], given: GivenSettings, error: Validatio
         if variable not in given.variables.values() or written is MISSING or isinstance(written, Mapping):
             continue
         problem = problem_of(wrong)
-        mistake = Mistake(given.file.place(where), _dotted(where), problem)
+        mistake = Mistake(given.file.place(where), dotted(where), problem)
         found.append(f"{mistake}{'' if problem.endswith('?') else ';'} {variable} overrides it.")
     return found
 
@@ -294,7 +296,7 @@ def _order(mistake: Mistake) -> tuple[bool, int, str]:
 
 def _twice(file: SettingsFile, twice: Twice) -> Mistake:
     where, line, first = twice
-    return Mistake(f"{file.path}:{line}", _dotted(where), f"is given twice (first at line {first}); keep one")
+    return Mistake(f"{file.path}:{line}", dotted(where), f"is given twice (first at line {first}); keep one")
 
 
 def _unknown_at_top(settings: type[BaseModel], given: GivenSettings) -> list[Mistake]:
@@ -314,7 +316,8 @@ def _unknown_at_top(settings: type[BaseModel], given: GivenSettings) -> list[Mis
     return found + [Mistake(name, "", unknown_variable(name, schema)) for name in variables]
 
 
-def _dotted(where: Where) -> str:
+def dotted(where: Where) -> str:
+    """``groups[0].match``"""
     text = ""
     for step in where:
         text += f"[{step}]" if isinstance(step, int) else f".{shown(str(step))}" if text else shown(str(step))

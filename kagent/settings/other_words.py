@@ -15,6 +15,7 @@ OTHER_WORDS: Mapping[str, Collection[str]] = {
     "bootstrap": ("addresses", "broker_list", "brokers", "metadata_broker_list", "servers"),
     "ca_file": ("ca", "ca_cert", "cacert", "ssl_ca_location", "ssl_cafile"),
     "cert_file": ("certificate", "ssl_certfile", "ssl_certificate_location"),
+    "classic": ("franz_go", "go", "kafkajs", "sarama"),
     "consumer": ("kip848", "kip_848"),
     "data": ("dir", "directory", "folder"),
     "earliest": ("beginning", "oldest", "smallest"),
@@ -58,6 +59,7 @@ NO_SETTING: Mapping[str, str] = {
         "`--verbose` behind a command prints more, and `kagent worker --loglevel DEBUG`",
     ),
     **dict.fromkeys(("extends", "import", "include", "includes"), "a settings file includes no other"),
+    **dict.fromkeys(("jaas", "jaas_config"), "the login stands in username and password"),
     **dict.fromkeys(("headers", "method"), "a webhook is a POST without headers of your own: `secret` signs it"),
     **dict.fromkeys(("maintenance", "mute", "muted", "mutes", "quiet_hours", "schedule"), "`kagent mute` silences a group for a while"),
 }  # fmt: skip

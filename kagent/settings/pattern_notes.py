@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kagent.errors import SettingsError
-from kagent.group_pattern import check, is_expression
+from kagent.group_pattern import is_expression, is_right
 from kagent.pattern_meant import covers, prefix_meant, several_meant
 from kagent.policy import IGNORED
 from kagent.settings.given_settings import GivenSettings
@@ -16,8 +15,7 @@ from kagent.settings.settings_file import Where
 
 def pattern_notes(given: GivenSettings) -> Iterator[str]:
     """A sentence for each pattern of the file that does something else than it seems to do, or nothing."""
-    yield from _never_reached(given)
-    yield from _still_ignored(given)
+    yield from _without_effect(given)
     for where, pattern in _patterns(given):
         if (what := _other_than_meant(pattern, is_match=where[-1] == "match")) is not None:
             yield f"{given.place(where)}: {pattern!r} {what}."
@@ -40,23 +38,14 @@ def _matches(given: GivenSettings) -> Iterator[tuple[int, str]]:
     groups = given.file.values.get("groups")
     for at, group in enumerate(groups if isinstance(groups, list) else ()):
         match = group.get("match") if isinstance(group, Mapping) else None
-        if isinstance(match, str) and _is_right(match):
+        if isinstance(match, str) and is_right(match):
             yield at, match
 
 
 def _listed(patterns: Any, where: Where) -> Iterator[tuple[Where, str]]:
     for at, pattern in enumerate(patterns if isinstance(patterns, list) else ()):
-        if isinstance(pattern, str) and _is_right(pattern):
+        if isinstance(pattern, str) and is_right(pattern):
             yield (*where, at), pattern
-
-
-def _is_right(pattern: str) -> bool:
-    """Others are mistakes already."""
-    try:
-        check(pattern)
-    except SettingsError:
-        return False
-    return bool(pattern)
 
 
 def _other_than_meant(pattern: str, is_match: bool) -> str | None:
@@ -94,26 +83,33 @@ def _as_glob(pattern: str) -> str | None:
     )
 
 
-def _never_reached(given: GivenSettings) -> Iterator[str]:
-    """A sentence for each entry of ``groups`` that an earlier one leaves nothing to: the first match holds."""
-    matches = list(_matches(given))
-    for index, (at, match) in enumerate(matches):
-        first = next((each for each in matches[:index] if covers(each[1], match)), None)
-        if first is not None:
-            line = given.place(("groups", first[0])).rpartition(":")[2]
-            why = (
-                f"the pattern is that of line {line}, which holds"
-                if first[1] == match
-                else f"{first[1]!r} at line {line} matches all that {match!r} does, and the first match holds"
-            )
+def _without_effect(given: GivenSettings) -> Iterator[str]:
+    """A sentence for each entry of ``groups`` that an earlier one leaves nothing to, or that is about groups that are ignored."""
+    before: dict[str, int] = {}
+    for at, match in _matches(given):
+        earlier = next((each for each in before if covers(each, match)), None)
+        why = (
+            _still_ignored(given, at, match)
+            if earlier is None
+            else _never_reached(given, earlier, before[earlier], match)
+        )
+        before.setdefault(match, at)
+        if why is not None:
             yield f"{given.place(('groups', at))}: groups[{at}] has no effect: {why}."
 
 
-def _still_ignored(given: GivenSettings) -> Iterator[str]:
-    """A sentence for each entry of ``groups`` about groups that ``ignore`` or kagent leaves out, and that does not say whether they are."""
-    listed = [pattern for _, pattern in _listed(given.file.values.get("ignore"), ())]
-    for at, match in _matches(given):
-        by = next((each for each in (*listed, *IGNORED) if covers(each, match)), None)
-        if by is not None and "ignore" not in given.file.written(("groups", at)):
-            whose = "the list ignore" if by in listed else "kagent"
-            yield f"{given.place(('groups', at))}: groups[{at}] has no effect: {whose} leaves out {by!r}; write ignore: false to have {match!r} judged."
+def _never_reached(given: GivenSettings, earlier: str, at: int, match: str) -> str:
+    line = given.place(("groups", at)).rpartition(":")[2]
+    if earlier == match:
+        return f"the pattern is that of line {line}, which holds"
+    return f"{earlier!r} at line {line} matches all that {match!r} does, and the first match holds"
+
+
+def _still_ignored(given: GivenSettings, at: int, match: str) -> str | None:
+    """Of an entry that does not say itself whether its groups are ignored."""
+    listed = [pattern for _, pattern in _listed(given.file.values.get("ignore"), ("ignore",))]
+    by = next((each for each in (*listed, *IGNORED) if covers(each, match)), None)
+    if by is None or "ignore" in given.file.written(("groups", at)):
+        return None
+    whose = "the list ignore" if by in listed else "kagent"
+    return f"{whose} leaves out {by!r}; write ignore: false to have {match!r} judged"

@@ -110,7 +110,9 @@ class PipelineSettings(Strict):
 def _master_meant(master: str) -> str:
     """``local[2``, ``local(2)`` and ``yarn-client``, which Spark took once."""
     threads = re.match(r"local\W*(\d+|\*)", master)
-    near = f"local[{threads[1]}]" if threads else "yarn" if master.startswith("yarn") else None
+    # Spark needs a thread: `local[0]` likely stands for no limit.
+    number = (threads[1].lstrip("0") or "*") if threads else None
+    near = f"local[{number}]" if number else "yarn" if master.startswith("yarn") else None
     return f"; did you mean {near}?" if near else ""
 
 

@@ -68,6 +68,8 @@ def problem_of(wrong: WrongValue) -> str:
 
 def _with_right_value(problem: str, wrong: WrongValue) -> str:
     """The problem, ending with a right value where it does not say by itself how to mend it."""
+    if wrong.is_name:
+        return problem
     named = problem.replace(_input(wrong.value), "")
     if any(word in named for word in SAYS_HOW) or wrong.kind in NAMES_ALL or not wrong.section:
         return problem
@@ -131,9 +133,14 @@ def _unknown_type(wrong: WrongValue) -> str:
     tag = str(wrong.context["tag"])
     problem = _one_of(tag, _quoted(wrong.context["expected_tags"]), "type must be")
     # `type: slack`: one of the services that are reached through another type.
-    found = [] if "did you mean" in problem else schemes_of(tag)
+    found = [] if suggestion(tag, DESTINATIONS) else schemes_of(tag)
     urls = " or ".join(f"{scheme}://…" for scheme in found)
     return f"{problem}; did you mean apprise, with url: {urls}?" if 0 < len(found) < 4 else problem
+
+
+def type_meant(tag: str) -> str | None:
+    """The type of destination that this is likely meant to be: by its name, or one that reaches the service of that name."""
+    return suggestion(tag, DESTINATIONS) or ("apprise" if tag and schemes_of(tag) else None)
 
 
 def _turned_around(wrong: WrongValue) -> str | None:
@@ -319,4 +326,6 @@ def _one_of(value: Any, known: list[str], must: str = "must be", hint: str = "")
 
 def _input(value: Any) -> str:
     """The value as the file has it."""
+    if isinstance(value, date):
+        return str(value)
     return str(value).lower() if isinstance(value, bool) else shown(repr(value), 60)

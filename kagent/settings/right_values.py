@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kagent.settings.schema_ways import resolved
+from kagent.duration_words import UNITS_S
+from kagent.durations import to_text
+from kagent.settings.schema_ways import length_unit, resolved
 
 NAME = "name"
 """In place of a name of the person's own choice."""
@@ -43,6 +45,8 @@ def _given(here: Mapping[str, Any]) -> str | None:
     for value in (*here.get("examples", ())[:1], default, *here.get("enum", ())[:1], here.get("const")):
         if isinstance(value, bool):
             return str(value).lower()
+        if isinstance(value, int | float) and (unit := length_unit(here)):
+            return to_text(value * UNITS_S[unit])
         if isinstance(value, int | float | str) and value != "":
             return f"{value:.12g}" if isinstance(value, float) else _written(str(value))
     return None

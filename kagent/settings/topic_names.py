@@ -12,12 +12,19 @@ from pydantic import (
 from kagent.duration_fields import WholeHours
 from kagent.settings.strict import Strict
 
+PREFIX = r"^[A-Za-z0-9._-]+$"
+
 
 class Topics(Strict):
     """kagent's own topics on the home cluster."""
 
-    # A topic's name has at most 249 characters, changelogs' names included.
-    prefix: str = Field("kagent-", max_length=200, description="What their names begin with.")
+    # A topic's name has at most 249 characters, changelogs' names included. Without a prefix, kagent would own a topic `mutes`.
+    prefix: str = Field(
+        "kagent-",
+        max_length=200,
+        json_schema_extra={"pattern": PREFIX},
+        description="What their names begin with.",
+    )
     # __consumer_offsets has 50 partitions by default: more would not spread its groups further.
     partitions: int = Field(
         8, ge=1, le=50, description="Of the events topic: at most this many workers can share the groups."
@@ -28,7 +35,9 @@ class Topics(Strict):
     @field_validator("prefix")
     @classmethod
     def _prefix(cls, prefix: str) -> str:
-        if not re.fullmatch(r"[A-Za-z0-9._-]*", prefix):
+        if not prefix:
+            raise ValueError("must not be empty: kagent's topics would have names such as mutes")
+        if not re.fullmatch(PREFIX, prefix):
             raise ValueError(
                 f"must hold letters, digits, dot, dash and underscore only, as topics do, not {prefix!r}"
             )

@@ -20,6 +20,8 @@ def unknown_variable(variable: str, schema: Mapping[str, Any]) -> str:
     """What is wrong with a variable that is no setting."""
     if (instead := no_setting(variable.upper().removeprefix(PREFIX))) is not None:
         return f"there is no such variable; {instead}"
+    if variable.upper() in OTHER_VARIABLES:
+        return f"is written in capitals; did you mean {variable.upper()}?"
     near = _near_variable(variable.upper(), schema)
     return f"there is no such variable; {f'did you mean {near}?' if near else '`kagent settings --schema` prints all settings'}"
 
@@ -82,8 +84,8 @@ def unknown_name(
 
     ``value``: what it holds; ``beside``: the names that the file has beside it, each with its line.
     """
-    if name.isdigit():
-        # `{threshold: 1,5}` is threshold 1 and a setting 5 to YAML.
+    if name.isdigit() and value is None:
+        # `{threshold: 1,5}` is threshold 1 and a setting 5 to YAML, which holds nothing.
         return f"there is no setting {name}; a decimal number has a point, as in 1.{name}"
     if (instead := no_setting(name)) is not None:
         return f"there is no setting {shown(name)}; {instead}"
@@ -108,7 +110,10 @@ def unknown_name(
     # A setting at the wrong depth: `bootstrap:` at the top, `threshold:` under a cluster.
     belongs = [".".join(step or "<name>" for step in way) for way in ways_in(schema) if way[-1] == name]
     inner = [each for each, inside in names_inside.items() if name in inside]
-    if len(inner) == 1 and not any(way.endswith(f"{inner[0]}.{name}") for way in belongs):
+    if len(dotted) > 1 and (near := _in_one_of(name, names_inside)):
+        # As Kafka's clients have it: `sasl.mechanism` beside `security`.
+        listed = f"; it belongs in {near}"
+    elif len(inner) == 1 and not any(way.endswith(f"{inner[0]}.{name}") for way in belongs):
         listed = f"; it belongs in {inner[0]}.{name}"
     elif name in belongs:
         listed = "; it belongs at the top, in no section"
@@ -126,6 +131,12 @@ def _instead_of(near: str, value: Any, beside: Mapping[str, int | None]) -> str:
     if isinstance(value, Mapping | list):
         return f"did you mean {near}? It is given too (line {beside[near]}): put all under that name"
     return f"{near} is given too (line {beside[near]}): keep that one"
+
+
+def _in_one_of(name: str, sections: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """The setting of the one section that has one of almost this name."""
+    found = {each: near for each, inside in sections.items() if (near := suggestion(name, inside))}
+    return ".".join(next(iter(found.items()))) if len(found) == 1 else None
 
 
 def _near_elsewhere(name: str, ways: Iterable[tuple[str, ...]]) -> str | None:

@@ -16,10 +16,12 @@ from kagent.alert.bridge import DestinationState
 from kagent.alert.delivery_log import Delivered
 from kagent.alert.destinations import sender
 from kagent.alert.destinations.webhook import ToWebhook
-from kagent.alert.sending import DeliveryFailed, DeliveryRefused
+from kagent.alert.sending import DeliveryFailed, DeliveryRefused, facts
 from kagent.errors import SettingsError
+from kagent.reference_pages import DOCS
 from kagent.settings import load
 from kagent.settings.alert_destinations import DESTINATIONS, AlertSettings, HttpDestination, Wants
+from kagent.settings.webhook_template import FIELDS
 from kagent.text import shown
 
 EVIL = "<script>alert(1)</script>\x1b[2J"
@@ -247,7 +249,7 @@ def test_html_templates_escape_names(rec: Any) -> None:
     assert body == b"<p>&lt;script&gt;alert(1)&lt;/script&gt;\\x1b[2J</p>"
 
 
-@pytest.mark.parametrize("template", ["{{ ''.__class__.__mro__ }}", "{{ password }}", "{{ 1 / 0 }}"])
+@pytest.mark.parametrize("template", ["{{ ''.__class__.__mro__ }}", "{{ labels.password }}", "{{ 1 / 0 }}"])
 def test_a_template_cannot_reach_beyond_its_facts(rec: Any, template: str) -> None:
     about = destination(type="webhook", url="http://localhost/", template=template)
 
@@ -255,9 +257,20 @@ def test_a_template_cannot_reach_beyond_its_facts(rec: Any, template: str) -> No
         ToWebhook(about).body("open", rec())
 
 
-def test_a_template_that_is_none_is_refused_at_the_start() -> None:
-    with pytest.raises(ValidationError, match="is no Jinja2 template"):
-        destination(type="webhook", url="http://localhost/", template="{% if %}")
+def test_the_settings_and_the_page_know_every_fact_that_a_template_may_name(rec: Any) -> None:
+    page = (DOCS / "alerting.md").read_text().split("## What a template may name")[1].split("##")[0]
+
+    assert sorted(facts("open", rec())) == sorted(FIELDS)
+    assert all(f"`{name}`" in page for name in FIELDS)
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [("{% if %}", "is no Jinja2 template"), ("{{ password }}", "there is no field password")],
+)
+def test_a_template_that_must_fail_is_refused_at_the_start(template: str, said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        destination(type="webhook", url="http://localhost/", template=template)
 
 
 def test_pagerduty_triggers_and_resolves_one_incident(receiver: Any, rec: Any) -> None:

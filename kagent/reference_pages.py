@@ -32,11 +32,14 @@ from kagent.contract.recommendation import (
 )
 from kagent.contract.schema import asyncapi, schema
 from kagent.contract.words import ACTIONS, VERDICTS, WITH_NUMBERS, VerdictWords
+from kagent.duration_words import UNITS_S
+from kagent.durations import to_text
 from kagent.errors import InputError
 from kagent.pipeline.stream_metrics import Metrics as PipelineMetrics
 from kagent.policy import RETIRED, retired
 from kagent.reference_http import http_page
 from kagent.settings.alert_destinations import DESTINATIONS
+from kagent.settings.schema_ways import length_unit
 from kagent.strategies.registry import JAVA, LIBRDKAFKA, PYTHON, SERVER, STRATEGIES, Strategy
 from kagent.text_table import markdown_row
 from kagent.worker.http.metrics import METRICS
@@ -142,6 +145,8 @@ def _default(field: Mapping[str, Any], models: Mapping[str, Any]) -> str:
     inner = _resolved(field, models)
     if value in (None, "", {}, []) or "properties" in inner:
         return "–"
+    if (unit := length_unit(field)) and isinstance(value, int | float):
+        return f"`{to_text(value * UNITS_S[unit])}`"
     return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
 
 

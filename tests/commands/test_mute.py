@@ -90,3 +90,5 @@ def test_mutes_are_set_by_pattern_listed_and_lifted_on_a_real_broker(broker: str
     assert "no longer muted" in kagent("mute", "mute-*", "--off")[1]
     assert "No group is muted." in kagent("mutes")[1]
     assert "No group of main matches the pattern none-*" in kagent("mute", "none-*")[1]
+    # It would match `mute-a` in a search.
+    assert "a regular expression must match the whole name; `kagent lag`" in kagent("mute", "/^mute-/")[1]

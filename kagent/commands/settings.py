@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 def command(ctx: click.Context, check: bool, schema: bool, as_json: bool) -> None:
     """Print the settings in effect, with the place each value comes from; secrets are masked."""
     if schema:
-        click.echo(json.dumps(json_schema(), indent=2))
+        from kagent.settings.editor_schema import with_quoted
+
+        click.echo(json.dumps(with_quoted(json_schema()), indent=2))
         return
     from kagent.settings import loaded_from
     from kagent.settings.doubtful import doubtful

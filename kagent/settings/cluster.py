@@ -19,6 +19,7 @@ from kagent.errors import SettingsError
 from kagent.settings.strict import Strict
 
 # No slash: keys are <cluster>/<group>, and a group's name may hold slashes.
+ADDRESS = r"(\[[0-9a-fA-F:.]+\]|[\w.-]+)(?::(\d+))?"
 CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
@@ -119,7 +120,7 @@ def with_ports(bootstrap: str) -> str:
     """
     addresses = []
     for address in map(str.strip, bootstrap.split(",")):
-        found = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+)(?::(\d+))?", address)
+        found = re.fullmatch(ADDRESS, address)
         if found is None or not 0 < int(found[2] or 9092) < 65536:
             # Without brackets it is ambiguous where an IPv6 address ends and its port begins (RFC 3986).
             is_ipv6 = re.fullmatch(r"[0-9a-fA-F:.]*:[0-9a-fA-F:.]*:[0-9a-fA-F:.]*", address)
@@ -141,7 +142,11 @@ def with_ports(bootstrap: str) -> str:
 class Cluster(Strict):
     """One Kafka cluster."""
 
-    bootstrap: str = Field(examples=["broker:9092"], description="host:port, several with commas.")
+    bootstrap: str = Field(
+        examples=["broker:9092"],
+        json_schema_extra={"pattern": rf"^\s*{ADDRESS}(\s*,\s*{ADDRESS})*\s*$"},
+        description="host:port, several with commas.",
+    )
     cluster_id: str | None = Field(None, description="If set, kagent refuses to run against another cluster.")
     security: Security = Security()
     command_config: Path | None = Field(

@@ -736,11 +736,20 @@ def test_a_number_in_quotes_is_that_number(written: Any) -> None:
 
 
 @pytest.mark.slow
-def test_the_schema_takes_the_guides_and_refuses_typos() -> None:
+def test_the_schema_takes_the_guides_and_refuses_typos(tmp_path: Path) -> None:
     schema = json.loads(settings("--schema").output)
     jsonschema.Draft202012Validator.check_schema(schema)
     good = {"policy": {"min_behind": "5m"}, "groups": [{"match": "a", "threshold": 2}]}
     jsonschema.validate(good, schema)
+    # As a template writes them, and YAML 1.2 reads them: kagent takes them too.
+    texts = {"threshold": "2", "max_moves": "7", "stateful": "yes", "co_partitioned": "false", "hold": "5m"}
+    quoted = {
+        "policy": texts,
+        "topics": {"partitions": "4"},
+        "clusters": {"a": {"bootstrap": "a:1, [::1]:2"}},
+    }
+    jsonschema.validate(quoted, schema)
+    assert load(_file(tmp_path, json.dumps(quoted))).topics.partitions == 4
 
     mistakes: tuple[dict[str, Any], ...] = (
         {"polcy": {}},
@@ -748,6 +757,11 @@ def test_the_schema_takes_the_guides_and_refuses_typos() -> None:
         {"groups": [{}]},
         {"policy": {"min_behind": "5x"}},
         {"worker": {"tick": 7200}},
+        {"topics": {"partitions": "many"}},
+        {"topics": {"prefix": ""}},
+        {"policy": {"stateful": "ja"}},
+        {"clusters": {"a": {"bootstrap": "https://a:1"}}},
+        {"clusters": {"a": {"bootstrap": "a:1;b:1"}}},
     )
     for bad in mistakes:
         with pytest.raises(jsonschema.ValidationError):

@@ -7,10 +7,12 @@ import re
 from functools import lru_cache
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from kagent.errors import SettingsError
 
+FORMAT = "group-pattern"
+"""How the JSON Schema marks a pattern, for which an error shows an example of its own."""
 EXAMPLE = "/orders-[0-9]+/"
 
 
@@ -60,7 +62,7 @@ def checked_pattern(pattern: str) -> str:
     return pattern
 
 
-GroupPattern = Annotated[str, AfterValidator(checked_pattern)]
+GroupPattern = Annotated[str, AfterValidator(checked_pattern), Field(json_schema_extra={"format": FORMAT})]
 """A glob, or a regular expression between slashes."""
 
 

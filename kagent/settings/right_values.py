@@ -7,11 +7,19 @@ from typing import Any
 
 from kagent.duration_words import UNITS_S
 from kagent.durations import to_text
+from kagent.group_pattern import FORMAT
 from kagent.settings.schema_ways import length_unit, resolved
 
 NAME = "name"
 """In place of a name of the person's own choice."""
-BY_TYPE = {"boolean": "true", "integer": "1", "number": "1", "path": "/path/to/file", "string": "'…'"}
+BY_TYPE = {
+    "boolean": "true",
+    "integer": "1",
+    "number": "1",
+    "path": "/path/to/file",
+    FORMAT: "'orders-*'",
+    "string": "'…'",
+}
 """JSON Schema's type, or the format of a text → such a value."""
 DEEPEST = 3
 """Sections within sections that an example shows: below, an ellipsis says enough."""

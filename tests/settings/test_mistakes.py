@@ -311,6 +311,8 @@ MISTAKES = [
     ("groups: [{match: '/(orders/'}]", "unterminated subpattern at position 0; write such as /orders-[0-9]+/"),
     ("clusters: {main: {bootstrap: 'a:1', sasl.mechanism: PLAIN}}", "there is no setting sasl.mechanism; it belongs in security.mechanism"),
     ("clusters: {main: {bootstrap: 'a:1', security: {jaas: x}}}", "the login stands in username and password"),
+    ("groups: [{owner: a}]", "groups[0].match: is missing; write such as match: 'orders-*'"),
+    ("groups:", "must be a list, and is empty: leave it out; write such as [{match: 'orders-*'}]"),
     ("policy: {1: x}", "policy.1: there is no setting 1; there are: absent_after"),
     ("policy: {hold: 2026-01-01}", "or 1d, not 2026-01-01; the default is 5m"),
     ("policy: {idle_after: 1y}", "not '1y'; the default is 7d"),

@@ -73,8 +73,8 @@ def test_the_sentence_about_every_section_shows_how_to_write_it(value: Any, tmp_
         ("topics: {retention_hours: half an hour}", "it may be at least 1h"),
         ("clusters: {main: {}}", "is missing; write such as bootstrap: broker:9092"),
         ("alert: {destinations: {a: {type: webhook, url: x/y}}}", "such as https://alerts.example/hook"),
-        ("groups: 7", "write such as [{match: '…'}]"),
-        ("ignore: true", "write such as ['…']"),
+        ("groups: 7", "write such as [{match: 'orders-*'}]"),
+        ("ignore: true", "write such as ['orders-*']"),
     ],
 )  # fmt: skip
 def test_a_value_of_another_form_is_answered_with_the_right_one(text: str, said: str, tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ from kagent.policy import make_policy
 from kagent.settings.alert_destinations import is_local
 from kagent.settings.all_settings import Settings
 from kagent.settings.given_settings import GivenSettings
+from kagent.settings.pipeline_settings import PipelineSettings
 from kagent.settings.settings_file import Where
+from kagent.settings.worker_settings import WorkerSettings
 
 ANY_HOST = ("0.0.0.0", "::")
 
@@ -22,29 +24,27 @@ def doubtful(settings: Settings, given: GivenSettings) -> Iterator[str]:
 
 
 def _doubts(settings: Settings) -> Iterator[tuple[Where, str]]:
-    worker, pipeline, policy = settings.worker, settings.pipeline, make_policy(settings.policy)
-    if worker.http.login == "none" and not is_local(worker.web_host):
-        yield (
-            ("worker", "web_host"),
-            f"{worker.web_host} lets in all who reach port {worker.web_port}, as worker.http.login is none; set login: token or login: proxy",
-        )
-    # A note: where each has a machine or container of its own, both may have the same port.
-    if pipeline.metrics_port == worker.web_port and _overlap(pipeline.metrics_host, worker.web_host):
-        yield (
-            ("pipeline", "metrics_port"),
-            f"{worker.web_port} is worker.web_port too; on one machine only one of them can have it",
-        )
-    if settings.redact_salt and not settings.redact:
-        yield ("redact_salt",), "has no effect without redact; write redact: [host, client_id]"
-    if settings.redact_salt_file and not settings.redact:
-        yield ("redact_salt_file",), "has no effect without redact; write redact: [host, client_id]"
+    yield from _ports(settings.worker, settings.pipeline)
+    for name in ("redact_salt", "redact_salt_file"):
+        if getattr(settings, name) and not settings.redact:
+            yield (name,), "has no effect without redact; write redact: [host, client_id]"
     # How late a member is comes from the log ends.
-    if worker.sample > policy.min_behind > 0:
-        behind = to_text(policy.min_behind)
-        yield (
-            ("worker", "sample"),
-            f"log ends that are up to {to_text(worker.sample)} old do not show who is {behind} late, as policy.min_behind has it; the default is 5s",
-        )
+    sample, min_behind = settings.worker.sample, make_policy(settings.policy).min_behind
+    if sample > min_behind > 0:
+        old, late = to_text(sample), to_text(min_behind)
+        why = f"log ends that are up to {old} old do not show who is {late} late, as policy.min_behind has it; the default is 5s"
+        yield ("worker", "sample"), why
+
+
+def _ports(worker: WorkerSettings, pipeline: PipelineSettings) -> Iterator[tuple[Where, str]]:
+    host, port = worker.web_host, worker.web_port
+    if worker.http.login == "none" and not is_local(host):
+        why = f"{host} lets in all who reach port {port}, as worker.http.login is none; set login: token or login: proxy"
+        yield ("worker", "web_host"), why
+    # A note: where each has a machine or container of its own, both may have the same port.
+    if pipeline.metrics_port == port and _overlap(pipeline.metrics_host, host):
+        why = f"{port} is worker.web_port too; on one machine only one of them can have it"
+        yield ("pipeline", "metrics_port"), why
 
 
 def _overlap(one: str, other: str) -> bool:

@@ -165,6 +165,28 @@ async def followed(
                 yield message
 
 
+async def newest_states(
+    messages: AsyncGenerator[Message | ReadMark, None],
+) -> AsyncGenerator[Message, None]:
+    """The messages, without the marks; of the state messages that stood on the topic at the start only each cluster's newest.
+
+    A compacted topic keeps replaced messages for a while: each old state would read as if no worker reported now.
+    """
+    held: dict[str, State] | None = {}
+    async with aclosing(messages):
+        async for message in messages:
+            if message is ReadMark.CAUGHT_UP:
+                for state in (held or {}).values():
+                    yield state
+                held = None
+            elif message is ReadMark.BEGIN:
+                held = {}
+            elif isinstance(message, State) and held is not None:
+                held[message.cluster] = message
+            elif not isinstance(message, ReadMark):
+                yield message
+
+
 def is_open(message: Message | None) -> bool:
     """Whether this is an incident that has not been resolved."""
     return isinstance(message, Recommendation) and message.status is not Status.RESOLVED

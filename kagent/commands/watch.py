@@ -140,10 +140,10 @@ def _print_standing(board: Board, show: Show) -> None:
 
 
 async def _follow(settings: Settings, name: str, show: Show) -> None:
-    from kagent.client.client import recommendations
+    from kagent.client.client import followed, newest_states
 
     home = settings.home_cluster(name)
-    async for message in recommendations(home, topic=settings.topics.recommendations, states=True):
+    async for message in newest_states(followed(home, settings.topics.recommendations)):
         show(message)
 
 

@@ -10,7 +10,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, contextmanager, suppress
 from pathlib import Path
@@ -30,6 +31,7 @@ from kagent.embedded.jars import broker_jars
 from kagent.embedded.java import java
 from kagent.errors import KafkaError
 from kagent.kafka.admin import Admin
+from kagent.kafka.topic_reader import ReadMark
 from kagent.kafka.topics import ensure
 from kagent.settings import Cluster, Topics
 from tests.fixtures.waiting import PATIENCE_S
@@ -247,6 +249,38 @@ def test_watch_in_a_pipe_says_until_when_a_group_is_muted(home: Home, rec: Any) 
         watch.send_signal(signal.SIGINT)
 
     assert "muted until" in line
+
+
+def test_watch_in_a_pipe_begins_with_the_newest_state_not_with_those_it_replaced(home: Home) -> None:
+    now = int(time.time() * 1000)
+    for ago_s in (500, 470, 5):
+        state = State(cluster="f-main", version="1", time=now - ago_s * 1000, status="watching")
+        home.send("f-main", to_bytes(state))
+    command = [sys.executable, "-m", "kagent", "--bootstrap", home.bootstrap, "watch"]
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watch:
+        assert watch.stdout is not None
+        ending = threading.Timer(PATIENCE_S, watch.kill)
+        ending.start()
+        line = next((line for line in watch.stdout if "f-main" in line), "")
+        ending.cancel()
+        watch.send_signal(signal.SIGINT)
+
+    assert line.startswith("f-main is watched: ")
+
+
+async def test_of_the_states_that_stand_only_the_newest_counts_and_then_each(rec: Any) -> None:
+    def state(ms: int) -> State:
+        return State(cluster="main", version="1", time=ms, status="watching")
+
+    async def messages() -> AsyncGenerator[Any, None]:
+        before = [ReadMark.BEGIN, state(1), rec("a"), state(2), state(3)]
+        for each in (*before, ReadMark.CAUGHT_UP, state(4), state(5)):
+            yield each
+
+    got = [message async for message in client.newest_states(messages())]
+
+    assert [m.time if isinstance(m, State) else m.group for m in got] == ["a", 3, 4, 5]
 
 
 def test_the_java_example_of_the_docs_runs_as_it_stands(home: Home, rec: Any, tmp_path: Path) -> None:

@@ -36,20 +36,29 @@ class Mutes:
 
 def by_pattern(records: Mapping[str, MuteRecord], cluster: str, group: str, now_ms: int) -> MuteRecord | None:
     """The pattern's mute that holds for this group the longest."""
+    found = covering(records, cluster, group, now_ms)
+    return found[1] if found else None
+
+
+def covering(
+    records: Mapping[str, MuteRecord], cluster: str, group: str, now_ms: int
+) -> tuple[str, MuteRecord] | None:
+    """As :func:`by_pattern`, with the pattern under which it was written."""
     # By prefix, not by splitting: a pattern may hold slashes itself.
     head = f"{cluster}/"
     found = [
-        record
+        (key[len(head) :], record)
         for key, record in records.items()
         if record.until > now_ms
         and key.startswith(head)
         and is_pattern(key[len(head) :])
-        and _matches(key[len(head) :], group)
+        and covers(key[len(head) :], group)
     ]
-    return max(found, key=lambda record: record.until, default=None)
+    return max(found, key=lambda mute: mute[1].until, default=None)
 
 
-def _matches(pattern: str, group: str) -> bool:
+def covers(pattern: str, group: str) -> bool:
+    """Whether the mute of this pattern holds for the group."""
     # Whoever may mute writes the pattern, and any client names a group: together they must not keep a worker busy for ever.
     if pattern.startswith("/") and (len(group) > LONGEST_NAME or not affordable(pattern[1:-1])):
         return False

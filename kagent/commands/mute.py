@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
+from kagent.active_mutes import covering, covers
 from kagent.commands import completion, output
 from kagent.commands.common import chosen, user
 from kagent.commands.spans import SPAN
@@ -46,12 +48,7 @@ def command(ctx: click.Context, group: str, seconds: float, why: str, off: bool,
     home, topic = settings.home_cluster(name), settings.topics.mutes
     ctx.with_resource(output.waiting_for(home.bootstrap))
     if off:
-        lifted = run(_lifted(home, topic, name, group))
-        if not lifted:
-            output.say(f"{shown(group)} is not muted; `kagent mutes` lists what is.")
-            return
-        write(home, topic, dict.fromkeys(lifted))
-        output.say(f"{shown(group)} is no longer muted{_list(name, lifted, group)}.")
+        _lift(home, topic, name, group)
         return
     from kagent.kafka.admin import Admin
 
@@ -71,9 +68,8 @@ def command(ctx: click.Context, group: str, seconds: float, why: str, off: bool,
     # A record for each group that matches now, found by a look-up of the group, and the pattern's own,
     # by which workers mute groups that come later.
     write(home, topic, {group_key(name, each): record for each in (*found, group)})
-    stamp = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(until / 1000))
     listed = _list(name, [group_key(name, g) for g in found], group)
-    output.say(f"{shown(group)} is muted until {stamp}{listed}.", indent=2)
+    output.say(f"{shown(group)} is muted until {_stamp(until)}{listed}.", indent=2)
 
 
 def muted_groups(group: str, existing: Iterable[str]) -> list[str]:
@@ -89,27 +85,75 @@ def muted_groups(group: str, existing: Iterable[str]) -> list[str]:
     return [name for name in names if matches(group, name)] if is_pattern(group) else []
 
 
+def _lift(home: Cluster, topic: str, cluster: str, group: str) -> None:
+    """End the mute, and say which of its groups another mute keeps silent."""
+    from kagent.client.mutes_topic import current_mutes
+
+    now_ms, mutes = int(time.time() * 1000), run(current_mutes(home, topic))
+    # The topic keeps mutes that have ended.
+    standing = {key: record for key, record in mutes.records.items() if record.until > now_ms}
+    lifted = lifted_keys(standing, cluster, group)
+    rest = {key: record for key, record in standing.items() if key not in lifted}
+    still = still_muted(rest, cluster, group, lifted, now_ms)
+    if not lifted:
+        if still:
+            raise InputError(_still(group, *still[group]))
+        output.say(f"{shown(group)} is not muted; `kagent mutes` lists what is.")
+        return
+    write(home, topic, dict.fromkeys(lifted))
+    if group not in still:
+        output.say(f"{shown(group)} is no longer muted{_list(cluster, lifted, group)}.", indent=2)
+    for name, (by, record) in [*still.items()][:LISTED]:
+        output.say(_still(name, by, record), indent=2)
+    if len(still) > LISTED:
+        output.say(f"{len(still) - LISTED} more groups are still muted; `kagent mutes` lists the mutes.")
+
+
+def lifted_keys(records: Mapping[str, MuteRecord], cluster: str, group: str) -> list[str]:
+    """The keys whose mute ends: the group's or the pattern's own, and those that the pattern set."""
+    own = group_key(cluster, group)
+    by = records[own].pattern if own in records else None
+    # Lifted for one group alone, the pattern would mute it all the same.
+    if by is not None and by != group:
+        raise InputError(_still(group, by, records[own]))
+    return sorted(key for key, record in records.items() if _ends(key, record, cluster, group))
+
+
+def _ends(key: str, record: MuteRecord, cluster: str, group: str) -> bool:
+    # A pattern of the same name on another cluster is another mute.
+    return key == group_key(cluster, group) or (record.pattern == group and key.startswith(f"{cluster}/"))
+
+
+def still_muted(
+    rest: Mapping[str, MuteRecord], cluster: str, group: str, lifted: Sequence[str], now_ms: int
+) -> dict[str, tuple[str, MuteRecord]]:
+    """Which group is muted by ``rest``, the mutes that stay: this one, or those that the pattern matches; by what, and that mute."""
+    known = [key.removeprefix(f"{cluster}/") for key in (*rest, *lifted) if key.startswith(f"{cluster}/")]
+    meant = {group, *(name for name in known if is_pattern(group) and covers(group, name))}
+    found = {}
+    for name in sorted(name for name in meant if not is_pattern(name)):
+        own = rest.get(group_key(cluster, name))
+        mute = (own.pattern or name, own) if own else covering(rest, cluster, name, now_ms)
+        if mute:
+            found[name] = mute
+    return found
+
+
+def _still(group: str, by: str, record: MuteRecord) -> str:
+    what = "by name" if by == group else f"by {shown(by)}"
+    command = f"kagent mute {shlex.quote(shown(by))} --off"
+    return f"{shown(group)} is still muted {what} until {_stamp(record.until)}; lift that with `{command}`."
+
+
+def _stamp(until_ms: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(until_ms / 1000))
+
+
 def _list(cluster: str, keys: Iterable[str], group: str) -> str:
     names = [shown(key.removeprefix(f"{cluster}/"), 60) for key in keys if key != group_key(cluster, group)]
     if not names:
         return ""
     return f" ({len(names)} group{'' if len(names) == 1 else 's'}: {few(names, LISTED)})"
-
-
-async def _lifted(home: Cluster, topic: str, cluster: str, group: str) -> list[str]:
-    """The keys whose mute ends: the group's or the pattern's own, and those that the pattern set."""
-    from kagent.client.mutes_topic import current_mutes
-
-    records = (await current_mutes(home, topic)).records
-    own = group_key(cluster, group)
-    found = [key for key, record in records.items() if key == own or record.pattern == group]
-    by = records[own].pattern if own in records else None
-    # Lifted for one group alone, the pattern would mute it all the same.
-    if by is not None and by != group:
-        raise InputError(
-            f"{shown(group)} is muted by the pattern {shown(by)}: lift that with `kagent mute {shown(by)!r} --off`."
-        )
-    return sorted(found)
 
 
 def write(cluster: Cluster, topic: str, records: dict[str, bytes | None]) -> None:

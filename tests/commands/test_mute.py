@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from kagent.active_mutes import Mutes
 from kagent.cli import root
-from kagent.commands.mute import muted_groups
+from kagent.commands.mute import lifted_keys, muted_groups, still_muted
 from kagent.commands.mutes import mute_rows
 from kagent.contract.mute import MuteRecord, from_bytes, is_pattern
 from kagent.kafka.admin import Admin
@@ -61,6 +61,41 @@ def test_a_list_has_one_line_a_pattern_and_leaves_out_what_ended() -> None:
     ]
 
 
+def test_a_pattern_counts_the_groups_that_it_matches_now_whoever_muted_them() -> None:
+    found = mutes(hot=NOW + 50)
+    found.take("main/h*t", MuteRecord(until=NOW + 10, by="bob", pattern="h*t").to_bytes())
+
+    rows = mute_rows(found, NOW, {"main": ["hot", "heat", "cold"]})
+
+    assert {row["group"]: row["groups"] for row in rows} == {"h*t": 2, "hot": 1}
+
+
+def test_a_lifted_group_that_a_pattern_mutes_is_said_to_be_muted_still() -> None:
+    found = mutes(hot=NOW + 5, other=NOW + 5)
+    found.take("main/h*t", MuteRecord(until=NOW + 10, by="bob", pattern="h*t").to_bytes())
+
+    lifted = lifted_keys(found.records, "main", "hot")
+    rest = {key: record for key, record in found.records.items() if key not in lifted}
+
+    assert lifted == ["main/hot"]
+    assert {group: by for group, (by, _) in still_muted(rest, "main", "hot", lifted, NOW).items()} == {
+        "hot": "h*t"
+    }
+    assert still_muted(rest, "main", "hot", lifted, NOW + 10) == {}
+
+
+def test_a_lifted_pattern_leaves_a_group_muted_that_was_muted_by_its_name() -> None:
+    found = mutes(hot=NOW + 5)
+    for key in ("main/h*t", "main/heat", "other/h*t"):
+        found.take(key, MuteRecord(until=NOW + 10, by="bob", pattern="h*t").to_bytes())
+
+    lifted = lifted_keys(found.records, "main", "h*t")
+    rest = {key: record for key, record in found.records.items() if key not in lifted}
+
+    assert lifted == ["main/h*t", "main/heat"]
+    assert [*still_muted(rest, "main", "h*t", lifted, NOW)] == ["hot"]
+
+
 @pytest.mark.parametrize(
     ("name", "pattern"), [("orders", False), ("a*", True), ("/x/", True), ("a[bc]", True), ("/", False)]
 )
@@ -86,7 +121,14 @@ def test_mutes_are_set_by_pattern_listed_and_lifted_on_a_real_broker(broker: str
     listed = [json.loads(line) for line in kagent("mutes", "--json")[1].splitlines()]
     assert [(row["group"], row["groups"], row["why"]) for row in listed] == [("mute-*", 2, "backfill")]
 
-    assert "muted by the pattern" in kagent("mute", "mute-a", "--off")[1]
+    assert "mute-a is still muted by mute-* until" in kagent("mute", "mute-a", "--off")[1]
+    kagent("mute", "mute-a", "--for", "5m")
+    listed = [json.loads(line) for line in kagent("mutes", "--json")[1].splitlines()]
+    assert {row["group"]: row["groups"] for row in listed} == {"mute-*": 2, "mute-a": 1}
+    lifted = kagent("mute", "mute-a", "--off")[1]
+    assert "mute-a is still muted by mute-* until" in lifted
+    assert "`kagent mute 'mute-*' --off`" in lifted
+    assert "no longer" not in lifted
     assert "no longer muted" in kagent("mute", "mute-*", "--off")[1]
     assert "No group is muted." in kagent("mutes")[1]
     assert "No group of main matches the pattern none-*" in kagent("mute", "none-*")[1]

@@ -58,7 +58,9 @@ def command(
     if not as_json:
         output.announce(f"Checking whether {shown(group)} may take its plan.")
     from kagent.apply.apply_plan import Applier
+    from kagent.kafka.reach import refuse_absent
 
+    refuse_absent(cluster.bootstrap)
     follows = policy_for(settings.policy, settings.groups, group).uniform_follows
     applier = Applier(
         cluster, settings.home_cluster(name), name, group, settings.topics, uniform_follows=follows

@@ -13,7 +13,7 @@ import click
 
 from kagent.commands import completion, output
 from kagent.commands.check import announce_rounds
-from kagent.commands.common import chosen
+from kagent.commands.common import admin_of, chosen
 from kagent.commands.spans import SPAN
 from kagent.errors import InputError
 
@@ -53,14 +53,13 @@ def command(
     from kagent.capture.pseudonyms import Pseudonyms
     from kagent.capture.recorder import CapturedGroups, Recorder
     from kagent.check.judge_cluster import chooser
-    from kagent.kafka.admin import Admin
 
     wanted = CapturedGroups(chooser((*groups, *also)))
     with (
         _stopped_by_signals() as stop,
         FolderWriter(folder, Pseudonyms() if redact else None) as writer,
     ):
-        recorder = Recorder(Admin(cluster), wanted, writer, seconds, stop, _report, settings.worker.sample)
+        recorder = Recorder(admin_of(cluster), wanted, writer, seconds, stop, _report, settings.worker.sample)
         recorder.run()
     output.say(
         f"{folder}: {len(wanted.names)} groups, {writer.records:,} records and {writer.samples} samples of "

@@ -13,6 +13,7 @@ from kagent.errors import InputError
 from kagent.text import shown
 
 if TYPE_CHECKING:
+    from kagent.kafka.admin import Admin
     from kagent.settings import Cluster, Settings
 
 
@@ -38,15 +39,23 @@ def chosen(ctx: click.Context) -> tuple[Settings, str, Cluster]:
     return settings, name, cluster
 
 
+def admin_of(cluster: Cluster) -> Admin:
+    """The questions to a cluster for one who waits for them. Raises KafkaError at once where nothing listens at its address."""
+    from kagent.kafka.admin import Admin
+    from kagent.kafka.reach import refuse_absent
+
+    refuse_absent(cluster.bootstrap)
+    return Admin(cluster)
+
+
 def live(ctx: click.Context, group: str) -> tuple[str, Any]:
     """Where it is from, and the scenario line of a group that runs now; what had to be assumed goes to stderr."""
-    from kagent.kafka.admin import Admin
     from kagent.kafka.live_scenario import scenario_line
     from kagent.strategies import STRATEGIES
 
     cluster = chosen(ctx)[2]
     with output.waiting_for(cluster.bootstrap):
-        line = scenario_line(Admin(cluster), group, STRATEGIES)
+        line = scenario_line(admin_of(cluster), group, STRATEGIES)
     for sentence in line["assumed"]:
         click.echo(f"assumed: {sentence}", err=True)
     return f"group {shown(group)}", line

@@ -9,7 +9,7 @@ import click
 from kagent.errors import KagentError
 
 # A shell waits for completions without a word: better none than a prompt that hangs.
-WITHIN_S = 3.0
+LISTENS_WITHIN_S, WITHIN_S = 0.5, 2.0
 
 
 def groups(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -24,10 +24,15 @@ def topics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
 
 def _beginning(ctx: click.Context, incomplete: str, topics: bool) -> list[str]:
     from kagent.commands.common import chosen
-    from kagent.kafka.admin import Admin
+    from kagent.kafka.reach import listens
 
     try:
         settings, _, cluster = chosen(ctx)
+        # Before the client, which takes seconds to find that out.
+        if not listens(cluster.bootstrap, LISTENS_WITHIN_S):
+            return []
+        from kagent.kafka.admin import Admin  # loads the client library
+
         admin = Admin(cluster, deadline=WITHIN_S)
         names: Iterable[str] = admin.topic_names() if topics else admin.groups()
         if not (topics or incomplete):

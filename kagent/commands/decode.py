@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from kagent.commands.common import chosen
+from kagent.commands.common import admin_of, chosen
 from kagent.commands.input_lines import lines
 from kagent.commands.output import announce, json_line
 from kagent.offsets import DecodeError
@@ -70,10 +70,9 @@ def _group(item: dict[str, Any]) -> str | None:
 
 def _live(cluster: Cluster, from_beginning: bool) -> Iterator[dict[str, Any]]:
     """The topic's records as they are committed; those of aborted transactions are never seen."""
-    from kagent.kafka.admin import Admin
     from kagent.kafka.offsets_topic import partitions, polled, reader
 
-    with reader(cluster, partitions(Admin(cluster)), from_beginning) as consumer:
+    with reader(cluster, partitions(admin_of(cluster)), from_beginning) as consumer:
         while True:
             # One record that cannot be decoded is a line with `error`, not the end of the stream.
             yield from map(_decoded, polled(consumer, POLL_SECONDS))

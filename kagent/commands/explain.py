@@ -14,7 +14,7 @@ import click
 
 from kagent.commands import completion, output, unanswered
 from kagent.commands.check import announce_rounds, watch
-from kagent.commands.common import chosen
+from kagent.commands.common import admin_of, chosen
 from kagent.commands.spans import SPAN
 from kagent.errors import InputError, KafkaError
 from kagent.text import did_you_mean, shown
@@ -103,9 +103,8 @@ def _look(
     announce_rounds(cluster.bootstrap, seconds, quiet)
     from kagent.check.judge_cluster import Checkup
     from kagent.incident.explanation import explain
-    from kagent.kafka.admin import Admin
 
-    admin = Admin(cluster)
+    admin = admin_of(cluster)
     # Asked first: a minute of looking for a name with a typo would end with the same sentence.
     known = admin.groups()
     if group not in known:

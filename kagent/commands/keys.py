@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from kagent.commands import completion, output
-from kagent.commands.common import chosen
+from kagent.commands.common import admin_of, chosen
 from kagent.commands.output import Format, Record, print_table
 from kagent.commands.spans import SPAN
 from kagent.commands.spark import bar, started
@@ -56,10 +56,9 @@ def command(
     settings, _, cluster = chosen(ctx)
     with bar(f"Measuring {shown(topic)}"):
         from kagent.history.hot_keys import ranges_to_sample, sample
-        from kagent.kafka.admin import Admin
         from kagent.pipeline.spark_errors import errors_as_sentences
 
-        ranges, seconds = ranges_to_sample(Admin(cluster), topic, last, most)
+        ranges, seconds = ranges_to_sample(admin_of(cluster), topic, last, most)
     with started(settings, master, f"Sampling {shown(topic)}", delta=False) as spark, errors_as_sentences():
         # kagent's own prefix, so that the commits of this read are known as its own and not judged.
         group = f"{settings.topics.prefix}keys"

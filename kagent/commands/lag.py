@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kagent.commands import completion, output, unanswered
-from kagent.commands.common import chosen
+from kagent.commands.common import admin_of, chosen
 from kagent.commands.output import Format
 from kagent.errors import InputError, KafkaError
 from kagent.kafka.names import run
@@ -53,11 +53,10 @@ def command(ctx: click.Context, groups: tuple[str, ...], everything: bool, form:
     Exit code 2: some groups or log offsets are not known, as a broker does not answer; all others are shown.
     """
     settings, name, cluster = chosen(ctx)
-    from kagent.kafka.admin import Admin
     from kagent.kafka.coordinators import with_lag
     from kagent.kafka.group_lag import shown_lag
 
-    admin = Admin(cluster)
+    admin = admin_of(cluster)
     with output.waiting_for(cluster.bootstrap):
         listing = admin.listed()
         listed = () if groups else with_lag(listing.kinds)

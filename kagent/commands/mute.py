@@ -11,7 +11,7 @@ import click
 
 from kagent.active_mutes import covering, covers
 from kagent.commands import completion, output
-from kagent.commands.common import chosen, user
+from kagent.commands.common import admin_of, chosen, user
 from kagent.commands.spans import SPAN
 from kagent.contract.mute import MuteRecord, is_pattern
 from kagent.errors import InputError, KafkaError
@@ -50,10 +50,9 @@ def command(ctx: click.Context, group: str, seconds: float, why: str, off: bool,
     if off:
         _lift(home, topic, name, group)
         return
-    from kagent.kafka.admin import Admin
 
     policies = settings.policies()
-    existing = [g for g in Admin(cluster).groups() if not policies(g).ignore]
+    existing = [g for g in admin_of(cluster).groups() if not policies(g).ignore]
     found = muted_groups(group, existing)
     if not found and not anyway:
         what = "matches the pattern" if is_pattern(group) else "is named"
@@ -160,7 +159,6 @@ def write(cluster: Cluster, topic: str, records: dict[str, bytes | None]) -> Non
     """Write these records; None is a tombstone. Raises KafkaError if one was not taken."""
     from confluent_kafka import KafkaException, Producer
 
-    from kagent.kafka.admin import Admin
     from kagent.kafka.clients import confluent
 
     failed: list[str] = []
@@ -170,7 +168,7 @@ def write(cluster: Cluster, topic: str, records: dict[str, bytes | None]) -> Non
             failed.append(str(error))
 
     # Else a broker with auto.create.topics.enable would make it, with its defaults and not compacted.
-    if topic not in Admin(cluster).topic_names():
+    if topic not in admin_of(cluster).topic_names():
         raise KafkaError(f"The topic {topic} does not exist: run `kagent topics` first.")
     # acks=all: a mute that is lost with its leader would page somebody after all.
     config = confluent(cluster, acks="all", log_level=0, **{"message.timeout.ms": int(DEADLINE_S * 1000)})

@@ -31,8 +31,10 @@ def command(ctx: click.Context, as_json: bool) -> None:
     """
     settings, name, _ = chosen(ctx)
     from kagent.client.client import current
+    from kagent.kafka.reach import refuse_absent
 
     home = settings.home_cluster(name)
+    refuse_absent(home.bootstrap)
     with output.waiting_for(home.bootstrap):
         found = run(current(home, settings.topics.recommendations))
     state = found.get(name)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import click
 
 from kagent.commands import output
-from kagent.commands.common import chosen
+from kagent.commands.common import admin_of, chosen
 from kagent.commands.output import Format, Record
 from kagent.text_table import TableColumn
 
@@ -25,13 +25,12 @@ COLUMNS = (
 def command(ctx: click.Context, check: bool, form: Format) -> None:
     """Create what is missing and report what is wrong (exit code 1)."""
     settings, name, _ = chosen(ctx)
-    from kagent.kafka.admin import Admin
     from kagent.kafka.topics import delivery_log, ensure, of_tables, wanted
 
     needed = [*wanted(settings.topics), delivery_log(settings.topics)]
     home = settings.home_cluster(name)
     with output.waiting_for(home.bootstrap):
-        findings = ensure(Admin(home), settings.topics, not check, needed, of_tables(settings.topics))
+        findings = ensure(admin_of(home), settings.topics, not check, needed, of_tables(settings.topics))
     if form.is_table:  # a line each: the command that mends a topic must not be cut
         for finding in findings:
             click.echo(": ".join(filter(None, (finding.topic, finding.state, finding.problem))))

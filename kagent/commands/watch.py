@@ -92,8 +92,10 @@ async def _once(
 ) -> None:
     from kagent.client.client import current
     from kagent.client.mutes_topic import current_mutes
+    from kagent.kafka.reach import refuse_absent
 
     home = settings.home_cluster(name)
+    await asyncio.to_thread(refuse_absent, home.bootstrap)
     # At once: each is a connection of its own, and a person waits for both.
     muting = asyncio.ensure_future(current_mutes(home, settings.topics.mutes))
     try:

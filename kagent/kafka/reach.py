@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 
-from kagent.errors import Misconfigured
+from kagent.errors import KafkaError, Misconfigured
 from kagent.kafka import names
 from kagent.kafka.clients import ssl_context
 from kagent.kafka.names import connected
@@ -60,6 +60,39 @@ def check(cluster: Cluster) -> bool:
         # One broker that fits is enough, as clients go on to the next; only if all are wrong are the settings wrong.
         raise Misconfigured(wrong[0])
     return False
+
+
+def refuse_absent(bootstrap: str) -> None:
+    """Raise KafkaError at once if every address refuses the connection or has no host: for a person who typed one and waits.
+
+    One that only does not answer in time is left to the client, as a broker may come; so is all to a service, which outlives its
+    brokers' restarts.
+    """
+    knocks = [*_knocks(bootstrap, CONNECT_WITHIN_S)]
+    if knocks and all(isinstance(each, ConnectionRefusedError | socket.gaierror) for each in knocks):
+        raise KafkaError(unreachable(bootstrap))
+
+
+def listens(bootstrap: str, within_s: float) -> bool:
+    """Whether some address takes a connection; each is given so long."""
+    return None in _knocks(bootstrap, within_s)
+
+
+def _knocks(bootstrap: str, within_s: float) -> Iterator[OSError | None]:
+    """What a connection to each address comes to, one after the other, up to the first that is taken: None."""
+    for host, port in addresses(bootstrap):
+        try:
+            connected(host, port, within_s).close()
+        except OSError as error:
+            yield error
+        else:
+            yield None
+            return
+
+
+def unreachable(bootstrap: str) -> str:
+    """The sentence for a cluster of which no broker can be reached."""
+    return f"The cluster at {bootstrap} cannot be reached: {advice(bootstrap)}."
 
 
 def addresses(bootstrap: str) -> Iterator[tuple[str, int]]:

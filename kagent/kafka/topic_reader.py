@@ -22,7 +22,7 @@ from aiokafka.errors import KafkaError as ClientError
 from kagent.errors import KafkaError, mendable
 from kagent.kafka.aiokafka_internals import partitions_of, refreshed_topics
 from kagent.kafka.consumer import consumer, start
-from kagent.kafka.reach import advice
+from kagent.kafka.reach import unreachable
 from kagent.retry import pause_s
 from kagent.settings import Cluster
 from kagent.text import in_words
@@ -61,9 +61,7 @@ Mark = ReadMark | UpToDate
 def unreadable(topic: str, cluster: Cluster, error: Exception) -> KafkaError:
     """The sentence for a topic that cannot be read; an unreachable cluster and a refused topic need different action."""
     if isinstance(error, KafkaConnectionError):
-        return KafkaError(
-            f"The cluster at {cluster.bootstrap} cannot be reached: {advice(cluster.bootstrap)}."
-        )
+        return KafkaError(unreachable(cluster.bootstrap))
     return KafkaError(f"The topic {topic} at {cluster.bootstrap} cannot be read ({in_words(error)}).")
 
 

@@ -18,9 +18,9 @@ import yaml
 
 from kagent.cli import main
 from kagent.embedded.broker import free_port
-from kagent.errors import Misconfigured
+from kagent.errors import KafkaError, Misconfigured
 from kagent.kafka import reach
-from kagent.kafka.reach import API_VERSIONS, check
+from kagent.kafka.reach import API_VERSIONS, check, listens, refuse_absent
 from kagent.settings import Cluster
 from tests.fixtures.certificates import Certificates
 from tests.fixtures.waiting import PATIENCE_S
@@ -131,6 +131,37 @@ def test_what_fits_and_what_is_away_is_no_error(certificates: Certificates) -> N
     with listening(None) as port:
         check(cluster(port, "PLAINTEXT"))
     assert not check(Cluster(bootstrap="no-such-host.invalid:9092"))
+
+
+@pytest.mark.parametrize(
+    ("bootstrap", "why"),
+    [
+        ("127.0.0.1:{closed}", "check the address and that a broker listens"),
+        ("127.0.0.1:{closed},no-such-host.invalid:9092", "the name no-such-host.invalid has no address"),
+    ],
+)
+def test_where_every_address_refuses_a_person_is_told_at_once(bootstrap: str, why: str) -> None:
+    with pytest.raises(KafkaError, match=f"cannot be reached: {why}"):
+        refuse_absent(bootstrap.format(closed=free_port()))
+
+
+def test_where_one_address_may_still_answer_the_client_is_left_to_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reach, "CONNECT_WITHIN_S", 0.2)
+    with listening(None) as port:
+        refuse_absent(f"127.0.0.1:{free_port()},127.0.0.1:{port}")
+        assert listens(f"127.0.0.1:{free_port()},127.0.0.1:{port}", PATIENCE_S)
+    # A queue of connections that is full: the next one gets no answer, as from a firewall that drops it.
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, contextlib.ExitStack() as held:
+        address = full.getsockname()
+        for _ in range(8):
+            knocking = held.enter_context(socket.socket())
+            knocking.setblocking(False)
+            knocking.connect_ex(address)
+        silent = f"127.0.0.1:{address[1]}"
+        refuse_absent(f"127.0.0.1:{free_port()},{silent}")
+        assert not listens(silent, 0.2)
 
 
 def test_a_broker_that_does_not_answer_in_time_is_no_error(

@@ -34,6 +34,8 @@ BEFORE = 86_400_000
 ROUNDS = 18
 MOST_BETWEEN = 10.0
 LEAST_BETWEEN = 1.0
+PARTS = 3
+"""It settles, then a standstill must last, and there is time left to see it: each wait is cut to a third of the look."""
 UNSEEN = (
     "how often a group rebalances, standstills and delays that last longer than this look, records that retention "
     "deletes between two looks, and whether advice was followed"
@@ -91,8 +93,7 @@ class Checkup:
     def policy(self, group: str) -> Policy:
         """The group's own policy, its waiting times cut to what one look can wait for."""
         own = self.policies(group)
-        # A third each: it settles, then a standstill must last, and there is time left to see it.
-        part = self.seconds / 3
+        part = self.seconds / PARTS
         return replace(
             own,
             # Nothing was published before this look, and nothing will be after it.

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from kagent.commands import completion, output, unanswered
-from kagent.commands.common import chosen
+from kagent.commands.common import admin_of, chosen
 from kagent.commands.spans import SPAN
-from kagent.contract.mute import is_pattern
+from kagent.contract.mute import MuteRecord, is_pattern
+from kagent.errors import KafkaError
+from kagent.kafka.names import run
 from kagent.text import counted, few, shown, span
 
 if TYPE_CHECKING:
     from kagent.check.judge_cluster import Checkup
     from kagent.contract.recommendation import Recommendation
+    from kagent.settings import Settings
 
 FOUND, NOT_JUDGED = 1, 2
+MUTES_WITHIN_S = 5.0
+"""Seconds for the cluster that has kagent's topics: the findings are the answer, which of them are muted is beside it."""
 
 
 @click.command()
@@ -34,15 +40,16 @@ def command(
     """Judge the groups of a cluster once, from outside; writes nothing.
 
     GROUP is a name, a glob or a /regex/; all groups without any. Exit code 0: every group that is meant was judged and is quiet;
-    1: something was found; 2: kagent could not judge: it saw no such group, or a broker does not answer. All others are judged.
+    1: something was found; 2: kagent could not judge: it saw no such group, a broker does not answer, or a group is late and the
+    look was too short to tell whether it stays so. All others are judged. Muted groups are judged too, and marked.
     """
     settings, name, cluster = chosen(ctx)
     announce_rounds(cluster.bootstrap, seconds, quiet=as_json)
     from kagent.check.judge_cluster import UNSEEN, Checkup, chooser, findings_of, judged_groups
-    from kagent.kafka.admin import Admin
+    from kagent.check.short_look import unjudged
 
     checkup = Checkup(
-        Admin(cluster),
+        admin_of(cluster),
         name,
         settings.policies(),
         seconds,
@@ -51,20 +58,24 @@ def command(
     )
     watch(checkup, quiet=as_json)
     found = findings_of(checkup)
-    judged = judged_groups(checkup)
-    missing = [name for name in (*groups, *also) if not is_pattern(name) and name not in judged]
+    short = dict(unjudged(checkup))
+    judged = [group for group in judged_groups(checkup) if group not in short]
+    missing = [name for name in (*groups, *also) if not is_pattern(name) and name not in {*judged, *short}]
     # A group whose coordinator does not answer is in no list.
     silent = {**checkup.unanswered, **checkup.admin.described_each(missing).failed}
     every = not (groups or also)
     unlisted = checkup.admin.without_coordinator() if every else {}
     incomplete = unanswered.report(silent, unlisted, checkup.unlisting if every else {}, checkup.unread)
     missing = [name for name in missing if name not in silent]
-    if missing or not (judged or incomplete):
+    if missing or not (judged or short or incomplete):
         output.say(_not_judged(missing, cluster.bootstrap), indent=2, err=True)
+    if short:
+        output.say(_too_short(short, seconds), indent=2, err=True)
     from kagent.contract.recommendation import Recommendation
 
-    for _, message in found:
-        _tell(Recommendation.model_validate(message), as_json)
+    muted = _muted(settings, name, [group for group, _ in found])
+    for group, message in found:
+        _tell(Recommendation.model_validate(message), as_json, muted.get(group))
     summary = {
         "type": "check",
         "cluster": name,
@@ -72,6 +83,9 @@ def command(
         "found": len(found),
         "seconds": seconds,
         "rounds": checkup.rounds,
+        "too_short_for": sorted(short),
+        "needed_seconds": math.ceil(max(short.values())) if short else None,
+        "muted": {group: mute.until for group, mute in muted.items()},
         "not_seen": UNSEEN,
     }
     if as_json:
@@ -82,7 +96,7 @@ def command(
         )
         output.say(f"Only the service sees {UNSEEN}.", indent=2)
     # To a script, quiet means that what it asked about was judged: a name with a typo is not quiet.
-    ctx.exit(FOUND if found else NOT_JUDGED if missing or incomplete or not judged else 0)
+    ctx.exit(FOUND if found else NOT_JUDGED if missing or incomplete or short or not judged else 0)
 
 
 def _not_judged(missing: Sequence[str], bootstrap: str) -> str:
@@ -91,6 +105,33 @@ def _not_judged(missing: Sequence[str], bootstrap: str) -> str:
     if not missing:
         return f"No group was judged: {why}."
     return f"Not judged: {few([shown(name) for name in missing])}. {why[0].upper()}{why[1:]}."
+
+
+def _too_short(short: Mapping[str, float], seconds: float) -> str:
+    """Which groups are late and were not judged, and how long a look can tell."""
+    names, enough = few([shown(name) for name in sorted(short)]), math.ceil(max(short.values()))
+    return (
+        f"Late, but not judged, as a look of {span(seconds)} is too short to tell whether that stays so: {names}. "
+        f"Look for {enough} s or longer: --for {enough}s."
+    )
+
+
+def _muted(settings: Settings, cluster: str, groups: Sequence[str]) -> dict[str, MuteRecord]:
+    """The mutes of these groups; none where there is no topic of mutes, or no right to read it."""
+    if not groups:
+        return {}
+    from kagent.client.mutes_topic import current_mutes
+    from kagent.kafka.admin import Admin
+
+    home, topic, now_ms = settings.home_cluster(cluster), settings.topics.mutes, int(time.time() * 1000)
+    try:
+        if topic not in Admin(home, MUTES_WITHIN_S).topic_names():
+            return {}
+        mutes = run(current_mutes(home, topic))
+    except KafkaError:
+        return {}
+    found = ((group, mutes.of(cluster, group, now_ms)) for group in groups)
+    return {group: mute for group, mute in found if mute}
 
 
 def announce_rounds(bootstrap: str, seconds: float, quiet: bool) -> None:
@@ -119,14 +160,16 @@ def watch(checkup: Checkup, quiet: bool) -> None:
             time.sleep(max(0.0, min(left, checkup.between - (time.monotonic() - began))))
 
 
-def _tell(message: Recommendation, as_json: bool) -> None:
+def _tell(message: Recommendation, as_json: bool, mute: MuteRecord | None) -> None:
     if as_json:
         click.echo(output.escaped(message.model_dump_json(by_alias=True)))
         return
+    from kagent.client.incident_text import clock
     from kagent.contract.words import VERDICTS
 
     words = VERDICTS[message.verdict].short
-    output.say(f"{message.severity.value.upper()} {shown(message.group)}: {words}", indent=2)
+    note = f" (muted until {clock(mute.until)})" if mute else ""
+    output.say(f"{message.severity.value.upper()} {shown(message.group)}: {words}{note}", indent=2)
     output.say(f"  {message.reason}", indent=2)
     for action in message.actions:
         # What cannot be done here is in --json; for people it would be noise between what can.

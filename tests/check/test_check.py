@@ -15,6 +15,8 @@ from click.testing import CliRunner
 from confluent_kafka import Consumer
 
 from kagent.cli import root
+from kagent.commands.check import _tell
+from kagent.contract.mute import MuteRecord
 from kagent.errors import InputError
 from tests.fixtures.stage import wait_for_members
 
@@ -71,9 +73,12 @@ def test_a_skewed_group_is_found_from_outside_and_its_caught_up_neighbours_are_n
             {
                 "clusters": {"main": {"bootstrap": broker}},
                 "policy": {"min_behind": 2},
+                "topics": {"prefix": f"m{tag}-"},
             }
         )
     )
+    stage.topic(f"m{tag}-mutes", 1)
+    assert kagent(config, "mute", skewed)[0] == 0
 
     code, lines, output = kagent(config, "check", "--for", "30s", "--json", "--group", f"*-{tag}")
 
@@ -81,6 +86,7 @@ def test_a_skewed_group_is_found_from_outside_and_its_caught_up_neighbours_are_n
     summary = lines[-1]
     found = [line for line in lines if line["type"] == "recommendation"]
     assert summary["judged"] == 3
+    assert [*summary["muted"]] == [skewed]
     assert [f["group"] for f in found] == [skewed], output
     assert found[0]["verdict"] in ("rebalance", "hot_partition", "slow_member")
     assert found[0]["group_kind"] == "classic_librdkafka" or found[0]["group_kind"] == "classic"
@@ -120,6 +126,30 @@ def test_a_name_that_was_not_judged_counts_beside_one_that_is_quiet(
 
     assert kagent(config, "check", group, "--for", "4s")[0] == 0
     assert kagent(config, "check", group, "no-such-group", "--for", "4s")[0] == 2
+
+
+def test_a_look_that_is_too_short_calls_no_late_group_healthy(cast: Any, broker: str, tmp_path: Path) -> None:
+    topic, late, on_time = (f"{name}-{uuid.uuid4().hex[:8]}" for name in ("t", "late", "on-time"))
+    cast.topic(topic, 1, 500)
+    cast.commit(late, topic, 0)
+    cast.commit(on_time, topic, 500)
+    config = tmp_path / "kagent.yaml"
+    config.write_text(yaml.safe_dump({"clusters": {"main": {"bootstrap": broker}}}))
+
+    code, lines, output = kagent(config, "check", late, on_time, "--for", "3s", "--json")
+
+    assert code == 2, output
+    assert (lines[-1]["judged"], lines[-1]["too_short_for"]) == (1, [late])
+    assert f"too short to tell whether that stays so: {late}. Look for 100 s or longer: --for 100s." in output
+    assert kagent(config, "check", on_time, "--for", "3s")[0] == 0
+
+
+def test_a_finding_about_a_muted_group_says_that_it_is_muted(
+    rec: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _tell(rec("hot"), as_json=False, mute=MuteRecord(until=4_000_000_000_000, by="ada"))
+
+    assert "TICKET hot: uneven work (muted until 2096-10-02" in capsys.readouterr().out
 
 
 def test_a_mute_is_a_record_under_the_groups_key(stage: Any, broker: str, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from kagent.client.incident_text import age, counted_groups, in_first_hour, is_o
 from kagent.commands import output
 from kagent.commands.common import chosen
 from kagent.contract.recommendation import Recommendation, State, Status
+from kagent.contract.state_advice import what_to_do
 from kagent.contract.words import VERDICTS
 from kagent.kafka.names import run
 from kagent.text import few, shown
@@ -84,7 +85,8 @@ def _works(state: State, silent: bool, now_ms: int) -> str:
         later = f". {in_first_hour(state.learning, state.learning_until)}" if state.learning else ""
         return f"works: {shown(state.cluster)} is watched{later}"
     words = "is catching up" if state.status == "catching_up" else "is blind"
-    return f"{words}: {state.reason or 'see the log of `kagent worker`'}"
+    advice = what_to_do(state.status, state.reason)
+    return ". ".join(filter(None, [f"{words}: {state.reason}" if state.reason else words, advice]))
 
 
 def _delay(state: State) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from kagent.contract.events import Progress
+from kagent.text import counted, span
 from kagent.worker.pipeline_runs import Run, Runs
 
 # Progress comes at every trigger, also when idle: three without one are no coincidence.
@@ -23,6 +24,8 @@ FRESH_TRIGGERS = 3
 FRESH_AT_LEAST_MS = 10_000
 """At a trigger of a second, one garbage collection must not blind a cluster."""
 
+STANDS_AFTER_WINDOWS = 3
+"""A batch under way reads for longer than one window where much waits; where three bring nothing, Spark or its machine hangs."""
 ENDS_REMEMBERED = 32
 """Log ends in a freshness window. A pipeline sends twelve in it at a trigger of a second; a burst of records must not make each slower."""
 STRAY_AFTER_MS = 60_000
@@ -45,6 +48,11 @@ class SourceProgress:
     ends: list[tuple[int, int]] = field(default_factory=list)
     age_at_arrival: int = 0
     """How old the latest record was when the broker got it. One is sent as soon as it is made, so more is a clock that is wrong."""
+    moved: int = 0
+    """When more had been read than before, or all there was."""
+
+    def __post_init__(self) -> None:
+        self.moved = self.moved or self.time
 
     @property
     def window(self) -> float:
@@ -67,6 +75,9 @@ class SourceProgress:
     def heard(self, p: Progress, age_at_arrival: int = 0) -> None:
         """Take a progress record in."""
         self.age_at_arrival = age_at_arrival
+        # Progress is sent beside Spark: it goes on, without a step, where Spark hangs. A clock that was set back begins anew.
+        if p.offset > self.offset or p.offset >= p.log_end or p.time < self.moved:
+            self.moved = p.time
         self.offset, self.time, self.trigger = p.offset, p.time, p.trigger
         # An end of a later time came from a wrong clock or record: it would keep all before it in the window until that time.
         if self.ends and self.ends[-1][0] > p.time:
@@ -90,6 +101,12 @@ class SourceProgress:
         # The greatest of the window: one wrong record must not make all others' records impossible.
         whole = self.ends[0][0] <= self.time - self.window
         return max(end for _, end in self.ends) if whole else None
+
+    @property
+    def stands_ms(self) -> int:
+        """For how long nothing was read although records wait, in ms; 0 while a batch may be under way."""
+        stood = self.time - self.moved
+        return stood if self.behind and stood > STANDS_AFTER_WINDOWS * self.window else 0
 
     @property
     def behind(self) -> int:
@@ -228,6 +245,11 @@ class Coverage:
             return f"no progress of the pipeline on __consumer_offsets-{source} yet"
         if late := known.why_stale(now):
             return f"the pipeline's last progress on __consumer_offsets-{source} {late}"
+        if stood := known.stands_ms:
+            return (
+                f"the pipeline stands still on __consumer_offsets-{source}: {counted(known.behind, 'record')} wait, and none was read for "
+                f"{span(stood / 1000)}"
+            )
         if known.behind:
             return f"the pipeline is {known.behind} records behind on __consumer_offsets-{source}"
         return None
@@ -295,7 +317,10 @@ class Coverage:
             if reason is None:
                 continue
             known = self.sources.get((cluster, source))
-            if (cluster, source) in self.gaps or (known is not None and known.stale(now)):
+            # Neither a gap nor silence nor a standstill ends by waiting.
+            if (cluster, source) in self.gaps or (
+                known is not None and (known.stale(now) or known.stands_ms)
+            ):
                 return "blind", reason
             worst = ("catching_up", reason)
         return worst

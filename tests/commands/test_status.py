@@ -42,7 +42,14 @@ def test_open_incidents_are_1_and_the_worst_comes_first(rec: Any) -> None:
         (None, "no worker has ever reported: run `kagent up`"),
         ({"time": NOW - 600_000}, "no worker has reported for 10 min"),
         ({"status": "blind", "reason": "the pipeline stopped"}, "is blind: the pipeline stopped"),
-        ({"status": "catching_up", "reason": "5 records behind"}, "is catching up: 5 records behind"),
+        (
+            {"status": "catching_up", "reason": "the pipeline is 5 records behind"},
+            "is catching up: the pipeline is 5 records behind. Wait: the pipeline is reading what it missed",
+        ),
+        (
+            {"status": "blind", "reason": "the pipeline stands still on __consumer_offsets-7"},
+            "is blind: the pipeline stands still on __consumer_offsets-7. Restart the pipeline",
+        ),
     ],
 )
 def test_trouble_is_2_and_says_what_to_do_even_if_incidents_are_open(said: Any, words: str, rec: Any) -> None:

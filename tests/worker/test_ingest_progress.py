@@ -64,6 +64,34 @@ def test_a_source_short_of_what_stood_there_a_while_ago_is_catching_up() -> None
     assert coverage.status("main", 11_000)[0] == "catching_up"
 
 
+def test_a_pipeline_that_reports_and_reads_nothing_stands_still_and_is_not_catching_up() -> None:
+    coverage = Coverage()
+    coverage.progress(beat(0, 100, 100))
+    for second in range(2, 60, 2):
+        coverage.progress(beat(100, 100, 100 + second, at=second))
+
+    status, reason = coverage.status("main", 58_000)
+    assert status == "blind"
+    assert reason == (
+        "the pipeline stands still on __consumer_offsets-7: 48 records wait, and none was read for 58 s"
+    )
+    coverage.progress(beat(100, 110, 170, at=60))
+    assert coverage.status("main", 60_000)[0] == "catching_up"
+
+
+def test_a_pipeline_that_was_idle_does_not_stand_still_from_then_on() -> None:
+    coverage = Coverage()
+    for second in range(600):
+        coverage.progress(beat(100, 100, 100, at=second))
+    for second in range(600, 615):
+        coverage.progress(beat(100, 100, 200, at=second))
+
+    assert coverage.status("main", 614_000) == (
+        "catching_up",
+        "the pipeline is 100 records behind on __consumer_offsets-7",
+    )
+
+
 def test_a_batch_under_way_is_not_behind() -> None:
     coverage = Coverage()
     for second in range(30):

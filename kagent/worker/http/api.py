@@ -16,6 +16,7 @@ from aiohttp import web
 
 from kagent import __version__
 from kagent.contract.redaction import Redaction
+from kagent.contract.state_advice import what_to_do
 from kagent.errors import InputError, KafkaError
 from kagent.kafka.admin import Admin
 from kagent.kafka.live_scenario import scenario_line
@@ -74,7 +75,7 @@ class Api:
             cluster=name,
             status=state.status,
             reason=state.reason,
-            advice=advice(state.status, state.reason),
+            advice=what_to_do(state.status, state.reason),
             progress_ms=state.oldest_progress,
             judged=state.judged,
             blind=state.blind,
@@ -217,22 +218,6 @@ def problem(status: int, sentence: str) -> web.Response:
     """What is wrong, as the body of ``models.Problem``."""
     body = orjson.dumps(models.Problem(sentence))
     return web.Response(body=body, status=status, content_type="application/json", charset="utf-8")
-
-
-def advice(status: str, reason: str | None) -> str | None:
-    """What to do about a cluster that is not watched."""
-    if status == "watching":
-        return None
-    text = reason or ""
-    if "no worker" in text:
-        return "Start a worker: kagent worker"
-    if "log ends" in text:
-        return "See whether the brokers answer, and whether the worker may describe topics: kagent lag"
-    if "--replay" in text:
-        return "Fill the gap: kagent pipeline --replay"
-    if status == "catching_up":
-        return "Wait: the pipeline is reading what it missed."
-    return "Start the pipeline, or see its log: kagent pipeline"
 
 
 def _oldest(parts: Iterable[Mapping[str, Any]]) -> int:

@@ -117,8 +117,10 @@ def _global(*names: str, **more: Any) -> click.Option:
     return click.Option(names, callback=_remember, expose_value=False, **more)
 
 
-def global_options(hidden: bool = False) -> list[click.Option]:
-    """The options that may stand before or after the command."""
+def global_options(inner: bool = False) -> list[click.Option]:
+    """The options that may stand before or after the command. ``inner``: those of a command."""
+    # Out of each command's help, which would repeat them, but not out of what the shell offers.
+    hidden = inner and "_KAGENT_COMPLETE" not in os.environ
     return [
         _global(
             "-b", "--bootstrap-server", "--bootstrap", "bootstrap",
@@ -127,13 +129,13 @@ def global_options(hidden: bool = False) -> list[click.Option]:
         _global(
             "--config",
             type=click.Path(dir_okay=False),
-            envvar=None if hidden else "KAGENT_CONFIG",
+            envvar=None if inner else "KAGENT_CONFIG",
             hidden=hidden,
             help="The settings file (YAML).",
         ),
         _global(
             "--cluster",
-            envvar=None if hidden else "KAGENT_CLUSTER",
+            envvar=None if inner else "KAGENT_CLUSTER",
             hidden=hidden,
             help="Which of the settings' clusters; needed only if there are several.",
         ),
@@ -146,7 +148,7 @@ ANYWHERE = "Global options (-b, --config, --cluster, --verbose) may stand here t
 
 def _with_global_options(command: click.Command) -> click.Command:
     if not any(param.name == "bootstrap" for param in command.params):
-        command.params += global_options(hidden=True)
+        command.params += global_options(inner=True)
         command.epilog = command.epilog or ANYWHERE
         command.context_settings.setdefault("help_option_names", ["-h", "--help"])
     for inner in command.commands.values() if isinstance(command, click.Group) else ():

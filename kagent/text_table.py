@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from types import MappingProxyType
 from typing import Literal
 
 from rich.cells import cell_len, chop_cells, set_cell_size
@@ -183,13 +184,21 @@ def _given(
 
 
 def lines(
-    columns: Sequence[TableColumn], rows: Sequence[Mapping[str, str]], width: int | None = None
+    columns: Sequence[TableColumn],
+    rows: Sequence[Mapping[str, str]],
+    width: int | None = None,
+    beside: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Iterator[str]:
-    """Header and rows, each at most ``width`` cells and without spaces at the end. A row with a folded text takes several lines."""
+    """Header and rows, each at most ``width`` cells and without spaces at the end. A row with a folded text takes several lines.
+
+    ``beside``: column → texts that are not in it, and from which those that are must be told when they are shortened.
+    """
     layout = fitted(columns, rows, width)
     yield from _lines(layout, {c.key: c.title for c in columns}, {})
     short = {
-        column.key: shortened_apart((row.get(column.key, "-") for row in rows), cells)
+        column.key: shortened_apart(
+            (*(row.get(column.key, "-") for row in rows), *beside.get(column.key, ())), cells
+        )
         for column, cells in layout
         if column.keep == "both"
     }

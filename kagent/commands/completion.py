@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterable
 
 import click
@@ -42,4 +44,14 @@ def _beginning(ctx: click.Context, incomplete: str, topics: bool) -> list[str]:
     except KagentError:
         return []
     # A name with control characters would be typed into the command line of the user.
-    return sorted(name for name in names if name.startswith(incomplete) and name.isprintable())
+    return sorted(_typed(name) for name in names if name.startswith(incomplete) and name.isprintable())
+
+
+def _typed(name: str) -> str:
+    """The name as bash takes it for one word; zsh and fish see to that themselves."""
+    line = os.environ.get("COMP_WORDS", "")
+    # Within quotes that the user opened a backslash would be part of the name.
+    is_open = line.count('"') % 2 or line.count("'") % 2
+    if is_open or not os.environ.get("_KAGENT_COMPLETE", "").startswith("bash"):
+        return name
+    return re.sub(r"([^\w@%+=:,./-])", r"\\\1", name)

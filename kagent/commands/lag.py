@@ -77,7 +77,7 @@ def command(ctx: click.Context, groups: tuple[str, ...], everything: bool, form:
     if ignored and found and form.is_table:
         are = "1 more group is" if len(ignored) == 1 else f"{len(ignored)} more groups are"
         output.say(f"{are} kagent's own or ignored: --all shows them.", err=True)
-    if form.is_table and not groups and (states := run(_states(settings, name))):
+    if form.is_table and (states := run(_states(settings, name))):
         output.say(states, indent=2, err=True)
     # Asked last: it is nothing to wait for where all answer.
     unlisted = {} if groups else admin.without_coordinator()

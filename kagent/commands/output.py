@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal
 
 import click
@@ -169,9 +170,14 @@ def unless_at_once(text: str) -> Iterator[None]:
         timer.join()  # one that speaks at this moment must not do so within the answer
 
 
-def print_rows(columns: Sequence[TableColumn], rows: Sequence[Mapping[str, str]], wide: bool = False) -> None:
-    """A table for people; cells are data and never read as markup."""
-    for line in lines(columns, rows, width(wide)):
+def print_rows(
+    columns: Sequence[TableColumn],
+    rows: Sequence[Mapping[str, str]],
+    wide: bool = False,
+    beside: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> None:
+    """A table for people; cells are data and never read as markup. ``beside``: as of :func:`kagent.text_table.lines`."""
+    for line in lines(columns, rows, width(wide), beside):
         click.echo(line)
 
 

@@ -194,7 +194,10 @@ def _print_moves(moves: Sequence[output.Record], names: Mapping[str, str], form:
     found = form.chosen(moves)
     # The table is for a look; --wide and --json have all moves.
     shown_moves = found if form.wide else found[:SHOWN_MOVES]
-    output.print_rows(MOVE_COLUMNS, [_move_cells(move, names) for move in shown_moves], form.wide)
+    # Apart from all members, not only those of the column: what is left of a name must say which of them it is.
+    members = [shown(name) for name in names.values()]
+    beside = {"from": members, "to": members}
+    output.print_rows(MOVE_COLUMNS, [_move_cells(move, names) for move in shown_moves], form.wide, beside)
     click.echo()
     if len(found) > len(shown_moves):
         output.say(f"… and {len(found) - len(shown_moves)} more (--wide shows them all)")
@@ -230,6 +233,8 @@ def _print_judged(found: dict[str, Any], form: Format) -> None:
         # A healthy group is planned for no member: a table of its header alone would look broken.
         output.say(shown(str(found["id"])))
     output.say(_judged_sentence(found))
+    if found["blind"]:
+        output.say(f"kagent cannot judge this group now: {shown(found['blind'], 1000)}.")
     _print_moves(found["moves"], names, form)
     reached = _reached(found)
     if len(found["frontier"]) > 1:
@@ -253,8 +258,11 @@ def _judged_sentence(found: dict[str, Any]) -> str:
     now, after, count = found["skew"]["now"], found["skew"]["after"], found["move_count"]
     at, words = (
         time.strftime("%H:%M:%S UTC", time.gmtime(found["as_of"] / 1000)),
-        verdict_words(found["verdict"]),
+        # As `kagent explain` has it: without an open incident there is no verdict that could be out of date.
+        "not judged now" if found["blind"] and not found["members"] else verdict_words(found["verdict"]),
     )
+    if found["blind"] and not found["members"]:
+        return f"{words}: there is no plan"
     if not count or after is None:
         skew = "" if now is None else f", skew {now:.2f}"
         return f"{words}: no move helps{skew}; as the worker judged it at {at}"

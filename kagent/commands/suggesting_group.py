@@ -22,6 +22,10 @@ OTHER_WORDS = {
 """Command → words under which people look for it: those of kafka-consumer-groups.sh, kubectl and Alertmanager among them."""
 
 
+OTHER_OPTIONS = {"--format": "--output"}
+"""Option → what it is called here."""
+
+
 class SuggestingGroup(click.Group):
     """A group of commands; a typo in a command's name comes with a suggestion."""
 
@@ -54,4 +58,7 @@ def _near_options(error: click.NoSuchOption) -> list[str]:
     known = {name.lstrip("-"): name for param in params for name in param.opts if name.startswith("--")}
     if any(param.name in ("group", "groups") for param in params):
         known["group"] = "--group"  # taken for the argument, too
+    other = OTHER_OPTIONS.get(error.option_name)
+    if other is not None and other in known.values():
+        return [other]
     return [known[name] for name in get_close_matches(error.option_name.lstrip("-"), known, 2, 0.6)]

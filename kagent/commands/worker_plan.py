@@ -42,6 +42,7 @@ def document(story: Mapping[str, Any]) -> dict[str, Any]:
         "drain": None,
         "notes": [],
         "as_of": story.get("as_of"),
+        "blind": story.get("blind"),
         "error": None,
     }
 

@@ -11,6 +11,7 @@ import click
 import pytest
 
 from kagent.cli import root
+from kagent.commands.completion import _typed
 
 
 def completed(*words: str, broker: str = "127.0.0.1:1") -> list[str]:
@@ -54,11 +55,31 @@ def test_commands_and_options_are_completed_without_a_cluster() -> None:
     assert completed("wa") == ["watch"]
     assert "--since" in completed("backtest", "--s")
     assert {"--sort"} <= set(completed("lag", "--so"))
+    assert completed("lag", "--con") == ["--config"]
+    assert completed("history", "write", "--clu") == ["--cluster"]
 
 
 @pytest.mark.slow
 def test_a_cluster_that_is_away_completes_nothing_and_says_nothing() -> None:
     assert completed("explain", "orders") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "shell", "offered"),
+    [
+        ("kagent lag or", "bash_complete", r"orders\ of\ eu"),
+        ("kagent lag 'or", "bash_complete", "orders of eu"),
+        ("kagent lag or", "zsh_complete", "orders of eu"),
+    ],
+)
+def test_a_name_with_spaces_is_one_word_to_the_shell(
+    line: str, shell: str, offered: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("_KAGENT_COMPLETE", shell)
+
+    assert _typed("orders of eu") == offered
+    assert _typed("orders.eu-1_a") == "orders.eu-1_a"
 
 
 @pytest.mark.kafka

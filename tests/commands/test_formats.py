@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from rich.cells import cell_len
 
 from kagent.cli import root
-from kagent.commands import backtest, calibrate, keys, worker_plan
+from kagent.commands import backtest, calibrate, keys, output, plan, worker_plan
 from kagent.commands.output import Format, print_rows
 from kagent.history.calibrate import Proposal, Tried
 from kagent.history.hot_keys import KeySample
@@ -182,6 +182,32 @@ def test_a_plan_of_the_worker_has_the_moves_and_the_skew_of_the_story(rec: Any) 
     assert [(m["from"], m["partition"]) for m in found["moves"]] == [("m1", 0), ("m1", 1)]
     assert found["greatest"]["now"] == 40.0
     assert worker_plan.held_after(found) == {"m1": 2, "m2": 3}
+
+
+def test_a_plan_of_a_blind_group_says_that_it_is_not_judged_now(capsys: pytest.CaptureFixture[str]) -> None:
+    reason = "the pipeline is 56 records behind on __consumer_offsets-7"
+    story = {"group": "orders", "as_of": 5, "verdict": "balanced", "skew": 1.0, "blind": reason}
+
+    plan._print_judged(worker_plan.document(story), Format())
+
+    said = capsys.readouterr().out
+    assert f"kagent cannot judge this group now: {reason}." in said
+    assert "not judged now: there is no plan" in said
+    assert "balanced" not in said
+
+
+def test_the_members_of_a_move_are_told_apart_from_all_others_at_80_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members = [f"dispatcher-consumer-{letter}-0123456789" for letter in "abc"]
+    moves = [{"topic": "t" * 60, "partition": 1, "lag": 5, "from": members[0], "to": members[1]}]
+    monkeypatch.setattr(output, "width", lambda wide=False: 60)
+
+    plan._print_moves(moves, {member: member for member in members}, Format())
+
+    row = capsys.readouterr().out.splitlines()[1]
+    assert "…a-0123" in row
+    assert "…b-0123" in row
 
 
 def test_why_a_pair_is_proposed_is_said_without_a_riddle() -> None:

@@ -52,7 +52,13 @@ def test_a_mistyped_command_is_answered_with_the_right_one(typed: str, meant: st
 
 @pytest.mark.parametrize(
     ("typed", "meant"),
-    [("--grp", "--group"), ("--outptu", "--output"), ("--botstrap", "--bootstrap"), ("--srot", "--sort")],
+    [
+        ("--grp", "--group"),
+        ("--outptu", "--output"),
+        ("--botstrap", "--bootstrap"),
+        ("--srot", "--sort"),
+        ("--format", "--output"),
+    ],
 )
 def test_a_mistyped_option_is_answered_with_the_one_of_nearly_the_same_letters(
     typed: str, meant: str

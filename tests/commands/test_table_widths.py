@@ -170,6 +170,7 @@ def test_a_command_that_mends_a_topic_is_whole_at_every_width(
         TopicCheck("kagent-lag", "wrong", f"has cleanup.policy=delete: run `{mend}`"),
         TopicCheck("kagent-recommendations", "ok"),
     ]
+    monkeypatch.setattr("kagent.kafka.reach.refuse_absent", lambda bootstrap: None)
     monkeypatch.setattr("kagent.kafka.topics.ensure", lambda *_: findings)
 
     answer = CliRunner().invoke(root, ["-b", "127.0.0.1:1", "topics"])

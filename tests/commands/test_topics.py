@@ -20,6 +20,7 @@ def test_the_cluster_that_is_waited_for_is_named(monkeypatch: pytest.MonkeyPatch
         yield
 
     monkeypatch.setattr("kagent.commands.output.waiting_for", waiting_for)
+    monkeypatch.setattr("kagent.kafka.reach.refuse_absent", lambda bootstrap: None)
     monkeypatch.setattr("kagent.kafka.topics.ensure", lambda *_: [])
     answer = CliRunner().invoke(root, ["-b", "kafka:9092", "topics"])
 

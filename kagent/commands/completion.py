@@ -11,7 +11,7 @@ import click
 from kagent.errors import KagentError
 
 # A shell waits for completions without a word: better none than a prompt that hangs.
-LISTENS_WITHIN_S, WITHIN_S = 0.5, 2.0
+LISTENS_WITHIN_S, WITHIN_S = 0.5, 1.0
 
 
 def groups(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

@@ -92,6 +92,9 @@ def _works(state: State, silent: bool, now_ms: int) -> str:
 def _delay(state: State) -> str:
     if state.oldest_progress is None:
         return "no progress has been seen; is `kagent pipeline` running?"
+    if state.status != "watching":
+        # Progress is sent beside Spark: fresh progress of a pipeline that reads nothing would look like a pipeline that keeps up.
+        return f"last heard of {age(state.time - state.oldest_progress)} before the workers' last report"
     # At the report: until now it would grow by the report's age, up to 30 s, while the pipeline keeps up.
     return f"{age(state.time - state.oldest_progress)} behind the cluster at the last report"
 

@@ -59,6 +59,12 @@ def test_trouble_is_2_and_says_what_to_do_even_if_incidents_are_open(said: Any, 
     assert words in told["lines"]["kagent"]
 
 
+def test_the_delay_of_a_pipeline_is_not_told_while_it_is_not_known() -> None:
+    told = facts("main", state(status="blind", reason="the pipeline stands still"), [], NOW)
+
+    assert told["lines"]["pipeline"] == "last heard of 2 s before the workers' last report"
+
+
 def test_learning_is_not_taken_for_health() -> None:
     told = facts("main", state(learning=7, learning_until=None), [], NOW)
 

@@ -135,7 +135,11 @@ def counted_groups(state: State) -> str:
     """How many groups are judged, of these learning and muted, and how many are blind and ignored; what there is none of is left
     out, but blind."""
     # Learning and muted groups are judged too: listed beside the judged ones, they read as if they could have no incident.
-    marks = ((state.learning, "learning", state.learning_until), (state.muted, "muted", state.muted_until))
+    marks = (
+        (state.learning, "learning", state.learning_until),
+        (state.muted, "muted", state.muted_until),
+        (state.no_members, "without members while records wait", None),
+    )
     found = [(n, f"{word}{_until(until)}") for n, word, until in marks if n]
     of_them = [
         f"{n if at else _share(n, state.judged)} {words}".lstrip() for at, (n, words) in enumerate(found)

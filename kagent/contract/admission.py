@@ -187,6 +187,7 @@ class SummaryBody(Struct):
     open: Count = 0
     set_aside: Count = 0
     set_aside_reason: Annotated[str, Meta(max_length=4_096)] | None = None
+    no_members: Count = 0
 
 
 class SummaryTick(Struct, tag_field="type", tag="summary"):

@@ -269,6 +269,10 @@ class State(Contract):
         description="Of the blind ones, groups whose judgement failed: tried again when their data changes.",
     )
     set_aside_reason: str | None = Field(None, description="One of those groups, and why.")
+    no_members: int = Field(
+        0,
+        description="Groups without members in which records wait, not reported (yet); they are part of `judged`.",
+    )
     open: int = 0
     workers: int = 1
 

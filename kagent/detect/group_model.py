@@ -24,6 +24,7 @@ from kagent.detect.load import load_of, owner_of_counted, per_partition, record_
 from kagent.detect.observed_columns import ObservedColumns, columns_of
 from kagent.detect.start_position import located
 from kagent.detect.state import JudgeState, MemberState
+from kagent.detect.without_members import has_no_reader
 from kagent.lag.measure import Flags, Floats, Lags, Longs, ages
 from kagent.lag.membership import Roster
 from kagent.lag.observation import Observation
@@ -214,6 +215,13 @@ class GroupModel:
     def skew(self) -> float:
         """Greatest over mean work of the members, never overstated: the greatest at its least, the others at their most."""
         return skew_of(self.seconds_of_work)
+
+    @property
+    def shown_skew(self) -> float | None:
+        """The skew as everything shows it: rounded once; None where there are no two members to compare."""
+        if len(self.names) < 2 or has_no_reader(self.seen, self.state):
+            return None
+        return round(self.skew, 3)
 
     @cached_property
     def seconds_of_work(self) -> tuple[Floats, Floats]:

@@ -14,7 +14,10 @@ from kagent.detect.committers import co_partitioned
 from kagent.detect.decision import examine
 from kagent.detect.finding import Finding
 from kagent.detect.group_model import GroupModel
+from kagent.detect.seconds_behind import behind_s
 from kagent.detect.state import JudgeState
+from kagent.detect.without_members import UnreadRecords, has_no_reader, unread_records
+from kagent.incident.condition import condition_of
 from kagent.incident.evaluate import Judgement
 from kagent.incident.suppression import REASONS
 from kagent.lag.log_ends import UNKNOWN
@@ -41,8 +44,9 @@ def explain(judged: Judgement, looked: Looked | None = None) -> dict[str, Any]:
         looked = judged.model, judged.findings
     if looked is None:
         why = judged.suppressed_by
-        return {"verdict": judged.verdict, "not_opened": REASONS.get(why or "", why)}
+        return {"verdict": judged.verdict, "not_opened": REASONS.get(why or "", why), "seconds_behind": None}
     model, found = looked
+    unread = unread_records(model.seen, judged.state, model.policy)
     lead = found[0] if found else None
     diagnosis = diagnose(model, _drafted(lead)) if lead else None
     message = compose(diagnosis, "", model.now, Status.OPEN) if diagnosis else None
@@ -55,12 +59,19 @@ def explain(judged: Judgement, looked: Looked | None = None) -> dict[str, Any]:
         "generation": roster.generation if roster else None,
         "protocol": roster.protocol if roster else None,
         "verdict": _verdict(judged, lead),
+        "condition": condition_of(
+            blind=model.seen.blind is not None or judged.suppressed_by == "unwatched",
+            is_open=judged.state.incident is not None,
+            verdict=_verdict(judged, lead),
+            unread=unread is not None,
+        ),
+        "seconds_behind": _behind_s(model, unread),
         "open": judged.state.incident.id if judged.state.incident else None,
         "not_opened": _not_opened(judged, lead),
         "blind": model.seen.blind,
-        "skew": round(model.skew, 3) if len(model.names) > 1 else None,
+        "skew": model.shown_skew,
         "threshold": model.policy.threshold,
-        "reason": message.reason if message and lead and lead.ripe else _calm(model),
+        "reason": message.reason if message and lead and lead.ripe else _calm(model, unread),
         "since": lead.since if lead else None,
         "evidence": _evidence(model, lead),
         "members": _members(model),
@@ -99,8 +110,22 @@ def _verdict(judged: Judgement, lead: Finding | None) -> str:
     return str(lead.verdict) if lead and lead.ripe else "balanced"
 
 
-def _calm(model: GroupModel) -> str:
+def _behind_s(model: GroupModel, unread: UnreadRecords | None) -> float | None:
+    """How far the group is behind; None where that is not known of all its partitions."""
+    if model.seen.blind is not None or model.seen.unwatched:
+        return None
+    committed = model.columns.committed_at[np.unique(model.owner[model.owner >= 0])]
+    lags = model.lags
+    uncommitted = bool((~lags.known & (lags.owner != NOBODY) & (lags.end > lags.start)).any())
+    if uncommitted or not committed.all():
+        return None
+    return round(behind_s(model, unread), 1)
+
+
+def _calm(model: GroupModel, unread: UnreadRecords | None) -> str:
     """The explanation where nothing is reported: how late the latest member is."""
+    if unread is not None:
+        return f"There are {unread}."
     at = model.worst
     behind = span(float(model.lateness[at])) if at >= 0 else "0 s"
     if behind == "0 s" and model.age[1].any():
@@ -178,6 +203,9 @@ def _not_opened(judged: Judgement, lead: Finding | None) -> str | None:
 
 
 def _members(model: GroupModel) -> list[dict[str, Any]]:
+    # What is left of a group without members is no reader that could be 0 s behind.
+    if has_no_reader(model.seen, model.state):
+        return []
     low, high = model.seconds_of_work
     held = np.bincount(model.owner[model.owner >= 0], minlength=len(model.names))
     waits = np.bincount(

@@ -25,6 +25,8 @@ def lines(story: dict[str, Any]) -> list[str]:
     verdict = verdict_words(story["verdict"])
     if story["blind"] and not story["open"]:
         verdict = "not judged now"
+    elif story.get("condition") == "no_members":
+        verdict = "no members, records wait"
     elif story["verdict"] == Verdict.BALANCED and story["not_opened"]:
         # Beside "80 s behind" and a skew of 3 it would read as a mistake.
         verdict = "not reported"

@@ -163,6 +163,7 @@ class PartitionTick:
                 set_aside=counts[cluster, "set_aside"],
                 set_aside_reason=aside_reason(partition, cluster),
                 open=opened[cluster],
+                no_members=self.context.live.without_members(partition, cluster),
             )
             for cluster, summary in summaries.items()
         ]

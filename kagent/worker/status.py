@@ -40,6 +40,7 @@ class Summary:
     open: int = 0
     set_aside: int = 0
     set_aside_reason: str | None = None
+    no_members: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """As it goes over the ticks topic."""
@@ -90,6 +91,7 @@ def state_message(
         blind_reason=next((s.blind_reason for s in heard.values() if s.blind_reason), None),
         set_aside=sum(s.set_aside for s in heard.values()),
         set_aside_reason=next((s.set_aside_reason for s in heard.values() if s.set_aside_reason), None),
+        no_members=sum(s.no_members for s in heard.values()),
         # Of silent partitions too: their incidents are still open on the topic.
         open=sum(s.open for s in latest.values()),
         workers=len({s.worker for s in heard.values()}),

@@ -19,6 +19,7 @@ from kagent.detect.group_model import GroupModel
 from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND, NEVER
 from kagent.detect.state import JudgeState
+from kagent.detect.without_members import is_ended, reported_after_ms
 from kagent.lag.measure import Flags
 from kagent.lag.membership import NOBODY, Roster
 from kagent.lag.observation import Observation
@@ -33,7 +34,6 @@ MOVES_CURE = False
 ONE_MEMBER = False
 ASKS = Asks.STABLE
 REMEDIES = (Remedy.START_MEMBERS, Remedy.ASSIGN_ANEW)
-DAY_MS = 86_400_000
 
 
 def deserted(seen: Observation, state: JudgeState, policy: Policy) -> int:
@@ -54,11 +54,10 @@ def find(model: GroupModel) -> Iterator[Finding]:
 
 def _deserted(model: GroupModel) -> Iterator[Finding]:
     state = model.state
-    # Empty for a day is a job that ended; its committed offsets stay for offsets.retention.minutes (a week by default).
-    if not state.empty_since or model.now - state.members_at > DAY_MS:
+    if not state.empty_since or is_ended(state, model.now):
         return
     absent = model.now - state.empty_since
-    if absent > max(model.policy.absent_after * 1000, 2 * state.longest_absence):
+    if absent > reported_after_ms(state, model.policy):
         yield from _finding(model, _unread(model), absent, state.empty_since)
 
 

@@ -87,6 +87,7 @@ class Api:
             muted=state.muted,
             muted_until_ms=state.muted_until,
             set_aside=state.set_aside,
+            no_members=state.no_members,
         )
 
     def _whole(self, answers: Answers) -> dict[str, Any]:
@@ -162,7 +163,7 @@ ONE_GROUP = (
 FILTER = (
     Parameter("search", "Part of the name, in any case."),
     Parameter("verdict", "Only this verdict."),
-    Parameter("condition", "Only open, suspect, blind or healthy ones."),
+    Parameter("condition", "Only open, suspect, blind, no_members or healthy ones."),
     Parameter("owner", "Only this owner's."),
     Parameter("state", "Only groups that the coordinator has in this state, such as stable or empty."),
     Parameter("cluster", "Only this cluster's."),

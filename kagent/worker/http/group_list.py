@@ -15,7 +15,7 @@ from kagent.worker.http.models import GroupRow
 MOST_ROWS = 500
 """Most groups on one page."""
 SEVERITY = {"page": 0, "ticket": 1, "info": 2}
-CONDITION = {"open": 0, "suspect": 1, "blind": 2, "healthy": 3}
+CONDITION = {"open": 0, "suspect": 1, "blind": 2, "no_members": 3, "healthy": 4}
 FACETS = ("verdict", "condition", "owner", "state", "cluster")
 Rank = tuple[int, int, float, int, str, str]
 
@@ -129,5 +129,5 @@ def page(rows: Iterable[Mapping[str, Any]], offset: int, limit: int) -> list[dic
 def _rank(row: Mapping[str, Any]) -> Rank:
     severity = SEVERITY.get((row["incident"] or {}).get("severity", ""), 3)
     lag = row["lag_records"] or 0
-    condition = CONDITION.get(row["condition"], 3)
+    condition = CONDITION.get(row["condition"], CONDITION["healthy"])
     return condition, severity, -row["seconds_behind"], -lag, row["cluster"], row["group"]

@@ -16,7 +16,9 @@ from kagent.detect.capacity import kept
 from kagent.detect.detectors import hot_partition
 from kagent.detect.finding import NO_PROGRESS, Finding
 from kagent.detect.group_model import GroupModel
+from kagent.detect.seconds_behind import behind_s, is_late, members_behind_s
 from kagent.detect.state import JudgeState
+from kagent.detect.without_members import unread_records
 from kagent.incident.evaluate import Judgement
 from kagent.incident.explanation import explain, look_at
 from kagent.incident.explanation_text import lines
@@ -49,6 +51,7 @@ class Glance:
     muted_until_ms: int | None
     milestones: Milestones
     late: bool = False
+    no_members: str | None = None
     useful: UsefulMembers | None = None
     members: dict[str, tuple[float, float, float]] = field(default_factory=dict)
 
@@ -115,16 +118,17 @@ class GroupColumns:
 def glance(seen: Observation, judged: Judgement, policy: Policy) -> Glance:
     """The group at this tick. A quiet group is only added up: nothing of it was behind when it committed."""
     model, roster = judged.model, seen.roster
+    unread = unread_records(seen, judged.state, policy)
     # Most groups are never late: their members are not summed up at every tick.
-    late = model is not None and bool((_lateness(model) > 0).any() or (_waits(model) & model.excluded).any())
+    late = unread is not None or (model is not None and is_late(model))
     members = _member_rows(model) if late and model is not None and model.by_member else {}
     return Glance(
         cluster=seen.cluster,
         group=seen.group,
         owner=policy.owner,
         lag_records=quick_lag(seen),
-        seconds_behind=_seconds_behind(model) if late and model is not None else 0.0,
-        skew=judged_skew(model, judged, roster is not None and bool(roster.members)),
+        seconds_behind=behind_s(model if late else None, unread),
+        skew=judged_skew(model, judged, len(roster.members) if roster is not None else 0),
         verdict=judged.verdict,
         kind=str(kind_of(roster, seen.group, policy.kind)),
         state=roster.state if roster is not None else "empty",
@@ -134,6 +138,7 @@ def glance(seen: Observation, judged: Judgement, policy: Policy) -> Glance:
         muted_until_ms=seen.mute.until if seen.muted and seen.mute is not None else None,
         milestones=milestones(judged.state, judged.findings),
         late=late,
+        no_members=str(unread) if unread is not None else None,
         useful=useful_members(judged.state, len(roster.members) if roster is not None else 0),
         members=members,
     )
@@ -145,12 +150,12 @@ def useful_members(state: JudgeState, now: int) -> UsefulMembers | None:
     return UsefulMembers(now, useful.members, useful.because or None) if useful is not None else None
 
 
-def judged_skew(model: GroupModel | None, judged: Judgement, has_members: bool) -> float | None:
+def judged_skew(model: GroupModel | None, judged: Judgement, members: int) -> float | None:
     """The skew that everything shows: judged work, greatest ÷ mean. None with one member, or where nothing was judged."""
     if model is not None:
-        return float(model.skew) if len(model.names) > 1 else None
+        return model.shown_skew
     # No model was built: the fast path found nothing behind, so the spread is even.
-    return 1.0 if has_members and judged.suppressed_by is None else None
+    return 1.0 if members > 1 and judged.suppressed_by is None else None
 
 
 def _reason(judged: Judgement) -> str | None:
@@ -189,40 +194,10 @@ def quick_lag(seen: Observation) -> int | None:
     return total if known else None
 
 
-def _lateness(model: GroupModel) -> Any:
-    """Seconds that each member is behind at least: never more than its oldest unread record is known to be old."""
-    oldest = np.zeros(len(model.names))
-    waits = _waits(model) & (model.owner >= 0)
-    # maximum.at: an assignment by index would keep one of a member's partitions, not the greatest.
-    np.maximum.at(oldest, model.owner[waits], model.age[0][waits])
-    late = np.minimum(model.lateness, oldest)  # without inflow yet, the model's own is as good as endless
-    return np.where(late >= 1, late, 0.0)
-
-
-def _oldest_unread_s(model: GroupModel) -> Any:
-    """Seconds behind per member, stalled partitions included, which the judgement leaves out of the member's work."""
-    behind = _lateness(model)
-    stands = _waits(model) & model.excluded & (model.owner >= 0)
-    np.maximum.at(behind, model.owner[stands], model.age[0][stands])
-    return behind
-
-
-def _waits(model: GroupModel) -> Any:
-    """Partitions with records that were unread when the group committed."""
-    return model.relevant & (model.columns.backlog > 0)
-
-
-def _seconds_behind(model: GroupModel) -> float:
-    """Of the latest member, or of the oldest unread record of a stalled partition, which counts for no member."""
-    stands = _waits(model) & model.excluded
-    oldest = model.age[0][stands].max(initial=0.0)
-    return float(max(oldest, _lateness(model).max(initial=0.0)))
-
-
 def _member_rows(model: GroupModel) -> dict[str, tuple[float, float, float]]:
     """Name → shown lag, seconds behind, inflow."""
     lag, inflow = _per_member(model, model.lags.shown), _per_member(model, model.lags.inflow)
-    rows = zip(lag.tolist(), _oldest_unread_s(model).tolist(), inflow.tolist(), strict=True)
+    rows = zip(lag.tolist(), members_behind_s(model).tolist(), inflow.tolist(), strict=True)
     return dict(zip(model.names, rows, strict=True))
 
 
@@ -266,7 +241,7 @@ def _members(model: GroupModel, redaction: Redaction) -> MemberColumns:
         client_id=[redaction.client_id(m.client_id) for m in members] or [""] * len(names),
         host=[redaction.host(m.host) for m in members] or [""] * len(names),
         lag_records=_per_member(model, model.lags.shown).astype(int).tolist(),
-        seconds_behind=_oldest_unread_s(model).round(1).tolist(),
+        seconds_behind=members_behind_s(model).round(1).tolist(),
         inflow_per_s=_per_member(model, model.lags.inflow).round(2).tolist(),
         work=low.round(3).tolist(),
         speed=[

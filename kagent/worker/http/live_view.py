@@ -11,12 +11,16 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from kagent.contract.recommendation import Action, Recommendation, Status
+from kagent.incident.condition import condition_of
 from kagent.text import LONGEST, shown
 from kagent.worker.http.judgement_view import Glance
-from kagent.worker.http.models import Condition, GroupRow, OpenIncident
+from kagent.worker.http.models import GroupRow, OpenIncident
 from kagent.worker.http.series import SeriesStore
 from kagent.worker.http.timeline import Event, Milestones, events_between, events_of, merged
 from kagent.worker.status import Summary
+
+CALM = ("healthy", "no_members")
+"""Conditions in which a quiet group changes by nothing but time."""
 
 
 @dataclass(slots=True)
@@ -44,7 +48,7 @@ class LiveView:
         """A group was judged. A quiet one is added up once a minute only, as often as its series has a point."""
         rows, time_s = self.rows.setdefault(partition, {}), now_ms // 1000
         known = rows.get(key)
-        if quiet and known and known.condition == "healthy" and not self.series.due(key, time_s):
+        if quiet and known and known.condition in CALM and not self.series.due(key, time_s):
             return
         found = make()
         self._note(key, time_s, found)
@@ -79,8 +83,7 @@ class LiveView:
         if key in rows:
             incident = open_incident(message)
             # Only what the message changes; the rest of the row waits for the next judgement.
-            condition = _condition(rows[key].blind, incident, rows[key].verdict)
-            rows[key] = replace(rows[key], incident=incident, condition=condition)
+            rows[key] = _in_its_condition(replace(rows[key], incident=incident))
         self.version += 1
 
     def ticked(self, partition: int, summaries: Iterable[Summary], known: Collection[str]) -> None:
@@ -108,6 +111,11 @@ class LiveView:
             (f"{row.group}: {row.blind}" for row in rows if row.cluster == cluster and row.blind), None
         )
 
+    def without_members(self, partition: int, cluster: str) -> int:
+        """In how many of the partition's groups of this cluster records wait that no member reads."""
+        rows = self.rows.get(partition, {}).values()
+        return sum(row.cluster == cluster and row.condition == "no_members" for row in rows)
+
     def spark(self, row: GroupRow, now_s: int) -> list[float | None]:
         """The lag of a row's group over the last hour."""
         series = self.series.groups.get(self.keys.get((row.cluster, row.group), ""))
@@ -123,10 +131,10 @@ class LiveView:
 
 def row_of(found: Glance, message: Recommendation | None) -> GroupRow:
     incident = open_incident(message)
-    return GroupRow(
+    row = GroupRow(
         cluster=found.cluster,
         group=shown(found.group),
-        condition=_condition(found.blind, incident, found.verdict),
+        condition="healthy",
         verdict=incident.verdict if incident else found.verdict,
         kind=found.kind,
         state=found.state.lower(),
@@ -140,15 +148,19 @@ def row_of(found: Glance, message: Recommendation | None) -> GroupRow:
         muted_until_ms=found.muted_until_ms,
         incident=incident,
         useful_members=found.useful,
+        no_members=found.no_members,
     )
+    return _in_its_condition(row)
 
 
-def _condition(blind: str | None, incident: OpenIncident | None, verdict: str) -> Condition:
-    if blind is not None:
-        return "blind"
-    if incident is not None:
-        return "open"
-    return "healthy" if verdict == "balanced" else "suspect"
+def _in_its_condition(row: GroupRow) -> GroupRow:
+    condition = condition_of(
+        blind=row.blind is not None,
+        is_open=row.incident is not None,
+        verdict=row.verdict,
+        unread=row.no_members is not None,
+    )
+    return replace(row, condition=condition)
 
 
 def open_incident(message: Recommendation | None) -> OpenIncident | None:

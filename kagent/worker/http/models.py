@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Condition = Literal["open", "suspect", "blind", "healthy"]
-"""open: an incident is open; suspect: something is the matter, not published (yet); blind: not judged now."""
+from kagent.incident.condition import Condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +23,7 @@ class Silence:
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
     """One watched cluster. ``advice``: what to do where ``status`` is not watching. ``learning`` and ``muted`` groups are part of
-    the ``judged`` ones, groups that were ``set_aside`` of the ``blind`` ones; the ``_until`` times are the last of theirs."""
+    the ``judged`` ones, and so are those with ``no_members`` in which records wait; groups that were ``set_aside`` of the ``blind`` ones; the ``_until`` times are the last of theirs."""
 
     cluster: str
     status: Literal["watching", "catching_up", "blind"]
@@ -41,6 +40,7 @@ class ClusterStatus:
     muted: int = 0
     muted_until_ms: int | None = None
     set_aside: int = 0
+    no_members: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,9 @@ class UsefulMembers:
 @dataclass(frozen=True, slots=True)
 class GroupRow:
     """One group of the list. ``seconds_behind``: of its latest member, at least; ``spark``: greatest lag in each thirtieth of
-    the last hour, oldest first, null where nothing was noted; ``useful_members``: null until a member was busy."""
+    the last hour, oldest first, null where nothing was noted; ``useful_members``: null until a member was busy; ``skew``: null where
+    there are no two members to compare. A group without members in which records wait has the condition ``no_members``, says in
+    ``no_members`` how many, since when and when that is reported, and is as many seconds behind as its oldest unread record is old."""
 
     cluster: str
     group: str
@@ -88,6 +90,7 @@ class GroupRow:
     incident: OpenIncident | None
     spark: list[float | None] = field(default_factory=list)
     useful_members: UsefulMembers | None = None
+    no_members: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

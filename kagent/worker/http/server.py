@@ -125,7 +125,7 @@ def _group(desk: GroupEngine, partition: int, entry: Entry, now: int, ignored: b
         group=entry.group,
         partitions=partitions,
         members=members,
-        skew=judged_skew(judged.model, judged, bool(members)) if judged else None,
+        skew=judged_skew(judged.model, judged, len(members)) if judged else None,
         verdict=judged.verdict if judged else "balanced",
         blind=seen.blind is not None or seen.unwatched,
         incident=(standing.verdict.value, standing.severity.value) if standing else None,

@@ -34,7 +34,7 @@ POLICY = {"settle": 30, "hold": 60, "cooldown": 60}
 class Load:
     """A group on a topic of its own: members with equal shares of the partitions. ``rates``: records/s into each partition;
     ``capacity``: records/s that a member works off; ``stuck``: a partition that stands still from half-time on;
-    ``open_transaction``: one whose last stable offset does. ``member_ids``: of members that run somewhere, else made up."""
+    ``open_transaction``: one whose last stable offset does. ``has_left``: its members are gone. ``member_ids``: of members that run somewhere, else made up."""
 
     group: str
     members: int
@@ -43,6 +43,7 @@ class Load:
     stuck: int | None = None
     open_transaction: int | None = None
     member_ids: Sequence[str] = ()
+    has_left: bool = False
     end: Any = None
     committed: Any = None
     stable: Any = None
@@ -72,7 +73,7 @@ class Load:
         waits = np.arange(len(self.end)) == self.open_transaction
         self.stable = np.where(waits & stands, self.stable, self.end)
         holders = np.array([self.holder(p) for p in range(len(self.rates))])
-        for at in range(self.members):
+        for at in range(0 if self.has_left else self.members):
             mine, room = np.flatnonzero(holders == at), self.capacity * seconds
             mine = np.array([p for p in mine if not (stands and p == self.stuck)], int)
             behind = self.stable[mine] - self.committed[mine]
@@ -82,7 +83,7 @@ class Load:
     def membership(self) -> dict[str, Any]:
         """The coordinator's record."""
         members = []
-        for at in range(self.members):
+        for at in range(0 if self.has_left else self.members):
             held = [p for p in range(len(self.rates)) if self.holder(p) == at]
             members.append(
                 {
@@ -148,7 +149,7 @@ class Scene:
             load.move(seconds, self.passed_s > self.minutes * 30)
             self.sample(load, now)
         if self.heard:
-            for load in self.loads:
+            for load in (load for load in self.loads if not load.has_left):
                 self.commit(load, now)
             n = self.events
             self.take(encode(Beat("main", now, "r", 1.0, False, [0], [0], [n], [n], [n])))

@@ -22,6 +22,7 @@ function One({ cluster, data }) {
       ${tile("judged", cluster.judged, href("groups", { cluster: cluster.cluster }))}
       ${cluster.learning > 0 && tile("of them learning", cluster.learning)}
       ${cluster.muted > 0 && tile("of them muted", cluster.muted)}
+      ${cluster.no_members > 0 && tile("without members, records wait", cluster.no_members, href("groups", { cluster: cluster.cluster, condition: "no_members" }), "warn")}
       ${tile("open", open.length, href("groups", { cluster: cluster.cluster, condition: "open" }), open.length ? "warn" : "")}
       ${tile("blind", cluster.blind, href("groups", { cluster: cluster.cluster, condition: "blind" }), cluster.blind ? "hazard" : "")}
       ${tile("ignored", cluster.ignored)}
@@ -35,7 +36,8 @@ function looked(c, calm) {
   const said = `${plural(c.judged, "group")} judged${c.blind ? `, ${count(c.blind)} blind` : ""}${c.ignored ? `, ${count(c.ignored)} left out by the settings` : ""}.`;
   const who = c.judged === 1 ? "It is" : c.learning === c.judged ? "All are" : `${count(c.learning)} of them ${c.learning === 1 ? "is" : "are"}`;
   const learning = c.learning ? ` ${who} being learned${c.learning_until_ms ? ` until ${clock(c.learning_until_ms)}` : ""}: until then an incident needs more evidence.` : "";
-  if (calm) return `${said}${learning} No member is behind in a way that needs action.`;
+  const unread = c.no_members ? ` In ${plural(c.no_members, "group")} without members records wait.` : "";
+  if (calm) return `${said}${learning}${unread} No member is behind in a way that needs action.`;
   return c.status === "watching" ? said : `${said} ${c.status === "blind" ? "What is open stays open, and no new incident opens until kagent sees the groups again." : ""}`;
 }
 

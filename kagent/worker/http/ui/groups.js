@@ -1,10 +1,9 @@
 // All groups, the most urgent first; filters are part of the address, so that a view can be sent to somebody.
-import { html, useState, useEffect, useRef, useLive, here, href, go, groupHref, Behind, Condition, Loading, Muted, Name, Spark, Verdict, count, short, words } from "./lib.js";
+import { html, useState, useEffect, useRef, useLive, here, href, go, groupHref, Behind, CONDITIONS, Condition, Loading, Muted, Name, Spark, Verdict, count, short, words } from "./lib.js";
 
 const PAGE = 100;
 const TYPING_MS = 200;
 const LABELS = { condition: "State", verdict: "Verdict", owner: "Owner", state: "Coordinator's state", cluster: "Cluster" };
-const WORDS = { suspect: "watched closely" };
 
 export function Groups({ params }) {
   const asked = Object.fromEntries([...params].filter(([name]) => name in LABELS || name === "search" || name === "offset"));
@@ -36,7 +35,7 @@ function Filters({ asked, facets, set }) {
     <label>Search <input type="search" value=${text} onInput=${typed} placeholder="part of a name" spellcheck="false" /></label>
     ${names.map((name) => html`<label key=${name}>${LABELS[name]} <select value=${asked[name] || ""} onChange=${(e) => set({ [name]: e.target.value })}>
       <option value="">all</option>
-      ${Object.entries(facets[name] || {}).filter(([value]) => value).sort((a, b) => b[1] - a[1]).map(([value, n]) => html`<option key=${value} value=${value}>${WORDS[value] || words(value)} (${count(n)})</option>`)}
+      ${Object.entries(facets[name] || {}).filter(([value]) => value).sort((a, b) => b[1] - a[1]).map(([value, n]) => html`<option key=${value} value=${value}>${CONDITIONS[value] || words(value)} (${count(n)})</option>`)}
     </select></label>`)}</form>`;
 }
 

@@ -171,8 +171,8 @@ export function Ago({ ms }) {
 }
 
 // --- small parts -----------------------------------------------------------------------------------------------
-const SIGNS = { open: "▲", suspect: "◆", blind: "⊘", healthy: "●" };
-const CONDITIONS = { open: "open", suspect: "watched closely", blind: "blind", healthy: "healthy" };
+const SIGNS = { open: "▲", suspect: "◆", blind: "⊘", no_members: "○", healthy: "●" };
+export const CONDITIONS = { open: "open", suspect: "watched closely", blind: "blind", no_members: "no members, records wait", healthy: "healthy" };
 export function Condition({ row }) {
   const old = useContext(Old);
   if (old) return html`<span class="badge old"><span aria-hidden="true">⊘</span> was ${CONDITIONS[row.condition]}</span>`;

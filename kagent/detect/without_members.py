@@ -1,0 +1,92 @@
+"""Records that wait in a group that no consumer reads: from the first minute on, long before that is reported as `no_members`.
+
+Without it such a group looks healthy: it has no member that could be late.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kagent.detect.commit_gaps import USUAL_GAP_S
+from kagent.detect.state import JudgeState
+from kagent.lag.measure import ages, measure
+from kagent.lag.observation import Observation
+from kagent.policy import Policy
+from kagent.text import counted, span
+
+DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadRecords:
+    """``oldest_s``: age of the oldest unread record; ``at_least``: whether it may be older; ``absent_s``: for how long the group has
+    had no members, None where kagent never saw one; ``reported_after_s``: how long an absence is reported, None where it is not."""
+
+    records: int
+    oldest_s: float
+    at_least: bool
+    absent_s: float | None
+    reported_after_s: float | None
+
+    def __str__(self) -> str:
+        absent = "" if self.absent_s is None else f" for {span(self.absent_s)}"
+        waits = "waits" if self.records == 1 else "wait"
+        oldest = f"the oldest for {'at least ' if self.at_least else ''}{span(self.oldest_s)}"
+        return f"no members{absent}; {counted(self.records, 'record')} {waits}, {oldest}; {self._report}"
+
+    @property
+    def _report(self) -> str:
+        if self.reported_after_s is not None:
+            return f"reported after {span(self.reported_after_s)} without members, if records still arrive"
+        if self.absent_s is None:
+            return "not reported, as kagent has not seen it with members"
+        return "not reported, as it has had no members for a day"
+
+
+def reported_after_ms(state: JudgeState, policy: Policy) -> float:
+    """How long an absence must last to be reported: a job that comes once a night is not missed in between."""
+    return max(policy.absent_after * 1000, 2 * state.longest_absence)
+
+
+def is_ended(state: JudgeState, now_ms: int) -> bool:
+    """Whether the group has had no members for a day: a job that ended."""
+    # Its committed offsets stay for offsets.retention.minutes (a week by default).
+    return now_ms - state.members_at > DAY_MS
+
+
+def has_no_reader(seen: Observation, state: JudgeState) -> bool:
+    """Whether the coordinator knows no member of the group, and nobody commits for it either."""
+    roster = seen.roster
+    if roster is None or roster.type == "simple" or roster.members:
+        return False
+    now = seen.as_of or seen.now
+    for row in seen.commits.values():
+        since = state.empty_since or roster.last_change or row.first
+        # A consumer with assign(), or a Flink job, may commit under the name of a group whose members are gone.
+        if row.last > since and now - row.last <= max(USUAL_GAP_S * 1000, 2 * (row.cadence or 0)):
+            return False
+    return True
+
+
+def unread_records(seen: Observation, state: JudgeState, policy: Policy) -> UnreadRecords | None:
+    """What waits in a group without a reader; None where somebody reads, nothing waits, or it cannot be seen."""
+    if seen.blind is not None or seen.unwatched or not has_no_reader(seen, state):
+        return None
+    lags = measure(seen, policy)
+    unread = lags.known & ~lags.orphaned & (lags.shown > policy.allowed_lag)
+    if not unread.any():
+        return None
+    age, is_older = ages(seen, lags)
+    return UnreadRecords(
+        records=int(lags.shown[unread].sum()),
+        oldest_s=float(age[unread].max()),
+        at_least=bool(is_older[unread].any()),
+        absent_s=max(0, seen.now - state.empty_since) / 1000 if state.empty_since else None,
+        reported_after_s=_reported_after_s(seen, state, policy),
+    )
+
+
+def _reported_after_s(seen: Observation, state: JudgeState, policy: Policy) -> float | None:
+    if not state.empty_since or is_ended(state, seen.now):
+        return None
+    return reported_after_ms(state, policy) / 1000

@@ -19,6 +19,7 @@ from kagent.contract.recommendation import (
     Alternative,
     Basis,
     GroupKind,
+    IncidentNumbers,
     MemberWork,
     Move,
     Outcome,
@@ -240,7 +241,18 @@ The topic `kagent-recommendations` holds two kinds of messages, distinguished by
 [recommendations.schema.json](schema/recommendations.schema.json), and as AsyncAPI: [asyncapi.json](schema/asyncapi.json).
 New optional fields may come at any time; anything else raises `schema`.
 """
-JSON_MODELS = (Recommendation, State, Skew, MemberWork, Move, Alternative, Action, Basis, Outcome)
+JSON_MODELS = (
+    Recommendation,
+    State,
+    Skew,
+    MemberWork,
+    Move,
+    Alternative,
+    Action,
+    Basis,
+    Outcome,
+    IncidentNumbers,
+)
 JSON_ENUMS = (Status, Verdict, Severity, GroupKind, ActionType, Resolution)
 
 

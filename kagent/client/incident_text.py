@@ -14,9 +14,8 @@ SILENT_MS = 120_000
 """State messages come every 30 s; without one for this long, no worker evaluates the cluster."""
 
 
-PERHAPS = " (perhaps)"
-"""Behind an action of which kagent does not know whether it is feasible."""
-SURE = {"yes": "", "no": " (not feasible)", "unknown": PERHAPS}
+SURE = {"yes": "", "no": " (not feasible)", "unknown": " (perhaps)"}
+"""What follows an action, by whether it is feasible; at every width, as advice that may not work must not look sure."""
 
 
 def number(value: float | None) -> str:

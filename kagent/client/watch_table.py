@@ -14,7 +14,6 @@ from rich.text import Text
 from kagent.active_mutes import Mutes
 from kagent.client.incident_text import (
     OLD_MS,
-    PERHAPS,
     age,
     backlog,
     clock,
@@ -26,7 +25,7 @@ from kagent.client.incident_text import (
     state_line,
     worst_member,
 )
-from kagent.contract.recommendation import Recommendation, Severity, State, Status
+from kagent.contract.recommendation import IncidentNumbers, Recommendation, Severity, State, Status
 from kagent.contract.words import VERDICTS, in_words
 from kagent.group_key import group_key
 from kagent.text import LONGEST, shown, told_apart
@@ -37,11 +36,11 @@ ORDER = {Severity.PAGE: 0, Severity.TICKET: 1, Severity.INFO: 2}
 COLUMNS = (
     TableColumn("cluster", "CLUSTER", rank=1, least=8),
     TableColumn("group", "GROUP", least=16),
-    TableColumn("severity", "SEVERITY", rank=5),
+    TableColumn("severity", "SEVERITY", rank=6),
     TableColumn("why", "WHY", rank=2),
     TableColumn("behind", "BEHIND", right=True),
     TableColumn("backlog", "BACKLOG", rank=8, right=True),
-    TableColumn("who", "WHO", rank=6, least=16),
+    TableColumn("who", "WHO", rank=5, least=16),
     TableColumn("action", "FIRST ACTION"),
     TableColumn("since", "OPEN FOR", rank=4, right=True),
     TableColumn("judged", "AS OF", rank=7, right=True),
@@ -64,8 +63,6 @@ PART_LINES, WHOLE = 3, 12
 """Most lines of a reason and of a first action where several incidents share the screen, and where all have room whole."""
 DETAIL_LINES = 3 + 2 * PART_LINES
 """Most lines of an incident in words: a blank one, its group and owner, the reason, the first action."""
-SURE_WIDTH = 160
-"""From this width on, the table marks an action that may not be feasible; below it only the text under the table does."""
 
 
 def colour(rec: Recommendation) -> str:
@@ -86,10 +83,14 @@ class Board:
     is_read: bool = True
     """Whether the topic was read to its end: before that, what has not come says nothing."""
 
+    numbers: dict[str, dict[str, IncidentNumbers]] = field(default_factory=dict)
+    """Cluster → id of an open incident → its numbers in the latest state message."""
+
     def take(self, message: Recommendation | State) -> None:
         """The next message of the topic."""
         if isinstance(message, State):
             self.states[message.cluster] = message
+            self.numbers[message.cluster] = {each.id: each for each in message.incidents}
             return
         key = group_key(message.cluster, message.group)
         if message.status is not Status.RESOLVED:
@@ -100,6 +101,14 @@ class Board:
 
     order: list[str] | None = None
     """Keys in the order that was asked for; None: by urgency."""
+
+    def newest(self, rec: Recommendation) -> IncidentNumbers:
+        """The newest numbers of an incident: a message is published again only when something important changes."""
+        known = self.numbers.get(rec.cluster, {}).get(rec.id)
+        if known is not None and known.as_of > rec.as_of:
+            return known
+        behind, lag = seconds_behind(rec), backlog(rec)
+        return IncidentNumbers(id=rec.id, as_of=rec.as_of, seconds_behind=behind, lag=lag)
 
     def only(self, chosen: Sequence[Recommendation]) -> None:
         """Keep these open incidents alone, in this order."""
@@ -124,7 +133,7 @@ class Board:
         shown_lines = lines(ENDED, [_ended(rec) for rec in self.lately], width)
         ended = [Text(line, "green", no_wrap=True) for line in shown_lines] if self.lately else []
         # Five lines: the header, the blank lines, "… and n more", and the cursor's own. One more: how old the numbers are.
-        is_aged = any(now - rec.as_of >= OLD_MS for rec in self.open.values())
+        is_aged = any(now - self.newest(rec).as_of >= OLD_MS for rec in self.open.values())
         room = max(1, height - len(top) - len(ended) - 5 - is_aged)
         body = self._body(now, width, room) if self.open else [Text(self.nothing_open(), overflow="ellipsis")]
         return Group(*top, Text(""), *body, *([Text(""), *ended] if ended else []))
@@ -141,17 +150,30 @@ class Board:
         unmuted = [rec for rec in self.ranked() if not self.mutes.of(rec.cluster, rec.group, now)]
         # Each takes three lines at least, so more than fit need not be folded.
         unmuted = unmuted[: room // 3]
-        whole = [_detail(rec, width, now, WHOLE) for rec in unmuted]
+        whole = [self._detail(rec, width, now, WHOLE) for rec in unmuted]
         # A command whose end is cut off is of no use, so what has room is shown whole.
         fits = sum(len(found) + 1 for found in whole) <= room
         for rec, found in zip(unmuted, whole, strict=True):
-            printed = ["", *(found if fits else _detail(rec, width, now, PART_LINES))]
+            printed = ["", *(found if fits else self._detail(rec, width, now, PART_LINES))]
             room -= len(printed)
             if room < 0:
                 return
             yield from (
                 Text(line, colour(rec) if at == 1 else "", no_wrap=True) for at, line in enumerate(printed)
             )
+
+    def _detail(self, rec: Recommendation, width: int, now: int, part_lines: int) -> list[str]:
+        group = shown(rec.group)
+        about = [f"owner: {shown(rec.owner, 40)}"] if rec.owner else []
+        # The sentence has the numbers of its own moment, the row above those of the last state message.
+        about += [f"text from {age(now - rec.as_of)} ago"] if now - rec.as_of >= OLD_MS else []
+        beside = f"{group} ({', '.join(about)})" if about else group
+        fits = cell_len(beside) <= width
+        found = folded(shown(rec.reason, LONGEST), width - 2, part_lines)
+        if rec.actions:
+            found += folded(f"Do first: {shown(rec.actions[0].how, LONGEST)}", width - 2, part_lines)
+        below = found if fits else [", ".join(about), *found]
+        return [beside if fits else shortened(group, width), *(f"  {line}" for line in below if line)]
 
     def nothing_open(self) -> str:
         """That no incident is open, and whether that can be relied on yet."""
@@ -168,8 +190,6 @@ class Board:
         ranked = self.ranked()
         chosen = ranked[:rows]
         cells = [dict(self.cells(rec, now)) for rec in chosen]
-        if width is not None and width < SURE_WIDTH:
-            cells = [{**row, "action": row["action"].removesuffix(PERHAPS)} for row in cells]
         if not any(column.key == "note" for column, _ in fitted(COLUMNS, cells, width)):
             # One word has room: a muted incident must not look like any other.
             cells = [{**row, "note": row["note"].partition(" ")[0].rstrip(":")} for row in cells]
@@ -178,24 +198,29 @@ class Board:
         found = [Text(line, style, no_wrap=True) for line, style in zip(printed, styles, strict=True)]
         left = len(ranked) - len(chosen)
         more = [Text(f"… and {left} more")] if left else []
-        return [*found, *more, *_age_note(chosen, cells, now, width)]
+        oldest = max((now - self.newest(rec).as_of for rec in chosen), default=0)
+        return [*found, *more, *_age_note(oldest, cells, width)]
 
     def record(self, rec: Recommendation, now: int) -> dict[str, Any]:
         """A row for programs: plain values under stable names."""
-        worst, mute = worst_member(rec), self.mutes.of(rec.cluster, rec.group, now)
+        worst, mute, newest = (
+            worst_member(rec),
+            self.mutes.of(rec.cluster, rec.group, now),
+            self.newest(rec),
+        )
         return {
             "cluster": rec.cluster,
             "group": rec.group,
             "verdict": rec.verdict.value,
             "severity": rec.severity.value,
-            "seconds_behind": seconds_behind(rec),
-            "backlog": backlog(rec),
+            "seconds_behind": newest.seconds_behind,
+            "backlog": newest.lag,
             "member": worst.member if worst else None,
             "action": rec.actions[0].type.value if rec.actions else None,
             "feasible": rec.actions[0].feasible if rec.actions else None,
             "how": rec.actions[0].how if rec.actions else None,
             "opened_at": rec.opened_at,
-            "as_of": rec.as_of,
+            "as_of": newest.as_of,
             "skew": rec.skew.now,
             "owner": rec.owner,
             "muted_until": mute.until if mute else None,
@@ -205,7 +230,8 @@ class Board:
 
     def cells(self, rec: Recommendation, now: int) -> Mapping[str, str]:
         """A row for people."""
-        worst, behind, waiting = worst_member(rec), seconds_behind(rec), backlog(rec)
+        worst, newest = worst_member(rec), self.newest(rec)
+        behind, waiting = newest.seconds_behind, newest.lag
         names = told_apart([m.member for m in rec.members])
         # One cluster for all: the column would say the same in every row.
         several = len({each.cluster for each in self.open.values()}) > 1
@@ -219,7 +245,7 @@ class Board:
             "who": shown(names[worst.member]) if worst else "",
             "action": first_action(rec),
             "since": age(now - rec.opened_at),
-            "judged": f"{age(now - rec.as_of)} ago",
+            "judged": f"{age(now - newest.as_of)} ago",
             "note": self.note(rec, now),
             "owner": shown(rec.owner or "", 40),
             "skew": skew_numbers(rec) if rec.skew.now is not None else "",
@@ -231,6 +257,13 @@ class Board:
         notes = [self.mute_note(rec, now)]
         notes += ["blind: out of date"] if rec.stale else []
         return ", ".join(filter(None, notes))
+
+    def line_note(self, rec: Recommendation, now: int) -> str:
+        """What a line adds to the message: how late the group is now, where that is newer, and until when it is muted."""
+        newest = self.newest(rec)
+        is_newer = newest.as_of > rec.as_of and newest.seconds_behind is not None
+        behind = f"now {age(int((newest.seconds_behind or 0) * 1000))} behind" if is_newer else ""
+        return ", ".join(filter(None, [behind, self.mute_note(rec, now)]))
 
     def mute_note(self, rec: Recommendation, now: int) -> str:
         """Until when the group is muted; empty if it is not."""
@@ -248,11 +281,8 @@ def _ended(rec: Recommendation) -> dict[str, str]:
     }
 
 
-def _age_note(
-    chosen: Sequence[Recommendation], cells: Sequence[Mapping[str, str]], now: int, width: int | None
-) -> list[Text]:
-    """How old the numbers of the table may be, where it has no room for the column that says so."""
-    oldest = max((now - rec.as_of for rec in chosen), default=0)
+def _age_note(oldest: int, cells: Sequence[Mapping[str, str]], width: int | None) -> list[Text]:
+    """How old the numbers of the table may be (``oldest``: ms), where it has no room for the column that says so."""
     if oldest < OLD_MS or any(column.key == "judged" for column, _ in fitted(COLUMNS, cells, width)):
         return []
     # One line, whatever the width: the height of the screen is counted in lines.
@@ -263,17 +293,3 @@ def _age_note(
 def _state(state: State, now: int, width: int) -> list[Text]:
     style = "green" if state.status == "watching" and not is_old(state, now) else "bold red"
     return [Text(line, style, no_wrap=True) for line in folded(state_line(state, now), width, 3)]
-
-
-def _detail(rec: Recommendation, width: int, now: int, part_lines: int) -> list[str]:
-    group = shown(rec.group)
-    about = [f"owner: {shown(rec.owner, 40)}"] if rec.owner else []
-    # A message is published again only when something changed: its numbers are of that moment.
-    about += [f"numbers from {age(now - rec.as_of)} ago"] if now - rec.as_of >= OLD_MS else []
-    beside = f"{group} ({', '.join(about)})" if about else group
-    fits = cell_len(beside) <= width
-    found = folded(shown(rec.reason, LONGEST), width - 2, part_lines)
-    if rec.actions:
-        found += folded(f"Do first: {shown(rec.actions[0].how, LONGEST)}", width - 2, part_lines)
-    below = found if fits else [", ".join(about), *found]
-    return [beside if fits else shortened(group, width), *(f"  {line}" for line in below if line)]

@@ -47,7 +47,7 @@ def command(ctx: click.Context, once: bool, form: Format) -> None:
     settings, name, _ = chosen(ctx)
     console = Console(highlight=False, soft_wrap=True)
     board = Board()
-    show = _json if form.output == "json" else _lines(console, board.mute_note)
+    show = _json if form.output == "json" else _lines(console, board.line_note)
     table = (console.is_terminal or form.wide) and form.is_table
     try:
         if once or form.output in ("yaml", "csv"):

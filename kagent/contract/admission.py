@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
 import pydantic
@@ -26,7 +26,7 @@ from kagent.contract.events import (
     TopicTombstones,
 )
 from kagent.contract.mute import MAX_TIME_MS, MuteRecord
-from kagent.contract.recommendation import Recommendation, State, from_bytes
+from kagent.contract.recommendation import MOST_INCIDENTS, Recommendation, State, from_bytes
 
 INT64 = 2**63 - 1
 INT32 = 2**31 - 1
@@ -165,6 +165,16 @@ class JudgeTick(Struct, tag_field="type", tag="tick"):
     time: Millis
 
 
+class IncidentRow(NamedTuple):
+    """An open incident with the numbers of now: as in :class:`kagent.contract.recommendation.IncidentNumbers`."""
+
+    id: Label
+    severity: Label
+    as_of: Millis
+    seconds_behind: Annotated[float, Meta(ge=0)] | None
+    lag: Annotated[int, Meta(ge=0, le=INT64)] | None
+
+
 class SummaryBody(Struct):
     """As ``kagent.worker.status.Summary``."""
 
@@ -188,6 +198,7 @@ class SummaryBody(Struct):
     set_aside: Count = 0
     set_aside_reason: Annotated[str, Meta(max_length=4_096)] | None = None
     no_members: Count = 0
+    incidents: Annotated[list[IncidentRow], Meta(max_length=MOST_INCIDENTS)] = []
 
 
 class SummaryTick(Struct, tag_field="type", tag="summary"):

@@ -17,6 +17,8 @@ from kagent.contract.words import ActionType as ActionType
 from kagent.contract.words import Verdict as Verdict
 
 SCHEMA = 1
+MOST_INCIDENTS = 100
+"""Open incidents whose numbers a state message carries: 10 kB every 30 s, and more rows than anybody reads."""
 
 
 class Status(StrEnum):
@@ -230,6 +232,15 @@ class Recommendation(Contract):
     labels: dict[str, str] = Field(default_factory=dict)
 
 
+class IncidentNumbers(Contract):
+    """How late an open incident's group is now: its own message is published again only when something important changes."""
+
+    id: str = Field(description="The incident's, as in its message.")
+    as_of: int = Field(description="When these numbers were judged, ms since the epoch.")
+    seconds_behind: float | None = Field(None, description="How far the group is behind now, at least.")
+    lag: int | None = Field(None, description="Records that the group has not read now.")
+
+
 class State(Contract):
     """The state message, key `<cluster>`, every 30 s: silence of groups means healthy only while this comes."""
 
@@ -274,6 +285,13 @@ class State(Contract):
         description="Groups without members in which records wait, not reported (yet); they are part of `judged`.",
     )
     open: int = 0
+    incidents: list[IncidentNumbers] = Field(
+        default_factory=list,
+        # In the schema alone: a reader must not refuse the state of a release that lists more.
+        json_schema_extra={"maxItems": MOST_INCIDENTS},
+        description=f"The present numbers of open incidents: of the {MOST_INCIDENTS} most urgent, by severity and delay. Of one that "
+        "is not listed, its message has the latest numbers; so has one whose `as_of` is later.",
+    )
     workers: int = 1
 
 

@@ -164,6 +164,7 @@ class PartitionTick:
                 set_aside_reason=aside_reason(partition, cluster),
                 open=opened[cluster],
                 no_members=self.context.live.without_members(partition, cluster),
+                incidents=self.context.live.incidents(partition, cluster, summary.time),
             )
             for cluster, summary in summaries.items()
         ]

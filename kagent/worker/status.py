@@ -6,16 +6,21 @@ publishes the state message. So one message covers all workers, and a worker tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from heapq import nsmallest
 from typing import Any
 
 from kagent import __version__
-from kagent.contract.recommendation import State
+from kagent.contract.admission import IncidentRow
+from kagent.contract.recommendation import MOST_INCIDENTS, IncidentNumbers, Severity, State
 
 RANK = {"watching": 0, "catching_up": 1, "blind": 2}
 # One tick may be slow and one summary may meet a rebalance; a third is a worker that is gone.
 SILENT_TICKS = 3
+SEVERITY = {
+    severity.value: rank for rank, severity in enumerate((Severity.PAGE, Severity.TICKET, Severity.INFO))
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +46,28 @@ class Summary:
     set_aside: int = 0
     set_aside_reason: str | None = None
     no_members: int = 0
+    incidents: Sequence[IncidentRow] = ()
 
     def to_json(self) -> dict[str, Any]:
         """As it goes over the ticks topic."""
-        return asdict(self)
+        # As plain tuples: orjson writes no named ones.
+        return {**asdict(self), "incidents": [tuple(row) for row in self.incidents]}
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Summary:
         """The summary that :meth:`to_json` wrote; names a newer worker added are passed over."""
-        return cls(**{name: raw[name] for name in cls.__slots__ if name in raw})
+        known = {name: raw[name] for name in cls.__slots__ if name in raw}
+        return cls(**known | {"incidents": tuple(IncidentRow(*row) for row in known.get("incidents", ()))})
+
+
+def most_urgent(rows: Iterable[IncidentRow]) -> list[IncidentRow]:
+    """The incidents whose numbers a state message carries, the most urgent first."""
+    # By id where all else is equal, so that the same ones are listed each time.
+    return nsmallest(
+        MOST_INCIDENTS,
+        rows,
+        key=lambda row: (SEVERITY.get(row.severity, 3), -(row.seconds_behind or 0), row.id),
+    )
 
 
 def state_message(
@@ -94,5 +112,9 @@ def state_message(
         no_members=sum(s.no_members for s in heard.values()),
         # Of silent partitions too: their incidents are still open on the topic.
         open=sum(s.open for s in latest.values()),
+        incidents=[
+            IncidentNumbers(id=row.id, as_of=row.as_of, seconds_behind=row.seconds_behind, lag=row.lag)
+            for row in most_urgent(row for s in heard.values() for row in s.incidents)
+        ],
         workers=len({s.worker for s in heard.values()}),
     )

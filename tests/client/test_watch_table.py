@@ -80,7 +80,7 @@ def test_numbers_of_an_earlier_moment_are_called_so(rec: Any) -> None:
     board.take(rec("young"))
 
     shown_lines = screen(board, width=80).splitlines()
-    assert "old (owner: team-a, numbers from 14 min ago)" in shown_lines
+    assert "old (owner: team-a, text from 14 min ago)" in shown_lines
     assert "young" in shown_lines
     assert "14 min ago" in next(line for line in screen(board, width=200).splitlines() if "old" in line)
 
@@ -303,3 +303,54 @@ def test_a_line_says_how_old_its_numbers_are_and_what_is_beside_them(rec: Any) -
     assert headline(message, message.as_of + 20 * 60_000, "muted until 01:59").endswith(
         ", numbers from 20 min ago, muted until 01:59"
     )
+
+
+def numbers(rec: Any, as_of: int, behind: float | None, lag: int | None = 5) -> dict[str, Any]:
+    return {"id": rec.id, "as_of": as_of, "seconds_behind": behind, "lag": lag}
+
+
+def row_of(board: Board, group: str, width: int = 200) -> str:
+    return next(line for line in screen(board, width).splitlines() if line.startswith(group))
+
+
+def test_the_newest_of_message_and_state_says_how_late_a_group_is(rec: Any) -> None:
+    board, published = Board(), now() - 8 * MINUTE
+    member = {"member": "m", "partitions": 2, "lag": 900, "seconds_behind": 28.0, "work_now": 1.0}
+    message = rec("orders", opened_at=published, as_of=published, actions=[ACTION], members=[member])
+    board.take(message)
+    board.take(state(incidents=[numbers(message, published - MINUTE, 5.0)]))
+    assert "28 s" in row_of(board, "orders")
+    assert "Numbers are up to 8 min old" in screen(board, 60)
+
+    board.take(state(incidents=[numbers(message, now(), 139.7, 4_321)]))
+    row = row_of(board, "orders")
+    assert "2 min " in row
+    assert "4,321" in row
+    assert "0 s ago" in row
+    assert "Numbers are up to" not in screen(board, 60)
+    assert "orders (text from 8 min ago)" in screen(board, 60)
+    record = board.record(message, now())
+    assert (record["seconds_behind"], record["backlog"]) == (139.7, 4_321)
+    assert now() - record["as_of"] < MINUTE
+    assert board.line_note(message, now()) == "now 2 min behind"
+
+
+def test_a_state_of_an_older_release_leaves_the_messages_numbers(rec: Any) -> None:
+    board = Board()
+    board.take(state())
+    board.take(message := rec("orders", as_of=now(), actions=[ACTION]))
+
+    assert board.newest(message).as_of == message.as_of
+    assert board.line_note(message, now()) == ""
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_an_action_that_may_not_be_feasible_says_so_at_every_width(rec: Any, width: int) -> None:
+    board, action = (
+        Board(),
+        {"type": "add_partitions_or_rekey", "how": "Add partitions.", "feasible": "unknown"},
+    )
+    board.take(state())
+    board.take(rec("payments-settlement-reconciliation-processor-eu-central-1-v2", actions=[action]))
+
+    assert "(perhaps)" in row_of(board, "payments", width)

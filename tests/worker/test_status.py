@@ -9,6 +9,8 @@ import msgspec
 import orjson
 
 from kagent.contract import admission
+from kagent.contract.admission import IncidentRow
+from kagent.contract.recommendation import MOST_INCIDENTS, from_bytes, to_bytes
 from kagent.worker.status import Summary, state_message
 
 WATCHING = Summary("main", 0, "a", 100_000, "watching", None, 99_000, judged=5, ignored=1, open=1)
@@ -66,6 +68,33 @@ def test_a_summary_comes_whole_over_the_ticks_topic() -> None:
     reasons: dict[str, Any] = {f.name: f.name for f in fields(Summary) if f.type == "str | None"}
     sent = replace(WATCHING, **counts | reasons)
 
+    read = admission.tick(orjson.dumps({"type": "summary", "summary": sent.to_json()}))
+
+    assert isinstance(read, admission.SummaryTick)
+    assert Summary.from_json(msgspec.structs.asdict(read.summary)) == sent
+
+
+def test_it_carries_the_numbers_of_the_most_urgent_incidents() -> None:
+    late = [IncidentRow(f"{n:03}", "ticket", 99_000, float(n), n) for n in range(150)]
+    paged = IncidentRow("paged", "page", 99_000, None, None)
+    first, second = replace(WATCHING, incidents=late), replace(OTHER, incidents=[paged])
+    state = state_message("main", [first, second], 2, 100_000, 10)
+
+    assert [each.id for each in state.incidents[:3]] == ["paged", "149", "148"]
+    assert (state.incidents[1].seconds_behind, state.incidents[1].lag) == (149.0, 149)
+    assert len(state.incidents) == MOST_INCIDENTS
+    assert from_bytes(to_bytes(state)) == state
+
+
+def test_of_a_partition_that_does_not_report_no_present_numbers_are_told() -> None:
+    row = IncidentRow("old", "page", 60_000, 9.0, 9)
+    state = state_message("main", [WATCHING, replace(OTHER, time=60_000, incidents=[row])], 2, 100_000, 10)
+
+    assert state.incidents == []
+
+
+def test_numbers_come_over_the_ticks_topic() -> None:
+    sent = replace(WATCHING, incidents=(IncidentRow("a", "page", 99_000, 9.5, 9),))
     read = admission.tick(orjson.dumps({"type": "summary", "summary": sent.to_json()}))
 
     assert isinstance(read, admission.SummaryTick)

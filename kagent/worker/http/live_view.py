@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from kagent.contract.admission import IncidentRow
 from kagent.contract.recommendation import Action, Recommendation, Status
 from kagent.incident.condition import condition_of
 from kagent.text import LONGEST, shown
@@ -17,7 +18,7 @@ from kagent.worker.http.judgement_view import Glance
 from kagent.worker.http.models import GroupRow, OpenIncident
 from kagent.worker.http.series import SeriesStore
 from kagent.worker.http.timeline import Event, Milestones, events_between, events_of, merged
-from kagent.worker.status import Summary
+from kagent.worker.status import Summary, most_urgent
 
 CALM = ("healthy", "no_members")
 """Conditions in which a quiet group changes by nothing but time."""
@@ -115,6 +116,15 @@ class LiveView:
         """In how many of the partition's groups of this cluster records wait that no member reads."""
         rows = self.rows.get(partition, {}).values()
         return sum(row.cluster == cluster and row.condition == "no_members" for row in rows)
+
+    def incidents(self, partition: int, cluster: str, now_ms: int) -> list[IncidentRow]:
+        """The present numbers of the partition's most urgent open incidents of this cluster; of a blind group they are not known."""
+        rows = [row for row in self.rows.get(partition, {}).values() if row.cluster == cluster]
+        return most_urgent(
+            IncidentRow(row.incident.id, row.incident.severity, now_ms, row.seconds_behind, row.lag_records)
+            for row in rows
+            if row.incident is not None and row.blind is None
+        )
 
     def spark(self, row: GroupRow, now_s: int) -> list[float | None]:
         """The lag of a row's group over the last hour."""

@@ -15,6 +15,7 @@ from kagent.client.watch_table import Board
 from kagent.contract.recommendation import Recommendation, from_bytes
 from kagent.worker.http.own import Own
 from kagent.worker.http.server import own, view
+from kagent.worker.status import state_message
 from tests.worker.http.scene import Load, made
 
 UNEVEN = Load("orders", 3, [400.0, 400.0, 400.0, 40.0, 40.0, 40.0], capacity=500.0)
@@ -58,6 +59,17 @@ async def test_all_show_the_skew_and_the_moves_of_the_message() -> None:
     assert moves
     assert explained["moves"] == moves
     assert draft["moves"] == moves
+
+
+async def test_the_state_message_carries_the_numbers_of_now() -> None:
+    worker, message = await published()
+    (row,) = worker.desk.live.rows[0].values()
+    summary = worker.desk.live.summaries["main", 0]
+    (numbers,) = state_message("main", [summary], 1, summary.time, 10).incidents
+
+    assert (numbers.id, numbers.as_of) == (message.id, summary.time)
+    assert (numbers.seconds_behind, numbers.lag) == (row.seconds_behind, row.lag_records)
+    assert numbers.lag
 
 
 @pytest.fixture

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from kagent.contract.recommendation import Action, MemberWork, Recommendation, Resolution, State, Status
+from kagent.contract.recommendation import (
+    Action,
+    ActionType,
+    MemberWork,
+    Recommendation,
+    Resolution,
+    State,
+    Status,
+)
 from kagent.contract.words import VERDICTS, action_words, in_words
 from kagent.text import counted, shown, span
 
@@ -38,14 +46,27 @@ def _titled(action: Action) -> str:
 
 
 def skew_words(rec: Recommendation) -> str:
-    """``skew 3.87 → 1.33``; only what it is now where the advice does not change it."""
+    """``skew 3.87 → 1.33``; only what it is now where the first action does not lower it."""
     return f"skew {skew_numbers(rec)}"
 
 
 def skew_numbers(rec: Recommendation) -> str:
     """``3.87 → 1.33``, as :func:`skew_words`."""
-    now, after = number(rec.skew.now), number(rec.skew.after)
-    return now if rec.skew.after is None or now == after else f"{now} → {after}"
+    after = _skew_after(rec)
+    now, then = number(rec.skew.now), number(after)
+    lowers = after is not None and (rec.skew.now is None or after < rec.skew.now) and now != then
+    return f"{now} → {then}" if lowers else now
+
+
+def _skew_after(rec: Recommendation) -> float | None:
+    """The skew after the first action; None where it moves no partitions, so that it promises none."""
+    first = rec.actions[0] if rec.actions else None
+    if first is None:
+        return None
+    if first.type is ActionType.SWITCH_ASSIGNOR:
+        return next((o.skew for o in rec.alternatives if o.strategy == first.params.get("strategy")), None)
+    # What the plan would give is not what restarting a member gives.
+    return rec.skew.after if first.type is ActionType.FOLLOW_PLAN else None
 
 
 def stale_note(rec: Recommendation) -> str:

@@ -11,7 +11,7 @@ import click
 
 from kagent.commands import completion, output, unanswered
 from kagent.commands.common import admin_of, chosen
-from kagent.commands.output import Format
+from kagent.commands.output import SHOWN_RATIO, Format
 from kagent.errors import InputError, KafkaError
 from kagent.kafka.names import run
 from kagent.text import counted, did_you_mean, shown
@@ -46,7 +46,7 @@ COLUMNS = (
 def command(ctx: click.Context, groups: tuple[str, ...], everything: bool, form: Format) -> None:
     """Show the lag of GROUPS, or of all users' groups. `-` stands for no commit.
 
-    max/mean lag is the greatest lag of a member over the mean of all. It is not the skew that kagent judges, which counts
+    max/mean lag (`shown_ratio` in JSON) is the greatest lag of a member over the mean of all. It is not the skew that kagent judges, which counts
     work and commit times: `kagent explain` has that. Where kagent watches the cluster, the last line says how many groups
     it judges, is learning, cannot see, has muted and ignores.
 
@@ -122,14 +122,12 @@ def _none(bootstrap: str, ignored: int) -> str:
 
 
 def records(group: ShownGroup) -> Iterator[dict[str, Any]]:
-    """The group's rows for programs. ``skew`` is the old name of ``shown_ratio``."""
+    """The group's rows for programs. ``shown_ratio``: the max/mean lag."""
     extra = {
         "state": group.group.state,
         "type": group.group.type,
         "protocol": group.group.protocol,
-        # The old name stays: scripts read it.
-        "skew": group.skew,
-        "shown_ratio": group.skew,
+        "shown_ratio": group.shown_ratio,
     }
     for row in group.rows:
         yield {**asdict(row), **extra}
@@ -168,7 +166,7 @@ def _sentence(group: ShownGroup) -> str:
     name, count = shown(group.group.group), len(group.group.members)
     # Where the lag of no partition is known, 1.00 would read as evenly spread.
     is_known = any(row.lag is not None for row in group.rows)
-    ratio = "" if group.skew is None or not is_known else f", max/mean lag {group.skew:.2f}"
+    ratio = "" if group.shown_ratio is None or not is_known else f", {SHOWN_RATIO} {group.shown_ratio:.2f}"
     if group.group.type == "share":
         return f"{name}: a share group, which has no lag"
     problems = sorted({row.problem for row in group.rows if row.problem})

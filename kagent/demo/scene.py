@@ -52,7 +52,7 @@ def group_lag(shown: ShownGroup) -> GroupLag:
         # Before its first commit a member has everything to read.
         lag = sum(row.lag if row.lag is not None else row.log_end or 0 for row in rows)
         members.append(MemberLag(member.client_id, len(rows), lag, lag / inflow if inflow else 0.0))
-    return GroupLag(tuple(sorted(members, key=lambda m: m.name)), shown.skew)
+    return GroupLag(tuple(sorted(members, key=lambda m: m.name)), shown.shown_ratio)
 
 
 @dataclass(frozen=True, slots=True)

@@ -252,7 +252,7 @@ def _resolved(model: GroupModel, incident: Incident) -> Recommendation:
         predicted_drain_s=incident.predicted_drain,
         measured_drain_s=round(max(0, until - since) / 1000, 1) if until is not None else None,
         predicted_skew=incident.predicted_skew,
-        measured_skew=1.0 if drained(model) else round(model.skew, 3),
+        measured_skew=1.0 if model.shown_skew is not None and drained(model) else model.shown_skew,
     )
     return last_message(
         incident,

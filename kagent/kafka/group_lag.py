@@ -39,11 +39,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class ShownGroup:
-    """A group with its rows, by topic and partition. ``skew``: greatest ÷ mean shown lag of its members."""
+    """A group with its rows, by topic and partition. ``shown_ratio``: greatest ÷ mean shown lag of its members."""
 
     group: GroupDescription
     rows: tuple[Row, ...]
-    skew: float | None
+    shown_ratio: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def shown_lag(
         answer = described.found.get(name)
         group = _seen(answer.group if answer else None, name, kinds.get(name))
         rows = _rows(group, committed.found.get(name, {}), logs)
-        found.append(ShownGroup(group, rows, member_skew(group.members, rows)))
+        found.append(ShownGroup(group, rows, max_to_mean_lag(group.members, rows)))
     return ClusterLag(found, {**committed.failed, **described.failed}, logs.unread())
 
 
@@ -153,9 +153,9 @@ def _row(group: str, key: Key, committed: int | None, logs: _Logs, member: Membe
     )
 
 
-def member_skew(members: Sequence[MemberDescription], rows: Iterable[Row]) -> float | None:
-    """Greatest ÷ mean lag over all members, those without a partition too; None without members, 1.0 without lag."""
-    if not members:
+def max_to_mean_lag(members: Sequence[MemberDescription], rows: Iterable[Row]) -> float | None:
+    """Greatest ÷ mean lag over all members, those without a partition too; None without two members to compare, 1.0 without lag."""
+    if len(members) < 2:
         return None
     lags = dict.fromkeys((member.member_id for member in members), 0)
     for row in rows:

@@ -150,7 +150,7 @@ def _switch_to(advice: Advice, option: Alternative) -> Action:
         ActionType.SWITCH_ASSIGNOR,
         how_to_switch(advice.kind, option.strategy, _present(advice.model)),
         "no" if option.unsafe or keeps_state else "yes",
-        reason or f"skew {option.skew:.2f} with the present lags",
+        reason or f"skew {round(option.skew, 3):.2f} with the present lags",
         params={"strategy": option.strategy},
         gain=gain_of(advice, option) if drains else {},
         durable=True,

@@ -184,10 +184,10 @@ def _evidence(diagnosis: Diagnosis) -> dict[str, object]:
 def _skew(diagnosis: Diagnosis) -> Skew:
     model, made = diagnosis.model, diagnosis.reassignment
     threshold = model.policy.threshold
-    if len(model.names) < 2:
+    if model.shown_skew is None:
         return Skew(now=None, after=None, threshold=threshold, lower_bound=None)
     return Skew(
-        now=round(model.skew, 3),
+        now=model.shown_skew,
         after=round(made.plan.skew_after, 3) if made else None,
         threshold=threshold,
         lower_bound=round(made.bound, 3) if made else None,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from kagent.client.incident_text import headline, story
+from kagent.client.incident_text import headline, skew_numbers, story
 from kagent.client.watch_table import Board
 from kagent.commands.watch import _lines
 from kagent.contract.mute import MuteRecord
@@ -354,3 +354,26 @@ def test_an_action_that_may_not_be_feasible_says_so_at_every_width(rec: Any, wid
     board.take(rec("payments-settlement-reconciliation-processor-eu-central-1-v2", actions=[action]))
 
     assert "(perhaps)" in row_of(board, "payments", width)
+
+
+@pytest.mark.parametrize(
+    ("action", "skew", "shown_skew"),
+    [
+        ({"type": "follow_plan"}, {"now": 2.95, "after": 1.52}, "2.95 → 1.52"),
+        ({"type": "follow_plan"}, {"now": 2.99, "after": 3.0}, "2.99"),
+        ({"type": "restart_member"}, {"now": 2.95, "after": 1.52}, "2.95"),
+        ({"type": "switch_assignor", "params": {"strategy": "sticky"}}, {"now": 2.95, "after": 1.1}, "2.95 → 1.52"),
+        ({"type": "switch_assignor", "params": {"strategy": "range"}}, {"now": 2.95, "after": 1.1}, "2.95"),
+    ],
+)  # fmt: skip
+def test_the_skew_after_is_that_of_the_first_action(
+    rec: Any, action: dict[str, Any], skew: dict[str, float], shown_skew: str
+) -> None:
+    options = [{"strategy": "sticky", "skew": 1.52, "moves": 4}]
+    first = {"how": "Do it.", "feasible": "yes", **action}
+
+    assert skew_numbers(rec("orders", skew=skew, actions=[first], alternatives=options)) == shown_skew
+
+
+def test_without_an_action_the_skew_is_that_of_now(rec: Any) -> None:
+    assert skew_numbers(rec("orders", skew={"now": 2.95, "after": 1.52}, actions=[])) == "2.95"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kagent.commands.lag import _sentence
-from kagent.kafka.descriptions import GroupDescription
-from kagent.kafka.group_lag import Row, ShownGroup
+from kagent.commands.lag import _sentence, records
+from kagent.kafka.descriptions import GroupDescription, MemberDescription
+from kagent.kafka.group_lag import Row, ShownGroup, max_to_mean_lag
 
 
-def sentence(lags: Sequence[int | None], skew: float | None) -> str:
+def group(lags: Sequence[int | None], ratio: float | None) -> ShownGroup:
     rows = tuple(
         Row(
             group="g", topic="t", partition=at, committed=None if lag is None else 10, log_start=0, log_end=2_000, lag=lag,
@@ -17,7 +17,11 @@ def sentence(lags: Sequence[int | None], skew: float | None) -> str:
         )
         for at, lag in enumerate(lags)
     )  # fmt: skip
-    return _sentence(ShownGroup(GroupDescription("g", "stable", "classic", "range", False), rows, skew))
+    return ShownGroup(GroupDescription("g", "stable", "classic", "range", False), rows, ratio)
+
+
+def sentence(lags: Sequence[int | None], ratio: float | None) -> str:
+    return _sentence(group(lags, ratio))
 
 
 def test_numbers_are_written_alike() -> None:
@@ -29,3 +33,18 @@ def test_of_a_lag_that_is_not_known_no_ratio_is_shown() -> None:
         sentence([None], 1.0)
         == "g: stable, 0 members, lag unknown (1 without a commit, holding 2,000 records)"
     )
+
+
+def test_the_rows_for_programs_have_no_second_skew() -> None:
+    (row,) = records(group([4_100], 1.97))
+
+    assert row["shown_ratio"] == 1.97
+    assert "skew" not in row
+
+
+def test_one_member_has_nobody_to_be_compared_with() -> None:
+    rows = group([4_100, 65], None).rows
+    members = [MemberDescription(name, None, name, "h", frozenset()) for name in ("a", "b")]
+
+    assert max_to_mean_lag(members[:1], rows) is None
+    assert max_to_mean_lag(members, rows) == 1.0

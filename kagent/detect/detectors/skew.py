@@ -131,4 +131,6 @@ def reason(model: GroupModel, finding: Finding) -> str:
         if drains is None
         else f"and needs {span(drains)} more to catch up"
     )
-    return f"{who} holds {share:.0%} of the group's backlog, is {span(finding.behind)} behind (skew {model.skew:.2f}) {ends}"
+    # Of the number that is published beside the sentence: rounded anew it could differ by a hundredth.
+    skew = "" if model.shown_skew is None else f" (skew {model.shown_skew:.2f})"
+    return f"{who} holds {share:.0%} of the group's backlog, is {span(finding.behind)} behind{skew} {ends}"

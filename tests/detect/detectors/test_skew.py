@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kagent.detect.detectors import skew
+from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import LateMember
 from kagent.policy import Policy
 from tests.fixtures.findings import CALM, FINE, FOUR, HOT, LATE, TWO, leading
@@ -127,3 +128,12 @@ def test_a_topic_of_which_nothing_waits_explains_no_lateness(group: Make) -> Non
     model, _ = made.looked(members=made.at_work({"m0": 40}, ["m0"], "rebalance", beside={"u": 10}))
 
     assert set(LateMember(model, 0).by_topic) == {"t"}
+
+
+def test_the_sentence_has_the_skew_that_is_published(group: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = group(SKEWED, FOUR)
+    model, found = made.looked(members=made.at_work({"m0": 500, "m1": 500}, ["m0"]))
+    monkeypatch.setattr(GroupModel, "skew", property(lambda _: 3.95497))
+
+    assert model.shown_skew == 3.955
+    assert f"(skew {model.shown_skew:.2f})" in skew.reason(model, found[0])

@@ -75,7 +75,7 @@ function Result({ answer, strategy, unit, present, partitions }) {
   const found = useMemo(() => (assignment ? placed(line, assignment, present, partitions) : null), [answer]);
   if (!found) return html`<p class="notice">${assign?.error?.message || "This strategy gives no assignment for the group."}</p>`;
   const [moves, greatest, skew] = strategy ? [other?.moves, other?.greatest, other?.skew] : [plan.moves.length, plan.greatest.after, plan.skew.after];
-  return html`<p class="verdict" aria-live="polite"><strong>${plural(moves ?? 0, "move")}</strong>: greatest ${unit} ${count(plan.greatest.now)} → <strong>${count(greatest)}</strong>, shown ratio ${plan.skew.now.toFixed(2)} → <strong>${skew === undefined ? "–" : skew.toFixed(2)}</strong>; no assignment gets below ${count(plan.greatest.lower_bound)}.</p>
+  return html`<p class="verdict" aria-live="polite"><strong>${plural(moves ?? 0, "move")}</strong>: greatest ${unit} ${count(plan.greatest.now)} → <strong>${count(greatest)}</strong>, max/mean lag ${plan.skew.now.toFixed(2)} → <strong>${skew === undefined ? "–" : skew.toFixed(2)}</strong>; no assignment gets below ${count(plan.greatest.lower_bound)}.</p>
     ${other?.unsafe && html`<p class="notice"><strong>Not to be used:</strong> it breaks ${inert(other.unsafe)}.</p>`}
     ${plan.notes.map((note) => html`<p class="dim">${inert(note, 1000)}</p>`)}
     <${Map} members=${found.members} partitions=${found.partitions} after=${true} unit="records" />

@@ -16,12 +16,13 @@ from kagent.detect.state import JudgeState
 from kagent.group_key import group_key
 from kagent.group_pattern import check, matches
 from kagent.groups import GroupView, MemberView
+from kagent.groups.client_library import library_of
 from kagent.incident.evaluate import Judgement
 from kagent.incident.explanation import Looked, look_at
 from kagent.incident.session import EvaluationSession
 from kagent.kafka.admin import Admin
 from kagent.kafka.coordinators import with_lag
-from kagent.kafka.descriptions import GroupAnswers, GroupDescription, Key, TopicDescription
+from kagent.kafka.descriptions import Described, GroupAnswers, Key, TopicDescription
 from kagent.kafka.log_offsets import END, NO_LEADER, START, OffsetQuery
 from kagent.lag.commits import TopicCommits, apply
 from kagent.lag.log_ends import UNKNOWN, EndHistory
@@ -108,12 +109,12 @@ class Checkup:
         asked = self._ms()
         # Share groups have no committed offsets that OffsetFetch would return (KIP-932).
         found = self._answered(self.admin.described_each(self._names()))
-        described = {name: answer.group for name, answer in found.items() if answer.group.type != "share"}
+        described = {name: answer for name, answer in found.items() if answer.group.type != "share"}
         # Without require_stable (KIP-447): during a transaction the answer would be UNSTABLE_OFFSET_COMMIT, and a look cannot wait.
         committed = self._answered(self.admin.committed_each(described, require_stable=False))
-        for name, group in described.items():
+        for name, answer in described.items():
             if name not in self.unanswered:
-                self._take(name, group, committed.get(name, {}), asked)
+                self._take(name, answer, committed.get(name, {}), asked)
         # Commits first, log ends after them: the lag can be too great by what came between, never negative.
         self._sample({t for w in self.groups.values() for t in (*w.commits, *w.roster.owners)})
         self._asked_last = asked
@@ -137,8 +138,8 @@ class Checkup:
         self.unlisting = dict(listing.failed)
         return [g for g in with_lag(listing.kinds) if self.wanted(g) and not self.policies(g).ignore]
 
-    def _take(self, name: str, group: GroupDescription, committed: Mapping[Key, int], asked: int) -> None:
-        roster = Roster.of(view_of(group))
+    def _take(self, name: str, answer: Described, committed: Mapping[Key, int], asked: int) -> None:
+        roster = Roster.of(view_of(answer))
         watched = self.groups.setdefault(name, Watched(name, roster))
         # Kept while nothing changed: the coordinator gives a classic group no generation to compare.
         if roster.assignment != watched.roster.assignment or roster.state != watched.roster.state:
@@ -235,11 +236,13 @@ def _column(found: Mapping[Key, int], topic: TopicDescription) -> list[int]:
     return [found.get((topic.name, p), UNKNOWN) for p in range(topic.partitions)]
 
 
-def view_of(group: GroupDescription) -> GroupView:
+def view_of(answer: Described) -> GroupView:
     """The coordinator's description in the form of the records' fold.
 
-    A description holds neither subscriptions nor, for a classic group, its generation or the time of its last rebalance.
+    Subscriptions are left out, as those of all members are not known; a classic group has no generation and no time of its last
+    rebalance here.
     """
+    group = answer.group
     return GroupView(
         group=group.group,
         type="simple" if group.simple and not group.members else group.type,
@@ -257,11 +260,20 @@ def view_of(group: GroupDescription) -> GroupView:
                 rack=None,
                 subscriptions=(),
                 assigned=_assigned(m.assigned),
+                library=_library(answer, m.member_id),
             )
             for m in group.members
         ),
         last_change=0,
     )
+
+
+def _library(answer: Described, member_id: str) -> str | None:
+    """The client library by what the member sent when it joined, as the records tell it."""
+    report = answer.reported.get(member_id)
+    if answer.group.type != "classic" or report is None:
+        return None
+    return library_of(answer.group.protocol or None, report.subscription or {})
 
 
 def _assigned(held: Iterable[Key]) -> dict[str, tuple[int, ...]]:

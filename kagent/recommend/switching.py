@@ -51,6 +51,9 @@ def _for_any_library(strategy: str) -> str:
     ways = [f"librdkafka: {SETTING}={strategy}"]
     if strategy in JAVA_CLASS:
         ways.insert(0, f"Java: {SETTING}={JAVA_CLASS[strategy]}")
+    if strategy in PYTHON_CLASS:
+        clients = "kafka-python" if strategy == COOPERATIVE else "kafka-python and aiokafka"
+        ways.append(f"{clients}: partition_assignment_strategy=[{PYTHON_CLASS[strategy]}]")
     ways += _elsewhere(strategy)
     return (
         "Stop all consumers of the group, set the strategy in every one, then start them. kagent cannot tell their client "

@@ -1,0 +1,34 @@
+"""A group as its coordinator describes it is of the same kind as by its records."""
+
+from __future__ import annotations
+
+import pytest
+from aiokafka.protocol.types import Bytes, Int16, Int32, Schema, String
+
+from kagent.check.judge_cluster import view_of
+from kagent.contract.recommendation import GroupKind
+from kagent.kafka.group_answers import classic
+from kagent.lag.membership import Roster, kind_of
+
+
+def subscription(version: int, user_data: bytes | None) -> bytes:
+    """What a member sends when it joins: version, one topic, user data, and from version 1 on no owned partitions."""
+    schema = Schema(("version", Int16), ("count", Int32), ("topic", String("utf-8")), ("user_data", Bytes))
+    owned = Int32.encode(0) if version else b""
+    return bytes(schema.encode((version, 1, "t", user_data)) + owned)
+
+
+@pytest.mark.parametrize(
+    ("sent", "kind"),
+    [
+        (subscription(0, b""), GroupKind.CLASSIC_PYTHON),
+        (subscription(1, None), GroupKind.CLASSIC_JAVA),
+        (subscription(1, b""), GroupKind.CLASSIC_LIBRDKAFKA),
+        (b"", GroupKind.CLASSIC),
+    ],
+)
+def test_the_client_library_is_told_by_what_the_members_sent(sent: bytes, kind: GroupKind) -> None:
+    member = {"member_id": "m", "instance_id": None, "client_id": "app", "host": "/h", "metadata": sent, "assignment": b""}  # fmt: skip
+    raw = {"group": "g", "state": "Stable", "protocol_type": "consumer", "protocol": "range", "members": [member]}  # fmt: skip
+
+    assert kind_of(Roster.of(view_of(classic(raw))), "g") == kind

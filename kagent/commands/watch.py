@@ -42,12 +42,12 @@ ONCE_LINES = 60
 def command(ctx: click.Context, once: bool, form: Format) -> None:
     """Show the open incidents and keep them up to date; where no terminal is, print each message as lines.
 
-    --json prints each message whole. --open with --output yaml or csv prints one row an incident.
+    --json prints each message whole, and of an incident until when it is muted (`muted_until`, else null). --open with --output yaml or csv prints one row an incident.
     """
     settings, name, _ = chosen(ctx)
     console = Console(highlight=False, soft_wrap=True)
     board = Board()
-    show = _json if form.output == "json" else _lines(console, board.line_note)
+    show = _json(board) if form.output == "json" else _lines(console, board.line_note)
     table = (console.is_terminal or form.wide) and form.is_table
     try:
         if once or form.output in ("yaml", "csv"):
@@ -55,8 +55,7 @@ def command(ctx: click.Context, once: bool, form: Format) -> None:
                 run(_once(settings, name, console if table else None, show, form, board))
         else:
             follow = _board(settings, name, console) if table else _follow(settings, name, show)
-            has_no_note = table or form.output == "json"
-            run(follow if has_no_note else _noting_mutes(settings, name, board, follow))
+            run(follow if table else _noting_mutes(settings, name, board, follow))
     except KeyboardInterrupt:
         ctx.exit(0)
 
@@ -65,8 +64,14 @@ def _now() -> int:
     return int(time.time() * 1000)
 
 
-def _json(message: Message) -> None:
-    click.echo(output.escaped(to_bytes(message).decode()))
+def _json(board: Board) -> Show:
+    def show(message: Message) -> None:
+        if isinstance(message, Recommendation):
+            mute = board.mutes.of(message.cluster, message.group, _now())
+            message = message.model_copy(update={"muted_until": mute.until if mute else None})
+        click.echo(output.escaped(to_bytes(message).decode()))
+
+    return show
 
 
 def _lines(console: Console, note: Callable[[Recommendation, int], str] = lambda rec, now: "") -> Show:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import time
 from typing import Any
@@ -12,7 +13,7 @@ from rich.console import Console
 
 from kagent.client.incident_text import headline, skew_numbers, story
 from kagent.client.watch_table import Board
-from kagent.commands.watch import _lines
+from kagent.commands.watch import _json, _lines
 from kagent.contract.mute import MuteRecord
 from kagent.contract.recommendation import State
 from kagent.text import shown
@@ -377,3 +378,15 @@ def test_the_skew_after_is_that_of_the_first_action(
 
 def test_without_an_action_the_skew_is_that_of_now(rec: Any) -> None:
     assert skew_numbers(rec("orders", skew={"now": 2.95, "after": 1.52}, actions=[])) == "2.95"
+
+
+def test_json_says_until_when_an_incident_is_muted(rec: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    board, until = Board(), now() + 60 * MINUTE
+    board.mutes.take("main/orders", MuteRecord(until=until, by="ada").to_bytes())
+    show = _json(board)
+    for message in (rec("orders"), rec("payments"), state()):
+        show(message)
+
+    orders, payments, said = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (orders["muted_until"], payments["muted_until"]) == (until, None)
+    assert said["type"] == "state"

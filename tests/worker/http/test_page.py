@@ -192,6 +192,30 @@ async def test_the_groups_are_searched_and_filtered_and_the_view_is_an_address(
     await expect(again.locator("table.groups tbody tr")).to_have_count(1)
 
 
+async def test_a_group_that_nobody_reads_looks_healthy_nowhere(serve: Any, look: Any) -> None:
+    stopped, goes_on = Load("orders", 2, [18.0, 18.0]), Load("payments", 2, [18.0, 18.0])
+    scene = made([stopped, goes_on], 25, worker={"tick": 60})
+    for load in scene.loads:
+        scene.join(load, int(scene.clock_s * 1000))
+    for at in range(150):
+        if at == 60:
+            stopped.has_left = True
+            scene.join(stopped, int(scene.clock_s * 1000))
+        await scene.step()
+    server = await serve(scene)
+    page = await look(server.make_url("/ui/groups?condition=no_members"))
+
+    (row,) = await page.locator("table.groups tbody tr").all()
+    await expect(row).to_contain_text("no members, records wait")
+    await expect(row).to_contain_text("15 min")
+    await assert_nobody_is_kept_out(page)
+    await row.get_by_role("link").click()
+    await expect(page.get_by_label("Recommendation")).to_contain_text("no members for 15 min; 32,")
+    await expect(page.get_by_label("Recommendation")).not_to_contain_text("Nothing to do")
+    await page.goto(str(server.make_url("/ui/")))
+    await expect(page.locator(".tiles")).to_contain_text("without members, records wait")
+
+
 async def test_a_stalled_partition_is_marked_where_it_is(serve: Any, look: Any, seen: Scene) -> None:
     server = await serve(seen)
     page = await look(server.make_url("/ui/group?cluster=main&group=payments"))

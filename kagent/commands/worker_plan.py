@@ -21,7 +21,7 @@ def document(story: Mapping[str, Any]) -> dict[str, Any]:
     rec = Recommendation.model_validate(raw) if raw else None
     return {
         "id": story.get("group"),
-        "verdict": rec.verdict.value if rec else story.get("verdict"),
+        "verdict": rec.verdict.value if rec else _verdict(story),
         "assignment": rec.assignment if rec else None,
         "moves": [move.model_dump(by_alias=True) for move in rec.moves] if rec else [],
         "move_count": rec.move_count if rec else 0,
@@ -45,6 +45,11 @@ def document(story: Mapping[str, Any]) -> dict[str, Any]:
         "blind": story.get("blind"),
         "error": None,
     }
+
+
+def _verdict(story: Mapping[str, Any]) -> str | None:
+    # As the planner's own: who has no members is not balanced, long before that is reported.
+    return "no_members" if story.get("condition") == "no_members" else story.get("verdict")
 
 
 def _greatest(rec: Recommendation | None) -> dict[str, float | None]:

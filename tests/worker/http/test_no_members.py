@@ -12,6 +12,7 @@ import orjson
 import pytest
 
 from kagent.client.incident_text import counted_groups
+from kagent.commands.worker_plan import document
 from kagent.incident.explanation_text import lines
 from kagent.worker.http.own import Own
 from kagent.worker.http.server import own
@@ -70,6 +71,13 @@ async def test_the_detail_and_the_explanation_say_the_same(stopped: Any) -> None
     assert told[1] == f"There are {row.no_members}."
     assert "reported after 60 min without members" in told[1]
     assert not any("0 s behind" in line for line in told)
+
+
+async def test_its_plan_does_not_call_it_balanced(stopped: Any) -> None:
+    found = document(await story_of(stopped, "orders"))
+
+    assert (found["verdict"], found["skew"]) == ("no_members", {"now": None, "after": None})
+    assert document(await story_of(stopped, "payments"))["verdict"] == "balanced"
 
 
 async def test_the_state_message_counts_it(stopped: Any) -> None:

@@ -27,11 +27,15 @@ class UnreadRecords:
     at_least: bool
     absent_s: float | None
     reported_after_s: float | None
+    is_absent_longer: bool = False
+    """Whether the absence may be longer: a coordinator that is asked does not say since when a group is empty."""
 
     def __str__(self) -> str:
-        absent = "" if self.absent_s is None else f" for {span(self.absent_s)}"
+        absent = (
+            "" if self.absent_s is None else f" for {_at_least(self.is_absent_longer)}{span(self.absent_s)}"
+        )
         waits = "waits" if self.records == 1 else "wait"
-        oldest = f"the oldest for {'at least ' if self.at_least else ''}{span(self.oldest_s)}"
+        oldest = f"the oldest for {_at_least(self.at_least)}{span(self.oldest_s)}"
         return f"no members{absent}; {counted(self.records, 'record')} {waits}, {oldest}; {self._report}"
 
     @property
@@ -41,6 +45,10 @@ class UnreadRecords:
         if self.absent_s is None:
             return "not reported, as kagent has not seen it with members"
         return "not reported, as it has had no members for a day"
+
+
+def _at_least(is_more: bool) -> str:
+    return "at least " if is_more else ""
 
 
 def reported_after_ms(state: JudgeState, policy: Policy) -> float:
@@ -83,6 +91,7 @@ def unread_records(seen: Observation, state: JudgeState, policy: Policy) -> Unre
         at_least=bool(is_older[unread].any()),
         absent_s=max(0, seen.now - state.empty_since) / 1000 if state.empty_since else None,
         reported_after_s=_reported_after_s(seen, state, policy),
+        is_absent_longer=seen.roster is not None and not seen.roster.last_change,
     )
 
 

@@ -66,3 +66,10 @@ def test_who_commits_without_being_a_member_reads(group: Make) -> None:
 
     assert not has_no_reader(seen, state)
     assert has_no_reader(replace(seen, as_of=seen.now + 10 * MINUTE), state)
+
+
+def test_where_nobody_says_since_when_the_absence_is_a_lower_bound(group: Make) -> None:
+    seen, state = left(group)
+    asked = replace(seen, roster=replace(seen.roster, last_change=0))
+
+    assert str(unread_records(asked, state, Policy())).startswith("no members for at least 15 min; ")

@@ -25,6 +25,11 @@ def doubtful(settings: Settings, given: GivenSettings) -> Iterator[str]:
 
 def _doubts(settings: Settings) -> Iterator[tuple[Where, str]]:
     yield from _ports(settings.worker, settings.pipeline)
+    if not settings.topics.prefix:
+        yield (
+            ("topics", "prefix"),
+            f"is empty, so kagent owns topics named {settings.topics.mutes}; the default is kagent-",
+        )
     for name in ("redact_salt", "redact_salt_file"):
         if getattr(settings, name) and not settings.redact:
             yield (name,), "has no effect without redact; write redact: [host, client_id]"

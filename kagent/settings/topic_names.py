@@ -12,13 +12,13 @@ from pydantic import (
 from kagent.duration_fields import WholeHours
 from kagent.settings.strict import Strict
 
-PREFIX = r"^[A-Za-z0-9._-]+$"
+PREFIX = r"^[A-Za-z0-9._-]*$"
 
 
 class Topics(Strict):
     """kagent's own topics on the home cluster."""
 
-    # A topic's name has at most 249 characters, changelogs' names included. Without a prefix, kagent would own a topic `mutes`.
+    # A topic's name has at most 249 characters, changelogs' names included.
     prefix: str = Field(
         "kagent-",
         max_length=200,
@@ -35,8 +35,6 @@ class Topics(Strict):
     @field_validator("prefix")
     @classmethod
     def _prefix(cls, prefix: str) -> str:
-        if not prefix:
-            raise ValueError("must not be empty: kagent's topics would have names such as mutes")
         if not re.fullmatch(PREFIX, prefix):
             raise ValueError(
                 f"must hold letters, digits, dot, dash and underscore only, as topics do, not {prefix!r}"

@@ -15,6 +15,10 @@ DOUBTFUL = [
     ("worker: {web_host: 0.0.0.0}", "worker.web_host: 0.0.0.0 lets in all who reach port 6066"),
     ("pipeline: {metrics_port: 6066}", "pipeline.metrics_port: 6066 is worker.web_port too"),
     ("redact_salt: abc", "redact_salt: has no effect without redact"),
+    (
+        "topics: {prefix: ''}",
+        "topics.prefix: is empty, so kagent owns topics named mutes; the default is kagent-",
+    ),
     ("worker: {sample: 1h}", "worker.sample: log ends that are up to 1h old do not show who is 1m late"),
 ]
 RIGHT = [

@@ -319,7 +319,6 @@ MISTAKES = [
     ("policy: {kind: franz-go}", "did you mean classic?"),
     ("policy: {kind: sarama}", "did you mean classic?"),
     ("alert: {destinations: {x: {type: alertmanager, url: 'https://x', only: {scopes: [partition]}}}}", "must be group, topic, broker or cluster, not 'partition'"),
-    ("topics: {prefix: ''}", "topics.prefix: must not be empty: kagent's topics would have names such as mutes; the default is kagent-"),
 ]  # fmt: skip
 
 
@@ -760,7 +759,7 @@ def test_the_schema_takes_the_guides_and_refuses_typos(tmp_path: Path) -> None:
         {"policy": {"min_behind": "5x"}},
         {"worker": {"tick": 7200}},
         {"topics": {"partitions": "many"}},
-        {"topics": {"prefix": ""}},
+        {"topics": {"prefix": "a b"}},
         {"policy": {"stateful": "ja"}},
         {"clusters": {"a": {"bootstrap": "https://a:1"}}},
         {"clusters": {"a": {"bootstrap": "a:1;b:1"}}},

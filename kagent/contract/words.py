@@ -81,7 +81,7 @@ VERDICTS: Mapping[Verdict, VerdictWords] = {
     V.STALLED: VerdictWords(
         "stuck partition",
         "One partition makes no progress, whichever member holds it: most often a record that its consumer cannot handle.",
-        "Look at the record at the offset that the message names; fix the consumer or skip the record.",
+        "Look at the record at the offset that the message names; fix the consumer or skip the record. Where the member did nothing else meanwhile, it may hang as well: then restart it first.",
     ),
     V.BLOCKED_BY_TRANSACTION: VerdictWords(
         "open transaction",

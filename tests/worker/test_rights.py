@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow(minutes=3)]
 LOGGED_IN = {"pipeline": "pipeline", "worker": "worker", "alert": "alert", "history": "owner"}
 """Process → its user. The history has no printed rights: here it is let read what it keeps."""
-ONCE = ("lag", "check --for 3 idle", "status", "mutes", "explain idle")
+ONCE = ("lag", "check --for 6 idle", "status", "mutes", "explain idle")
 """Commands that end, each as a user who may ask for all."""
 
 

@@ -25,14 +25,20 @@ from kagent.client.incident_text import (
     state_line,
     worst_member,
 )
-from kagent.contract.recommendation import IncidentNumbers, Recommendation, Severity, State, Status
+from kagent.contract.recommendation import (
+    SEVERITY_RANK,
+    IncidentNumbers,
+    Recommendation,
+    Severity,
+    State,
+    Status,
+)
 from kagent.contract.words import VERDICTS, in_words
 from kagent.group_key import group_key
 from kagent.text import LONGEST, shown, told_apart
 from kagent.text_table import TableColumn, fitted, folded, lines, shortened
 
 COLOURS = {Severity.PAGE: "bold red", Severity.TICKET: "yellow", Severity.INFO: "cyan"}
-ORDER = {Severity.PAGE: 0, Severity.TICKET: 1, Severity.INFO: 2}
 COLUMNS = (
     TableColumn("cluster", "CLUSTER", rank=1, least=8),
     TableColumn("group", "GROUP", least=16),
@@ -119,7 +125,7 @@ class Board:
         """The open incidents: in the order asked for, else the most urgent first, of those the oldest."""
         if self.order is not None:
             return [self.open[key] for key in self.order if key in self.open]
-        return sorted(self.open.values(), key=lambda r: (ORDER[r.severity], r.opened_at, r.group))
+        return sorted(self.open.values(), key=lambda r: (SEVERITY_RANK[r.severity], r.opened_at, r.group))
 
     def screen(self, now: int, width: int, height: int) -> RenderableType:
         """The whole picture, within this many columns and lines: states, the table, what to do first, what ended."""

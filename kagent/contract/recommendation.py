@@ -47,6 +47,10 @@ class Severity(StrEnum):
     INFO = "info"
 
 
+SEVERITY_RANK: dict[str, int] = {severity: rank for rank, severity in enumerate(Severity)}
+"""0 is the most urgent."""
+
+
 class GroupKind(StrEnum):
     """What a group is; what can be done about it depends on that."""
 

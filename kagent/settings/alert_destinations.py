@@ -12,13 +12,12 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
-from kagent.contract.recommendation import Recommendation, Severity, Verdict
+from kagent.contract.recommendation import SEVERITY_RANK, Recommendation, Severity, Verdict
 from kagent.duration_fields import Seconds
 from kagent.errors import SettingsError
 from kagent.group_pattern import GroupPattern, matches
 
 Scope = Literal["group", "topic", "broker", "cluster"]
-RANK = {Severity.INFO: 0, Severity.TICKET: 1, Severity.PAGE: 2}
 
 
 def checked_url(url: str, insecure: bool = False) -> str:
@@ -77,7 +76,7 @@ class Wants(StrictModel):
     def takes(self, rec: Recommendation) -> bool:
         """Whether this incident, as it stands, is wanted."""
         return (
-            RANK[rec.severity] >= RANK[self.severity]
+            SEVERITY_RANK[rec.severity] <= SEVERITY_RANK[self.severity]
             and (not self.verdicts or rec.verdict in self.verdicts)
             and (not self.groups or any(matches(p, rec.group) for p in self.groups))
             and (not self.scopes or rec.scope in self.scopes)

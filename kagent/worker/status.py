@@ -13,14 +13,16 @@ from typing import Any
 
 from kagent import __version__
 from kagent.contract.admission import IncidentRow
-from kagent.contract.recommendation import MOST_INCIDENTS, IncidentNumbers, Severity, State
+from kagent.contract.recommendation import (
+    MOST_INCIDENTS,
+    SEVERITY_RANK,
+    IncidentNumbers,
+    State,
+)
 
 RANK = {"watching": 0, "catching_up": 1, "blind": 2}
 # One tick may be slow and one summary may meet a rebalance; a third is a worker that is gone.
 SILENT_TICKS = 3
-SEVERITY = {
-    severity.value: rank for rank, severity in enumerate((Severity.PAGE, Severity.TICKET, Severity.INFO))
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,11 @@ def most_urgent(rows: Iterable[IncidentRow]) -> list[IncidentRow]:
     return nsmallest(
         MOST_INCIDENTS,
         rows,
-        key=lambda row: (SEVERITY.get(row.severity, 3), -(row.seconds_behind or 0), row.id),
+        key=lambda row: (
+            SEVERITY_RANK.get(row.severity, len(SEVERITY_RANK)),
+            -(row.seconds_behind or 0),
+            row.id,
+        ),
     )
 
 

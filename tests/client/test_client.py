@@ -237,20 +237,24 @@ def test_watch_is_lines_in_a_pipe_and_a_table_on_a_terminal(home: Home, rec: Any
     assert "\x1b[2J" not in terminal
 
 
-def test_watch_in_a_pipe_says_until_when_a_group_is_muted(home: Home, rec: Any) -> None:
-    home.send("main/e-muted", MuteRecord(until=4_000_000_000_000).to_bytes(), Topics().mutes)
-    home.publish(rec("e-muted"))
+def first_line(home: Home, about: str) -> str:
+    """The first line of a piped ``kagent watch`` that has this text."""
     command = [sys.executable, "-m", "kagent", "--bootstrap", home.bootstrap, "watch"]
-
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watch:
         assert watch.stdout is not None
         ending = threading.Timer(PATIENCE_S, watch.kill)
         ending.start()
-        line = next((line for line in watch.stdout if "e-muted" in line), "")
+        line = next((line for line in watch.stdout if about in line), "")
         ending.cancel()
         watch.send_signal(signal.SIGINT)
+    return line
 
-    assert "muted until" in line
+
+def test_watch_in_a_pipe_says_until_when_a_group_is_muted(home: Home, rec: Any) -> None:
+    home.send("main/e-muted", MuteRecord(until=4_000_000_000_000).to_bytes(), Topics().mutes)
+    home.publish(rec("e-muted"))
+
+    assert "muted until" in first_line(home, "e-muted")
 
 
 def test_watch_in_a_pipe_begins_with_the_newest_state_not_with_those_it_replaced(home: Home) -> None:
@@ -258,17 +262,8 @@ def test_watch_in_a_pipe_begins_with_the_newest_state_not_with_those_it_replaced
     for ago_s in (500, 470, 5):
         state = State(cluster="f-main", version="1", time=now - ago_s * 1000, status="watching")
         home.send("f-main", to_bytes(state))
-    command = [sys.executable, "-m", "kagent", "--bootstrap", home.bootstrap, "watch"]
 
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watch:
-        assert watch.stdout is not None
-        ending = threading.Timer(PATIENCE_S, watch.kill)
-        ending.start()
-        line = next((line for line in watch.stdout if "f-main" in line), "")
-        ending.cancel()
-        watch.send_signal(signal.SIGINT)
-
-    assert line.startswith("f-main is watched: ")
+    assert first_line(home, "f-main").startswith("f-main is watched: ")
 
 
 async def test_of_the_states_that_stand_only_the_newest_counts_and_then_each(rec: Any) -> None:

@@ -29,6 +29,7 @@ PLAIN = {
     "less_than": "must be below {lt:g}{unit}, not {value}",
     "less_than_equal": "must be at most {le:g}{unit}, not {value}",
     "int_parsing": "must be a whole number, not {value}",
+    "int_parsing_size": "must be a smaller whole number, not {value}",
     "int_type": "must be a whole number, not {value}",
     "int_from_float": "must be a whole number, not {value}",
     "float_parsing": "must be a number, not {value}",

@@ -231,6 +231,7 @@ MISTAKES = [
     ("policy: {min_behind: 1m30s}", "not '1m30s'; did you mean 90s?"),
     ("policy: {cooldown: 1 hour 30 minutes}", "did you mean 90m?"),
     ("worker: {keep_resolved_hours: 2 weeks}", "did you mean 14d?"),
+    ("pipeline: {max_offsets_per_trigger: 1e20}", "must be a smaller whole number, not 1e+20; the default is 2000000"),
     ("redact_salt: a\nredact_salt_file: b", "needs either redact_salt or redact_salt_file, not both"),
     ("{clusters: {main: {bootstrap: 'a:1'}}, alert: {destinations: {x: {type: webhook, url: 'https://x', only: {clusters: [mian]}}}}}", "only.clusters[0]: no cluster is named 'mian'; did you mean main?"),
     ("policy: {groups: [{match: a}]}", "there is no setting groups; it belongs at the top, in no section"),

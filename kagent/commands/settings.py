@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from kagent.settings.given_settings import GivenSettings
     from kagent.settings.settings_file import Where
 
+USUAL_FILE = "kagent.yaml"
+"""The name of the settings file in the documentation."""
+
 
 @click.command()
 @click.option("--check", is_flag=True, help="Only say whether they are right; exit code 2 if not.")
@@ -43,7 +46,14 @@ def command(ctx: click.Context, check: bool, schema: bool, as_json: bool) -> Non
     except SettingsError as error:
         _print_notes(getattr(error, "__notes__", ()))
         raise
-    _print_notes((*loaded.notes, *missing_files(loaded), *doubtful(loaded.settings, loaded.given)))
+    _print_notes(
+        (
+            *loaded.notes,
+            *unread_file(loaded),
+            *missing_files(loaded),
+            *doubtful(loaded.settings, loaded.given),
+        )
+    )
     if check:
         if named := asked(ctx, "cluster"):
             loaded.settings.cluster(named)  # a name that no cluster has is refused
@@ -87,6 +97,12 @@ def effective_values(settings: Settings) -> dict[str, Any]:
 def _only_given(group: GroupSettings) -> dict[str, Any]:
     """What the entry says, the groups that it is about first."""
     return {"match": group.match, **group.model_dump(mode="json", exclude_unset=True)}
+
+
+def unread_file(loaded: Loaded) -> Iterator[str]:
+    """A sentence where a file of the usual name lies in the working directory and no file is named: it is not read."""
+    if loaded.given.file.path is None and Path(USUAL_FILE).is_file():
+        yield f"{USUAL_FILE} in this folder is not read; name it with --config {USUAL_FILE} or KAGENT_CONFIG."
 
 
 def missing_files(loaded: Loaded) -> Iterator[str]:

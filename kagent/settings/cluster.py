@@ -99,12 +99,12 @@ class Security(Strict):
 def address_meant(text: str) -> str | None:
     """The addresses that the text holds besides a scheme, a login, a path, a remark, or another sign between them.
 
-    >>> address_meant("kafka://u:p@a:9092/x"), address_meant("localhost/9092"), address_meant("a:1; b:2")
+    >>> address_meant("kafka://u:p@a:9092/x"), address_meant("localhost 9092"), address_meant("a:1; b:2")
     ('a:9092', 'localhost:9092', 'a:1,b:2')
     """
     bare = re.sub(r"^\w+://|^[^/@]*@", "", re.sub(r"^\w+://", "", text))
-    # `localhost/9092`, `a;9092`: a number is a port.
-    joined = re.sub(r"[/;|](?=\d+(?:[;|\s]|$))", ":", bare)
+    # `localhost/9092`, `a;9092`, `a 9092`: a number is a port.
+    joined = re.sub(r"(?<!:)(?:\s*[/;|]\s*|\s+)(?=\d+(?:[;|\s]|$))", ":", bare.strip())
     parts = re.split(r"[;|\s]+", joined)
     found = [re.fullmatch(r"([\w.-]+(?::\d+)?)[:/]?(?:/.*)?", part) for part in parts]
     # A remark behind the address: `broker:9092 (TLS)`.
@@ -118,9 +118,14 @@ def with_ports(bootstrap: str) -> str:
 
     Raises ValueError for what is no address.
     """
-    addresses = []
+    addresses: list[str] = []
     for address in map(str.strip, bootstrap.split(",")):
         found = re.fullmatch(ADDRESS, address)
+        if addresses and address.isdigit():
+            near = address_meant(re.sub(r",\s*(?=\d+(,|$))", ":", bootstrap))
+            raise ValueError(
+                f"must be host:port, several with commas; {address!r} is no host; did you mean {near}?"
+            )
         if found is None or not 0 < int(found[2] or 9092) < 65536:
             # Without brackets it is ambiguous where an IPv6 address ends and its port begins (RFC 3986).
             is_ipv6 = re.fullmatch(r"[0-9a-fA-F:.]*:[0-9a-fA-F:.]*:[0-9a-fA-F:.]*", address)

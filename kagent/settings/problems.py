@@ -31,7 +31,7 @@ PLAIN = {
     "int_parsing": "must be a whole number, not {value}",
     "int_parsing_size": "must be a smaller whole number, not {value}",
     "int_type": "must be a whole number, not {value}",
-    "int_from_float": "must be a whole number, not {value}",
+    "int_from_float": "must be a whole number{of_units}, not {value}",
     "float_parsing": "must be a number, not {value}",
     "float_type": "must be a number, not {value}",
     "finite_number": "must be a finite number, not {value}",
@@ -111,7 +111,8 @@ def _plain(wrong: WrongValue) -> str:
     in_words, is_list = PLAIN[wrong.kind], isinstance(wrong.value, list)
     hidden_value = wrong.is_secret or (wrong.kind in HOLDERS and is_list)
     words = in_words.replace(", not {value}", _instead_of_it(wrong, hidden_value))
-    words = words.format(value=_input(wrong.value), unit=wrong.unit, **wrong.context)
+    of_units = {" s": " of seconds", " h": " of hours"}.get(wrong.unit, "")
+    words = words.format(value=_input(wrong.value), unit=wrong.unit, of_units=of_units, **wrong.context)
     # Of what lacks something, pydantic's input is all that stands beside it, secrets included.
     if "{value}" not in in_words or (hidden_value and not is_list):
         return words

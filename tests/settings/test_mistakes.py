@@ -135,7 +135,7 @@ MISTAKES = [
     ("topics: {threshold: 2}", "there is no setting threshold; it belongs in policy.threshold"),
     ("worker: {state_interval: 2d}", "worker.state_interval: must be at most 3600 s, not '2d'"),
     ("worker: {keep_resolved_hours: -1}", "must be above 0 h, not -1"),
-    ("topics: {retention_hours: 90m}", "topics.retention_hours: must be a whole number, not '90m'"),
+    ("topics: {retention_hours: 90m}", "topics.retention_hours: must be a whole number of hours, not '90m'"),
     ("policy: {reset_policy: Latest}", "not 'Latest'; did you mean latest?"),
     ("policy: {min_gain: 15%}", "policy.min_gain: must be a number, not '15%'"),
     ("policy: {hold: P5M}", "must be a duration such as"),
@@ -146,6 +146,8 @@ MISTAKES = [
     ("redact: {host: true}", "redact: must be a list"),
     ("pipeline: [{trigger: 1s}]", "pipeline: must hold names and values"),
     ("clusters: {main: {bootstrap: ['a:1', 'b:1']}}", "clusters.main.bootstrap: must be a text"),
+    ("clusters: {main: {bootstrap: 'a 9092'}}", "'a 9092' is no host:port; did you mean a:9092?"),
+    ("clusters: {main: {bootstrap: 'a, 9092'}}", "'9092' is no host; did you mean a:9092?"),
     ("clusters: {main: {bootstrap: 'a:1;b:1'}}", "'a:1;b:1' is no host:port"),
     ("clusters: {main: {bootstrap: 'a:1', security: SASL_SSL}}", "security: must hold names and values, not 'SASL_SSL'"),
     ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SSL, key_file: k}}}", "cert_file and key_file belong together"),
@@ -729,6 +731,17 @@ def test_a_file_that_this_machine_does_not_have_is_noted_and_no_mistake(written:
     assert answer.exit_code == 0
     assert "kagent.yaml:2: clusters.main.security.ca_file: this machine has no file" in answer.stderr
     assert f"did you mean {tmp_path}/ca.pem?" in answer.stderr
+
+
+def test_a_file_of_the_usual_name_that_is_not_named_is_noted_as_unread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "not read" not in settings("--check").stderr
+
+    (tmp_path / "kagent.yaml").write_text("policy: {treshold: 2}\n")
+
+    assert "kagent.yaml in this folder is not read; name it with --config" in settings("--check").stderr
 
 
 def test_a_number_in_quotes_is_that_number(written: Any) -> None:

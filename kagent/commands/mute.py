@@ -15,7 +15,7 @@ from kagent.commands.common import admin_of, chosen, user
 from kagent.commands.spans import SPAN
 from kagent.contract.mute import MuteRecord, is_pattern
 from kagent.errors import InputError, KafkaError
-from kagent.group_key import group_key
+from kagent.group_key import group_key, split_key
 from kagent.group_pattern import matches, whole_name
 from kagent.kafka.names import run
 from kagent.pattern_cost import affordable
@@ -120,14 +120,14 @@ def lifted_keys(records: Mapping[str, MuteRecord], cluster: str, group: str) -> 
 
 def _ends(key: str, record: MuteRecord, cluster: str, group: str) -> bool:
     # A pattern of the same name on another cluster is another mute.
-    return key == group_key(cluster, group) or (record.pattern == group and key.startswith(f"{cluster}/"))
+    return key == group_key(cluster, group) or (record.pattern == group and split_key(key)[0] == cluster)
 
 
 def still_muted(
     rest: Mapping[str, MuteRecord], cluster: str, group: str, lifted: Sequence[str], now_ms: int
 ) -> dict[str, tuple[str, MuteRecord]]:
     """Which group is muted by ``rest``, the mutes that stay: this one, or those that the pattern matches; by what, and that mute."""
-    known = [key.removeprefix(f"{cluster}/") for key in (*rest, *lifted) if key.startswith(f"{cluster}/")]
+    known = [name for of, name in map(split_key, (*rest, *lifted)) if of == cluster]
     meant = {group, *(name for name in known if is_pattern(group) and covers(group, name))}
     found = {}
     for name in sorted(name for name in meant if not is_pattern(name)):

@@ -17,6 +17,7 @@ from kagent.commands.common import chosen
 from kagent.commands.output import Format
 from kagent.contract.mute import MuteRecord, is_pattern
 from kagent.errors import KafkaError
+from kagent.group_key import split_key
 from kagent.kafka.names import run
 from kagent.text import shown
 from kagent.text_table import TableColumn
@@ -63,7 +64,7 @@ def _existing(settings: Settings, mutes: Mutes) -> dict[str, list[str]]:
 
     policies, found = settings.policies(), {}
     for name, cluster in settings.clusters.items():
-        if any(key.startswith(f"{name}/") and is_pattern(key[len(name) + 1 :]) for key in mutes.records):
+        if any(of == name and is_pattern(group) for of, group in map(split_key, mutes.records)):
             # A reader of mutes may have no right on groups, and a cluster may be away.
             with contextlib.suppress(KafkaError):
                 found[name] = [g for g in Admin(cluster, WITHIN_S).groups() if not policies(g).ignore]
@@ -79,7 +80,7 @@ def mute_rows(
     """
     standing = {key: record for key, record in mutes.records.items() if record.until > now_ms}
     for key, record in sorted(standing.items(), key=lambda item: item[1].until):
-        cluster, _, group = key.partition("/")
+        cluster, group = split_key(key)
         # Written for a group by a pattern's mute: counted in the pattern's row.
         if record.pattern is not None and record.pattern != group:
             continue
@@ -94,11 +95,11 @@ def mute_rows(
 
 
 def _count(standing: Mapping[str, MuteRecord], key: str, existing: Sequence[str] | None) -> int:
-    cluster, _, pattern = key.partition("/")
+    cluster, pattern = split_key(key)
     if existing is not None:
         # One of that very name is a match, too: a group may be called like a pattern.
         return sum(name == pattern or covers(pattern, name) for name in existing)
-    return sum(r.pattern == pattern and k != key and k.startswith(f"{cluster}/") for k, r in standing.items())
+    return sum(r.pattern == pattern and k != key and split_key(k)[0] == cluster for k, r in standing.items())
 
 
 def _cells(record: Mapping[str, Any], now_ms: int) -> dict[str, str]:

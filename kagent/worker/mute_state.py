@@ -9,6 +9,7 @@ from kagent.active_mutes import by_pattern
 from kagent.contract import admission
 from kagent.contract.mute import MuteRecord, is_pattern
 from kagent.contract.mute import from_bytes as mute_from_bytes
+from kagent.group_key import split_key
 from kagent.lag.observation import Mute
 
 
@@ -34,7 +35,7 @@ class MuteState:
             return
         mute = admission.mute(record)
         self.by_key[key] = Mute(mute.until, mute.why, mute.by)
-        if is_pattern(key.partition("/")[2]):
+        if is_pattern(split_key(key)[1]):
             self.patterns[key] = mute_from_bytes(record)
 
     def retain(self, keys: Container[str], now_ms: int) -> list[str]:

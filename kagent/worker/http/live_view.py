@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from kagent.contract.admission import IncidentRow
 from kagent.contract.recommendation import Action, Recommendation, Status
-from kagent.incident.condition import condition_of
+from kagent.incident.condition import Condition, condition_of
 from kagent.text import LONGEST, shown
 from kagent.worker.http.judgement_view import Glance
 from kagent.worker.http.models import GroupRow, OpenIncident
@@ -84,7 +84,9 @@ class LiveView:
         if key in rows:
             incident = open_incident(message)
             # Only what the message changes; the rest of the row waits for the next judgement.
-            rows[key] = _in_its_condition(replace(rows[key], incident=incident))
+            row = rows[key]
+            condition = _condition(row.blind, incident, row.verdict, row.no_members)
+            rows[key] = replace(row, incident=incident, condition=condition)
         self.version += 1
 
     def ticked(self, partition: int, summaries: Iterable[Summary], known: Collection[str]) -> None:
@@ -141,11 +143,12 @@ class LiveView:
 
 def row_of(found: Glance, message: Recommendation | None) -> GroupRow:
     incident = open_incident(message)
-    row = GroupRow(
+    verdict = incident.verdict if incident else found.verdict
+    return GroupRow(
         cluster=found.cluster,
         group=shown(found.group),
-        condition="healthy",
-        verdict=incident.verdict if incident else found.verdict,
+        condition=_condition(found.blind, incident, verdict, found.no_members),
+        verdict=verdict,
         kind=found.kind,
         state=found.state.lower(),
         owner=shown(found.owner) if found.owner else None,
@@ -160,17 +163,17 @@ def row_of(found: Glance, message: Recommendation | None) -> GroupRow:
         useful_members=found.useful,
         no_members=found.no_members,
     )
-    return _in_its_condition(row)
 
 
-def _in_its_condition(row: GroupRow) -> GroupRow:
-    condition = condition_of(
-        blind=row.blind is not None,
-        is_open=row.incident is not None,
-        verdict=row.verdict,
-        unread=row.no_members is not None,
+def _condition(
+    blind: str | None, incident: OpenIncident | None, verdict: str, no_members: str | None
+) -> Condition:
+    return condition_of(
+        blind=blind is not None,
+        is_open=incident is not None,
+        verdict=verdict,
+        unread=no_members is not None,
     )
-    return replace(row, condition=condition)
 
 
 def open_incident(message: Recommendation | None) -> OpenIncident | None:

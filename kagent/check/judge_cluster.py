@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from kagent.contract.events import TopicOffsets, TopicTombstones
 from kagent.detect.state import JudgeState
+from kagent.detect.without_members import unread_records
 from kagent.group_key import group_key
 from kagent.group_pattern import check, matches
 from kagent.groups import GroupView, MemberView
@@ -309,3 +310,15 @@ def judged_groups(checkup: Checkup) -> list[str]:
         for w in checkup.groups.values()
         if w.seen and w.seen.consumes and not checkup.policies(w.group).ignore
     )
+
+
+def unread_groups(checkup: Checkup) -> dict[str, int]:
+    """Each judged group without members in which records wait, and how many: the service reports it after ``absent_after``."""
+    found = {}
+    for group in judged_groups(checkup):
+        seen, state = checkup.groups[group].seen, checkup.state(group)
+        if seen is None or state is None or state.incident is not None:
+            continue
+        if (unread := unread_records(seen, state, checkup.policies(group))) is not None:
+            found[group] = unread.records
+    return found

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kagent.check.judge_cluster import PARTS, Checkup
+from kagent.check.judge_cluster import PARTS, Checkup, unread_groups
 from kagent.detect.evidence import FIRST_VERDICT_SLACK, LatenessLimits
 from kagent.detect.group_model import GroupModel
 from kagent.policy import Policy
@@ -29,7 +29,9 @@ def least_look_s(policy: Policy) -> float:
 
 def unjudged(checkup: Checkup) -> Iterator[tuple[str, float]]:
     """Each group that is late and for which the look was too short, and how long a look it needs, s."""
-    for group in checkup.groups:
+    # Nobody reads them, and no longer look tells whether somebody will.
+    unread = unread_groups(checkup)
+    for group in sorted(checkup.groups.keys() - unread.keys()):
         state, least_s = checkup.state(group), least_look_s(checkup.policies(group))
         if (
             checkup.seconds < least_s

@@ -41,11 +41,12 @@ def command(
 
     GROUP is a name, a glob or a /regex/; all groups without any. Exit code 0: every group that is meant was judged and is quiet;
     1: something was found; 2: kagent could not judge: it saw no such group, a broker does not answer, or a group is late and the
-    look was too short to tell whether it stays so. All others are judged. Muted groups are judged too, and marked.
+    look was too short to tell whether it stays so. All others are judged. Muted groups are judged too, and marked. A group
+    without members in which records wait is named; it is no finding, as a look cannot tell for how long.
     """
     settings, name, cluster = chosen(ctx)
     announce_rounds(cluster.bootstrap, seconds, quiet=as_json)
-    from kagent.check.judge_cluster import UNSEEN, Checkup, chooser, findings_of, judged_groups
+    from kagent.check.judge_cluster import UNSEEN, Checkup, chooser, findings_of, judged_groups, unread_groups
     from kagent.check.short_look import unjudged
 
     checkup = Checkup(
@@ -76,6 +77,7 @@ def command(
     muted = _muted(settings, name, [group for group, _ in found])
     for group, message in found:
         _tell(Recommendation.model_validate(message), as_json, muted.get(group))
+    unread = unread_groups(checkup)
     summary = {
         "type": "check",
         "cluster": name,
@@ -85,6 +87,7 @@ def command(
         "rounds": checkup.rounds,
         "too_short_for": sorted(short),
         "needed_seconds": math.ceil(max(short.values())) if short else None,
+        "without_members": unread,
         "muted": {group: mute.until for group, mute in muted.items()},
         "not_seen": UNSEEN,
     }
@@ -94,6 +97,8 @@ def command(
         output.say(
             f"{counted(len(judged), 'group')} judged over {seconds:.0f} s, {len(found)} with a finding."
         )
+        if unread:
+            output.say(_unread(unread), indent=2)
         output.say(f"Only the service sees {UNSEEN}.", indent=2)
     # To a script, quiet means that what it asked about was judged: a name with a typo is not quiet.
     ctx.exit(FOUND if found else NOT_JUDGED if missing or incomplete or short or not judged else 0)
@@ -113,6 +118,14 @@ def _too_short(short: Mapping[str, float], seconds: float) -> str:
     return (
         f"Late, but not judged, as a look of {span(seconds)} is too short to tell whether that stays so: {names}. "
         f"Look for {enough} s or longer: --for {enough}s."
+    )
+
+
+def _unread(records: Mapping[str, int]) -> str:
+    """In which groups records wait that no member reads."""
+    names = few([f"{shown(group)} ({counted(waiting, 'record')})" for group, waiting in records.items()])
+    return (
+        f"Records wait, and the group has no members: {names}. The service reports that once it has lasted."
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, TopicPartition
 
 from kagent.cli import root
 from kagent.commands.check import _tell
@@ -142,6 +142,25 @@ def test_a_look_that_is_too_short_calls_no_late_group_healthy(cast: Any, broker:
     assert (lines[-1]["judged"], lines[-1]["too_short_for"]) == (1, [late])
     assert f"too short to tell whether that stays so: {late}. Look for 100 s or longer: --for 100s." in output
     assert kagent(config, "check", on_time, "--for", "3s")[0] == 0
+
+
+def test_a_group_without_members_in_which_records_wait_is_named(
+    cast: Any, broker: str, tmp_path: Path
+) -> None:
+    topic, group = (f"{name}-{uuid.uuid4().hex[:8]}" for name in ("t", "left"))
+    cast.topic(topic, 1, 500)
+    consumer = cast.join(group, [topic])
+    cast.settle(group, consumer)
+    consumer.commit(offsets=[TopicPartition(topic, 0, 460)], asynchronous=False)
+    consumer.close()
+    config = tmp_path / "kagent.yaml"
+    config.write_text(yaml.safe_dump({"clusters": {"main": {"bootstrap": broker}}}))
+
+    code, lines, output = kagent(config, "check", group, "--for", "2s", "--json")
+
+    assert (code, lines[-1]["without_members"], lines[-1]["too_short_for"]) == (0, {group: 40}, []), output
+    output = kagent(config, "check", group, "--for", "2s")[2]
+    assert f"Records wait, and the group has no members: {group} (40 records)." in output
 
 
 def test_a_finding_about_a_muted_group_says_that_it_is_muted(

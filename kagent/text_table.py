@@ -191,7 +191,7 @@ def lines(
 ) -> Iterator[str]:
     """Header and rows, each at most ``width`` cells and without spaces at the end. A row with a folded text takes several lines.
 
-    ``beside``: column → texts that are not in it, and from which those that are must be told when they are shortened.
+    ``beside``: column → texts outside it; a shortened text of the column must still differ from each of them.
     """
     layout = fitted(columns, rows, width)
     yield from _lines(layout, {c.key: c.title for c in columns}, {})

@@ -63,7 +63,7 @@ def is_ended(state: JudgeState, now_ms: int) -> bool:
 
 
 def has_no_reader(seen: Observation, state: JudgeState) -> bool:
-    """Whether the coordinator knows no member of the group, and nobody commits for it either."""
+    """Whether the coordinator knows no member of the group, and no client commits for it either."""
     roster = seen.roster
     if roster is None or roster.type == "simple" or roster.members:
         return False

@@ -34,7 +34,7 @@ def with_quoted(schema: Any) -> Any:
 
 
 def _either(schema: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """``schema`` or its text; what is said about the setting as a whole stays outside, where editors look for it."""
+    """``schema`` or its text; default, description, examples and title stay outside, where editors look for them."""
     about = {name: schema[name] for name in ("default", "description", "examples", "title") if name in schema}
     own = {name: value for name, value in schema.items() if name not in about}
     return {"anyOf": [own, {"type": "string", "pattern": QUOTED[kind]}], **about}

@@ -92,14 +92,14 @@ def duration_meant(text: str, about: Mapping[str, Any]) -> str:
 
 def _limit(limits: Mapping[str, Any], number: float, unit_s: float) -> str:
     """The limit that this number is beyond, as a duration."""
-    said = {
+    words = {
         "maximum": "at most",
         "exclusiveMaximum": "below",
         "minimum": "at least",
         "exclusiveMinimum": "above",
     }
-    beyond = next(name for name in said if name in limits and not _fits(number, {name: limits[name]}))
-    return f"{said[beyond]} {to_text(limits[beyond] * unit_s)}"
+    beyond = next(name for name in words if name in limits and not _fits(number, {name: limits[name]}))
+    return f"{words[beyond]} {to_text(limits[beyond] * unit_s)}"
 
 
 def _fits(number: float, limits: Mapping[str, Any]) -> bool:

@@ -15,7 +15,7 @@ from kagent.settings.settings_file import Where
 def notes(given: GivenSettings, mistakes: str = "") -> list[str]:
     """A sentence for each setting that has no effect, or is likely not what it looks like.
 
-    ``mistakes``: what is said of the same settings; odd quotes around a wrong value are named there.
+    ``mistakes``: the errors reported for the same settings; they already name odd quotes around a wrong value.
     """
     names: list[tuple[Where, str]] = [
         (("policy", name), name) for name in given.file.lines_beside(("policy",))

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from kagent.detect.commit_gaps import USUAL_GAP_S
 from kagent.detect.state import JudgeState
+from kagent.lag.commits import GONE, TopicCommits
 from kagent.lag.measure import ages, measure
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
@@ -29,17 +32,34 @@ class UnreadRecords:
     reported_after_s: float | None
     is_absent_longer: bool = False
     """Whether the absence may be longer: a coordinator that is asked does not say since when a group is empty."""
+    uncommitted_s: float | None = None
+    """For how long nobody has committed for a group that never has members (``assign()``, Flink, Spark); None for any other."""
 
     def __str__(self) -> str:
-        absent = (
-            "" if self.absent_s is None else f" for {_at_least(self.is_absent_longer)}{span(self.absent_s)}"
-        )
         waits = "waits" if self.records == 1 else "wait"
         oldest = f"the oldest for {_at_least(self.at_least)}{span(self.oldest_s)}"
-        return f"no members{absent}; {counted(self.records, 'record')} {waits}, {oldest}; {self._report}"
+        return (
+            f"no members{self._absent}; {counted(self.records, 'record')} {waits}, {oldest}; {self._report}"
+        )
+
+    @property
+    def _absent(self) -> str:
+        if self.uncommitted_s is not None:
+            return f" and no commits for {span(self.uncommitted_s)}"
+        if self.absent_s is None:
+            return ""
+        return f" for {_at_least(self.is_absent_longer)}{span(self.absent_s)}"
 
     @property
     def _report(self) -> str:
+        if self.uncommitted_s is not None:
+            # glance.abandoned: after a day it is a job that ended.
+            is_ended = self.uncommitted_s * 1000 > DAY_MS
+            return (
+                "not reported after a day"
+                if is_ended
+                else "reported once that is longer than its usual pauses"
+            )
         if self.reported_after_s is not None:
             return f"reported after {span(self.reported_after_s)} without members, if records still arrive"
         if self.absent_s is None:
@@ -63,17 +83,50 @@ def is_ended(state: JudgeState, now_ms: int) -> bool:
 
 
 def has_no_reader(seen: Observation, state: JudgeState) -> bool:
-    """Whether the coordinator knows no member of the group, and no client commits for it either."""
+    """Whether the coordinator knows no member of the group, and nobody commits for it either."""
     roster = seen.roster
-    if roster is None or roster.type == "simple" or roster.members:
+    if roster is None or roster.members:
         return False
-    now = seen.as_of or seen.now
+    if roster.type == "simple":
+        return _stays_uncommitted(seen)
     for row in seen.commits.values():
         since = state.empty_since or roster.last_change or row.first
         # A consumer with assign(), or a Flink job, may commit under the name of a group whose members are gone.
-        if row.last > since and now - row.last <= max(USUAL_GAP_S * 1000, 2 * (row.cadence or 0)):
+        if row.last > since and _commits(seen, row):
             return False
     return True
+
+
+def _commits(seen: Observation, row: TopicCommits) -> bool:
+    """Whether the newest commit is as young as usual."""
+    return (seen.as_of or seen.now) - row.last <= _usual_ms(row)
+
+
+def _usual_ms(row: TopicCommits) -> float:
+    return max(USUAL_GAP_S * 1000, 2 * (row.cadence or 0))
+
+
+def _stays_uncommitted(seen: Observation) -> bool:
+    """Of a group that only ever commits: whether records wait that would have been committed if somebody read them."""
+    if any(_commits(seen, row) for row in seen.commits.values()):
+        return False
+    # Where nothing arrives nothing is committed: a reader is missed once a record waits for as long.
+    return any(_oldest_ms(seen, topic) > _usual_ms(row) for topic, row in seen.commits.items())
+
+
+def _oldest_ms(seen: Observation, topic: str) -> float:
+    """Age of the topic's oldest unread record, ms; 0 where none is known."""
+    ends, row = seen.ends.get(topic), seen.commits[topic]
+    if ends is None:
+        return 0.0
+    rows = [
+        (p, at)
+        for p, at in zip(row.partition, row.committed, strict=True)
+        if p < ends.partitions and at != GONE
+    ]
+    partition, committed = np.array(rows, np.int64).reshape(-1, 2).T
+    base = np.maximum(committed, ends.start[partition])
+    return 1000 * float(ends.age(partition, base, seen.as_of or seen.now)[0].max(initial=0.0))
 
 
 def unread_records(seen: Observation, state: JudgeState, policy: Policy) -> UnreadRecords | None:
@@ -92,7 +145,15 @@ def unread_records(seen: Observation, state: JudgeState, policy: Policy) -> Unre
         absent_s=max(0, seen.now - state.empty_since) / 1000 if state.empty_since else None,
         reported_after_s=_reported_after_s(seen, state, policy),
         is_absent_longer=seen.roster is not None and not seen.roster.last_change,
+        uncommitted_s=_uncommitted_s(seen),
     )
+
+
+def _uncommitted_s(seen: Observation) -> float | None:
+    if seen.roster is None or seen.roster.type != "simple":
+        return None
+    last = max((row.last for row in seen.commits.values()), default=seen.now)
+    return max(0, seen.now - last) / 1000
 
 
 def _reported_after_s(seen: Observation, state: JudgeState, policy: Policy) -> float | None:

@@ -68,6 +68,36 @@ def test_who_commits_without_being_a_member_reads(group: Make) -> None:
     assert has_no_reader(replace(seen, as_of=seen.now + 10 * MINUTE), state)
 
 
+def committed_by_hand(group: Make, age_s: int, rate: float = 36) -> Any:
+    """A group that only commits, and last did so a while ago: assign(), Flink, Spark."""
+    found = group({"t": [{**FINE, "rate": rate, "lag": 0, "age": age_s}]}, {}, type="simple")
+    return found.observe()
+
+
+def test_a_group_that_only_commits_has_no_reader_once_its_commits_stay_away(group: Make) -> None:
+    seen = committed_by_hand(group, 180)
+    unread = unread_records(seen, JudgeState(first_seen=1), Policy())
+
+    assert unread is not None
+    assert unread.oldest_s == pytest.approx(180, rel=0.1)
+    assert str(unread).startswith("no members and no commits for 3 min; ")
+    assert str(unread).endswith("reported once that is longer than its usual pauses")
+
+
+def test_a_group_that_only_commits_is_read_while_its_commits_come_as_often_as_usual(group: Make) -> None:
+    assert not has_no_reader(committed_by_hand(group, 5), JudgeState(first_seen=1))
+    seen = committed_by_hand(group, 180)
+    every_two_minutes = {"t": replace(seen.commits["t"], gaps=(120_000, 120_000, 120_000))}
+
+    assert not has_no_reader(replace(seen, commits=every_two_minutes), JudgeState(first_seen=1))
+
+
+def test_a_group_that_only_commits_is_read_while_nothing_waits(group: Make) -> None:
+    seen = committed_by_hand(group, 600, rate=0)
+
+    assert not has_no_reader(seen, JudgeState(first_seen=1))
+
+
 def test_where_nobody_says_since_when_the_absence_is_a_lower_bound(group: Make) -> None:
     seen, state = left(group)
     asked = replace(seen, roster=replace(seen.roster, last_change=0))

@@ -42,7 +42,8 @@ def command(
     GROUP is a name, a glob or a /regex/; all groups without any. Exit code 0: every group that is meant was judged and is quiet;
     1: something was found; 2: kagent could not judge: it saw no such group, a broker does not answer, or a group is late and the
     look was too short to tell whether it stays so. All others are judged. Muted groups are judged too, and marked. A group
-    without members in which records wait is named; it is no finding, as a look cannot tell for how long.
+    without members in which records wait is listed; only where GROUP is its very name the exit code is 2, as such a job may
+    just be at rest.
     """
     settings, name, cluster = chosen(ctx)
     announce_rounds(cluster.bootstrap, seconds, quiet=as_json)
@@ -101,7 +102,9 @@ def command(
             output.say(_unread(unread), indent=2)
         output.say(f"Only the service sees {UNSEEN}.", indent=2)
     # To a script, quiet means that what it asked about was judged: a name with a typo is not quiet.
-    ctx.exit(FOUND if found else NOT_JUDGED if missing or incomplete or short or not judged else 0)
+    unread_asked = unread.keys() & {*groups, *also}
+    unsure = missing or incomplete or short or unread_asked or not judged
+    ctx.exit(FOUND if found else NOT_JUDGED if unsure else 0)
 
 
 def _not_judged(missing: Sequence[str], bootstrap: str) -> str:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import time
 import urllib.error
 import urllib.request
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
 import click
@@ -61,7 +64,13 @@ def command(
     story = (
         None
         if live
-        else worker_story(url, name, group, PATIENCE if source else KNOCK, bool(source), settings.worker.http)
+        else worker_story(
+            url,
+            AskedGroup.of(settings, name, group),
+            PATIENCE if source else KNOCK,
+            bool(source),
+            settings.worker.http,
+        )
     )
     seen = f"As the worker at {url} judged it{_at(story)}."
     unread: dict[Key, str] = {}
@@ -144,10 +153,34 @@ def _no_login() -> HttpSettings:
     return HttpSettings()
 
 
+@dataclass(frozen=True, slots=True)
+class AskedGroup:
+    """Which group is meant. ``cluster``: None where only an address was given; ``address``: None where no address was given."""
+
+    group: str
+    cluster: str | None
+    address: str | None = None
+
+    @classmethod
+    def of(cls, settings: Settings, cluster: str, group: str) -> Self:
+        """The group of the cluster that the command was given."""
+        address = settings.clusters[cluster].bootstrap if settings.is_addressed else None
+        return cls(group, None if settings.name_is_guess else cluster, address)
+
+    def is_in(self, answer: Mapping[str, Any]) -> bool:
+        """Whether a worker's answer is about it: groups of one name can exist on several clusters."""
+        if self.cluster is not None and answer.get("cluster") != self.cluster:
+            return False
+        # A worker of an earlier release does not say where its cluster is.
+        known = re.split(r"[\s,']+", answer["story"].get("tool_options") or self.address or "")
+        return self.address is None or any(each in known for each in self.address.split(","))
+
+
 def worker_story(
-    url: str, cluster: str, group: str, patience: float, wanted: bool, login: HttpSettings | None = None
+    url: str, meant: AskedGroup, patience: float, wanted: bool, login: HttpSettings | None = None
 ) -> dict[str, Any] | None:
     """The worker's story of a group, None if it has none. Raises InputError or KafkaError if that worker was ``wanted``."""
+    group = meant.group
     if not url.startswith(("http://", "https://")):
         raise InputError(f"{shown(url)} is not a worker's address: http://HOST:PORT is expected.")
     login = login or _no_login()
@@ -168,15 +201,11 @@ def worker_story(
     except (ValueError, KeyError, TypeError):
         problem = "gives an answer that cannot be read: it is no kagent worker"
     else:
-        stories: list[dict[str, Any]] = [
-            # Groups of one name can exist on several clusters of a worker.
-            g["story"]
-            for g in groups
-            if g.get("cluster") == cluster and g.get("story")
-        ]
+        stories: list[dict[str, Any]] = [g["story"] for g in groups if g.get("story") and meant.is_in(g)]
         if stories or not wanted:
             return stories[0] if stories else None
-        problem = f"has no answer about {shown(group)} on the cluster {shown(cluster)}"
+        where = meant.cluster or meant.address or ""
+        problem = f"has no answer about {shown(group)} on the cluster {shown(where)}"
     if wanted:
         raise KafkaError(f"The worker at {url} {problem}.")
     return None

@@ -11,6 +11,7 @@ import click
 
 from kagent.active_mutes import covering, covers
 from kagent.commands import completion, output
+from kagent.commands.cluster_name import as_reported
 from kagent.commands.common import admin_of, chosen, user
 from kagent.commands.spans import SPAN
 from kagent.contract.mute import MuteRecord, is_pattern
@@ -47,6 +48,7 @@ def command(ctx: click.Context, group: str, seconds: float, why: str, off: bool,
         raise InputError("Name the group that is to be muted.")
     home, topic = settings.home_cluster(name), settings.topics.mutes
     ctx.with_resource(output.waiting_for(home.bootstrap))
+    name = as_reported(settings, name)
     if off:
         _lift(home, topic, name, group)
         return

@@ -118,7 +118,8 @@ def _story(ctx: click.Context, group: str, url: str | None) -> dict[str, Any] | 
     address = url or explain.worker_url(settings)
     # A worker that was named is waited for; one that may not run must not delay the plan.
     patience = explain.PATIENCE if url else explain.KNOCK
-    found = explain.worker_story(address, name, group, patience, bool(url), settings.worker.http)
+    meant = explain.AskedGroup.of(settings, name, group)
+    found = explain.worker_story(address, meant, patience, bool(url), settings.worker.http)
     return found if found and "group" in found else None
 
 

@@ -10,6 +10,7 @@ import click
 
 from kagent.client.incident_text import age, counted_groups, in_first_hour, is_old
 from kagent.commands import output
+from kagent.commands.cluster_name import reported_name
 from kagent.commands.common import chosen
 from kagent.contract.recommendation import Recommendation, State, Status
 from kagent.contract.state_advice import what_to_do
@@ -38,6 +39,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
     refuse_absent(home.bootstrap)
     with output.waiting_for(home.bootstrap):
         found = run(current(home, settings.topics.recommendations))
+    name = reported_name(settings, name, [m.cluster for m in found.values() if isinstance(m, State)])
     state = found.get(name)
     standing = [
         message

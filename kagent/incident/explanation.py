@@ -53,6 +53,8 @@ def explain(judged: Judgement, looked: Looked | None = None) -> dict[str, Any]:
     roster, members = model.roster, judged.state.members
     return {
         "cluster": model.seen.cluster,
+        # How Kafka's own tools reach it: by its address a client knows whether this is the cluster that it asked about.
+        "tool_options": model.seen.tool_options,
         "group": model.seen.group,
         "kind": str(model.kind),
         "state": roster.state if roster else None,

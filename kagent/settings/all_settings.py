@@ -103,13 +103,24 @@ class Settings(BaseSettings):
     alert: AlertSettings = Field(AlertSettings(), description="Destinations of `kagent alert`.")
     _file: str | None = PrivateAttr(None)
     """The file that they were read from."""
+    _is_addressed: bool = PrivateAttr(False)
+    _name_is_guess: bool = PrivateAttr(False)
+
+    @property
+    def is_addressed(self) -> bool:
+        """Whether the address of the cluster came from ``-b`` or ``KAGENT_BOOTSTRAP``."""
+        return self._is_addressed
+
+    @property
+    def name_is_guess(self) -> bool:
+        """Whether only an address was given, so that nothing says how the cluster is called."""
+        return self._name_is_guess
 
     def command_options(self, cluster: str) -> str:
         """The global options with which another ``kagent`` command reaches this cluster, to be pasted behind its name."""
         if self._file:
             return f"--config {quote(self._file)} --cluster {quote(cluster)}"
-        # An address alone makes a cluster `main`; of one with another name the variables must be set there too.
-        known = self.clusters.get(cluster) if cluster == DEFAULT_CLUSTER else None
+        known = self.clusters.get(cluster)
         return (f"-b {quote(known.bootstrap)} " if known else "") + f"--cluster {quote(cluster)}"
 
     @model_validator(mode="before")

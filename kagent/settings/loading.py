@@ -58,7 +58,7 @@ def load(
     """The settings in effect: file (``config``, else ``KAGENT_CONFIG``), then variables, then ``bootstrap``.
 
     ``bootstrap`` (else ``KAGENT_BOOTSTRAP``) is the address of the cluster that ``cluster`` (else ``KAGENT_CLUSTER``) names,
-    of the first one without a name, or of a cluster ``main`` where there is none.
+    of the first one without a name; where no cluster is configured, it makes one of that name, or ``main``.
     Raises SettingsError with every mistake, its file and line or its variable.
     """
     loaded = loaded_from(config, bootstrap, cluster)
@@ -88,8 +88,11 @@ def loaded_from(
     addressed = None
     if bootstrap:
         named = cluster or os.environ.get("KAGENT_CLUSTER")
-        addressed = named if named in settings.clusters else next(iter(settings.clusters), DEFAULT_CLUSTER)
+        first = next(iter(settings.clusters), named or DEFAULT_CLUSTER)
+        addressed = named if named in settings.clusters else first
+        is_guess = not named and not settings.clusters
         settings = _at_address(settings, addressed, bootstrap)
+        settings._is_addressed, settings._name_is_guess = True, is_guess
     return Loaded(settings, given, (*notes(given), *_overridden(given)), addressed)
 
 

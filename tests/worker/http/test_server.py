@@ -301,16 +301,16 @@ async def test_a_group_that_the_named_worker_does_not_know_is_not_looked_for_els
 
 
 def test_without_a_worker_there_the_cluster_itself_is_looked_at() -> None:
-    from kagent.commands.explain import worker_story, worker_url
+    from kagent.commands.explain import AskedGroup, worker_story, worker_url
     from kagent.embedded.broker import free_port
     from kagent.settings import WorkerSettings
 
     url = worker_url(Settings(clusters=CLUSTERS, worker=WorkerSettings(web_port=free_port())))
 
     assert url.startswith("http://127.0.0.1:")
-    assert worker_story(url, "main", "plain", 1, False) is None
+    assert worker_story(url, AskedGroup("plain", "main"), 1, False) is None
     with pytest.raises(KafkaError, match="cannot be reached"):
-        worker_story(url, "main", "plain", 1, True)
+        worker_story(url, AskedGroup("plain", "main"), 1, True)
 
 
 async def test_an_ignored_group_says_so_and_is_not_listed(pages: Any) -> None:

@@ -91,5 +91,5 @@ def reason(model: GroupModel, finding: Finding) -> str:
     return (
         f"{shown(topic)}-{partition} alone receives {rounded(e['inflow_per_s'])} records/s; the fastest member processes "
         f"{rounded(e['fastest_per_s'])}. {shown(model.names[finding.members[0]])} is {span(finding.behind)} behind, and no assignment "
-        "helps."
+        "lets it catch up."
     )

@@ -73,4 +73,4 @@ def reason(model: GroupModel, finding: Finding) -> str:
     # All together they may be quick enough, and the partitions too large to be divided evenly.
     if e["gets_per_s"] < e["does_per_s"]:
         return f"{both}, but no assignment lets each of them keep up: {late}. The group needs {more}."
-    return f"{both}: {late}, and no assignment helps. The group needs {more}."
+    return f"{both}: {late}, and no assignment is enough. The group needs {more}."

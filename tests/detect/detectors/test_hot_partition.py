@@ -17,7 +17,7 @@ def test_a_partition_that_gets_more_than_any_member_does_is_hot(group: Make) -> 
 
     assert leading(found) == "hot_partition"
     assert model.lags.name(found[0].rows[0]) == ("t", 0)
-    assert "no assignment helps" in hot_partition.reason(model, found[0])
+    assert "no assignment lets it catch up" in hot_partition.reason(model, found[0])
 
 
 def test_most_of_the_lag_without_the_inflow_makes_no_partition_hot(group: Make) -> None:

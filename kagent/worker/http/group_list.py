@@ -90,7 +90,7 @@ def _most_urgent(rows: list[GroupRow], first: int) -> list[GroupRow]:
     ranks = [
         (
             SEVERITY.get(row.incident.severity, 3) if row.incident else 3,
-            -row.seconds_behind,
+            -(row.seconds_behind or 0),
             -(row.lag_records or 0),
             row.cluster,
             row.group,
@@ -128,6 +128,6 @@ def page(rows: Iterable[Mapping[str, Any]], offset: int, limit: int) -> list[dic
 
 def _rank(row: Mapping[str, Any]) -> Rank:
     severity = SEVERITY.get((row["incident"] or {}).get("severity", ""), 3)
-    lag = row["lag_records"] or 0
+    lag, behind_s = row["lag_records"] or 0, row["seconds_behind"] or 0
     condition = CONDITION.get(row["condition"], CONDITION["healthy"])
-    return condition, severity, -row["seconds_behind"], -lag, row["cluster"], row["group"]
+    return condition, severity, -behind_s, -lag, row["cluster"], row["group"]

@@ -116,6 +116,7 @@ async def test_groups_are_filtered_counted_and_cut_into_pages(serve: Any) -> Non
     assert page["total"] == 30
     assert [row["group"] for row in page["groups"]] == names[20:]
     assert page["facets"]["condition"] == {"blind": 30}
+    assert {row["seconds_behind"] for row in page["groups"]} == {None}
     assert [row["group"] for row in one["groups"]] == ["group-007"]
     assert one["groups"][0]["lag_records"] == 60
     assert (await get(client, "/api/v1/groups", condition="open"))["total"] == 0
@@ -260,7 +261,8 @@ async def test_the_series_of_a_group_begin_with_its_first_judgement(serve: Any) 
     said = await get(await serve(made(settings())), "/api/v1/group/series", group="plain")
 
     assert said["group"]["time_s"] == [NOW // 1000]
-    assert said["group"]["lag"] == [None]  # blind: no number may be taken for one
+    # blind: no number may be taken for one
+    assert (said["group"]["lag"], said["group"]["seconds_behind"]) == ([None], [None])
 
 
 async def test_a_what_if_is_what_plan_and_assign_answer(serve: Any) -> None:

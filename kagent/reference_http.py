@@ -7,7 +7,7 @@ from typing import Any
 
 from kagent.text_table import markdown_row
 from kagent.worker.http.api import ROUTES
-from kagent.worker.http.openapi import Route, document
+from kagent.worker.http.openapi import Parameter, Route, document
 
 HTTP_HEAD = """\
 # HTTP API
@@ -25,10 +25,10 @@ curl -s 'http://127.0.0.1:6066/api/v1/groups?condition=open&limit=10'
 curl -s 'http://127.0.0.1:6066/api/v1/group?group=orders'
 ```
 
-Other addresses: `/metrics` ([metrics](metrics.md)), `/healthz` (200 while groups are judged), `/readyz` (200 once it has caught
-up), `/` (the page; programs get `OK`, or that a cluster is blind and why), and as long as older scripts use them `/api/groups`, `/api/groups/NAME` and `/api/recommendations`.
+Other addresses: `/metrics` ([metrics](metrics.md)), `/healthz` (200 while the worker works: it has its rights and goes through its groups every few seconds, even if
+it is [blind](operations.md#does-it-work) to them), `/readyz` (200 once it has restored its tables), `/` (the page; programs get `OK`, or that a cluster is blind and why), and as long as older scripts use them `/api/groups`, `/api/groups/NAME` and `/api/recommendations`.
 
-Errors: 400 a parameter is wrong, 401 a login is needed, 404 no such group, 503 not known now, 504 it took too long; the
+Errors: 400 a parameter is wrong or not known, 401 a login is needed, 404 no such group, 503 not known now, 504 it took too long; the
 body is `{"error": "what is wrong"}`.
 """
 
@@ -45,12 +45,16 @@ def http_page() -> str:
     return "\n".join(parts)
 
 
+def _values(parameter: Parameter) -> str:
+    return f" One of {', '.join(f'`{value}`' for value in parameter.values)}." if parameter.values else ""
+
+
 def _route(route: Route[Any]) -> Iterator[str]:
     about = " ".join((route.handler.__doc__ or "").split())
     yield f"### `{route.method} {route.path}`\n\n{about}\n"
     if route.parameters:
         rows = [
-            markdown_row(f"`{p.name}`", p.kind, ("Required. " if p.required else "") + p.about)
+            markdown_row(f"`{p.name}`", p.kind, ("Required. " if p.required else "") + p.about + _values(p))
             for p in route.parameters
         ]
         yield "\n".join(["| parameter | type | |", "|---|---|---|", *rows]) + "\n"

@@ -17,6 +17,7 @@ from aiohttp import web
 from kagent import __version__
 from kagent.contract.redaction import Redaction
 from kagent.contract.state_advice import what_to_do
+from kagent.contract.words import Verdict
 from kagent.errors import InputError, KafkaError
 from kagent.kafka.admin import Admin
 from kagent.kafka.live_scenario import scenario_line
@@ -162,8 +163,8 @@ ONE_GROUP = (
 )
 FILTER = (
     Parameter("search", "Part of the name, in any case."),
-    Parameter("verdict", "Only this verdict."),
-    Parameter("condition", "Only open, suspect, blind, no_members or healthy ones."),
+    Parameter("verdict", "Only this verdict.", values=tuple(v.value for v in Verdict)),
+    Parameter("condition", "Only groups in this condition.", values=tuple(group_list.CONDITION)),
     Parameter("owner", "Only this owner's."),
     Parameter("state", "Only groups that the coordinator has in this state, such as stable or empty."),
     Parameter("cluster", "Only this cluster's."),
@@ -184,6 +185,10 @@ ROUTES: tuple[ApiRoute, ...] = (
 
 async def answered(api: Api, route: ApiRoute, request: web.Request) -> web.Response:
     """The route's answer, or what is wrong as a sentence."""
+    try:
+        route.refuse_unknown(request.query)
+    except InputError as error:
+        return problem(400, str(error))
     try:
         return await route.handler(api, request)
     except InputError as error:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
 from aiohttp import web
 from pydantic import TypeAdapter
 
+from kagent.errors import InputError
+from kagent.text import shown
 from kagent.worker.http import models
 
 Handlers = TypeVar("Handlers")
@@ -28,12 +30,17 @@ PROBLEMS = {
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of an address."""
+    """One parameter of an address. ``values``: all that it may have, if they are known beforehand."""
 
     name: str
     about: str
     required: bool = False
     kind: Literal["string", "integer"] = "string"
+    values: tuple[str, ...] = ()
+
+    def schema(self) -> dict[str, Any]:
+        """Its JSON Schema."""
+        return {"type": self.kind} | ({"enum": list(self.values)} if self.values else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +53,19 @@ class Route(Generic[Handlers]):
     answer: type[Any] | None
     parameters: tuple[Parameter, ...] = ()
     body: type[Any] | None = None
+
+    def refuse_unknown(self, query: Mapping[str, str]) -> None:
+        """Raises InputError for a parameter, or a value of one, that there is not: it would filter nothing, or everything.
+
+        An empty value asks for nothing.
+        """
+        for name, value in query.items():
+            about = next((p for p in self.parameters if p.name == name), None)
+            if about is None:
+                known = ", ".join(p.name for p in self.parameters) or "none"
+                raise InputError(f"{shown(name)}: there is no such parameter; there are: {known}")
+            if value and about.values and value not in about.values:
+                raise InputError(f"{name}: there is no {shown(value)}; there are: {', '.join(about.values)}")
 
 
 def document(routes: Iterable[Route[Any]], version: str) -> dict[str, Any]:
@@ -87,7 +107,7 @@ def _operation(route: Route[Any]) -> dict[str, Any]:
                 "in": "query",
                 "required": p.required,
                 "description": p.about,
-                "schema": {"type": p.kind},
+                "schema": p.schema(),
             }
             for p in route.parameters
         ]

@@ -132,6 +132,33 @@ async def test_a_wrong_parameter_is_told_in_a_sentence(serve: Any, params: dict[
     assert next(iter(params)) in (await answer.json())["error"]
 
 
+@pytest.mark.parametrize(
+    ("params", "known"),
+    [
+        ({"condition": "bad"}, "open, suspect, blind, no_members, healthy"),
+        ({"verdict": "skewed"}, "balanced, rebalance"),
+        ({"severity": "page"}, "search, verdict, condition"),
+    ],
+)
+async def test_a_filter_that_there_is_not_is_refused_with_those_that_there_are(
+    serve: Any, params: dict[str, str], known: str
+) -> None:
+    client = await serve(made(settings()))
+
+    answer = await client.get("/api/v1/groups", params=params)
+
+    assert answer.status == 400
+    said = (await answer.json())["error"]
+    assert said.startswith(next(iter(params)))
+    assert known in said
+
+
+async def test_an_empty_filter_asks_for_nothing(serve: Any) -> None:
+    client = await serve(made(settings(), names=["one", "two"]))
+
+    assert (await get(client, "/api/v1/groups", condition="", verdict=""))["total"] == 2
+
+
 async def test_a_group_is_shown_as_a_map_with_its_moves_and_its_past(serve: Any) -> None:
     worker = made(settings())
     worker.desk.published["main/plain"] = message("plain")

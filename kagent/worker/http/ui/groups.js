@@ -12,12 +12,13 @@ export function Groups({ params }) {
   const last = useRef(null);
   if (data) last.current = data;
   const shown = data || last.current;
+  const refused = error && error !== "The worker does not answer.";
   // From the address of that moment: a search that was still being typed must not undo a filter set meanwhile.
   const set = (change) => { if (here().page === "groups") go(href("groups", { ...Object.fromEntries(here().params), offset: "", ...change }), true); };
   return html`<h1>Groups</h1>
     <${Filters} asked=${asked} facets=${shown?.facets || {}} set=${set} />
-    ${error && error !== "The worker does not answer." && html`<p class="notice">${error}</p>`}
-    ${shown ? html`<${List} data=${shown} asked=${asked} />` : html`<${Loading} />`}`;
+    ${refused && html`<p class="notice">${error}</p>`}
+    ${shown ? html`<${List} data=${shown} asked=${asked} />` : !refused && html`<${Loading} />`}`;
 }
 
 function Filters({ asked, facets, set }) {

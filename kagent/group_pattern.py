@@ -71,12 +71,17 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         # DOTALL: a group's name may hold a line break.
         return re.compile(_expression(pattern), re.DOTALL)
-    except re.error as error:
+    # The last two are raised by the compiler too: for {99999999999}, and for thousands of nested groups.
+    except (re.error, OverflowError, RecursionError) as error:
         # As Java and JavaScript write a named group.
         hint = "; did you mean (?P<…>?" if "unknown extension ?<" in str(error) else "."
         raise SettingsError(
-            f"The group pattern {pattern!r} is no regular expression: {error}{hint}"
+            f"The group pattern {pattern!r} is no regular expression: {_why(error)}{hint}"
         ) from error
+
+
+def _why(error: Exception) -> str:
+    return "its groups are nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
 def _expression(pattern: str) -> str:

@@ -17,7 +17,7 @@ from kagent.commands.spans import SPAN
 from kagent.contract.mute import MuteRecord, is_pattern
 from kagent.errors import InputError, KafkaError
 from kagent.group_key import group_key, split_key
-from kagent.group_pattern import matches, whole_name
+from kagent.group_pattern import checked_pattern, is_expression, matches, whole_name
 from kagent.kafka.names import run
 from kagent.pattern_cost import affordable
 from kagent.text import few, shown
@@ -78,12 +78,22 @@ def muted_groups(group: str, existing: Iterable[str]) -> list[str]:
     names = sorted(existing)
     if group in names:
         return [group]
-    if len(group) > 1 and group[0] == group[-1] == "/" and not affordable(group[1:-1]):
+    if is_expression(group):
+        _refuse_unusable(group)
+    return [name for name in names if matches(group, name)] if is_pattern(group) else []
+
+
+def _refuse_unusable(expression: str) -> None:
+    """Raise InputError for an expression between slashes that is none, in the words of the settings, or that workers ignore."""
+    try:
+        checked_pattern(expression)
+    except ValueError as error:
+        raise InputError(f"{error}.") from error
+    if not affordable(expression[1:-1]):
         raise InputError(
-            f"{shown(group)} is no regular expression, or one that may take long: workers ignore it. "
+            f"{shown(expression)} may take long on some names, so workers ignore it. "
             "Write no repetition within another, and no more than three without a bound."
         )
-    return [name for name in names if matches(group, name)] if is_pattern(group) else []
 
 
 def _lift(home: Cluster, topic: str, cluster: str, group: str) -> None:

@@ -60,6 +60,8 @@ MOST = 1800.0
 """Seconds after which a step, or the whole, ends even if something still moves."""
 LOOK_EVERY = 1.5
 PLAIN_EVERY = 10.0
+INTERRUPTED = 130
+"""The exit code after Ctrl-C, as shells have it. That is no failure whose logs are wanted."""
 PLAIN_WIDTH = 120
 
 
@@ -344,10 +346,18 @@ def main(keep: bool) -> int:
     without_settings(os.environ)
     with _Folder() as folder:
         demo = Demo(console, folder.path, keep)
-        code = asyncio.run(_interruptible(demo))
-        # 130: interrupted, as by Ctrl-C. That is no failure whose logs are wanted.
-        folder.keep = code not in (0, 130)
+        code = _run_out(demo)
+        folder.keep = code not in (0, INTERRUPTED)
         return code
+
+
+def _run_out(demo: Demo) -> int:
+    """Its exit code."""
+    try:
+        return asyncio.run(_interruptible(demo))
+    except SystemExit:
+        # How rich ends a program whose output nobody reads any more: Ctrl-C in `kagent demo | tee LOG` ends `tee` first.
+        return INTERRUPTED
 
 
 class _Folder:
@@ -376,7 +386,7 @@ async def _interruptible(demo: Demo) -> int:
         return await task
     except asyncio.CancelledError:
         demo.console.print("The demo was interrupted; all its processes are stopped.")
-        return 130
+        return INTERRUPTED
     except KagentError as error:
         demo.console.print(f"[red]The demo failed:[/red] {error}")
         return 1

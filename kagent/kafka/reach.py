@@ -25,10 +25,15 @@ AGAIN_AFTER_S = 1.0
 EXPIRED, NOT_YET_VALID, OTHER_NAME, OTHER_ADDRESS = 10, 9, 62, 64
 """``X509_V_ERR_…`` of OpenSSL; any other is an authority that is not known."""
 TLS_ALERT, TLS_HANDSHAKE = 0x15, 0x16
+KAFKA = b"\0"
+"""The first byte of an answer: it begins with its size in four bytes, which is less than 16 MB."""
 SPEAKS_TLS = "speaks TLS, and the settings say plaintext: set security.protocol to SSL or SASL_SSL"
 NO_TLS = "does not speak TLS: set security.protocol to PLAINTEXT or SASL_PLAINTEXT, or use its TLS port"
-# Size, API key 18, version 0, correlation id 1, then the client id as a length and its bytes.
-API_VERSIONS = struct.pack(">ihhih6s", 16, 18, 0, 1, 6, b"kagent")
+NO_KAFKA = "does not speak Kafka's protocol, so it is no broker: check host and port"
+# Brokers give the correlation id back, whatever it is. An HTTP server would wait for the end of a line, and this is two of them.
+CORRELATION_ID = b"\r\n\r\n"
+# Size, API key 18, version 0, correlation id, then the client id as a length and its bytes.
+API_VERSIONS = struct.pack(">ihh4sh6s", 16, 18, 0, CORRELATION_ID, 6, b"kagent")
 """``ApiVersionsRequest`` version 0, the one request that every broker answers before a login."""
 
 
@@ -47,15 +52,13 @@ def check(cluster: Cluster) -> bool:
                 connection.settimeout(ANSWER_WITHIN_S)
                 if context is not None:
                     trouble = _encrypted(connection, context, host, port)
-                elif _answers(connection) or not _speaks_tls(host, port):
-                    trouble = None
                 else:
-                    trouble = SPEAKS_TLS
+                    trouble = _in_plaintext(connection, host, port)
         except OSError:
             continue
         if trouble is None:
             return True
-        wrong.append(f"The broker at {host}:{port} {trouble}.")
+        wrong.append(f"The server at {host}:{port} {trouble}.")
     if wrong:
         # One broker that fits is enough, as clients go on to the next; only if all are wrong are the settings wrong.
         raise Misconfigured(wrong[0])
@@ -114,14 +117,19 @@ def advice(bootstrap: str) -> str:
     )
 
 
-def _answers(connection: socket.socket) -> bool:
-    """Whether a broker answers in plaintext."""
+def _in_plaintext(connection: socket.socket, host: str, port: int) -> str | None:
+    """What is wrong where the settings say plaintext."""
     try:
-        return _is_plaintext(_first_byte(connection))
+        first = _first_byte(connection)
     except TimeoutError:
-        return True  # slow, perhaps: the client waits longer
+        return None  # slow, perhaps: the client waits longer
     except ConnectionError:
-        return False
+        first = b""
+    if first == KAFKA:
+        return None
+    if not first or first[0] in (TLS_ALERT, TLS_HANDSHAKE):
+        return SPEAKS_TLS if _speaks_tls(host, port) else None
+    return NO_KAFKA
 
 
 def _first_byte(connection: socket.socket) -> bytes:
@@ -131,7 +139,7 @@ def _first_byte(connection: socket.socket) -> bytes:
 
 
 def _is_plaintext(first: bytes) -> bool:
-    # A Kafka answer begins with its size in four bytes, so with 0; a TLS server answers plaintext with an alert.
+    # A TLS server answers plaintext with an alert.
     return bool(first) and first[0] not in (TLS_ALERT, TLS_HANDSHAKE)
 
 

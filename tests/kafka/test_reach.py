@@ -20,7 +20,7 @@ from kagent.cli import main
 from kagent.embedded.broker import free_port
 from kagent.errors import KafkaError, Misconfigured
 from kagent.kafka import reach
-from kagent.kafka.reach import API_VERSIONS, check, listens, refuse_absent
+from kagent.kafka.reach import ANSWER_WITHIN_S, API_VERSIONS, check, listens, refuse_absent
 from kagent.settings import Cluster
 from tests.fixtures.certificates import Certificates
 from tests.fixtures.waiting import PATIENCE_S
@@ -122,6 +122,31 @@ def test_an_expired_certificate_is_named(certificates: Certificates, tmp_path: P
 
     with listening(expired) as port, pytest.raises(Misconfigured, match=r"not valid now .*: have it renewed"):
         check(cluster(port, "SSL", certificates.authority))
+
+
+def as_http_server(connection: socket.socket, number: int) -> None:
+    """Waits for a whole line, as most HTTP servers do."""
+    with contextlib.suppress(TimeoutError):
+        connection.settimeout(ANSWER_WITHIN_S + 2)
+        request = b""
+        while b"\n" not in request:
+            request += connection.recv(100)
+        connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+
+def as_ssh_server(connection: socket.socket, number: int) -> None:
+    connection.sendall(b"SSH-2.0-OpenSSH_9.6\r\n")
+    connection.recv(100)
+
+
+@pytest.mark.parametrize("served", [as_http_server, as_ssh_server])
+def test_a_server_that_speaks_another_protocol_is_named_at_once(
+    served: Callable[[socket.socket, int], None],
+) -> None:
+    began = time.monotonic()
+    with answering(served) as port, pytest.raises(Misconfigured, match="does not speak Kafka's protocol"):
+        check(cluster(port, "PLAINTEXT"))
+    assert time.monotonic() - began < ANSWER_WITHIN_S
 
 
 def test_what_fits_and_what_is_away_is_no_error(certificates: Certificates) -> None:

@@ -72,7 +72,7 @@ def command(
     if missing or not (judged or short or incomplete):
         output.say(_not_judged(missing, cluster.bootstrap), indent=2, err=True)
     if short:
-        output.say(_too_short(short, seconds), indent=2, err=True)
+        output.say(too_short(short, seconds), indent=2, err=True)
     from kagent.contract.recommendation import Recommendation
 
     muted = _muted(settings, name, [group for group, _ in found])
@@ -115,7 +115,7 @@ def _not_judged(missing: Sequence[str], bootstrap: str) -> str:
     return f"Not judged: {few([shown(name) for name in missing])}. {why[0].upper()}{why[1:]}."
 
 
-def _too_short(short: Mapping[str, float], seconds: float) -> str:
+def too_short(short: Mapping[str, float], seconds: float) -> str:
     """Which groups are late and were not judged, and how long a look can tell."""
     names, enough = few([shown(name) for name in sorted(short)]), math.ceil(max(short.values()))
     return (

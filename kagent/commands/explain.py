@@ -16,7 +16,7 @@ from urllib.parse import quote
 import click
 
 from kagent.commands import completion, output, unanswered
-from kagent.commands.check import announce_rounds, watch
+from kagent.commands.check import announce_rounds, too_short, watch
 from kagent.commands.common import admin_of, chosen
 from kagent.commands.spans import SPAN
 from kagent.errors import InputError, KafkaError
@@ -53,7 +53,7 @@ def command(
     """Explain GROUP: who is behind, since when, by what evidence, what to do, what every strategy would give.
 
     A running worker knows its past; without one, kagent observes the cluster for a while. Exit code 2: the log ends of some of its
-    partitions are not known, as their leader does not answer.
+    partitions are not known, as their leader does not answer, or it is late and the look was too short to tell whether it stays so.
     """
     if source and live:
         raise InputError(
@@ -74,8 +74,9 @@ def command(
     )
     seen = f"As the worker at {url} judged it{_at(story)}."
     unread: dict[Key, str] = {}
+    short: dict[str, float] = {}
     if story is None:
-        story, unread = _look(settings, name, cluster, group, seconds, as_json)
+        story, unread, short = _look(settings, name, cluster, group, seconds, as_json)
         from kagent.check.judge_cluster import UNSEEN
 
         seen = f"Seen from outside for {seconds:.0f} s. Only the service sees {UNSEEN}."
@@ -83,7 +84,9 @@ def command(
         click.echo(output.json_line(story))
     else:
         _print_story(story, seen)
-    if unanswered.report({}, {}, unread=unread):
+    if short:
+        output.say(too_short(short, seconds), indent=2, err=True)
+    if unanswered.report({}, {}, unread=unread) or short:
         ctx.exit(2)
 
 
@@ -107,10 +110,12 @@ def _at(story: dict[str, Any] | None) -> str:
 
 def _look(
     settings: Settings, name: str, cluster: Cluster, group: str, seconds: float, quiet: bool
-) -> tuple[dict[str, Any], dict[Key, str]]:
-    """The story, and the partitions whose log ends are not known, with why."""
+) -> tuple[dict[str, Any], dict[Key, str], dict[str, float]]:
+    """The story, the partitions whose log ends are not known, with why, and, if the look was too short for the group, how long one
+    must be, s."""
     announce_rounds(cluster.bootstrap, seconds, quiet)
     from kagent.check.judge_cluster import Checkup
+    from kagent.check.short_look import unjudged
     from kagent.incident.explanation import explain
 
     admin = admin_of(cluster)
@@ -133,7 +138,7 @@ def _look(
     watch(checkup, quiet=quiet)
     if group not in checkup.groups:
         raise InputError(f"The group {shown(group)} is left out by the settings, or may not be described.")
-    return explain(*checkup.explained(group)), checkup.unread
+    return explain(*checkup.explained(group)), checkup.unread, dict(unjudged(checkup))
 
 
 def worker_url(settings: Settings) -> str:

@@ -17,7 +17,9 @@ from kagent.lag.observation import Observation
 from kagent.policy import Policy
 from kagent.text import counted, span
 
-DAY_MS = 86_400_000
+ENDED_AFTER_MS = 86_400_000
+"""A group that has had neither members nor commits for a day is a job that ended: one that runs at all runs once a day (judgement,
+not measured). Its committed offsets stay for ``offsets.retention.minutes``, a week by default, while its topics go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,7 @@ class UnreadRecords:
     @property
     def _report(self) -> str:
         if self.uncommitted_s is not None:
-            # glance.abandoned: after a day it is a job that ended.
-            is_ended = self.uncommitted_s * 1000 > DAY_MS
+            is_ended = self.uncommitted_s * 1000 > ENDED_AFTER_MS
             return (
                 "not reported after a day"
                 if is_ended
@@ -78,8 +79,7 @@ def reported_after_ms(state: JudgeState, policy: Policy) -> float:
 
 def is_ended(state: JudgeState, now_ms: int) -> bool:
     """Whether the group has had no members for a day: a job that ended."""
-    # Its committed offsets stay for offsets.retention.minutes (a week by default).
-    return now_ms - state.members_at > DAY_MS
+    return now_ms - state.members_at > ENDED_AFTER_MS
 
 
 def has_no_reader(seen: Observation, state: JudgeState) -> bool:

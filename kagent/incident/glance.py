@@ -5,10 +5,10 @@ from __future__ import annotations
 from kagent.detect import signs, useful_members
 from kagent.detect.detectors import SIGNS
 from kagent.detect.state import JudgeState
+from kagent.detect.without_members import ENDED_AFTER_MS
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
 
-ABANDONED_MS = 86_400_000
 QUESTIONS = tuple(sign for sign in SIGNS if sign is not signs.unread)
 """Signs that ask for a close look whatever the group's lag."""
 
@@ -37,5 +37,4 @@ def next_question_at(seen: Observation, state: JudgeState, policy: Policy) -> in
 def abandoned(seen: Observation) -> bool:
     """Whether the group has no members and has not committed for a day: a job that ended, not one that is late."""
     members = seen.roster.members if seen.roster is not None else ()
-    # Committed offsets outlive their group by offsets.retention.minutes (a week by default), while its topics go on.
-    return not members and all(seen.now - row.last > ABANDONED_MS for row in seen.commits.values())
+    return not members and all(seen.now - row.last > ENDED_AFTER_MS for row in seen.commits.values())

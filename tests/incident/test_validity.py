@@ -11,8 +11,8 @@ import pytest
 from kagent.detect.baselines import HOUR_MS
 from kagent.detect.state import JudgeState, Useful
 from kagent.detect.useful_members import LOOK_EVERY_MS
+from kagent.detect.without_members import ENDED_AFTER_MS
 from kagent.incident.evaluate import judge
-from kagent.incident.glance import ABANDONED_MS
 from kagent.incident.validity import GROWING_MS, Validity, validity_of
 from kagent.lag.commits import GONE, TopicCommits
 from kagent.lag.log_ends import EndHistory
@@ -243,7 +243,9 @@ def test_the_next_look_at_how_many_members_would_help_ends_it() -> None:
 
 def test_an_abandoned_group_is_not_judged_again_whatever_its_topics_receive() -> None:
     left = world()
-    left.seen = replace(left.seen, roster=None, commits={"t": commits([10, 10], time=NOW - ABANDONED_MS - 1)})
+    left.seen = replace(
+        left.seen, roster=None, commits={"t": commits([10, 10], time=NOW - ENDED_AFTER_MS - 1)}
+    )
     validity = left.judged()
     left.sample([RATE, RATE])
 

@@ -9,7 +9,13 @@ from operator import gt
 
 from kagent.number_words import BEFORE, in_digits
 
-UNITS_S = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
+UNITS_S = {
+    "ms": 0.001,
+    **dict.fromkeys(("", "s", "sec", "second", "seconds"), 1.0),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), 60.0),
+    **dict.fromkeys(("h", "hour", "hours"), 3600.0),
+    **dict.fromkeys(("d", "day", "days"), 86_400.0),
+}
 """The units that kagent takes."""
 SMALLER = {"d": "h", "h": "m", "m": "s", "s": "ms"}
 WORDS = {

@@ -9,7 +9,7 @@ from typing import Any
 
 from kagent.duration_words import UNITS_S, meant_s
 
-PATTERN = r"^\s*\d+(\.\d+)?\s*(ms|s|m|min|h|d)?\s*$"
+PATTERN = rf"^\s*\d+(\.\d+)?\s*({'|'.join(filter(None, UNITS_S))})?\s*$"
 EXPECTED = "a duration such as 250ms, 90s, 5m, 2h or 1d"
 
 

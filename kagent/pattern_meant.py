@@ -6,7 +6,7 @@ import re
 from re import _constants as codes  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 
-from kagent.group_pattern import is_expression, matches
+from kagent.group_pattern import is_expression, is_right, matches
 
 
 def covers(pattern: str, other: str) -> bool:
@@ -48,19 +48,35 @@ def prefix_meant(pattern: str) -> str | None:
 
 
 def several_meant(pattern: str) -> list[str]:
-    """The patterns of a glob in which commas divide them; none where it is one.
+    """The patterns of a glob in which commas or bars divide them; none where it is one.
 
     >>> (
     ...     several_meant("orders-*,billing-*"),
     ...     several_meant("a, b"),
+    ...     several_meant("a-*|b-*"),
     ...     several_meant("/a{1,2}/"),
     ...     several_meant("a{b,c}"),
     ... )
-    (['orders-*', 'billing-*'], ['a', 'b'], [], [])
+    (['orders-*', 'billing-*'], ['a', 'b'], ['a-*', 'b-*'], [], [])
     """
-    if is_expression(pattern) or re.search(r"[{\[]", pattern):
+    if is_expression(pattern) or re.search(r"[{\[(^$\\]|\.[*+]", pattern):
         return []
-    parts = [part.strip() for part in pattern.split(",")]
+    parts = [part.strip() for part in re.split("[,|]", pattern)]
     # A name may hold a comma; beside a wildcard or a space, it divides.
-    divides = len(parts) > 1 and all(parts) and ("*" in pattern or ", " in pattern)
+    divides = len(parts) > 1 and all(parts) and re.search(r"[*|]|, ", pattern) is not None
     return parts if divides else []
+
+
+def expression_meant(pattern: str) -> str | None:
+    """The regular expression that a glob was likely meant as: it has ``.*`` where no name goes on with a dot, ``.+``, ``\\d``, or a group.
+
+    >>> [expression_meant(each) for each in ("orders-.*", "(a|b)-.+", "a-[0-9]+", "com.acme.*", "a-*", "a+b")]
+    ['/orders-.*/', '/(a|b)-.+/', '/a-[0-9]+/', None, None, None]
+    """
+    # In `com.acme.*` the dot is likely that of the name.
+    if is_expression(pattern) or not re.search(
+        r"(^|[^\w.])\.\*|\.\+|\\[dws.]|\][+{]|\([^()]+\|[^()]+\)", pattern
+    ):
+        return None
+    meant = f"/{pattern.removeprefix('^').removesuffix('$')}/"
+    return meant if is_right(meant) else None

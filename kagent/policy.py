@@ -52,7 +52,7 @@ class Policy:
     """A group that catches up by itself counts as badly spread from this skew on. With ``min_behind`` and ``hold`` at 0 every
     crossing is reported."""
     lower_threshold: float = 1.25
-    """With ``min_behind`` and ``hold`` at 0: skew below which an open incident resolves."""
+    """With ``min_behind`` and ``hold`` at 0: skew below which an open incident resolves. By default never above ``threshold``."""
     min_behind: float = 60.0
     """From how far behind a member counts as late: the time since the log ends of its partitions were where its commits are now."""
     hold: float = 300.0
@@ -233,6 +233,12 @@ class _PolicyBase(BaseModel):
             raise ValueError(f"must not be above threshold ({upper:g}), and is {lower:g}")
         return lower
 
+    def model_post_init(self, context: Any, /) -> None:
+        """A lower threshold by default: one that a threshold below it takes along."""
+        values = self.__dict__  # of a frozen model
+        if "lower_threshold" not in self.model_fields_set and "threshold" in values:
+            values["lower_threshold"] = min(values["lower_threshold"], values["threshold"])
+
     @field_validator("runbook_url", check_fields=False)
     @classmethod
     def _url(cls, url: str | None) -> str | None:
@@ -255,10 +261,18 @@ def make_policy(values: Mapping[str, Any] | BaseModel, base: Policy | None = Non
     """A policy from settings. Raises SettingsError naming the field that does not exist or does not fit."""
     given = values.model_dump(exclude_unset=True) if isinstance(values, BaseModel) else dict(values)
     try:
-        checked = PolicySettings.model_validate(_asdict(base or Policy()) | given)
+        checked = PolicySettings.model_validate(_inherited(base or Policy(), given) | given)
     except ValidationError as error:
         raise SettingsError(f"The policy is wrong: {_first(error)}.") from error
     return Policy(**{f.name: getattr(checked, f.name) for f in fields(Policy)})
+
+
+def _inherited(base: Policy, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What is not given: a lower threshold that only ``base`` has is no reason to refuse a threshold below it."""
+    found = {name: value for name, value in _asdict(base).items() if name not in given}
+    if isinstance(threshold := given.get("threshold"), int | float) and "lower_threshold" in found:
+        found["lower_threshold"] = max(1.0, min(base.lower_threshold, threshold))
+    return found
 
 
 def _asdict(policy: Policy) -> dict[str, Any]:

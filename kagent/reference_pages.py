@@ -58,8 +58,8 @@ name that you chose in the file may have dashes and dots, which a variable canno
 `KAGENT_CLUSTERS__EU_WEST__BOOTSTRAP` sets `bootstrap` of the cluster `eu-west`. Lists and mappings are JSON in a
 variable: `KAGENT_IGNORE='["test-*"]'`.
 
-Durations are seconds, or have a unit: `250ms`, `90s`, `5m`, `2h`, `1d`. A number in quotes is that number, as templates and
-variables give it. Patterns are globs, or regular expressions
+Durations are seconds, or have a unit: `250ms`, `90s`, `5m`, `2h`, `1d`, also in words (`90 seconds`, `5 min`,
+`1 day`). A number in quotes is that number, as templates and variables give it. Patterns are globs, or regular expressions
 between slashes; both must match the whole name: `/nightly-.*/` matches `nightly-7`, `/^nightly-/` does not.
 
 `kagent settings` prints what is in effect and where each value comes from; `kagent settings --check` names every mistake

@@ -31,6 +31,15 @@ def test_what_cannot_be_is_refused_by_name(values: dict[str, object], word: str)
         make_policy(values)
 
 
+@pytest.mark.parametrize(("threshold", "lower"), [(1.5, 1.25), (1.2, 1.2), (3.0, 1.25)])
+def test_a_lower_threshold_by_default_is_never_above_the_threshold(threshold: float, lower: float) -> None:
+    policies = Policies({}, [entry(match="a", threshold=threshold)])
+
+    assert make_policy({"threshold": threshold}).lower_threshold == lower
+    assert policies("a").lower_threshold == lower
+    assert entry(match="a", threshold=threshold).model_dump()["lower_threshold"] == lower
+
+
 def test_text_from_the_environment_is_read_as_the_field_wants_it() -> None:
     policy = make_policy({"threshold": "2", "stateful": "yes", "max_moves": "7", "co_partitioned": "false"})
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,12 +15,13 @@ from pydantic import BaseModel
 
 from kagent.commands import output
 from kagent.commands.common import asked
-from kagent.errors import SettingsError
+from kagent.text import ended
 
 if TYPE_CHECKING:
     from kagent.settings import Loaded, Settings
     from kagent.settings.all_settings import GroupSettings
     from kagent.settings.given_settings import GivenSettings
+    from kagent.settings.loading import WrongSettings
     from kagent.settings.settings_file import Where
 
 USUAL_FILE = "kagent.yaml"
@@ -38,19 +41,24 @@ def command(ctx: click.Context, check: bool, schema: bool, as_json: bool) -> Non
         click.echo(json.dumps(with_quoted(json_schema()), indent=2))
         return
     from kagent.settings import loaded_from
-    from kagent.settings.doubtful import doubtful
+    from kagent.settings.doubtful import doubtful, without_port
+    from kagent.settings.loading import WrongSettings
     from kagent.settings.with_units import with_units
 
     try:
         loaded = loaded_from(asked(ctx, "config"), asked(ctx, "bootstrap"), asked(ctx, "cluster"))
-    except SettingsError as error:
-        _print_notes(getattr(error, "__notes__", ()))
+    except WrongSettings as error:
+        _print_notes((*getattr(error, "__notes__", ()), *(_beside(error) if error.rest else ())))
         raise
+    address = asked(ctx, "bootstrap") or os.environ.get("KAGENT_BOOTSTRAP") or ""
+    by = "--bootstrap-server" if asked(ctx, "bootstrap") else "KAGENT_BOOTSTRAP"
+    if address and (why := without_port(address)):
+        _print_notes([f"{by}: {ended(why)}"])
     _print_notes(
         (
             *loaded.notes,
             *unread_file(loaded),
-            *missing_files(loaded),
+            *missing_files(loaded.settings, loaded.given),
             *doubtful(loaded.settings, loaded.given),
         )
     )
@@ -61,16 +69,29 @@ def command(ctx: click.Context, check: bool, schema: bool, as_json: bool) -> Non
     elif as_json:
         click.echo(json.dumps(effective_values(loaded.settings)))
     else:
-        address = ("clusters", loaded.addressed, "bootstrap") if loaded.addressed else None
-        by = "--bootstrap-server" if asked(ctx, "bootstrap") else "KAGENT_BOOTSTRAP"
+        over: dict[Where, str] = {("clusters", loaded.addressed, "bootstrap"): by} if loaded.addressed else {}
         values = with_units(effective_values(loaded.settings), json_schema())
-        for line in lines(values, loaded.given, {address: by} if address else {}):
+        for line in lines(values, loaded.given, over):
             click.echo(line)
 
 
 def _print_notes(notes: Iterable[str]) -> None:
     for note in notes:
         click.echo(f"note: {note}", err=True)
+
+
+def _beside(error: WrongSettings) -> Iterator[str]:
+    """The notes about what is left of wrong settings, but for those about what was left out, or reported already."""
+    from kagent.settings.doubtful import doubtful
+
+    assert error.rest is not None
+    left_out = [rf"\b{re.escape(str(way[-1]))}\b" for way in error.taken]
+    for note in (*missing_files(error.rest, error.given), *doubtful(error.rest, error.given)):
+        about = note.partition(": ")[2]
+        if not any(re.search(name, about) for name in left_out) and ": ".join(
+            note.split(": ")[:2]
+        ) not in str(error):
+            yield note
 
 
 def json_schema() -> dict[str, Any]:
@@ -105,38 +126,41 @@ def unread_file(loaded: Loaded) -> Iterator[str]:
         yield f"{USUAL_FILE} in this folder is not read; name it with --config {USUAL_FILE} or KAGENT_CONFIG."
 
 
-def missing_files(loaded: Loaded) -> Iterator[str]:
+def missing_files(settings: Settings, given: GivenSettings) -> Iterator[str]:
     """A sentence for each file that the settings name and this machine does not have: no mistake, as secrets are often elsewhere."""
-    from kagent.settings.unknown_names import suggestion
+    from kagent.settings.misplaced import missing_file
 
-    for where, path in _paths(loaded.settings, ()):
+    for where, path, itself in _paths(settings, ()):
         if not path.expanduser().exists():
-            near = suggestion(path.name, _beside(path))
-            hint = f"; did you mean {path.parent / near}?" if near else "."
-            place = loaded.given.place(where)
-            yield f"{f'{place}: ' if place else ''}{'.'.join(map(str, where))}: this machine has no file {path}{hint}"
+            place = given.place(where)
+            said = missing_file(path, itself)
+            yield f"{f'{place}: ' if place else ''}{'.'.join(map(str, where))}: {said}"
 
 
-def _paths(value: Any, where: Where) -> Iterator[tuple[Where, Path]]:
-    if isinstance(value, Path):
-        yield where, value
-    elif isinstance(value, BaseModel | Mapping):
-        for name, inner in value.items() if isinstance(value, Mapping) else value:
-            yield from _paths(inner, (*where, name))
-
-
-def _beside(path: Path) -> list[str]:
-    try:
-        return sorted(each.name for each in path.parent.iterdir())
-    except OSError:
-        return []
+def _paths(section: Any, above: Where) -> Iterator[tuple[Where, Path, str | None]]:
+    """Each path with the way to it, and the setting beside it that takes what stands in the file itself."""
+    held = (
+        section.items() if isinstance(section, Mapping) else section if isinstance(section, BaseModel) else ()
+    )
+    entries = dict(held)
+    for name, value in entries.items():
+        if isinstance(value, Path):
+            itself = name.removesuffix("_file")
+            yield (*above, name), value, itself if itself != name and itself in entries else None
+        else:
+            yield from _paths(value, (*above, name))
 
 
 def _right(loaded: Loaded) -> str:
     path, variables = loaded.given.file.path, len(loaded.given.variables)
     sources = [str(path)] if path else []
     sources += [f"{variables} variable{'' if variables == 1 else 's'}"] if variables else []
-    return f"The settings are right ({', '.join(sources) or 'defaults only'})."
+    lacking = (
+        ""
+        if loaded.settings.clusters
+        else " No cluster is in them: pass -b host:9092, or set KAGENT_BOOTSTRAP."
+    )
+    return f"The settings are right ({', '.join(sources) or 'defaults only'}).{lacking}"
 
 
 def lines(

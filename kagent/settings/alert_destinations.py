@@ -16,6 +16,7 @@ from kagent.contract.recommendation import SEVERITY_RANK, Recommendation, Severi
 from kagent.duration_fields import Seconds
 from kagent.errors import SettingsError
 from kagent.group_pattern import GroupPattern, matches
+from kagent.settings.strict import Text
 
 Scope = Literal["group", "topic", "broker", "cluster"]
 
@@ -111,7 +112,7 @@ class Alertmanager(HttpDestination):
     type: Literal["alertmanager"] = Field(description="The kind of destination.")
     url: str = Field(description="Its address, without /api/v2.")
     resend: Seconds = Field(60.0, gt=0, description="Time between repetitions while open.")
-    labels: dict[str, str] = Field(default_factory=dict, description="Added to every alert.")
+    labels: dict[str, Text] = Field(default_factory=dict, description="Added to every alert.")
     insecure: bool = Field(False, description="Allow plain http to another machine.")
 
     @property

@@ -68,7 +68,6 @@ class Settings(BaseSettings):
         env_nested_delimiter=DELIMITER,
         extra="ignore",
         frozen=True,
-        nested_model_default_partial_update=True,
     )
 
     clusters: dict[ClusterName, Cluster] = Field(

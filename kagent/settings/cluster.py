@@ -99,18 +99,25 @@ class Security(Strict):
 def address_meant(text: str) -> str | None:
     """The addresses that the text holds besides a scheme, a login, a path, a remark, or another sign between them.
 
-    >>> address_meant("kafka://u:p@a:9092/x"), address_meant("localhost 9092"), address_meant("a:1; b:2")
-    ('a:9092', 'localhost:9092', 'a:1,b:2')
+    >>> [
+    ...     address_meant(text)
+    ...     for text in ("kafka://u:p@a:9092/x", "localhost 9092", "a:1; b:2", "b: 9092", "b:")
+    ... ]
+    ['a:9092', 'localhost:9092', 'a:1,b:2', 'b:9092', 'b:9092']
     """
     bare = re.sub(r"^\w+://|^[^/@]*@", "", re.sub(r"^\w+://", "", text))
     # `localhost/9092`, `a;9092`, `a 9092`: a number is a port.
-    joined = re.sub(r"(?<!:)(?:\s*[/;|]\s*|\s+)(?=\d+(?:[;|\s]|$))", ":", bare.strip())
+    joined = re.sub(
+        r"(?<!:)(?:\s*[/;|]\s*|\s+)(?=\d+(?:[;|\s]|$))", ":", re.sub(r"\s*:\s*", ":", bare.strip())
+    )
     parts = re.split(r"[;|\s]+", joined)
     found = [re.fullmatch(r"([\w.-]+(?::\d+)?)[:/]?(?:/.*)?", part) for part in parts]
     # A remark behind the address: `broker:9092 (TLS)`.
     if not all(found) and ":" not in parts[0]:
         return None
-    return ",".join(each[1] for each in found if each) or None if found[0] else None
+    if not found[0]:
+        return None
+    return ",".join(each[1] if ":" in each[1] else f"{each[1]}:9092" for each in found if each)
 
 
 def with_ports(bootstrap: str) -> str:
@@ -161,8 +168,6 @@ class Cluster(Strict):
     @field_validator("bootstrap")
     @classmethod
     def _with_ports(cls, bootstrap: str) -> str:
-        if re.search(r"\$\{?\w|\{\{|%\(", bootstrap):
-            raise ValueError("variables are not replaced in the file; set KAGENT_CLUSTERS__<NAME>__BOOTSTRAP")
         return with_ports(bootstrap)
 
     def tool_options(self) -> str:

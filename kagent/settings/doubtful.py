@@ -2,29 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+from kagent.contract.recommendation import Verdict
+from kagent.duration_words import UNITS_S
 from kagent.durations import to_text
-from kagent.policy import make_policy
+from kagent.policy import Policy, make_policy
 from kagent.settings.alert_destinations import is_local
 from kagent.settings.all_settings import Settings
-from kagent.settings.given_settings import GivenSettings
+from kagent.settings.cluster import Cluster
+from kagent.settings.given_settings import GivenSettings, folded
+from kagent.settings.meant import unit_meant
+from kagent.settings.misplaced import in_each_others_place, texts, values
+from kagent.settings.mistakes import dotted, schema_of
 from kagent.settings.pipeline_settings import PipelineSettings
+from kagent.settings.schema_ways import length_unit, schema_at
 from kagent.settings.settings_file import Where
 from kagent.settings.worker_settings import WorkerSettings
+from kagent.text import ended
 
 ANY_HOST = ("0.0.0.0", "::")
 
 
 def doubtful(settings: Settings, given: GivenSettings) -> Iterator[str]:
     """A sentence for each."""
-    for where, why in _doubts(settings):
-        place, setting = given.place(where), ".".join(map(str, where))
-        yield f"{f'{place}: ' if place else ''}{setting}: {why}."
+    for where, why in (*_doubts(settings), *_written(given)):
+        place = given.place(where)
+        yield f"{f'{place}: ' if place else ''}{dotted(where)}: {ended(why)}"
+
+
+def without_port(addresses: str) -> str | None:
+    """A clause about the first of these addresses that names no port; None if all do.
+
+    >>> without_port("a:9092,b"), without_port("kafka9092"), without_port("[::1]:9092")
+    ('names no port, so b:9092 is used', 'names no port, so kafka9092:9092 is used; did you mean kafka:9092?', None)
+    """
+    for address in map(str.strip, addresses.split(",")):
+        if not re.search(r":\d+$", address.rpartition("]")[2] or address):
+            # Host names end in a digit or two; a port has four or five.
+            near = re.fullmatch(r"(.*[A-Za-z_-])(\d{4,5})", address)
+            hint = f"; did you mean {near[1].rstrip('-_')}:{near[2]}?" if near else ""
+            return f"names no port, so {address}:9092 is used{hint}"
+    return None
+
+
+def _written(given: GivenSettings) -> Iterator[tuple[Where, str]]:
+    """Doubts about values as they are written."""
+    schema = schema_of(Settings)
+    yield from in_each_others_place(given, schema)
+    for where, text in texts(given):
+        if where[0] == "clusters" and where[2:] == ("bootstrap",) and (why := without_port(text)):
+            yield where, why
+    for where, value in values(given):
+        if (why := _in_another_unit(value, schema_at(schema, where, given.file.values))) is not None:
+            yield where, why
+
+
+def _in_another_unit(value: object, about: Mapping[str, Any]) -> str | None:
+    unit, number = length_unit(about), _number(value)
+    near = unit_meant(number, about) if unit and number is not None else None
+    if number is None or near is None:
+        return None
+    # In the greatest unit: 8.3h is easier to judge than 500m.
+    length_s, written = number * UNITS_S[unit], f"{number:.12g}"
+    large = next(each for each in ("d", "h", "m", "s") if length_s > UNITS_S[each])
+    length = f"{length_s / UNITS_S[large]:,.1f}".removesuffix(".0") + large
+    return f"{written} without a unit is {length}; did you mean {near}? If not, write {written}{unit}"
+
+
+def _number(value: object) -> float | None:
+    """The number that is written, if it has no unit."""
+    try:
+        return None if isinstance(value, bool) else float(str(value))
+    except ValueError:
+        return None
 
 
 def _doubts(settings: Settings) -> Iterator[tuple[Where, str]]:
     yield from _ports(settings.worker, settings.pipeline)
+    yield from _alike(settings.clusters)
+    yield from _of_no_incident(settings)
     if not settings.topics.prefix:
         yield (
             ("topics", "prefix"),
@@ -34,11 +93,64 @@ def _doubts(settings: Settings) -> Iterator[tuple[Where, str]]:
         if getattr(settings, name) and not settings.redact:
             yield (name,), "has no effect without redact; write redact: [host, client_id]"
     # How late a member is comes from the log ends.
-    sample, min_behind = settings.worker.sample, make_policy(settings.policy).min_behind
+    base = make_policy(settings.policy)
+    yield from _never_so_rarely(settings, base)
+    sample, min_behind = settings.worker.sample, base.min_behind
     if sample > min_behind > 0:
         old, late = to_text(sample), to_text(min_behind)
         why = f"log ends that are up to {old} old do not show who is {late} late, as policy.min_behind has it; the default is 5s"
         yield ("worker", "sample"), why
+
+
+def _alike(clusters: Mapping[str, Cluster]) -> Iterator[tuple[Where, str]]:
+    """Clusters that are likely one, and names that a variable cannot tell apart."""
+    addresses, names = dict[str, str](), dict[Where, str]()
+    for name, cluster in clusters.items():
+        address = ",".join(sorted(cluster.bootstrap.lower().split(",")))
+        if (same := addresses.setdefault(address, name)) != name:
+            yield (
+                ("clusters", name, "bootstrap"),
+                f"is the address of {same} too, so one cluster is watched twice",
+            )
+        if (same := names.setdefault(folded((name,)), name)) != name:
+            yield (
+                ("clusters", name),
+                f"a variable cannot tell this name from {same}: they differ by capitals, dots, dashes or underscores only",
+            )
+
+
+def _of_no_incident(settings: Settings) -> Iterator[tuple[Where, str]]:
+    """Where a verdict is chosen that no incident has."""
+    why = f"no incident has the verdict {Verdict.BALANCED}, so this has no effect"
+    ways: list[Where] = [("policy",), *(("groups", at) for at in range(len(settings.groups)))]
+    for way, policy in zip(ways, (settings.policy, *settings.groups), strict=True):
+        if Verdict.BALANCED in policy.model_dump(include={"severity"}).get("severity", {}):
+            yield (*way, "severity", str(Verdict.BALANCED)), why
+    for name, destination in settings.alert.destinations.items():
+        if Verdict.BALANCED in (chosen := destination.only.verdicts):
+            alone = "nothing is sent here" if len(chosen) == 1 else "it has no effect"
+            where = ("alert", "destinations", name, "only", "verdicts", chosen.index(Verdict.BALANCED))
+            yield where, f"no incident has the verdict {Verdict.BALANCED}, so {alone}"
+
+
+def _never_so_rarely(settings: Settings, base: Policy) -> Iterator[tuple[Where, str]]:
+    """Of messages about an open incident that are due when the last one is not valid any more."""
+    own = [
+        (
+            ("groups", at),
+            make_policy({k: v for k, v in g.model_dump(exclude_unset=True).items() if k != "match"}, base),
+        )
+        for at, g in enumerate(settings.groups)
+    ]
+    for way, policy in ((("policy",), base), *own):
+        if policy.update_every > policy.valid and (
+            way == ("policy",) or policy.update_every != base.update_every
+        ):
+            every, valid = to_text(policy.update_every), to_text(policy.valid)
+            yield (
+                (*way, "update_every"),
+                f"{every} is more than valid ({valid}), before whose end an incident is published again anyway",
+            )
 
 
 def _ports(worker: WorkerSettings, pipeline: PipelineSettings) -> Iterator[tuple[Where, str]]:

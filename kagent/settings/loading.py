@@ -8,7 +8,7 @@ import logging
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from kagent.errors import SettingsError
 from kagent.settings.all_settings import DEFAULT_CLUSTER, LEFT_OUT, Settings
 from kagent.settings.cluster import Cluster, with_ports
 from kagent.settings.contradictions import contradictions
-from kagent.settings.given_settings import PREFIX, GivenSettings, folded
+from kagent.settings.given_settings import PREFIX, GivenSettings, as_in_file, folded
 from kagent.settings.mistakes import (
     Mistake,
     as_meant,
@@ -28,17 +28,33 @@ from kagent.settings.mistakes import (
     meant_names,
     mistakes,
     needed_of_an_entry,
+    not_replaced_or_no_path,
     one_of_the_section,
     overridden,
     sentence,
     take_out,
     variables_of,
+    without_repetition,
 )
-from kagent.settings.settings_file import SettingsFile, Where, read
+from kagent.settings.settings_file import MISSING, SettingsFile, Where, read
 from kagent.settings.without_effect import notes
 from kagent.text import ended, shown
 
 log = logging.getLogger("kagent.settings")
+
+
+STAND_IN = "localhost:9092"
+"""In the place of an address that `-b` gives, until the rest is checked."""
+
+
+class WrongSettings(SettingsError):
+    """``rest``: the settings without what is wrong, for notes about them; None where nothing is left. ``taken``: what was left out."""
+
+    def __init__(
+        self, problem: str, given: GivenSettings, rest: Settings | None, taken: Collection[Where]
+    ) -> None:
+        super().__init__(problem)
+        self.given, self.rest, self.taken = given, rest, taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +90,10 @@ def loaded_from(
     path = config or os.environ.get("KAGENT_CONFIG")
     bootstrap = bootstrap or os.environ.get("KAGENT_BOOTSTRAP")
     given = GivenSettings.of(read(Path(path)) if path else SettingsFile(), os.environ)
+    named = cluster or os.environ.get("KAGENT_CLUSTER")
     try:
-        settings = _checked(given)
-    except SettingsError as error:
+        settings = _checked(_with_stand_in(given, named) if bootstrap else given)
+    except WrongSettings as error:
         # Beside the mistakes: who mends them all wants to mend the rest too.
         for note in notes(given, str(error)):
             error.add_note(note)
@@ -87,13 +104,28 @@ def loaded_from(
     # After validation, over the file and the variables: what stands on the command line wins.
     addressed = None
     if bootstrap:
-        named = cluster or os.environ.get("KAGENT_CLUSTER")
         first = next(iter(settings.clusters), named or DEFAULT_CLUSTER)
         addressed = named if named in settings.clusters else first
         is_guess = not named and not settings.clusters
         settings = _at_address(settings, addressed, bootstrap)
         settings._is_addressed, settings._name_is_guess = True, is_guess
     return Loaded(settings, given, (*notes(given), *_overridden(given)), addressed)
+
+
+def _with_stand_in(given: GivenSettings, named: str | None) -> GivenSettings:
+    """With some address for the cluster that gets its own afterwards: without one its login would be refused."""
+    known = given.file.values.get("clusters") or {}
+    # In the order in which pydantic joins file and variables.
+    ways = [
+        as_in_file(way, given.file.values) for way in given.variables if len(way) > 1 and way[0] == "clusters"
+    ]
+    names = [*known, *(str(way[1]) for way in ways)] if isinstance(known, Mapping) else []
+    name = named if named in names else next(iter(names), None)
+    entry = known.get(name) if name else MISSING
+    if entry is not MISSING and (entry is None or isinstance(entry, Mapping)):
+        clusters = {**known, name: {"bootstrap": STAND_IN, **(entry or {})}}
+        return given.with_file(replace(given.file, values={**given.file.values, "clusters": clusters}))
+    return given
 
 
 def _at_address(settings: Settings, name: str, bootstrap: str) -> Settings:
@@ -136,8 +168,10 @@ def _checked(given: GivenSettings) -> Settings:
         found += hidden(Settings, given, wrong, taken) if wrong else []
     if settings is not None:
         found += contradictions(settings, given, taken)
+    texts = not_replaced_or_no_path(Settings, given)
+    found = [*without_repetition(found, texts), *texts]
     if found or settings is None:
-        raise SettingsError(sentence(in_order(found))) from error
+        raise WrongSettings(sentence(in_order(found)), given, settings, taken) from error
     return settings
 
 

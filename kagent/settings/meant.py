@@ -13,6 +13,7 @@ from kagent.settings.schema_ways import length_unit
 
 NUMBER = r"[-+]?\d+(?:\.\d+)?"
 PERCENT = r"(?:%|percent|per cent|pct)"
+GREATEST_PORT = 65535
 MULTIPLES = {None: 1, "k": 1000, "M": 1_000_000}
 
 
@@ -65,9 +66,12 @@ def numbers_meant(value: Any, about: Mapping[str, Any], whole: bool) -> list[str
     (['0.15'], ['9100'], ['7', '8'])
     """
     text = str(value)
+    limits = about.get("anyOf", [about])[0]
+    # Of a port nobody writes the number in words: `six` is a slip of another kind.
+    if limits.get("maximum") == GREATEST_PORT and not re.search(r"\d", text):
+        return []
     number = number_meant(text, whole)
     found = [number] if number else re.findall(r"(?<![\w.])\d+(?![\w.])", text)
-    limits = about.get("anyOf", [about])[0]
     is_share = 1 in (limits.get("maximum"), limits.get("exclusiveMaximum"))
     if is_share and number and not _fits(float(number), limits):
         found = [f"{float(number) / 100:g}"]
@@ -88,6 +92,27 @@ def duration_meant(text: str, about: Mapping[str, Any]) -> str:
     if near := [to_text(length_s) for length_s in lengths_s if _fits(length_s / unit_s, limits)]:
         return f"; did you mean {' or '.join(near)}?"
     return f"; it may be {_limit(limits, lengths_s[0] / unit_s, unit_s)}" if lengths_s else ""
+
+
+def unit_meant(number: float, about: Mapping[str, Any]) -> str | None:
+    """The length of a number without a unit that was likely written in a smaller unit than the setting has: a thousandfold number of
+    milliseconds that is at least one of its units, or whole hours in seconds where it has hours; else None.
+
+    >>> seconds = {"anyOf": [{"type": "number", "minimum": 0, "description": "seconds"}]}
+    >>> hours = {"anyOf": [{"type": "number", "minimum": 1, "description": "hours"}]}
+    >>> [unit_meant(number, seconds) for number in (30000, 36000, 300, 1500)], unit_meant(86400, hours)
+    (['30s', None, None, None], '1d')
+    """
+    unit_s, limits = UNITS_S[length_unit(about)], about["anyOf"][0]
+    # 18000 and the like are the hours of a day in seconds.
+    is_hours = number % 3600 == 0 and number * unit_s <= UNITS_S["d"]
+    if number % 1000 == 0 and number / 1000 >= unit_s and not is_hours:
+        length_s = number / 1000
+    elif number and number % 3600 == 0 and unit_s == UNITS_S["h"]:
+        length_s = number
+    else:
+        return None
+    return to_text(length_s) if _fits(length_s / unit_s, limits) else None
 
 
 def _limit(limits: Mapping[str, Any], number: float, unit_s: float) -> str:

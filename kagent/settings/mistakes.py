@@ -12,9 +12,10 @@ from pydantic import BaseModel, ValidationError
 
 from kagent.settings.alert_destinations import DESTINATIONS
 from kagent.settings.given_settings import DELIMITER, PREFIX, GivenSettings
+from kagent.settings.misplaced import misplaced, problem_of_text
 from kagent.settings.odd_characters import with_odd_character
 from kagent.settings.problems import HOLDERS, problem_of, type_meant
-from kagent.settings.schema_ways import inside, resolved, walk, ways_in
+from kagent.settings.schema_ways import resolved, schema_at, walk, ways_in
 from kagent.settings.sections_meant import NAME, nameless_entries, with_meant_sections
 from kagent.settings.settings_file import MISSING, SettingsFile, Twice, Where
 from kagent.settings.unknown_names import (
@@ -47,7 +48,7 @@ def mistakes(settings: type[BaseModel], given: GivenSettings, error: ValidationE
     if error is None:
         return found
     # pydantic reports a way and a type; names that exist at that place stand only in the schema.
-    schema = _schema(settings)
+    schema = schema_of(settings)
     nameless = dict(nameless_entries(given.file.values, schema))
     found += [
         Mistake(given.place(where), dotted(where), _nameless(given, where, to))
@@ -163,11 +164,31 @@ def _instead_of_a_missing_one(error: ValidationError, loc: Where, problem: str) 
 
 def as_meant(settings: type[BaseModel], given: GivenSettings) -> GivenSettings:
     """What was given, with the sections of the file under the names that are meant."""
-    return given.with_file(with_meant_sections(given.file, _schema(settings)))
+    return given.with_file(with_meant_sections(given.file, schema_of(settings)))
+
+
+def not_replaced_or_no_path(settings: type[BaseModel], given: GivenSettings) -> list[Mistake]:
+    """Texts that cannot be meant, whatever their setting takes."""
+    found = []
+    for where, text in misplaced(given):
+        if (problem := problem_of_text(where, text, given, schema_of(settings))) is not None:
+            found.append(Mistake(given.place(where), dotted(where), problem))
+    return found
+
+
+def without_repetition(found: Iterable[Mistake], texts: Collection[Mistake]) -> list[Mistake]:
+    """The mistakes without those that the ``texts`` make besides: of the same setting, or of its section and about it."""
+    return [mistake for mistake in found if not any(_is_of(mistake, text) for text in texts)]
+
+
+def _is_of(mistake: Mistake, text: Mistake) -> bool:
+    section, _, name = text.setting.rpartition(".")
+    about = mistake.setting == section and re.search(rf"\b{re.escape(name)}\b", mistake.problem)
+    return mistake.setting == text.setting or bool(about)
 
 
 @cache
-def _schema(settings: type[BaseModel]) -> dict[str, Any]:
+def schema_of(settings: type[BaseModel]) -> dict[str, Any]:
     """The JSON Schema of the settings: made only once something is wrong, as it takes a quarter of a command's start."""
     return settings.model_json_schema()
 
@@ -184,7 +205,7 @@ def hidden(
 
     ``taken``: the ways to what was taken out. What follows from its absence is no mistake of the person's.
     """
-    schema = _schema(settings)
+    schema = schema_of(settings)
     found = []
     for each in error.errors(include_url=False):
         wrong = WrongValue.of(each, schema, given)
@@ -197,7 +218,7 @@ def hidden(
 
 def meant_names(settings: type[BaseModel], error: ValidationError) -> Iterator[Where]:
     """The ways to what unknown names were likely meant to be: that it is missing is no mistake of its own."""
-    schema = _schema(settings)
+    schema = schema_of(settings)
     for each in error.errors(include_url=False):
         where, inner = walk(schema, tuple(each["loc"]))
         near = suggestion(str(where[-1]), inner.get("properties", ())) if where else None
@@ -214,7 +235,7 @@ def absent(problem: str, where: Where, taken: Collection[Where], beside: bool = 
 
 def overridden(settings: type[BaseModel], given: GivenSettings, error: ValidationError) -> list[str]:
     """A sentence for each wrong value of the file that a variable overrides; ``error`` is that of the file by itself."""
-    schema = _schema(settings)
+    schema = schema_of(settings)
     found = []
     for each in error.errors(include_url=False):
         wrong = WrongValue.of(each, schema, given)
@@ -231,7 +252,7 @@ def overridden(settings: type[BaseModel], given: GivenSettings, error: Validatio
 
 def variables_of(settings: type[BaseModel], given: GivenSettings, error: ValidationError) -> dict[str, Where]:
     """The variables that gave what is wrong, each with the way to it."""
-    schema, names = _schema(settings), set(given.variables.values())
+    schema, names = schema_of(settings), set(given.variables.values())
     ways = [walk(schema, tuple(each["loc"]))[0] for each in error.errors(include_url=False)]
     return {given.place(way): way for way in ways if given.place(way) in names}
 
@@ -245,22 +266,18 @@ def one_of_the_section(variable: str, where: Where, name: str, settings: type[Ba
 def needed_of_an_entry(settings: type[BaseModel], where: Where) -> list[str]:
     """What each entry of the list at this place must have; nothing where it is no list of sections."""
     entry = _part(settings, where).get("items", {})
-    needed: list[str] = resolved(entry, _schema(settings).get("$defs", {})).get("required", [])
+    needed: list[str] = resolved(entry, schema_of(settings).get("$defs", {})).get("required", [])
     return needed
 
 
 def _part(settings: type[BaseModel], where: Where) -> Mapping[str, Any]:
     """The schema of the setting or section at this place."""
-    schema = _schema(settings)
-    at: Mapping[str, Any] = schema
-    for step in where:
-        at = resolved(inside(at, step), schema.get("$defs", {}))
-    return at
+    return schema_at(schema_of(settings), where, {})
 
 
 def take_out(values: dict[str, Any], settings: type[BaseModel], error: ValidationError) -> list[Where]:
     """Take the wrong values out of ``values``, or the sections that hold them; returns the ways to what is gone."""
-    schema = _schema(settings)
+    schema = schema_of(settings)
     ways = [walk(schema, tuple(each["loc"]))[0] for each in error.errors(include_url=False)]
     gone = [way for way in ways if _taken(values, way)]
     return gone or list({around for way in ways if (around := _nearest_taken(values, way))})
@@ -305,7 +322,7 @@ def _unknown_at_top(settings: type[BaseModel], given: GivenSettings) -> list[Mis
     variables = [name for where, name in given.variables.items() if where[0] not in known]
     if not names and not variables:
         return []
-    schema = _schema(settings)
+    schema = schema_of(settings)
     top, values = schema["properties"], given.file.values
     beside = given.file.lines_beside(())
     problems = {n: unknown_name(n, top, schema, values[n], beside) for n in names}

@@ -25,6 +25,7 @@ OTHER_WORDS: Mapping[str, Collection[str]] = {
     "key_file": ("private_key", "ssl_key_location", "ssl_keyfile"),
     "latest": ("end", "largest", "newest"),
     "min_behind": ("lag_threshold", "max_lag", "min_lag"),
+    "none": ("anonymous", "disabled", "false", "no", "off", "open"),
     "off": ("disabled", "false", "manual", "never", "no"),
     "owner": ("contact", "responsible", "team"),
     "page": ("critical", "error", "high", "p0", "p1", "sev1", "urgent"),
@@ -36,7 +37,7 @@ OTHER_WORDS: Mapping[str, Collection[str]] = {
     "ssl": ("tls",),
     "ticket": ("major", "medium", "p2", "p3", "sev2", "warn", "warning"),
     "token": ("bearer",),
-    "username": ("api_key", "sasl_jaas_config", "sasl_username"),
+    "username": ("api_key", "sasl_username"),
     "web_port": ("http_port", "listen_port", "port"),
     **{str(verdict): (words.short.replace(" ", "_"),) for verdict, words in VERDICTS.items()},
     "rebalance": (VERDICTS[Verdict.REBALANCE].short.replace(" ", "_"), "imbalance", "skew", "skewed"),
@@ -45,26 +46,29 @@ OTHER_WORDS: Mapping[str, Collection[str]] = {
 
 
 NO_SETTING: Mapping[str, str] = {
-    **dict.fromkeys(("aws_msk_iam", "gssapi", "iam", "kerberos", "oauth", "oauthbearer"), "kagent does not log in by that"),
     **dict.fromkeys(
         ("check_hostname", "insecure_skip_verify", "ssl_endpoint_identification_algorithm", "verify", "verify_ssl"),
         "certificates and host names are always checked, and ca_file names the authority",
-    ),
-    **dict.fromkeys(
-        ("keystore", "ssl_keystore_location", "ssl_truststore_location", "truststore"),
-        "a Java keystore is not read: make PEM files of it",
     ),
     **dict.fromkeys(
         ("debug", "log_level", "logging", "loglevel", "verbose"),
         "`--verbose` behind a command prints more, and `kagent worker --loglevel DEBUG`",
     ),
     **dict.fromkeys(("extends", "import", "include", "includes"), "a settings file includes no other"),
-    **dict.fromkeys(("jaas", "jaas_config"), "the login stands in username and password"),
     **dict.fromkeys(("headers", "method"), "a webhook is a POST without headers of your own: `secret` signs it"),
     **dict.fromkeys(("maintenance", "mute", "muted", "mutes", "quiet_hours", "schedule"), "`kagent mute` silences a group for a while"),
 }  # fmt: skip
 """What people look for in the settings and there is no setting or value for, in lower case with underscores → what there is in its
 place."""
+NO_SETTING_WITH: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("callback", "gssapi", "iam", "kerberos", "oauth", "oauthbearer"), "kagent does not log in by that"
+    ),
+    "jaas": "the login stands in username and password",
+    "keystore": "a Java keystore is not read: make PEM files of it, for cert_file and key_file",
+    "truststore": "a Java keystore is not read: make a PEM file of it, for ca_file",
+}
+"""As NO_SETTING, by a word that is in the name: `ssl.keystore.location` and `keystore_password` are of one kind."""
 
 
 def meant_by(word: str, known: Collection[str]) -> list[str]:

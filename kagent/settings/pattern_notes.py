@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kagent.group_pattern import is_expression, is_right
-from kagent.pattern_meant import covers, prefix_meant, several_meant
+from kagent.pattern_meant import covers, expression_meant, prefix_meant, several_meant
 from kagent.policy import IGNORED
 from kagent.settings.given_settings import GivenSettings
 from kagent.settings.settings_file import Where
@@ -58,8 +58,11 @@ def _other_than_meant(pattern: str, is_match: bool) -> str | None:
         return None
     if several := several_meant(pattern):
         entries = ", ".join(f"{{match: {each!r}, …}}" if is_match else repr(each) for each in several)
-        return f"is one pattern, comma included; each group has an entry of its own: [{entries}]"
-    return _as_glob(pattern)
+        return f"is one pattern, {'comma' if ',' in pattern else 'bar'} included; each group has an entry of its own: [{entries}]"
+    expression = expression_meant(pattern)
+    return _as_glob(pattern) or (
+        f"is a glob, not a regular expression; write {expression!r}" if expression else None
+    )
 
 
 def _as_glob(pattern: str) -> str | None:

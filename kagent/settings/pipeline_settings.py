@@ -11,7 +11,7 @@ from pydantic import (
 )
 
 from kagent.duration_fields import Seconds
-from kagent.settings.strict import HostName, Strict
+from kagent.settings.strict import HostName, Strict, Text
 
 MASTER = r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\]|-cluster\[[^\]]+\])?|spark://[^\s/:]+:\d+(,[^\s/:]+:\d+)*|k8s://\S+|yarn"
 """As Spark 4 takes it: https://spark.apache.org/docs/4.0.0/submitting-applications.html#master-urls"""
@@ -60,7 +60,7 @@ class PipelineSettings(Strict):
         description="The port of the pipeline's Prometheus metrics. Without it they are not served.",
     )
     metrics_host: HostName = Field("0.0.0.0", description="Address for the pipeline's metrics.")
-    options: dict[str, str] = Field(default_factory=dict, description="Further Spark settings, as they are.")
+    options: dict[str, Text] = Field(default_factory=dict, description="Further Spark settings, as they are.")
 
     @field_validator("master")
     @classmethod

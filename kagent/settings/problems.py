@@ -9,7 +9,8 @@ from typing import Any
 
 from kagent.durations import meant
 from kagent.settings.alert_destinations import DESTINATIONS, schemes_of
-from kagent.settings.meant import address_meant, default_of, duration_meant, numbers_meant
+from kagent.settings.meant import address_meant, default_of, duration_meant, numbers_meant, unit_meant
+from kagent.settings.misplaced import looks_like_path
 from kagent.settings.odd_characters import with_odd_character
 from kagent.settings.other_words import EVERYTHING
 from kagent.settings.right_values import right_value
@@ -113,6 +114,8 @@ def _plain(wrong: WrongValue) -> str:
     words = in_words.replace(", not {value}", _instead_of_it(wrong, hidden_value))
     of_units = {" s": " of seconds", " h": " of hours"}.get(wrong.unit, "")
     words = words.format(value=_input(wrong.value), unit=wrong.unit, of_units=of_units, **wrong.context)
+    if wrong.is_secret and isinstance(wrong.value, Mapping):
+        return f"{words}{_in_a_file(wrong)}"
     # Of what lacks something, pydantic's input is all that stands beside it, secrets included.
     if "{value}" not in in_words or (hidden_value and not is_list):
         return words
@@ -208,12 +211,22 @@ def _instead(wrong: WrongValue) -> str:
     return _as_section(wrong, value) if wrong.kind in HOLDERS and isinstance(value, str) else ""
 
 
+def _in_a_file(wrong: WrongValue) -> str:
+    """``password: {file: /run/secrets/x}``: how to write that a secret stands in a file; empty where it cannot."""
+    name, held = f"{wrong.name}_file", list(wrong.value.values())
+    path = held[0] if len(held) == 1 and looks_like_path(held[0]) else "/path/to/file"
+    return f"; write {name}: {path}" if name in wrong.around.get("properties", {}) else ""
+
+
 def _as_section(wrong: WrongValue, value: str) -> str:
     """How to write a text where names and values belong."""
     own = wrong.about or None
     entry = wrong.resolved(wrong.around.get("additionalProperties") or {})
     if own is None and wrong.name in entry.get("properties", {}):
         return f"; a name is missing above it, such as main: {{{wrong.name}: …}}"
+    head, colon, rest = value.partition(":")
+    if colon and head.strip() in wrong.section.get("properties", {}):
+        return f"; write a space behind the colon: {head.strip()}: {rest.strip()}"
     if value in wrong.resolved(own or {}).get("properties", {}):
         return f"; write {{{value}: …}}"
     required: list[str] = entry.get("required", []) if own is None else []
@@ -283,6 +296,12 @@ def _example(wrong: WrongValue) -> str:
         near = numbers_meant(wrong.value, wrong.about, wrong.kind.startswith("int"))
         if near:
             return f"; did you mean {' or '.join(near[:2])}?"
+    if (
+        wrong.unit
+        and isinstance(wrong.value, int | float)
+        and (length := unit_meant(wrong.value, wrong.about))
+    ):
+        return f"; did you mean {length}?"
     return default_of(wrong.about, wrong.unit) if wrong.kind not in HOLDERS else ""
 
 
@@ -293,9 +312,6 @@ def _as_one_inside(wrong: WrongValue, value: str) -> str:
     takes = [name for name, about in within.items() if value in wrong.resolved(about).get("enum", ())]
     if len(takes) == 1:
         return f"; write {{{takes[0]}: {value}}}"
-    head, colon, rest = value.partition(":")
-    if colon and head.strip() in within:
-        return f"; write a space behind the colon: {head.strip()}: {rest.strip()}"
     each = wrong.resolved(section.get("additionalProperties") or {})
     if assigned := re.fullmatch(r"([\w.-]+)\s*=\s*(.*)", value):
         known = assigned[1] in within or each.get("type") == "string"
@@ -330,4 +346,6 @@ def _input(value: Any) -> str:
     """The value as the file has it."""
     if isinstance(value, date):
         return str(value)
+    if isinstance(value, float):
+        return f"{value:.12g}"
     return str(value).lower() if isinstance(value, bool) else shown(repr(value), 60)

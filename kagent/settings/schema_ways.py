@@ -81,3 +81,20 @@ def resolved(schema: Mapping[str, Any], defs: Mapping[str, Any]) -> Mapping[str,
     while "$ref" in schema:
         schema = defs[str(schema["$ref"]).rsplit("/", 1)[-1]]
     return schema
+
+
+def of_its_type(value: Any, about: Mapping[str, Any], defs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Of an alert destination, the schema of its type."""
+    types = about.get("discriminator", {}).get("mapping", {})
+    ref = types.get(value.get("type")) if types and isinstance(value, Mapping) else None
+    return resolved({"$ref": ref}, defs) if ref else about
+
+
+def schema_at(schema: Mapping[str, Any], where: Where, values: Any) -> Mapping[str, Any]:
+    """The schema of what ``values`` have at this way; of an alert destination, that of its type."""
+    defs = schema.get("$defs", {})
+    at = resolved(schema, defs)
+    for step in where:
+        values = values.get(step) if isinstance(values, Mapping) else None
+        at = of_its_type(values, resolved(inside(at, step), defs), defs)
+    return at

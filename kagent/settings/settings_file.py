@@ -38,6 +38,7 @@ MEANT = {
     "could not find expected ':'": "a name has no colon behind it, or no space behind the colon",
     "parsing a block mapping": "this line's indent is not that of the names above it",
     "parsing a block collection": "this line's indent is not that of the dashes above it",
+    "',' or '}', but got ':'": "a text with a colon and a space must stand in quotes, or a comma is missing before this",
     "parsing a flow mapping": "a { is not closed, or a comma is missing",
     "parsing a flow sequence": "a [ is not closed, or a comma is missing",
     "could not determine a constructor": "a tag such as !!python/object is not allowed: take it out",
@@ -179,7 +180,7 @@ def read(path: Path) -> SettingsFile:
         line = error.object[: error.start].count(b"\n") + 1
         raise SettingsError(f"The settings file {path}:{line} is not UTF-8 text.") from error
     except yaml.YAMLError as error:
-        raise SettingsError(_not_yaml(path, text, error)) from error
+        raise SettingsError(_other_format(path, text) or _not_yaml(path, text, error)) from error
     except (
         ValueError,
         TypeError,
@@ -189,6 +190,8 @@ def read(path: Path) -> SettingsFile:
     if values is None:
         return SettingsFile(path)
     if not isinstance(values, dict):
+        if other := _other_format(path, text):
+            raise SettingsError(other)
         line = node.start_mark.line + 1 if node else 1
         hint = "; take out the dashes" if isinstance(values, list) else ", such as `clusters:`"
         raise SettingsError(f"The settings file {path}:{line} must hold names and values{hint}.")
@@ -209,6 +212,19 @@ def _places(node: yaml.Node | None) -> tuple[dict[Where, int], tuple[Twice, ...]
             twice[where] = Twice(where, line, lines[where])
         lines[where] = line
     return lines, tuple(twice.values())
+
+
+def _other_format(path: Path, text: str) -> str | None:
+    """Of TOML, INI and properties, which begin with ``[section]`` or ``name = value``, that they are no YAML; else None."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.lstrip()[0] in "#;!":
+            continue
+        section = re.fullmatch(r"\[{1,2}[^\[\],:]+\]{1,2}\s*([#;].*)?", line)
+        if section or re.match(r"(export\s+)?[\w.\"-]+\s*=", line):
+            what = "a [section]" if section else "name = value"
+            return f"The settings file {path}:{number} is not YAML: {what} is of TOML, INI or properties; write a name, a colon and a space before each value, such as `clusters: {{main: {{bootstrap: 'broker:9092'}}}}`."
+        return None
+    return None
 
 
 def _not_yaml(path: Path, text: str, error: yaml.YAMLError) -> str:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     ValidationInfo,
     field_validator,
@@ -31,6 +32,14 @@ def _host(host: str) -> str:
     return host
 
 
+def _as_text(value: Any) -> Any:
+    """Numbers and truth as they are written, where a name of the person's own choice has a text."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
+
+
+Text = Annotated[str, BeforeValidator(_as_text)]
 HostName = Annotated[str, AfterValidator(_host)]
 
 

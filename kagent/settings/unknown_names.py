@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
 from kagent.settings.given_settings import DELIMITER, OTHER_VARIABLES, PREFIX
 from kagent.settings.meant import section_meant
-from kagent.settings.other_words import NO_SETTING, meant_by, meant_by_part
+from kagent.settings.other_words import NO_SETTING, NO_SETTING_WITH, meant_by, meant_by_part
 from kagent.settings.schema_ways import entry_kinds, resolved, ways_in
 from kagent.text import shown
 
@@ -43,9 +43,12 @@ def _near_variable(variable: str, schema: Mapping[str, Any]) -> str | None:
         return _variable(min(ending, key=len))
     # Without the prefix, which would make any two variables alike.
     head, *rest = variable.removeprefix(PREFIX).split(DELIMITER, 1)
-    others = [name.removeprefix(PREFIX) for name in OTHER_VARIABLES]
-    top = suggestion(head, (*schema["properties"], *others))
-    return PREFIX + DELIMITER.join((top.upper(), *rest)) if top else None
+    # Those are no sections: nothing stands below `KAGENT_CLUSTER`.
+    others = [] if rest else [name.removeprefix(PREFIX) for name in OTHER_VARIABLES]
+    if top := suggestion(head, (*schema["properties"], *others)):
+        return PREFIX + DELIMITER.join((top.upper(), *rest))
+    elsewhere = _near_elsewhere(wanted, [way for way in ways if way[-1]])
+    return _variable(elsewhere) if elsewhere else None
 
 
 def without_own_names(ways: Iterable[tuple[str, ...]]) -> dict[str, str]:
@@ -69,8 +72,10 @@ def _variable(way: tuple[str, ...]) -> str:
 
 
 def no_setting(name: str) -> str | None:
-    """What there is in the place of something that people look for in the settings in vain."""
-    return NO_SETTING.get(_folded(name))
+    """What there is in the place of something that people look for in the settings in vain, by its name or a word of it."""
+    folded = _folded(name)
+    words = (NO_SETTING_WITH.get(word) for word in folded.split("_"))
+    return NO_SETTING.get(folded) or next(filter(None, words), None)
 
 
 def unknown_name(
@@ -108,7 +113,7 @@ def unknown_name(
         return f"there is no setting {shown(name)}; it belongs under {holders[0]}"
     listed = f"; there are: {', '.join(names)}" if names else ""
     # A setting at the wrong depth: `bootstrap:` at the top, `threshold:` under a cluster.
-    belongs = [".".join(step or "<name>" for step in way) for way in ways_in(schema) if way[-1] == name]
+    belongs = [_dotted(way) for way in ways_in(schema) if way[-1] == name]
     inner = [each for each, inside in names_inside.items() if name in inside]
     if len(dotted) > 1 and (near := _in_one_of(name, names_inside)):
         # As Kafka's clients have it: `sasl.mechanism` beside `security`.
@@ -120,7 +125,9 @@ def unknown_name(
     elif belongs:
         listed = f"; it belongs in {min(belongs, key=lambda way: way.count('.'))}"
     elif elsewhere := _near_elsewhere(name, [way for way in ways_in(schema) if way[-1]]):
-        listed = f"; did you mean {elsewhere}?"
+        listed = f"; did you mean {_dotted(elsewhere)}?"
+    elif inside := _held_elsewhere(value, [way for way in ways_in(schema) if way[-1]]):
+        listed = f"; write {inside[0]} as {_dotted(inside[1])}"
     return f"there is no setting {shown(name)}{listed or '; `kagent settings --schema` prints all'}"
 
 
@@ -139,14 +146,27 @@ def _in_one_of(name: str, sections: Mapping[str, Mapping[str, Any]]) -> str | No
     return ".".join(next(iter(found.items()))) if len(found) == 1 else None
 
 
-def _near_elsewhere(name: str, ways: Iterable[tuple[str, ...]]) -> str | None:
+def _near_elsewhere(name: str, ways: Iterable[tuple[str, ...]]) -> tuple[str, ...] | None:
     """``bootstrap_servers`` at the top: the way to a setting of almost this name in another section."""
     by_name: dict[str, tuple[str, ...]] = {}
     for way in sorted(ways, key=len):
         by_name.setdefault(way[-1], way)
-    near = get_close_matches(name.lower(), by_name, 1, 0.85)
-    near = near or [each for each in by_name if len(each) > 4 and name.lower().startswith(f"{each}_")]
-    return ".".join(step or "<name>" for step in by_name[near[0]]) if near else None
+    near = get_close_matches(_folded(name), by_name, 1, 0.85)
+    near = near or [each for each in by_name if len(each) > 4 and _folded(name).startswith(f"{each}_")]
+    return by_name[near[0]] if near else None
+
+
+def _held_elsewhere(value: Any, ways: Collection[tuple[str, ...]]) -> tuple[str, tuple[str, ...]] | None:
+    """``spring: {kafka: {bootstrap-servers: …}}``: the first name in a foreign section that is near a setting, and the way to that one."""
+    for name, inner in value.items() if isinstance(value, Mapping) else ():
+        way = None if isinstance(inner, Mapping | list) else _near_elsewhere(str(name), ways)
+        if found := (str(name), way) if way else _held_elsewhere(inner, ways):
+            return found
+    return None
+
+
+def _dotted(way: Iterable[str]) -> str:
+    return ".".join(step or "<name>" for step in way)
 
 
 def _holds_entry(value: Any, about: Mapping[str, Any], defs: Mapping[str, Any]) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kagent.duration_words import UNITS_S
 from kagent.durations import to_text
-from kagent.settings.schema_ways import inside, length_unit, resolved
+from kagent.settings.schema_ways import inside, length_unit, of_its_type, resolved
 
 
 def with_units(values: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -17,17 +17,10 @@ def with_units(values: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str
 
 
 def _shown(value: Any, about: Mapping[str, Any], defs: Mapping[str, Any]) -> Any:
-    about = _of_its_type(value, resolved(about, defs), defs)
+    about = of_its_type(value, resolved(about, defs), defs)
     if isinstance(value, Mapping):
         return {name: _shown(inner, inside(about, name), defs) for name, inner in value.items()}
     if isinstance(value, list):
         return [_shown(item, inside(about, 0), defs) for item in value]
     unit = length_unit(about)
     return to_text(value * UNITS_S[unit]) if unit and isinstance(value, int | float) else value
-
-
-def _of_its_type(value: Any, about: Mapping[str, Any], defs: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Of an alert destination, the schema of its type."""
-    types = about.get("discriminator", {}).get("mapping", {})
-    ref = types.get(value.get("type")) if types and isinstance(value, Mapping) else None
-    return resolved({"$ref": ref}, defs) if ref else about

@@ -19,8 +19,23 @@ DOUBTFUL = [
         "topics: {prefix: ''}",
         "topics.prefix: is empty, so kagent owns topics named mutes; the default is kagent-",
     ),
+    ("policy: {min_behind: 30000}", "policy.min_behind: 30000 without a unit is 8.3h; did you mean 30s? If not, write 30000s."),
+    ("topics: {retention_hours: 86400000}", "topics.retention_hours: 86400000 without a unit is 3,600,000d; did you mean 1d? If not, write 86400000h."),
+    ("worker: {keep_resolved_hours: 604800}", "worker.keep_resolved_hours: 604800 without a unit is 25,200d; did you mean 7d?"),
+    ("groups: [{match: a, hold: 60000}]", "groups[0].hold: 60000 without a unit is 16.7h; did you mean 1m?"),
+    ("clusters: {main: {bootstrap: b9092}}", "clusters.main.bootstrap: names no port, so b9092:9092 is used; did you mean b:9092?"),
+    ("clusters: {main: {bootstrap: '10.0.0.1:9092,10.0.0.2'}}", "clusters.main.bootstrap: names no port, so 10.0.0.2:9092 is used."),
+    ("clusters: {a: {bootstrap: 'b:1,c:1'}, d: {bootstrap: 'c:1,b:1'}}", "clusters.d.bootstrap: is the address of a too"),
+    ("clusters: {a: {bootstrap: 'b:1'}, A: {bootstrap: 'c:1'}}", "clusters.A: a variable cannot tell this name from a"),
+    ("clusters: {a-b: {bootstrap: 'b:1'}, a_b: {bootstrap: 'c:1'}}", "clusters.a_b: a variable cannot tell this name from a-b"),
+    ("policy: {severity: {balanced: page}}", "policy.severity.balanced: no incident has the verdict balanced, so this has no effect"),
+    ("alert: {destinations: {x: {type: alertmanager, url: 'https://x', only: {verdicts: [balanced]}}}}", "alert.destinations.x.only.verdicts[0]: no incident has the verdict balanced, so nothing is sent here"),
+    ("policy: {update_every: 1h}", "policy.update_every: 1h is more than valid (15m)"),
+    ("groups: [{match: a, valid: 1m, update_every: 2m}]", "groups[0].update_every: 2m is more than valid (1m)"),
+    ("alert: {destinations: {x: {type: pagerduty, routing_key: /run/secrets/pd}}}", "alert.destinations.x.routing_key: is itself used, and looks like a path; for what stands in that file write routing_key_file."),
+    ("worker: {http: {login: token, token: Bearer abc}}", "worker.http.token: begins with Bearer"),
     ("worker: {sample: 1h}", "worker.sample: log ends that are up to 1h old do not show who is 1m late"),
-]
+]  # fmt: skip
 RIGHT = [
     "worker: {web_host: 127.0.0.1}",
     "worker: {web_host: 0.0.0.0, http: {login: token, token: x}}",
@@ -28,6 +43,13 @@ RIGHT = [
     "pipeline: {metrics_port: 6066, metrics_host: 127.0.0.2}",
     "{redact_salt: abc, redact: [host]}",
     "{worker: {sample: 1m}, policy: {min_behind: 0}}",
+    "policy: {idle_after: 604800, absent_after: 36000, hold: 1500, min_behind: 30000s}",
+    "worker: {keep_resolved_hours: 2160}",
+    "clusters: {a: {bootstrap: '[::1]:9092, b:9092'}, b: {bootstrap: 'c:9092'}}",
+    "policy: {threshold: 1.2}",
+    "pipeline: {options: {spark.sql.shuffle.partitions: 2, spark.speculation: true, spark.x: '${spark.y}'}}",
+    "alert: {destinations: {x: {type: webhook, url: 'https://x.example', template: '{{ group }}'}}}",
+    "policy: {labels: {run_file: 'https://wiki.example'}}",
 ]
 
 
@@ -51,6 +73,51 @@ def test_what_a_variable_opens_is_noted_by_its_name(tmp_path: Path) -> None:
     said = checked("home:", tmp_path, KAGENT_WORKER__WEB_HOST="::")
 
     assert "note: KAGENT_WORKER__WEB_HOST: worker.web_host: :: lets in all" in said
+
+
+def test_an_address_without_a_port_is_noted_wherever_it_comes_from(tmp_path: Path) -> None:
+    said = checked("home:", tmp_path, KAGENT_BOOTSTRAP="broker")
+    of_a_cluster = checked("home:", tmp_path, KAGENT_CLUSTERS__MAIN__BOOTSTRAP="broker")
+
+    assert "note: KAGENT_BOOTSTRAP: names no port, so broker:9092 is used." in said
+    assert "note: KAGENT_CLUSTERS__MAIN__BOOTSTRAP: clusters.main.bootstrap: names no port" in of_a_cluster
+
+
+def test_notes_about_what_is_right_are_printed_beside_mistakes(tmp_path: Path) -> None:
+    said = checked(
+        "worker: {web_port: six, web_host: 0.0.0.0}\n"
+        "clusters: {main: {bootstrap: b, security: {protocol: SSL, ca_file: /nowhere/ca.pem}}}\n",
+        tmp_path,
+    )
+
+    assert "worker.web_port: must be a whole number" in said
+    assert "kagent.yaml:1: worker.web_host: 0.0.0.0 lets in all" in said
+    assert "kagent.yaml:2: clusters.main.bootstrap: names no port" in said
+    assert "kagent.yaml:2: clusters.main.security.ca_file: this machine has no file /nowhere/ca.pem" in said
+
+
+def test_a_note_that_rests_on_what_is_wrong_is_not_printed(tmp_path: Path) -> None:
+    said = checked("worker: {web_host: 0.0.0.0, http: {login: tokn}}", tmp_path)
+
+    assert "did you mean token?" in said
+    assert "lets in all" not in said
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("clusters: {main: {bootstrap: 'b:1', security: {protocol: SASL_SSL, username: u, password_file: %s}}}", "password"),
+        ("alert: {destinations: {x: {type: pagerduty, routing_key_file: %s}}}", "routing_key"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("secret", ["s3cr3t!", "R0123456789ABC", "AbC+/dEf=="])
+def test_a_secret_in_the_place_of_its_file_is_not_repeated(
+    text: str, meant: str, secret: str, tmp_path: Path
+) -> None:
+    said = checked(text % json.dumps(secret), tmp_path)
+
+    assert secret not in said
+    assert f"does not look like a path; a secret itself is written as {meant}." in said
 
 
 def test_a_cluster_that_no_filter_can_mean_is_named_though_the_destination_is_wrong_otherwise(

@@ -99,6 +99,9 @@ def test_each_of_forty_mistakes_is_named_once_with_its_line_and_what_was_meant(t
         ("groups: [{match: '/orders/i'}]", "flags stand at the beginning of a regular expression: '/(?i)orders/'"),
         ("groups: [{match: 'orders, payments'}]", "is one pattern, comma included"),
         ("policy: {owner: ‘team’}", ":1: the quotes around owner are none to YAML"),
+        ("[general]\npidfile = \"x\"\n", ":1 is not YAML: a [section] is of TOML, INI or properties"),
+        ("# Kafka\n\nbootstrap.servers=a:1\n", ":3 is not YAML: name = value is of TOML, INI or properties"),
+        ("alert: {destinations: {x: {type: apprise, url: slack://a:b: c}}}", "a text with a colon and a space must stand in quotes"),
         ("policy:\u00a0{threshold: 2}", "it holds U+00A0 (no-break space)"),
     ],
 )  # fmt: skip
@@ -112,7 +115,7 @@ def test_the_form_of_the_file_is_named_where_it_is_wrong(text: str, said: str, t
         ("KAGENT_WORKER__HTTP_LOGIN", "token", "did you mean KAGENT_WORKER__HTTP__LOGIN?"),
         ("KAGENT_GROUPS__0__MATCH", "a", "a list is JSON in one variable, such as KAGENT_GROUPS='[…]'"),
         ("KAGENT_GROUPS", "[{'match': 'a'}]", "must hold JSON, whose texts stand in double quotes"),
-        ("KAGENT_BOOTSTRAP", "http://a", "did you mean a?"),
+        ("KAGENT_BOOTSTRAP", "http://a", "did you mean a:9092?"),
         ("KAGENT_CLUSTER", "east-1", "No cluster named 'east-1' is configured; there are: east; did you mean east?"),
     ],
 )  # fmt: skip

@@ -125,6 +125,22 @@ def test_each_setting_of_a_group_is_a_line_with_its_source(tmp_path: Path) -> No
     ]
 
 
+def test_an_address_and_the_login_of_one_cluster_come_from_two_places(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "kagent.yaml"
+    file.write_text("clusters: {eu-1: {security: {protocol: SASL_SSL, username: u}}}\n")
+    monkeypatch.setenv("KAGENT_CLUSTERS__EU_1__SECURITY__PASSWORD", "p")
+
+    found = load(file, bootstrap="b:9093")
+
+    assert list(found.clusters) == ["eu-1"]
+    assert found.clusters["eu-1"].bootstrap == "b:9093"
+    assert found.clusters["eu-1"].security.secret() == "p"
+    with pytest.raises(SettingsError, match="bootstrap: is missing"):
+        load(file)
+
+
 def test_a_wrong_field_is_named(tmp_path: Path) -> None:
     file = tmp_path / "kagent.yaml"
     file.write_text("clusters: {main: {bootstrap: 'a:1', security: {protocol: SASL_SSL}}}\n")

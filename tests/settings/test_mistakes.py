@@ -19,6 +19,18 @@ from kagent.reference_pages import DOCS, PAGES
 from kagent.settings import load, loaded_from
 from kagent.settings.loading import Loaded
 
+JAVA = {
+    "keystore_location": "make PEM files of it, for cert_file and key_file",
+    "ssl.keystore.password": "make PEM files of it, for cert_file and key_file",
+    "ssl_truststore_type": "make a PEM file of it, for ca_file",
+    "sasl.jaas.config": "the login stands in username and password",
+    "sasl.login.callback.handler.class": "kagent does not log in by that",
+    "sasl.mechanism": "did you mean mechanism?",
+    "security_protocol": "did you mean protocol?",
+    "ssl.ca.location": "did you mean ca_file?",
+    "ssl.key.password": "did you mean key_password?",
+}
+"""Names of Kafka's clients in `security` → what is said of them."""
 MISTAKES = [
     ("pipeline: {trigger: 1 fortnight}", "not '1 fortnight'; did you mean 14d?"),
     ("worker: {tick: [10]}", "not [10]; write 10"),
@@ -80,7 +92,7 @@ MISTAKES = [
     ("groups: [{match: '/(/'}]", "groups[0].match: '/(/' is no regular expression"),
     ("groups: [{owner: b}]", "groups[0].match: is missing"),
     ("groups: [{match: 'a*', min_behnd: 5}]", "did you mean min_behind?"),
-    ("groups: [{match: 'a*', threshold: 1.1}]", "lower_threshold: must not be above threshold (1.1)"),
+    ("groups: [{match: 'a*', threshold: 1.1, lower_threshold: 1.2}]", "lower_threshold: must not be above threshold (1.1)"),
     ("groups: {match: a}", "groups: must be a list"),
     ("ignore: ['a', '/[/']", "ignore[1]: '/[/' is no regular expression"),
     ("redact: [hosts]", "did you mean host?"),
@@ -111,7 +123,7 @@ MISTAKES = [
     ("pipeline: {master: 'spark://'}", "must be local[n]"),
     ("pipeline: {connector: 'a:b_2.12:3.5.0'}", "is built for Scala 2.12"),
     ("pipeline: {options: {executor.cores: '4'}}", "did you mean spark.executor.cores?"),
-    ("pipeline: {trigger: 1 sec}", "did you mean 1s?"),
+    ("pipeline: {trigger: 1 secs}", "did you mean 1s?"),
     ("policy: {min_behind: 5M}", "did you mean 5m?"),
     ("policy: {kind: java}", "did you mean classic_java?"),
     ("pipeline.trigger: 5", "write pipeline: {trigger: …}"),
@@ -158,8 +170,8 @@ MISTAKES = [
     ("cluster: {main: {bootstrap: 'a:1'}}", "there is no setting cluster; did you mean clusters?"),
     ("Clusters: {main: {bootstrap: 'a:1'}}", "there is no setting Clusters; did you mean clusters?"),
     ("clusters: {main: {bootstrap: 'a:1', security: {protocol: sasl_ssl, username: u, password: p}}}", "did you mean SASL_SSL?"),
-    ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SSL, truststore: /x.jks}}}", "a Java keystore is not read: make PEM files of it"),
-    ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SASL_SSL, username: u, password_file: p, password: {a: b}}}}", "password: must be a text; write such as '…'."),
+    ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SSL, truststore: /x.jks}}}", "a Java keystore is not read: make a PEM file of it, for ca_file"),
+    ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SASL_SSL, username: u, password_file: p, password: {a: b}}}}", "password: must be a text; write password_file: /path/to/file."),
     ("clusters: {main: {bootstrap: 'SASL_SSL://a:9092'}}", "'SASL_SSL://a:9092' is no host:port"),
     ("clusters: {main: {bootstrap: 'a:9092 b:9092'}}", "'a:9092 b:9092' is no host:port"),
     ("clusters: {main: }", "clusters.main: must hold names and values, and is empty"),
@@ -169,7 +181,7 @@ MISTAKES = [
     ("topics: kagent-", "topics: must hold names and values, not 'kagent-'"),
     ("pipeline: {history: true}", "pipeline.history: must be a text such as /var/lib/kagent/history, not true"),
     ("pipeline: {connector: spark-sql-kafka}", "must be Maven coordinates, group:artifact:version"),
-    ("pipeline: {trigger: '5 seconds'}", "must be a duration such as 250ms, 90s"),
+    ("pipeline: {trigger: '5 second s'}", "must be a duration such as 250ms, 90s"),
     ("pipeline: {history_interval: 100ms}", "must be at least 1 s, not '100ms'"),
     ("pipeline: {driver_memory: 512}", "with a unit, such as 512m or 2g, not '512'"),
     ("pipeline: {metrics_host: 'localhost:9100'}", "must be a host name or an address, without a scheme or port"),
@@ -259,7 +271,7 @@ MISTAKES = [
     ("ignore: [{match: 'test-*'}]", "ignore[0]: must be a text, not {'match': 'test-*'}; write 'test-*'"),
     ("exclude: ['test-*']", "there is no setting exclude; did you mean ignore?"),
     ("redact: [address]", "must be host or client_id, not 'address'; did you mean host?"),
-    ("clusters: {main: {bootstrap: 'localhost:'}}", "did you mean localhost?"),
+    ("clusters: {main: {bootstrap: 'localhost:'}}", "did you mean localhost:9092?"),
     ("clusters: {main: {bootstrap: 'a:1', tls: true}}", "there is no setting tls; did you mean security?"),
     ("clusters: {main: {bootstrap: 'a:1', security: {protocol: TLS}}}", "not 'TLS'; did you mean SSL?"),
     ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SSL, ssl.ca.location: /x}}}", "did you mean ca_file?"),
@@ -273,7 +285,7 @@ MISTAKES = [
     ("clusters: {main: {bootstrap: 'broker:9092/kafka'}}", "did you mean broker:9092?"),
     ("clusters: {main: {bootstrap: 'b-1.example.com:9092 (TLS)'}}", "did you mean b-1.example.com:9092?"),
     ("clusters: {main: {bootstrap: 'user:pw@broker:9092'}}", "'…@broker:9092' is no host:port; did you mean broker:9092?"),
-    ("clusters: {main: {bootstrap: 'a:1', security: {sasl_jaas_config: 'x'}}}", "did you mean username?"),
+    ("clusters: {main: {bootstrap: 'a:1', security: {sasl_jaas_config: 'x'}}}", "the login stands in username and password"),
     ("clusters: {main: {bootstrap: 'a:1', security: {verify: false}}}", "certificates and host names are always checked"),
     ("pipeline: {trigger: every 5s}", "did you mean 5s?"),
     ("pipeline: {trigger: PT1M30S}", "did you mean 90s?"),
@@ -322,6 +334,25 @@ MISTAKES = [
     ("policy: {kind: franz-go}", "did you mean classic?"),
     ("policy: {kind: sarama}", "did you mean classic?"),
     ("alert: {destinations: {x: {type: alertmanager, url: 'https://x', only: {scopes: [partition]}}}}", "must be group, topic, broker or cluster, not 'partition'"),
+    ("clusters: {main: {bootstrap: 'b: 9092'}}", "did you mean b:9092?"),
+    ("clusters: {main: {bootstrap: 'b :9092, c : 9093'}}", "did you mean b:9092?"),
+    ("clusters: {main: {bootstrap: 'b:'}}", "did you mean b:9092?"),
+    ("clusters: {main: bootstrap:b:9092}", "write a space behind the colon: bootstrap: b:9092"),
+    ("worker: {web_port: six}", "must be a whole number, not 'six'; the default is 6066"),
+    ("worker: {tick: 10000}", "must be at most 3600 s, not 10000; did you mean 10s?"),
+    ("spring: {kafka: {bootstrap-servers: 'a:1'}}", "there is no setting spring; write bootstrap-servers as clusters.<name>.bootstrap"),
+    ("quarkus: {kafka: {sasl: [1], sasl.username: u}}", "there is no setting quarkus; there are: alert"),
+    ("worker: {http: {login: 'off'}}", "did you mean none?"),
+    *((f"clusters: {{main: {{bootstrap: 'a:1', security: {{{name}: x}}}}}}", said) for name, said in JAVA.items()),
+    ("clusters: {main: {bootstrap: 'a:1', security: {password: {file: /run/secrets/x}}}}", "write password_file: /run/secrets/x"),
+    ("alert: {destinations: {x: {type: pagerduty, routing_key: {secretKeyRef: {name: s3cret}}}}}", "must be a text; write routing_key_file: /path/to/file"),
+    ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SASL_SSL, username: u, password: '${PW}'}}}", "password: variables are not replaced in the file; set KAGENT_CLUSTERS__MAIN__SECURITY__PASSWORD or password_file."),
+    ("redact_salt: '{{ .Values.salt }}'", "redact_salt: variables are not replaced in the file; set KAGENT_REDACT_SALT or redact_salt_file."),
+    ("worker: {web_port: '%(port)s'}", "variables are not replaced in the file; set KAGENT_WORKER__WEB_PORT."),
+    ("groups: [{match: a, owner: '${TEAM}'}]", "groups[0].owner: variables are not replaced in the file; write the value itself."),
+    ("alert: {destinations: {x-y: {type: alertmanager, url: '${AM}'}}}", "x-y.url: variables are not replaced in the file; set KAGENT_ALERT__DESTINATIONS__X_Y__URL."),
+    ("alert: {destinations: {x: {type: webhook, url_file: 'https://x.example/s3cret'}}}", "url_file: must be a path, not an address; write it as url."),
+    ("worker: {http: {ca_file: '-----BEGIN CERTIFICATE-----'}}", "must be a path, not a key or certificate; put it into a file"),
 ]  # fmt: skip
 
 
@@ -436,7 +467,7 @@ def test_a_section_under_both_its_name_and_a_wrong_one_is_named_and_both_are_che
         ("alert:\n  destinations:\n    x:\n      type: PagerDuty\n      routing_key: k\n", 4),
         ("alert:\n  destinations:\n    x:\n      type: webhook\n      url: example.com/hook\n", 5),
         ("worker:\n  http:\n    public_url: https://x.example\n    login: token\n", 4),
-        ("groups:\n  - match: a\n    owner: me\n    threshold: 1.1\n", 4),
+        ("groups:\n  - match: a\n    owner: me\n    lower_threshold: 2\n", 4),
         ("alert:\n  destinations:\n    x:\n      type: pagerduty\n", 3),
     ],
 )
@@ -590,6 +621,10 @@ def test_a_secret_of_a_wrong_type_is_not_repeated(written: Any) -> None:
         ("KAGENT_POLICY__SEVERITY", "page=stalled", """must hold JSON; write '{"stalled": "page"}'"""),
         ("KAGENT_POLICY__LABELS", "team=a, env=b", """must hold JSON; write '{"team": "a", "env": "b"}'"""),
         ("KAGENT_REDACT", "host client_id", """must hold JSON; write '["host", "client_id"]'"""),
+        ("KAGENT_CLUSTER__MAIN__BOOTSTRAP", "a:1", "did you mean KAGENT_CLUSTERS__MAIN__BOOTSTRAP?"),
+        ("KAGENT_CHEKPOINT", "/x", "did you mean KAGENT_PIPELINE__CHECKPOINT?"),
+        ("KAGENT_WORKER__TICK", "10000", "must be at most 3600 s, not 10000; did you mean 10s?"),
+        ("KAGENT_WORKER__DATA", "${HOME}/kagent", "variables are not replaced; write the value itself"),
         ("KAGENT_BROKERS", "a:1", "there is no such variable; did you mean KAGENT_BOOTSTRAP?"),
         ("KAGENT_IGNORE", "test-*, old-*", """KAGENT_IGNORE: must hold JSON; write '["test-*", "old-*"]'"""),
     ],
@@ -718,7 +753,12 @@ def test_lengths_of_time_are_printed_with_units_and_read_again_as_the_same(writt
 def test_check_says_in_one_line_that_all_is_right(written: Any) -> None:
     file = written("policy: {threshold: 2}\n")
 
-    assert settings("--check", file=file).output == f"The settings are right ({file}).\n"
+    right = f"The settings are right ({file})."
+    assert settings("--check", file=file).output.startswith(
+        f"{right} No cluster is in them: pass -b host:9092"
+    )
+    file.write_text("clusters: {main: {bootstrap: 'a:1'}}\n")
+    assert settings("--check", file=file).output == f"{right}\n"
 
 
 def test_a_file_that_this_machine_does_not_have_is_noted_and_no_mistake(written: Any, tmp_path: Path) -> None:

@@ -19,6 +19,9 @@ NOTES = [
     ("ignore: ['/^(a|b)-/']", "for names that begin so write '/(a|b)-.*/'"),
     ("ignore: ['orders-*,billing-*']", "each group has an entry of its own: ['orders-*', 'billing-*']"),
     ("groups: [{match: 'a-*,b'}]", "an entry of its own: [{match: 'a-*', …}, {match: 'b', …}]"),
+    ("groups: [{match: 'a-*|b'}]", "is one pattern, bar included; each group has an entry of its own: [{match: 'a-*', …}, {match: 'b', …}]"),
+    ("groups: [{match: 'orders-.*'}]", "is a glob, not a regular expression; write '/orders-.*/'"),
+    ("ignore: ['(eu|us)-[0-9]+']", "write '/(eu|us)-[0-9]+/'"),
     ("groups: [{match: 'orders-* '}]", "begins or ends with a space, which a name would need too; write 'orders-*'"),
     ("groups: [{match: '*', owner: a}, {match: 'late-*', owner: b}]", "groups[1] has no effect: '*' at line 1 matches all that 'late-*' does"),
     ("groups: [{match: 'a-*'}, {match: 'a-b-*'}]", "groups[1] has no effect: 'a-*' at line 1 matches all that 'a-b-*' does"),
@@ -32,6 +35,7 @@ QUIET = [
     "groups: [{match: 'late-*'}, {match: '*', ignore: true}]",
     "groups: [{match: 'console-consumer-7', ignore: false}]",
     "groups: [{match: '/^(?i)a.*/'}]",
+    "groups: [{match: 'com.acme.*'}, {match: 'a+b'}, {match: 'a[12]-*'}]",
 ]
 
 

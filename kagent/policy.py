@@ -52,12 +52,14 @@ class Policy:
     """A group that catches up by itself counts as badly spread from this skew on. With ``min_behind`` and ``hold`` at 0 every
     crossing is reported."""
     lower_threshold: float = 1.25
-    """With ``min_behind`` and ``hold`` at 0: skew below which an open incident resolves. By default never above ``threshold``."""
+    """Used only where ``min_behind`` and ``hold`` are 0: an open incident resolves below this skew. By default it is at most
+    ``threshold``; a value above it is refused."""
     min_behind: float = 60.0
     """From how far behind a member counts as late: the time since the log ends of its partitions were where its commits are now."""
     hold: float = 300.0
-    """Lag that drains by itself within this time is not reported. A standstill is reported after this time, a silent member
-    after 0.85 of it. A member must be late, and get later, for at least a fifth of this time before it is reported."""
+    """Lag that drains by itself within this time is not reported, and a standstill is reported once it has lasted for this time. Two
+    shorter times follow from it: a member that is silent is reported after 85 % of it (4 min 15 s by default), one that gets later and
+    later after 20 % of it (1 min by default) at the earliest."""
     evidence: float = 1.0
     """How sure kagent must be: 2 asks for twice the evidence, 0.5 for half."""
     cooldown: float = 1800.0
@@ -105,9 +107,10 @@ class Policy:
     co_partitioned: bool | None = None
     """Partition p of all topics must stay together; not set: only where the client makes it so (Kafka Streams, Faust)."""
     kind: GroupKind | None = None
-    """What the group is, where kagent's guess is wrong."""
+    """What the group is, where kagent's guess is wrong. Share groups are not judged, with `share` or without."""
     ignore: bool = False
-    """Do not judge these groups. Under `groups`, `false` has groups judged that the list `ignore` or the built-in one leaves out."""
+    """true: these groups are not judged. false in an entry of `groups`: they are judged, even if the list `ignore` or kagent itself leaves
+    them out."""
     owner: str | None = None
     """Whom the groups belong to: shown in `watch`, messages and alerts."""
     runbook_url: str | None = None

@@ -73,8 +73,8 @@ Maven Central that they are fetched from), `KAGENT_FOLLOW` (see [follow](follow.
 
 POLICY_ABOUT = (
     "What is judged, and when. `policy` holds for all groups; an entry of `groups` also has `match`, and the first one "
-    "that matches a group's name wins over `policy`. Groups that the list `ignore` or kagent itself leaves out (people's console "
-    "consumers, kagent's own groups, …) stay left out, unless that entry says `ignore: false`."
+    "that matches a group's name wins over `policy`. To have a group judged that the list `ignore` or kagent itself leaves out (people's "
+    "console consumers, kagent's own groups, …), write `ignore: false` in that entry."
 )
 SECTIONS: Mapping[str, tuple[str, str]] = {
     "Settings": ("Top level", ""),

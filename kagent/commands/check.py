@@ -119,8 +119,8 @@ def too_short(short: Mapping[str, float], seconds: float) -> str:
     """Which groups are late and were not judged, and how long a look can tell."""
     names, enough = few([shown(name) for name in sorted(short)]), math.ceil(max(short.values()))
     return (
-        f"Late, but not judged, as a look of {span(seconds)} is too short to tell whether that stays so: {names}. "
-        f"Look for {enough} s or longer: --for {enough}s."
+        f"Late, but not judged: {names}. A look of {span(seconds)} is too short to see whether a group stays late; "
+        f"look for {enough} s or longer: --for {enough}s."
     )
 
 

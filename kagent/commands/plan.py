@@ -73,8 +73,8 @@ def command(
 
     A name is taken for a file if there is one, else for a group; --group NAME is always a group.
 
-    Where a worker answers, its plan is printed: the moves and the skew that `kagent explain` and the messages have. Without
-    one, or with --live, --tolerance or --max-moves, the plan rests on the lag that the cluster shows now; that ratio is
+    Where a worker answers, its plan is printed: the moves and the skew that `kagent explain` prints at the same moment. The
+    worker plans anew at each tick and may choose other moves of equal worth, so an older message may name others. Without a worker, or with --live, --tolerance or --max-moves, the plan rests on the lag that the cluster shows now; that ratio is
     called max/mean lag, as in `kagent lag`.
 
     The format of a line is in docs/planner.md. A line that cannot be read gets an error, the others their answer;

@@ -33,7 +33,8 @@ def command(ctx: click.Context, check: bool, form: Format) -> None:
         findings = ensure(admin_of(home), settings.topics, not check, needed, of_tables(settings.topics))
     if form.is_table:  # a line each: the command that mends a topic must not be cut
         for finding in findings:
-            click.echo(": ".join(filter(None, (finding.topic, finding.state, finding.problem))))
+            problem = f"it {finding.problem}" if finding.problem else None
+            click.echo(": ".join(filter(None, (finding.topic, finding.state, problem))))
     else:
         output.print_list(form, COLUMNS, [asdict(finding) for finding in findings], _cells)
     if any(finding.state == "wrong" for finding in findings):

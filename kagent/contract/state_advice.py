@@ -15,9 +15,9 @@ def what_to_do(status: str, reason: str | None) -> str | None:
     if "--replay" in text:
         return "Fill the gap: kagent pipeline --replay"
     if "stands still" in text:
-        return "Restart the pipeline, and see its log for why it reads nothing: kagent pipeline"
+        return "Restart the pipeline with `kagent pipeline`; its log says why it reads nothing"
     if status == "catching_up":
         return "Wait: the pipeline is reading what it missed; if the number grows, give it more cores"
     if "pipeline" in text:
-        return "Start the pipeline, or see its log: kagent pipeline"
-    return None if text else "See the log of the worker: kagent worker"
+        return "Start the pipeline with `kagent pipeline`; if it runs already, read its log"
+    return None if text else "Read the worker's log"

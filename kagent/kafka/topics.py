@@ -145,7 +145,7 @@ def make_sure(
 def _misfit(topic: TopicSpec, partitions: int) -> tuple[type[KafkaError], str] | None:
     """Why nothing can work with the topic as it is, and which error that is. ``partitions``: 0 if it cannot be seen."""
     if not partitions:
-        return KafkaError, "is missing, or may not be seen: run `kagent topics`"
+        return KafkaError, "is missing, or you have no right to see it: run `kagent topics`"
     if partitions != topic.partitions:
         problem = f"has {partitions} partitions, the settings say {topic.partitions}: change topics.partitions or re-create it"
         return Misconfigured, problem

@@ -49,7 +49,7 @@ def follow_plan(advice: Advice) -> Iterator[Action]:
     # named, as not feasible now.
     if feasible == "no" and advice.kind not in CLIENTS:
         return
-    how = f"Let the group follow the plan: {_first_moves(made)} {_carried_out_by(advice, feasible)}".rstrip()
+    how = f"Have the group move {_first_moves(made)} {_carried_out_by(advice, feasible)}".rstrip()
     disruption = disruption_of(made, made.plan.move_count) | {"r_score": made.cost.r_score}
     # Beside the sentence, which has names from clients in it: the page must not read the command from there.
     params = {"options": _command_options(advice)} if advice.kind is K.CONSUMER else {}

@@ -85,11 +85,11 @@ class Settings(BaseSettings):
     policy: PolicySettings = Field(PolicySettings(), description="Judgement for all groups.")
     groups: list[GroupSettings] = Field(
         default_factory=list,
-        description="Judgement by pattern; the first match holds. It has a group judged that is ignored only with `ignore: false`.",
+        description="Judgement by pattern: of the entries that match a group's name the first holds.",
     )
     ignore: list[GroupPattern] = Field(
         default_factory=list,
-        description="Groups never judged, besides the built-in ones, but for those whose entry of `groups` says `ignore: false`.",
+        description="Groups that are not judged, besides those that kagent itself leaves out. An entry of `groups` with `ignore: false` wins over it.",
     )
     redact: list[Literal["host", "client_id"]] = Field(
         default_factory=list,

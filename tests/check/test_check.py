@@ -140,7 +140,8 @@ def test_a_look_that_is_too_short_calls_no_late_group_healthy(cast: Any, broker:
 
     assert code == 2, output
     assert (lines[-1]["judged"], lines[-1]["too_short_for"]) == (1, [late])
-    assert f"too short to tell whether that stays so: {late}. Look for 100 s or longer: --for 100s." in output
+    assert f"Late, but not judged: {late}. A look of " in output
+    assert "is too short to see whether a group stays late; look for 100 s or longer: --for 100s." in output
     assert kagent(config, "check", on_time, "--for", "3s")[0] == 0
     code, _, output = kagent(config, "explain", late, "--live", "--for", "3s")
     assert code == 2

@@ -167,7 +167,10 @@ def test_topics_are_checked_without_the_frozen_broker(half: Half, monkeypatch: p
     monkeypatch.setenv("KAGENT_TOPICS__PREFIX", "checked-")
     result = run(half, "topics", "--check")
 
-    assert "checked-mutes: wrong: is missing, or may not be seen: run `kagent topics`" in result.stdout
+    assert (
+        "checked-mutes: wrong: it is missing, or you have no right to see it: run `kagent topics`"
+        in result.stdout
+    )
     assert result.exit_code == 1
 
 

@@ -32,7 +32,10 @@ def test_what_is_missing_is_created_once(cast: Cast) -> None:
     second = run(cast.bootstrap, "fresh-", "--json")
 
     assert checked.exit_code == 1
-    assert "fresh-mutes: wrong: is missing, or may not be seen: run `kagent topics`" in checked.stdout
+    assert (
+        "fresh-mutes: wrong: it is missing, or you have no right to see it: run `kagent topics`"
+        in checked.stdout
+    )
     assert (first.exit_code, second.exit_code) == (0, 0)
     assert {json.loads(line)["state"] for line in first.stdout.splitlines()} == {"created"}
     assert "fresh-alerts" in {json.loads(line)["topic"] for line in first.stdout.splitlines()}

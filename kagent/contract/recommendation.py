@@ -51,6 +51,12 @@ SEVERITY_RANK: dict[str, int] = {severity: rank for rank, severity in enumerate(
 """0 is the most urgent."""
 
 
+def urgency(severity: str | None, seconds_behind: float | None, lag: int | None) -> tuple[int, float, int]:
+    """What incidents are ordered by wherever they are listed, the most urgent first: severity, delay, records that wait."""
+    rank = SEVERITY_RANK.get(severity or "", len(SEVERITY_RANK))
+    return rank, -(seconds_behind or 0.0), -(lag or 0)
+
+
 class GroupKind(StrEnum):
     """What a group is; what can be done about it depends on that."""
 

@@ -15,9 +15,9 @@ from kagent import __version__
 from kagent.contract.admission import IncidentRow
 from kagent.contract.recommendation import (
     MOST_INCIDENTS,
-    SEVERITY_RANK,
     IncidentNumbers,
     State,
+    urgency,
 )
 
 RANK = {"watching": 0, "catching_up": 1, "blind": 2}
@@ -68,11 +68,7 @@ def most_urgent(rows: Iterable[IncidentRow]) -> list[IncidentRow]:
     return nsmallest(
         MOST_INCIDENTS,
         rows,
-        key=lambda row: (
-            SEVERITY_RANK.get(row.severity, len(SEVERITY_RANK)),
-            -(row.seconds_behind or 0),
-            row.id,
-        ),
+        key=lambda row: (*urgency(row.severity, row.seconds_behind, row.lag), row.id),
     )
 
 

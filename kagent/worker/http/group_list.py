@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
+from kagent.contract.recommendation import urgency
 from kagent.errors import InputError
 from kagent.worker.http.models import GroupRow
 
 MOST_ROWS = 500
 """Most groups on one page."""
-SEVERITY = {"page": 0, "ticket": 1, "info": 2}
 CONDITION = {"open": 0, "suspect": 1, "blind": 2, "no_members": 3, "healthy": 4}
 FACETS = ("verdict", "condition", "owner", "state", "cluster")
 Rank = tuple[int, int, float, int, str, str]
@@ -89,9 +89,7 @@ def _most_urgent(rows: list[GroupRow], first: int) -> list[GroupRow]:
     """Of groups in one condition. A heap: a page has a hundred rows of maybe 20,000."""
     ranks = [
         (
-            SEVERITY.get(row.incident.severity, 3) if row.incident else 3,
-            -(row.seconds_behind or 0),
-            -(row.lag_records or 0),
+            *urgency(row.incident.severity if row.incident else None, row.seconds_behind, row.lag_records),
             row.cluster,
             row.group,
             at,
@@ -127,7 +125,11 @@ def page(rows: Iterable[Mapping[str, Any]], offset: int, limit: int) -> list[dic
 
 
 def _rank(row: Mapping[str, Any]) -> Rank:
-    severity = SEVERITY.get((row["incident"] or {}).get("severity", ""), 3)
-    lag, behind_s = row["lag_records"] or 0, row["seconds_behind"] or 0
+    severity = row["incident"] and row["incident"]["severity"]
     condition = CONDITION.get(row["condition"], CONDITION["healthy"])
-    return condition, severity, -behind_s, -lag, row["cluster"], row["group"]
+    return (
+        condition,
+        *urgency(severity, row["seconds_behind"], row["lag_records"]),
+        row["cluster"],
+        row["group"],
+    )

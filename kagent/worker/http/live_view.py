@@ -188,6 +188,7 @@ def open_incident(message: Recommendation | None) -> OpenIncident | None:
         severity=message.severity.value,
         status=message.status.value,
         opened_at_ms=message.opened_at,
+        as_of_ms=message.as_of,
         reason=shown(message.reason, LONGEST),
         stale=message.stale,
         advice=_advice(message.actions),

@@ -45,13 +45,15 @@ class ClusterStatus:
 
 @dataclass(frozen=True, slots=True)
 class OpenIncident:
-    """The published incident of a group, in short. ``advice``: how its first action is done, of those that can be."""
+    """The published incident of a group, in short. ``advice``: how its first action is done, of those that can be. ``as_of_ms``: when
+    its message was judged: the numbers in ``reason`` are of that time, those beside it newer."""
 
     id: str
     verdict: str
     severity: str
     status: str
     opened_at_ms: int
+    as_of_ms: int
     reason: str
     stale: bool = False
     advice: str | None = None

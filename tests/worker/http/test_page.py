@@ -10,6 +10,7 @@ import shutil
 import signal
 import ssl
 import sys
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -355,6 +356,22 @@ async def test_a_muted_incident_is_marked_and_its_members_are_told_apart(serve: 
     await expect(page.locator("table.groups tbody tr")).to_contain_text("muted until")
 
 
+async def test_a_sentence_of_before_says_how_old_it_is_beside_the_number_of_now(
+    serve: Any, look: Any
+) -> None:
+    scene = await watched(loads()[:1], 20)
+    server = await serve(scene)
+    page = await look(server.make_url("/"))
+    row = json.loads(await page.evaluate("fetch('/api/v1/status').then(a => a.text())"))["open"][0]
+    sent = json.loads(next(value for _, value in reversed(scene.sent) if value and b"orders" in value))
+
+    assert row["incident"]["as_of_ms"] == sent["as_of"]
+    assert time.time() - sent["as_of"] / 1000 > 120, "the group was found late minutes ago"
+    await expect(page.locator(".incident .reason").first).to_have_text(
+        re.compile(r"\(text from \d+ min ago\)$")
+    )
+
+
 async def test_calm_and_blind_cannot_be_mistaken_for_each_other(serve: Any, look: Any) -> None:
     scene = await watched([Load("reports", 2, [5.0, 3.0])], 5)
     server = await serve(scene)
@@ -388,6 +405,7 @@ async def test_a_finding_comes_to_the_screen_by_itself(serve: Any, look: Any) ->
         await scene.step()
 
     await expect(page.get_by_text("1 incident open")).to_be_visible()
+    await expect(page.locator(".incident .reason").first).not_to_contain_text("text from")
 
 
 async def test_a_worker_that_dies_is_seen_and_the_last_answer_is_dated(serve: Any, look: Any) -> None:

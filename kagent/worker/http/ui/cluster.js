@@ -1,5 +1,5 @@
 // The first page: is anything the matter, what was looked at, and is kagent itself well.
-import { html, href, groupHref, useContext, Ago, Breakable, Old, asOf, Condition, Loading, Muted, Name, Spark, Verdict, count, plural, span, words, clock, now } from "./lib.js";
+import { html, href, groupHref, useContext, Ago, TextAge, Breakable, Old, asOf, Condition, Loading, Muted, Name, Spark, Verdict, count, plural, span, words, clock, now } from "./lib.js";
 
 export function Cluster({ status }) {
   const { data } = status;
@@ -47,7 +47,7 @@ function Incident({ row }) {
   const special = row.group.startsWith("<");
   return html`<li class=${`incident ${row.incident.severity}`}>
     <div class="incident-head"><${Condition} row=${row} /> ${special ? html`<${Name} of=${row.group} />` : html`<a class="big" href=${groupHref(row)}><${Name} of=${row.group} /></a>`} <${Verdict} of=${row.incident.verdict} /> <${Muted} row=${row} /></div>
-    <p class="reason">${row.incident.reason}</p>
+    <p class="reason">${row.incident.reason} <${TextAge} ms=${row.incident.as_of_ms} /></p>
     ${row.incident.advice && html`<p class="reason"><strong>What to do:</strong> <${Breakable} text=${row.incident.advice} /></p>`}
     <div class="incident-foot dim"><span>opened <${Ago} ms=${row.incident.opened_at_ms} /></span><span>${row.blind ? "delay not known" : `${span(row.seconds_behind)} behind`}</span>${row.owner && html`<span>owner <${Name} of=${row.owner} /></span>`}<${Spark} values=${row.spark} label="Lag in the last hour" /></div></li>`;
 }

@@ -164,10 +164,21 @@ export function actionWords({ type, params }) {
 }
 export const plural = (n, what) => `${count(n)} ${what}${n === 1 ? "" : "s"}`;
 
-export function Ago({ ms }) {
+function useEverySecond() {
   const [, tick] = useState(0);
   useEffect(() => { const timer = setInterval(() => tick((n) => n + 1), 1000); return () => clearInterval(timer); }, []);
+}
+
+export function Ago({ ms }) {
+  useEverySecond();
   return html`<time datetime=${new Date(ms).toISOString()} title=${clock(ms)}>${span((now() - ms) / 1000)} ago</time>`;
+}
+
+// A message comes again only when something important changes: beside newer numbers, its text says how old it is.
+const OLD_MS = 60000; // as in kagent/client/incident_text.py
+export function TextAge({ ms }) {
+  useEverySecond();
+  return now() - ms < OLD_MS ? null : html`<span class="dim">(text from <${Ago} ms=${ms} />)</span>`;
 }
 
 // --- small parts -----------------------------------------------------------------------------------------------

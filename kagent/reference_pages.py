@@ -186,10 +186,11 @@ Global options stand before or after the command: `-b HOST:PORT` (or `--bootstra
 `--cluster NAME`, `--verbose`. Every command has `--help`.
 
 Exit codes: 0 well, 1 findings (`check`, `status`, `topics`), 2 kagent or the cluster is in trouble, or the command is
-wrong; 130 after Ctrl-C.
+wrong. After Ctrl-C: 0 of commands that run until they are stopped (`watch`, `decode --follow`, `up`, `pipeline`, `worker`,
+`history write`) and of `capture`, whose folder is complete up to there; 130 of all others, as they have not finished.
 
 Commands that print tables take `--output table|json|yaml|csv` (json is one object a line), `--wide`, `--sort NAME` and
-`--top N`. On a terminal a table is as wide as the terminal; in a pipe nothing is cut. Colours never say what a word does
+`--top N`. NAME is a field of the JSON or the heading of a column, such as `seconds_behind` or `behind`. On a terminal a table is as wide as the terminal; in a pipe nothing is cut. Colours never say what a word does
 not say, and `NO_COLOR` switches them off.
 
 To complete commands, options, groups and topics in the shell, put one of these into its start-up file:

@@ -27,7 +27,9 @@ WORD = re.compile(r"(?:`[^`]*`|\S)+")
 class TableColumn:
     """A column. ``rank``: 0 stays whatever the width, others go the greatest first. ``least``: cells it may be shortened to;
     None: never shortened. ``keep``: which end of a shortened text stays (names differ at both ends); ``all``: it is folded over
-    lines instead, within its column, as a reason that is cut off is none."""
+    lines instead, within its column, as a reason that is cut off is none. ``sort``: the field by whose value rows are sorted for
+    this column, if that is not ``key``; with a minus in front the other way round, as an age grows while its time does not. ``brief``: the title where the column is narrower than ``title``.
+    ``if_any``: left out where no row has a text, though its rank is 0."""
 
     key: str
     title: str
@@ -35,6 +37,9 @@ class TableColumn:
     least: int | None = None
     right: bool = False
     keep: Literal["both", "start", "all"] = "both"
+    sort: str | None = None
+    brief: str = ""
+    if_any: bool = False
 
 
 def shortened(text: str, width: int, keep: Literal["both", "start"] = "both") -> str:
@@ -145,9 +150,9 @@ def _last_cells(text: str, width: int) -> str:
 def fitted(
     columns: Sequence[TableColumn], rows: Sequence[Mapping[str, str]], width: int | None
 ) -> list[tuple[TableColumn, int]]:
-    """The columns that are shown, each with its width. Columns without any content are left out unless their rank is 0."""
+    """The columns that are shown, each with its width. Columns without any content are left out unless they always stay."""
     natural = {c.key: max([cell_len(c.title), *(cell_len(r.get(c.key, "")) for r in rows)]) for c in columns}
-    shown = [c for c in columns if c.rank == 0 or any(r.get(c.key) for r in rows)]
+    shown = [c for c in columns if (c.rank == 0 and not c.if_any) or any(r.get(c.key) for r in rows)]
     if width is None:
         return [(c, natural[c.key]) for c in shown]
     least = {c.key: _least(c, natural[c.key]) for c in shown}
@@ -159,7 +164,12 @@ def fitted(
 
 
 def _least(column: TableColumn, natural: int) -> int:
-    return natural if column.least is None else min(natural, max(column.least, cell_len(column.title)))
+    title = cell_len(column.brief or column.title)
+    return natural if column.least is None else min(natural, max(column.least, title))
+
+
+def _title(column: TableColumn, width: int) -> str:
+    return column.brief if column.brief and width < cell_len(column.title) else column.title
 
 
 def _total(widths: Mapping[str, int], columns: Sequence[TableColumn]) -> int:
@@ -169,10 +179,11 @@ def _total(widths: Mapping[str, int], columns: Sequence[TableColumn]) -> int:
 def _given(
     columns: Sequence[TableColumn], natural: Mapping[str, int], least: Mapping[str, int], width: int
 ) -> dict[str, int]:
-    """What is left of the width goes to the columns in order of rank; a lack is taken from the widest of them."""
+    """What is left of the width goes to the columns in order of rank, of equals to the one that lacks least first; a lack is taken
+    from the widest of them."""
     widths = {c.key: least[c.key] for c in columns}
     left = width - _total(widths, columns)
-    for column in sorted(columns, key=lambda c: c.rank):
+    for column in sorted(columns, key=lambda c: (c.rank, natural[c.key] - least[c.key])):
         more = max(0, min(left, natural[column.key] - widths[column.key]))
         widths[column.key] += more
         left -= more
@@ -194,7 +205,7 @@ def lines(
     ``beside``: column → texts outside it; a shortened text of the column must still differ from each of them.
     """
     layout = fitted(columns, rows, width)
-    yield from _lines(layout, {c.key: c.title for c in columns}, {})
+    yield from _lines(layout, {c.key: _title(c, cells) for c, cells in layout}, {})
     short = {
         column.key: shortened_apart(
             (*(row.get(column.key, "-") for row in rows), *beside.get(column.key, ())), cells

@@ -23,6 +23,7 @@ from kagent.kafka.admin import Admin
 from kagent.kafka.offsets_topic import partitions, polled, reader
 from kagent.lag.observation import TopicInfo
 from kagent.offsets import DecodeError, decode
+from kagent.text import counted
 from kagent.worker.log_end_sampler import LogEndSample, Sampler
 
 POLL_S = 0.2
@@ -133,7 +134,9 @@ class Recorder:
                 if self.groups.holds(message.key()):
                     # By key, as compaction would: the topic may hold thousands of older commits of each partition.
                     latest[message.key()] = _raw(message)
-            self._tell(f"reading what the topic holds: {len(ended)} of {count} partitions, {read:,} records")
+            self._tell(
+                f"reading what the topic holds: {len(ended)} of {counted(count, 'partition')}, {counted(read, 'record')}"
+            )
         return sorted(latest.values(), key=lambda record: (record.partition, record.offset))
 
     def _live(self, consumer: Consumer, threads: ThreadPoolExecutor) -> None:
@@ -144,8 +147,8 @@ class Recorder:
             messages = polled(consumer, POLL_S)
             self._write(_raw(message) for message in messages if self.groups.holds(message.key()))
             if self._tell(
-                f"{self.live_s:.0f} of {self.duration_s:.0f} s: {len(self.groups.names)} groups, "
-                f"{self.folder.records:,} records, {self.folder.samples} samples of the log ends"
+                f"{self.live_s:.0f} of {self.duration_s:.0f} s: {counted(len(self.groups.names), 'group')}, "
+                f"{counted(self.folder.records, 'record')}, {counted(self.folder.samples, 'sample')} of the log ends"
             ):
                 self.folder.flush()
             self.live_s = time.monotonic() - began

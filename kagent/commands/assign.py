@@ -10,15 +10,23 @@ import click
 
 from kagent.commands import common, completion, output
 from kagent.commands import input_lines as lines
-from kagent.commands.output import SHOWN_RATIO, Format
+from kagent.commands.output import SHOWN_RATIO, Format, Listing
 from kagent.errors import InputError
 from kagent.strategies import STRATEGIES, Assignment, Scenario
 from kagent.strategies.assign_answer import ALL, answered, plain
 from kagent.strategies.quality import measured
 from kagent.text import shown
+from kagent.text_table import TableColumn
 
 SHOWN = 50
 """Most partitions that a row of a member names."""
+SIDE_BY_SIDE = Listing(
+    (TableColumn("fewest", "PARTITIONS"), TableColumn("skew", SHOWN_RATIO)),
+    ("id", "strategy", "fewest", "most", "greatest_lag", "skew", "moves", "remarks"),
+)
+"""A strategy a row; of the columns those whose heading is no field."""
+MEMBERS = Listing((), ("id", "member", "partitions", "lag", "which"))
+"""A member a row."""
 
 
 @click.command()
@@ -69,7 +77,8 @@ def command(
         else:
             rows += _records(answer)
     if form.output in ("yaml", "csv"):
-        output.print_records(form.chosen(rows), form.output)
+        listing = SIDE_BY_SIDE if strategy == ALL or any("strategy" in row for row in rows) else MEMBERS
+        output.print_records(form.chosen(rows, listing), form.output, listing.fields)
     if failed:
         ctx.exit(2)
 
@@ -89,7 +98,7 @@ def _print(answer: dict[str, Any], form: Format, ratio: str) -> None:
         click.echo(f"kagent: {answer['error']['message']}", err=True)
         return
     title = shown(str(answer["id"])) if answer["id"] is not None else None
-    rows = form.chosen(_records(answer))
+    rows = form.chosen(_records(answer), SIDE_BY_SIDE if answer["all"] else MEMBERS)
     if answer["all"]:
         headers = ("strategy", "partitions", "greatest lag", ratio, "moves", "remarks")
         output.print_table(headers, map(_strategy_cells, rows), title, form.wide)

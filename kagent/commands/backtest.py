@@ -6,7 +6,7 @@ import click
 import orjson
 
 from kagent.commands import output, past
-from kagent.commands.output import Format, Record
+from kagent.commands.output import Format, Listing, Record
 from kagent.text import shown
 from kagent.text_table import TableColumn
 
@@ -20,6 +20,10 @@ COLUMNS = (
     TableColumn("moves", "MOVES", rank=5, right=True),
     TableColumn("saved", "DRAIN SAVED", rank=6, least=14, keep="start"),
 )
+LISTING = Listing(
+    COLUMNS,
+    ("cluster", "group", "policy", "judged", "openings", "flaps", "by_itself", "skew_hours", "moves", "saved", "dropped"),
+)  # fmt: skip
 DOCUMENTS = ("saved", "dropped", "messages")
 """Fields that hold JSON."""
 
@@ -50,7 +54,7 @@ def command(asked: past.Past, files: tuple[str, ...], form: Format) -> None:
             "Without --ends, the highest commit of any group is taken as the log end: the lag is a lower bound."
         )
     records = [_record(row, with_messages=form.output == "json") for row in found]
-    output.print_list(form, COLUMNS, records, _cells)
+    output.print_list(form, LISTING, records, _cells)
 
 
 def _record(row: Record, with_messages: bool) -> Record:

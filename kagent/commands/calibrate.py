@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 from kagent.commands import output, past
-from kagent.commands.output import Format, Record
+from kagent.commands.output import Format, Listing, Record
 from kagent.durations import to_text
 from kagent.text import shown
 from kagent.text_table import TableColumn
+
+if TYPE_CHECKING:
+    from kagent.history.calibrate import Proposal
 
 COLUMNS = (
     TableColumn("group", "GROUP", least=16),
@@ -18,6 +22,8 @@ COLUMNS = (
     TableColumn("min_behind", "MIN_BEHIND", right=True),
     TableColumn("why", "WHY", least=30, keep="all"),
 )
+
+LISTING = Listing(COLUMNS, ("cluster", "group", "threshold", "min_behind", "chosen", "tried", "why"))
 
 
 @click.command()
@@ -34,8 +40,17 @@ def command(asked: past.Past, form: Format) -> None:
         from kagent.history.calibrate import grid, propose
 
         found = propose(backtest(rows, grid(base), within, asked.group), within.end - within.start)
-    records = [{**asdict(proposal), "why": proposal.sentence()} for proposal in found]
-    output.print_list(form, COLUMNS, records, _cells)
+    output.print_list(form, LISTING, [record(proposal) for proposal in found], _cells)
+
+
+def record(proposal: Proposal) -> Record:
+    """A row for programs."""
+    chosen = proposal.chosen
+    pair = {
+        "threshold": chosen.threshold if chosen else None,
+        "min_behind": chosen.min_behind if chosen else None,
+    }
+    return {**asdict(proposal), **pair, "why": proposal.sentence()}
 
 
 def _cells(record: Record) -> dict[str, str]:

@@ -16,6 +16,7 @@ from kagent.commands.check import announce_rounds
 from kagent.commands.common import admin_of, chosen
 from kagent.commands.spans import SPAN
 from kagent.errors import InputError
+from kagent.text import counted
 
 
 @click.command()
@@ -42,7 +43,8 @@ def command(
     GROUP is a name, a glob or a /regex/.
 
     Reads __consumer_offsets from its beginning, so that members are known, then for the given time. Joins no group and
-    writes nothing to the cluster. Ctrl-C ends it early; what was captured can be replayed.
+    writes nothing to the cluster. Ctrl-C ends it early, with exit code 0: what was
+    captured until then can be replayed.
     """
     # No default of all groups: a capture is handed to others, and names what it holds.
     if not (groups or also):
@@ -62,11 +64,11 @@ def command(
         recorder = Recorder(admin_of(cluster), wanted, writer, seconds, stop, _report, settings.worker.sample)
         recorder.run()
     output.say(
-        f"{folder}: {len(wanted.names)} groups, {writer.records:,} records and {writer.samples} samples of "
-        f"{len(writer.topics)} topics in {recorder.live_s:.0f} s."
+        f"{folder}: {counted(len(wanted.names), 'group')}, {counted(writer.records, 'record')} and "
+        f"{counted(writer.samples, 'sample')} of {counted(len(writer.topics), 'topic')} in {recorder.live_s:.0f} s."
     )
     if writer.left_out:
-        output.say(f"{writer.left_out} records could not be redacted and were left out.", err=True)
+        output.say(f"Left out: {counted(writer.left_out, 'record')} that could not be redacted.", err=True)
     if not writer.records:
         output.say("No record of a group that matches was seen: there is nothing to replay.", err=True)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import os
+from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -100,3 +102,12 @@ def user() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return ""
+
+
+@contextlib.contextmanager
+def ended_by_ctrl_c(ctx: click.Context) -> Iterator[None]:
+    """Exit code 0 on Ctrl-C, for what has no other end: there it is no failure. Everywhere else Ctrl-C is 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        ctx.exit(0)

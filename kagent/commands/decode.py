@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from kagent.commands.common import admin_of, chosen
+from kagent.commands.common import admin_of, chosen, ended_by_ctrl_c
 from kagent.commands.input_lines import lines
 from kagent.commands.output import announce, json_line
 from kagent.offsets import DecodeError
@@ -48,9 +48,13 @@ def command(
     if follow:
         _, _, cluster = chosen(ctx)
         announce(f"Reading __consumer_offsets of {cluster.bootstrap} until Ctrl-C.")
-        found = _live(cluster, from_beginning)
+        with ended_by_ctrl_c(ctx):
+            _print(_live(cluster, from_beginning), groups)
     else:
-        found = (_answer(number, line, kind) for number, line in lines(file))
+        _print((_answer(number, line, kind) for number, line in lines(file)), groups)
+
+
+def _print(found: Iterable[dict[str, Any]], groups: Collection[str]) -> None:
     for item in found:
         if not groups or _group(item) in groups:
             click.echo(json_line(item))

@@ -8,7 +8,7 @@ import click
 
 from kagent.commands import completion, output
 from kagent.commands.common import admin_of, chosen
-from kagent.commands.output import Format, Record, print_table
+from kagent.commands.output import Format, Listing, Record, print_table
 from kagent.commands.spans import SPAN
 from kagent.commands.spark import bar, started
 from kagent.text import shown, span
@@ -20,6 +20,7 @@ COLUMNS = (
     TableColumn("key", "KEY", least=16),
     TableColumn("share", "SHARE OF PARTITION", rank=1, right=True),
 )
+LISTING = Listing(COLUMNS, ("partition", "times_mean", "key", "key_hex", "share"))
 """A partition with more than this times the mean is full; as ``hot`` has it."""
 
 
@@ -70,7 +71,7 @@ def command(
     elif form.is_table:
         _print(found, counts, "bytes" if by_bytes else "records", form)
     else:
-        output.print_list(form, COLUMNS, _records(found), _cells)
+        output.print_list(form, LISTING, _records(found), _cells)
 
 
 def as_document(found: Any, counts: tuple[int, ...]) -> dict[str, Any]:
@@ -147,7 +148,7 @@ def _print(found: Any, counts: tuple[int, ...], unit: str, form: Format) -> None
     )
     records = _records(found)
     if records:
-        output.print_list(form, COLUMNS, records, _cells)
+        output.print_list(form, LISTING, records, _cells)
         click.echo()
     else:
         output.say(without_hot_keys(load, found.keyless))

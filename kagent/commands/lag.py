@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +11,10 @@ import click
 
 from kagent.commands import completion, output, unanswered
 from kagent.commands.common import admin_of, chosen
-from kagent.commands.output import SHOWN_RATIO, Format
+from kagent.commands.output import SHOWN_RATIO, Format, Listing
 from kagent.errors import InputError, KafkaError
 from kagent.kafka.names import run
+from kagent.own_groups import is_own
 from kagent.text import counted, did_you_mean, shown
 from kagent.text_table import TableColumn
 
@@ -34,6 +35,14 @@ COLUMNS = (
     TableColumn("host", "HOST", rank=7, least=12),
     TableColumn("client_id", "CLIENT-ID", rank=3, least=14),
 )
+
+LISTING = Listing(
+    COLUMNS,
+    (
+        "group", "topic", "partition", "committed", "log_start", "log_end", "lag", "lost", "void", "member_id", "client_id",
+        "host", "instance_id", "problem", "state", "type", "protocol", "shown_ratio",
+    ),
+)  # fmt: skip
 
 
 @click.command()
@@ -67,7 +76,7 @@ def command(ctx: click.Context, groups: tuple[str, ...], everything: bool, form:
         found = lag.groups
         _refuse_unknown(found, groups, admin)
     if not found and not lag.failed:
-        click.echo(_none(cluster.bootstrap, len(ignored)), err=True)
+        click.echo(_none(cluster.bootstrap, ignored, settings.topics.app), err=True)
     if form.is_table and not (form.sort or form.top):
         for group in found:
             _print_group(group, form)
@@ -75,8 +84,7 @@ def command(ctx: click.Context, groups: tuple[str, ...], everything: bool, form:
         _print_rows(found, form)
     # On standard error: standard output has the table alone.
     if ignored and found and form.is_table:
-        are = "1 more group is" if len(ignored) == 1 else f"{len(ignored)} more groups are"
-        output.say(f"{are} kagent's own or ignored: --all shows them.", err=True)
+        output.say(f"Not shown: {_left_out(ignored, settings.topics.app)}; --all shows them.", err=True)
     if form.is_table and (states := run(_states(settings, name))):
         output.say(states, indent=2, err=True)
     # Asked last: it is nothing to wait for where all answer.
@@ -116,8 +124,18 @@ def _does_not_exist(group: ShownGroup) -> bool:
     return group.group.state in ("dead", "unknown") and group.group.type not in ("share", "streams")
 
 
-def _none(bootstrap: str, ignored: int) -> str:
-    more = f" besides {ignored} that are kagent's own or ignored (--all shows them)" if ignored else ""
+def _left_out(names: Collection[str], app: str) -> str:
+    """How many groups are not shown, and why. kagent's own are in no count of the state message; those that are ignored are."""
+    own = sum(is_own(app, name) for name in names)
+    kinds = (
+        (own, "group of kagent's own", "groups of kagent's own"),
+        (len(names) - own, "ignored group", "ignored groups"),
+    )
+    return " and ".join(f"{count} {one if count == 1 else many}" for count, one, many in kinds if count)
+
+
+def _none(bootstrap: str, ignored: Collection[str], app: str) -> str:
+    more = f" besides {_left_out(ignored, app)} (--all shows them)" if ignored else ""
     return f"{bootstrap} shows no consumer group{more}: there is none, or no right to describe it."
 
 
@@ -134,11 +152,11 @@ def records(group: ShownGroup) -> Iterator[dict[str, Any]]:
 
 
 def _print_rows(found: Sequence[ShownGroup], form: Format) -> None:
-    rows = form.chosen([record for group in found for record in records(group)])
+    rows = form.chosen([record for group in found for record in records(group)], LISTING)
     if form.is_table:
         output.print_rows(COLUMNS, [_cells(row) for row in rows], form.wide)
     else:
-        output.print_records(rows, form.output)
+        output.print_records(rows, form.output, LISTING.fields)
 
 
 def _print_group(group: ShownGroup, form: Format) -> None:

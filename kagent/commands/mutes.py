@@ -14,7 +14,7 @@ from kagent.active_mutes import Mutes, covers
 from kagent.client.incident_text import age
 from kagent.commands import output
 from kagent.commands.common import chosen
-from kagent.commands.output import Format
+from kagent.commands.output import Format, Listing
 from kagent.contract.mute import MuteRecord, is_pattern
 from kagent.errors import KafkaError
 from kagent.group_key import split_key
@@ -30,11 +30,13 @@ WITHIN_S = 5.0
 COLUMNS = (
     TableColumn("group", "GROUP", least=16),
     TableColumn("until", "UNTIL"),
-    TableColumn("left", "LEFT", rank=1, right=True),
+    TableColumn("left", "LEFT", rank=1, right=True, sort="until"),
     TableColumn("by", "BY", rank=2, least=8),
     TableColumn("groups", "GROUPS", rank=3, right=True),
     TableColumn("why", "WHY", rank=4, least=14, keep="all"),
 )
+
+LISTING = Listing(COLUMNS, ("cluster", "group", "until", "by", "why", "groups"))
 
 
 @click.command()
@@ -49,9 +51,9 @@ def command(ctx: click.Context, form: Format) -> None:
     with output.waiting_for(home.bootstrap):
         found = run(current_mutes(home, settings.topics.mutes))
     now_ms = int(time.time() * 1000)
-    records = form.chosen(list(mute_rows(found, now_ms, _existing(settings, found))))
+    records = form.chosen(list(mute_rows(found, now_ms, _existing(settings, found))), LISTING)
     if not form.is_table:
-        output.print_records(records, form.output)
+        output.print_records(records, form.output, LISTING.fields)
     elif records:
         output.print_rows(COLUMNS, [_cells(record, now_ms) for record in records], form.wide)
     else:

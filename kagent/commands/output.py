@@ -23,6 +23,7 @@ from rich.cells import cell_len
 
 from kagent.commands import BEGAN_S
 from kagent.errors import InputError
+from kagent.text import shown
 from kagent.text_table import TableColumn, lines
 
 COMMAND = re.compile(r"`[^`]*`|kafka-[a-z-]+\.sh .*?(?= ; |$)")
@@ -34,6 +35,33 @@ SHOWN_RATIO = "max/mean lag"
 FORMULA = ("=", "+", "-", "@")
 Record = Mapping[str, Any]
 """What a row is made from: the stable names of JSON, YAML and CSV."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a command lists: the columns that people see, and the fields of each record for programs, in their order."""
+
+    columns: tuple[TableColumn, ...]
+    fields: tuple[str, ...]
+
+    def sorted_by(self, name: str) -> str:
+        """The field that ``--sort NAME`` means, with a minus for the other way round: a field, or a column by its heading.
+        Raises InputError."""
+        turned, wanted = name.startswith("-"), _plain(name)
+        # Fields first: their names are those of earlier releases.
+        by_name = {_plain(c.title): c.sort or c.key for c in self.columns} | {
+            _plain(f): f for f in self.fields
+        }
+        if wanted not in by_name:
+            known = ", ".join(sorted(by_name))
+            raise InputError(f"--sort: there is no {shown(name)}; there are: {known}.")
+        found = by_name[wanted]
+        return found if not turned else found.removeprefix("-") if found.startswith("-") else f"-{found}"
+
+
+def _plain(name: str) -> str:
+    """A field or a heading as a person types it: ``OPEN FOR``, ``open-for`` and ``open_for`` are one."""
+    return re.sub(r"\W+", "_", name.lower()).strip("_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +78,17 @@ class Format:
         """Whether it is for people."""
         return self.output == "table"
 
-    def chosen(self, records: Sequence[Record]) -> list[Record]:
-        """The records in the order asked for, and at most ``top`` of them. Raises InputError for an unknown name."""
+    def chosen(self, records: Sequence[Record], listing: Listing) -> list[Record]:
+        """The records in the order asked for, and at most ``top`` of them. Raises InputError for an unknown name, also where
+        there is no record."""
         found = list(records)
-        if self.sort and found:
-            name = self.sort.removeprefix("-").replace("-", "_").lower()
-            known = sorted({key for record in found for key in record})
-            if name not in known:
-                raise InputError(f"--sort: there is no {self.sort}; there are: {', '.join(known)}.")
-            found.sort(key=functools.partial(_sortable, name), reverse=self._greatest_first(found, name))
+        if self.sort:
+            by = listing.sorted_by(self.sort)
+            name = by.removeprefix("-")
+            numbers = any(isinstance(record.get(name), int | float) for record in found)
+            # Numbers are sorted for their greatest, names from A: a leading - turns either around.
+            found.sort(key=functools.partial(_sortable, name), reverse=numbers != by.startswith("-"))
         return found if self.top is None else found[: self.top]
-
-    def _greatest_first(self, records: Sequence[Record], name: str) -> bool:
-        numbers = any(isinstance(record.get(name), int | float) for record in records)
-        # Numbers are sorted for their greatest, names from A: a leading - turns either around.
-        return numbers != str(self.sort).startswith("-")
 
 
 def _sortable(name: str, record: Record) -> tuple[bool, float, str]:
@@ -88,7 +112,9 @@ def options(command: Callable[..., None]) -> Callable[..., None]:
     @click.option("--json", "as_json", is_flag=True, help="The same as --output json.")
     @click.option("--wide", "-w", is_flag=True, help="All columns in full, however wide.")
     @click.option(
-        "--sort", metavar="NAME", help="Sort by this field; numbers greatest first; -NAME turns it around."
+        "--sort",
+        metavar="NAME",
+        help="Sort by this column or field; numbers greatest first; -NAME turns it around.",
     )
     @click.option("--top", type=click.IntRange(min=1), help="Print at most this many rows.")
     @functools.wraps(command)
@@ -181,8 +207,8 @@ def print_rows(
         click.echo(line)
 
 
-def print_records(records: Iterable[Record], output: str) -> None:
-    """The records for programs: JSON lines, YAML or CSV."""
+def print_records(records: Iterable[Record], output: str, fields: Sequence[str]) -> None:
+    """The records for programs: JSON lines, YAML or CSV. ``fields``: the header of CSV, also where there is no record."""
     if output == "json":
         for record in records:
             click.echo(json_line(record))
@@ -194,14 +220,12 @@ def print_records(records: Iterable[Record], output: str) -> None:
         # allow_unicode=False escapes what a terminal would obey, such as ESC and bidirectional marks.
         click.echo(yaml.safe_dump(plain, sort_keys=False, allow_unicode=False).rstrip())
     else:
-        click.echo(_csv(list(records)), nl=False)
+        click.echo(_csv(list(records), fields), nl=False)
 
 
-def _csv(records: Sequence[Record]) -> str:
-    if not records:
-        return ""  # a header of no names would be read as a row without values
-    # Records may have different fields; the header has all of them, in the order of their first.
-    names = list(dict.fromkeys(name for record in records for name in record))
+def _csv(records: Sequence[Record], fields: Sequence[str]) -> str:
+    # A record may have fields of its own, as one of a newer worker has: they come last.
+    names = list(dict.fromkeys([*fields, *(name for record in records for name in record)]))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(names)
@@ -222,16 +246,16 @@ def _csv_cell(value: Any) -> str:
 
 def print_list(
     form: Format,
-    columns: Sequence[TableColumn],
+    listing: Listing,
     records: Sequence[Record],
     cells: Callable[[Record], Mapping[str, str]],
 ) -> None:
     """A list as it was asked for: a table for people, or the records in the order asked for, for programs."""
-    found = form.chosen(records)
+    found = form.chosen(records, listing)
     if form.is_table:
-        print_rows(columns, [cells(record) for record in found], form.wide)
+        print_rows(listing.columns, [cells(record) for record in found], form.wide)
     else:
-        print_records(found, form.output)
+        print_records(found, form.output, listing.fields)
 
 
 SENTENCES = ("remarks", "unsafe")

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 
 from kagent.commands import common, completion, explain, output, worker_plan
 from kagent.commands import input_lines as lines
-from kagent.commands.output import SHOWN_RATIO, Format
+from kagent.commands.output import SHOWN_RATIO, Format, Listing
 from kagent.contract.words import verdict_words
 from kagent.errors import InputError, KagentError
 from kagent.text import shown, told_apart
@@ -35,6 +35,8 @@ MOVE_COLUMNS = (
     TableColumn("from", "FROM", rank=1, least=14),
     TableColumn("to", "TO", least=14),
 )
+
+MOVES = Listing(MOVE_COLUMNS, ("id", "topic", "partition", "lag", "from", "to"))
 
 
 @click.command()
@@ -146,7 +148,7 @@ def _answer(
         else:
             moves += [{"id": ident, **move} for move in document["moves"]]
     if form.output in ("yaml", "csv"):
-        output.print_records(form.chosen(moves), form.output)
+        output.print_records(form.chosen(moves, MOVES), form.output, MOVES.fields)
     return failed
 
 
@@ -192,7 +194,7 @@ def _names(members: Sequence[str], form: Format) -> Mapping[str, str]:
 def _print_moves(moves: Sequence[output.Record], names: Mapping[str, str], form: Format) -> None:
     if not moves:
         return
-    found = form.chosen(moves)
+    found = form.chosen(moves, MOVES)
     # The table is for a look; --wide and --json have all moves.
     shown_moves = found if form.wide else found[:SHOWN_MOVES]
     # Apart from all members, not only those of the column: what is left of a name must say which of them it is.
@@ -219,9 +221,8 @@ def _output_judged(found: dict[str, Any], form: Format) -> None:
     if form.output == "json":
         click.echo(json.dumps(found))
     elif not form.is_table:
-        output.print_records(
-            form.chosen([{"id": found["id"], **move} for move in found["moves"]]), form.output
-        )
+        moves = [{"id": found["id"], **move} for move in found["moves"]]
+        output.print_records(form.chosen(moves, MOVES), form.output, MOVES.fields)
     else:
         _print_judged(found, form)
 

@@ -13,7 +13,7 @@ import yaml
 
 from kagent.commands import output
 from kagent.commands.common import effective
-from kagent.commands.output import Format, Record
+from kagent.commands.output import Format, Listing, Record
 from kagent.commands.past import cluster_name
 from kagent.commands.past import policies as of_files
 from kagent.commands.spans import SPAN
@@ -34,6 +34,11 @@ COLUMNS = (
     TableColumn("verdict", "VERDICT"),
     TableColumn("severity", "SEVERITY", rank=3),
     TableColumn("reason", "REASON", rank=2, least=24, keep="start"),
+)
+
+LISTING = Listing(
+    COLUMNS,
+    ("as_of", "time", "cluster", "group", "status", "resolution", "verdict", "severity", "reason"),
 )
 
 
@@ -97,7 +102,7 @@ def command(
             click.echo(output.escaped(to_bytes(message).decode()))
         return
     if replayed.messages or not form.is_table:
-        output.print_list(form, COLUMNS, [_record(message) for message in replayed.messages], _cells)
+        output.print_list(form, LISTING, [_record(message) for message in replayed.messages], _cells)
     if form.is_table:
         _print_silent(replayed.messages, replayed.suppressed_by, policies)
 

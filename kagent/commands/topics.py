@@ -8,7 +8,7 @@ import click
 
 from kagent.commands import output
 from kagent.commands.common import admin_of, chosen
-from kagent.commands.output import Format, Record
+from kagent.commands.output import Format, Listing, Record
 from kagent.text_table import TableColumn
 
 COLUMNS = (
@@ -16,6 +16,8 @@ COLUMNS = (
     TableColumn("state", "STATE"),
     TableColumn("problem", "PROBLEM", rank=1, least=20, keep="start"),
 )
+
+LISTING = Listing(COLUMNS, ("topic", "state", "problem"))
 
 
 @click.command()
@@ -36,7 +38,7 @@ def command(ctx: click.Context, check: bool, form: Format) -> None:
             problem = f"it {finding.problem}" if finding.problem else None
             click.echo(": ".join(filter(None, (finding.topic, finding.state, problem))))
     else:
-        output.print_list(form, COLUMNS, [asdict(finding) for finding in findings], _cells)
+        output.print_list(form, LISTING, [asdict(finding) for finding in findings], _cells)
     if any(finding.state == "wrong" for finding in findings):
         ctx.exit(1)
 

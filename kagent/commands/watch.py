@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import sys
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -14,10 +16,10 @@ from rich.live import Live
 from rich.text import Text
 
 from kagent.client.incident_text import headline, is_old, state_line, story
-from kagent.client.watch_table import Board, colour
+from kagent.client.watch_table import COLUMNS, FIELDS, Board, colour
 from kagent.commands import output
-from kagent.commands.common import chosen
-from kagent.commands.output import Format
+from kagent.commands.common import chosen, ended_by_ctrl_c
+from kagent.commands.output import Format, Listing
 from kagent.contract.recommendation import Recommendation, State, to_bytes
 from kagent.errors import KafkaError
 from kagent.kafka.names import run
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 LONGEST = 4000
 """Characters of a line; names in it come from Kafka."""
 REFRESH_S = 0.5
+LISTING = Listing(COLUMNS, FIELDS)
 ONCE_LINES = 60
 """Below the table, with --open: some incidents whole, commands included; what is printed once may scroll."""
 
@@ -42,22 +45,27 @@ ONCE_LINES = 60
 def command(ctx: click.Context, once: bool, form: Format) -> None:
     """Show the open incidents and keep them up to date; where no terminal is, print each message as lines.
 
+    By default the most urgent incident comes first: by severity, then by seconds behind. --wide shortens and leaves out nothing: on
+    a terminal that is narrower than the table, each incident is a block of lines. Ctrl-C is the way to end it, with exit code 0.
+
     --json prints each message whole, and of an incident until when it is muted (`muted_until`, else null). --open with --output yaml or csv prints one row an incident.
     """
     settings, name, _ = chosen(ctx)
     console = Console(highlight=False, soft_wrap=True)
     board = Board()
     show = _json(board) if form.output == "json" else _lines(console, board.line_note)
-    table = (console.is_terminal or form.wide) and form.is_table
-    try:
-        if once or form.output in ("yaml", "csv"):
-            with output.waiting_for(settings.home_cluster(name).bootstrap):
-                run(_once(settings, name, console if table else None, show, form, board))
-        else:
-            follow = _board(settings, name, console) if table else _follow(settings, name, show)
-            run(follow if table else _noting_mutes(settings, name, board, follow))
-    except KeyboardInterrupt:
-        ctx.exit(0)
+    # What is kept up to date needs a terminal; in a pipe it would be printed at its end.
+    table = (console.is_terminal or (form.wide and once)) and form.is_table
+    if form.sort:
+        LISTING.sorted_by(form.sort)  # a wrong name is refused before anything is read
+    board.choose = functools.partial(_chosen, board, form)
+    if once or form.output in ("yaml", "csv"):
+        with output.waiting_for(settings.home_cluster(name).bootstrap):
+            run(_once(settings, name, console if table else None, show, form, board))
+        return
+    with ended_by_ctrl_c(ctx):
+        follow = _board(settings, board, name, console, form.wide) if table else _follow(settings, name, show)
+        run(follow if table else _noting_mutes(settings, name, board, follow))
 
 
 def _now() -> int:
@@ -111,25 +119,25 @@ async def _once(
     finally:
         muting.cancel()
         await asyncio.gather(muting, return_exceptions=True)
-    _keep_chosen(board, form)
     if form.output in ("yaml", "csv"):
-        output.print_records([board.record(rec, _now()) for rec in board.ranked()], form.output)
+        records = [board.record(rec, _now()) for rec in board.ranked()]
+        output.print_records(records, form.output, LISTING.fields)
     elif terminal is not None:
-        width = output.width(form.wide) or 10_000
+        width = output.width() or 10_000
         terminal.width = width  # of what is no terminal rich takes 80 and would cut there
-        terminal.print(board.screen(_now(), width, len(board.open) + ONCE_LINES), soft_wrap=False)
+        height = sys.maxsize if form.wide else len(board.open) + ONCE_LINES
+        terminal.print(board.screen(_now(), width, height, form.wide), soft_wrap=False)
     else:
         _print_standing(board, show)
 
 
-def _keep_chosen(board: Board, form: Format) -> None:
+def _chosen(board: Board, form: Format, ranked: Sequence[Recommendation]) -> Sequence[Recommendation]:
     """Apply ``--sort`` and ``--top``."""
-    ranked = board.ranked()
-    if form.sort is None and form.top is None:
-        return
-    rows = form.chosen([board.record(rec, _now()) for rec in ranked])
+    if form.sort is None:
+        return ranked[: form.top]
+    rows = form.chosen([board.record(rec, _now()) for rec in ranked], LISTING)
     by_name = {(rec.cluster, rec.group): rec for rec in ranked}
-    board.only([by_name[row["cluster"], row["group"]] for row in rows])
+    return [by_name[row["cluster"], row["group"]] for row in rows]
 
 
 def _print_standing(board: Board, show: Show) -> None:
@@ -178,11 +186,11 @@ async def _read_mutes(settings: Settings, name: str, board: Board) -> None:
         await follow_mutes(settings.home_cluster(name), settings.topics.mutes, board.mutes.take)
 
 
-async def _board(settings: Settings, name: str, console: Console) -> None:
+async def _board(settings: Settings, board: Board, name: str, console: Console, wide: bool) -> None:
     from kagent.client.client import followed
     from kagent.kafka.topic_reader import ReadMark
 
-    home, board = settings.home_cluster(name), Board(is_read=False)
+    home, board.is_read = settings.home_cluster(name), False
 
     async def read() -> None:
         async for message in followed(home, settings.topics.recommendations):
@@ -197,7 +205,7 @@ async def _board(settings: Settings, name: str, console: Console) -> None:
         with Live(console=console, auto_refresh=False, transient=False) as live:
             # Drawn on a clock too: ages grow while no message comes.
             while not reading.done():
-                live.update(board.screen(_now(), console.width, console.height), refresh=True)
+                live.update(board.screen(_now(), console.width, console.height, wide), refresh=True)
                 await asyncio.wait([reading], timeout=REFRESH_S)
         # Raises what ended the reading, such as a refused login: without it the board would only close.
         reading.result()

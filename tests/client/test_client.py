@@ -247,6 +247,7 @@ def first_line(home: Home, about: str) -> str:
         line = next((line for line in watch.stdout if about in line), "")
         ending.cancel()
         watch.send_signal(signal.SIGINT)
+    assert watch.returncode == 0
     return line
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import re
@@ -13,10 +14,14 @@ from rich.console import Console
 
 from kagent.client.incident_text import headline, skew_numbers, story
 from kagent.client.watch_table import Board
-from kagent.commands.watch import _json, _lines
+from kagent.commands.output import Format
+from kagent.commands.watch import _chosen, _json, _lines
+from kagent.contract.admission import IncidentRow
 from kagent.contract.mute import MuteRecord
 from kagent.contract.recommendation import State
 from kagent.text import shown
+from kagent.worker.http.group_list import page
+from kagent.worker.status import most_urgent
 
 MINUTE = 60_000
 ACTION = {"type": "follow_plan", "how": "Let the group follow the plan.", "feasible": "yes"}
@@ -99,12 +104,16 @@ def test_a_muted_incident_is_marked_at_80_columns_beside_the_longest_action(rec:
     assert "uneven work" in row
 
 
+def behind(seconds: float, lag: int = 5) -> dict[str, Any]:
+    return {"member": "m", "partitions": 2, "lag": lag, "seconds_behind": seconds, "work_now": 1.0}
+
+
 def test_the_urgent_come_first_and_what_ended_goes_below(rec: Any) -> None:
     board = Board()
     for message in (
-        rec("late", opened_at=1_000),
+        rec("late", opened_at=500, members=[behind(60.0)]),
         rec("young", severity="page"),
-        rec("early", opened_at=500),
+        rec("later", opened_at=1_000, members=[behind(300.0)]),
         rec("over"),
         rec("over", status="resolved", resolution="drained"),
         rec("never-open", status="resolved"),
@@ -113,11 +122,11 @@ def test_the_urgent_come_first_and_what_ended_goes_below(rec: Any) -> None:
 
     text = screen(board)
 
-    assert [r.group for r in board.ranked()] == ["young", "early", "late"]
+    assert [r.group for r in board.ranked()] == ["young", "later", "late"]
     assert (
         text.index("young")
-        < text.index("early")
-        < text.index("late")
+        < text.index("later ")
+        < text.index("late ")
         < text.index("ENDED")
         < text.index("over")
     )
@@ -195,6 +204,7 @@ def test_the_most_urgent_are_told_in_words_with_their_whole_names(rec: Any) -> N
     board = Board()
     name = "payments-settlement-reconciliation-processor-eu-central-1-v2"
     how = "Restart the consumer " + "with a rather long name, " * 30
+    board.take(state())
     board.take(rec(name, severity="page", reason="c-1 is 15 min behind.", owner="team-payments",
                    actions=[ACTION | {"how": how}]))  # fmt: skip
     for n in range(50):
@@ -208,18 +218,19 @@ def test_the_most_urgent_are_told_in_words_with_their_whole_names(rec: Any) -> N
         "  c-1 is 15 min behind.",
         "  Do first: Restart the consumer with a rather long name, with a rather long",
     ]
-    assert text[at + 5].endswith("…")
-    assert len(text) <= 24
+    assert text[-1].endswith("…")
+    assert len(text) == 23  # and the cursor's line: none is left empty
     assert any(line.startswith("… and ") for line in text)
 
 
 def test_a_narrow_table_says_how_old_its_numbers_are(rec: Any) -> None:
     board = Board()
+    board.take(state())
     board.take(rec("orders-and-payments-of-the-north", as_of=now() - 10 * MINUTE))
 
     text = screen(board, width=76, height=24)
 
-    assert "Numbers are up to 10 min old; `kagent explain GROUP` has the current ones." in text
+    assert "Numbers are up to 10 min old; `kagent explain GROUP` has newer ones." in text
     assert "AS OF" in screen(board, width=200, height=24)
     assert "Numbers are up to" not in screen(board, width=200, height=24)
 
@@ -234,14 +245,195 @@ def test_a_command_in_the_words_is_not_broken(rec: Any) -> None:
     )
 
 
-def test_a_muted_incident_is_not_told_in_words(rec: Any) -> None:
-    board = Board()
-    board.take(rec("orders", reason="c-1 is 15 min behind."))
-    assert "c-1 is 15 min behind." in screen(board)
+@pytest.mark.parametrize("width", [80, 120])
+def test_of_what_kagent_cannot_see_it_promises_no_newer_numbers(rec: Any, width: int) -> None:
+    board, seen_at = Board(), now() - 20_000
+    board.take(state())
+    for name in ("x" * 60, "y" * 60):
+        board.take(rec(name, id=name, as_of=now() - 14 * MINUTE))
+    # The latest state message before the cluster became blind: later than the messages.
+    board.take(
+        state(incidents=[{"id": n * 60, "as_of": seen_at, "seconds_behind": 30, "lag": 1} for n in "xy"])
+    )
+    board.take(state(status="blind", reason="the pipeline stopped", incidents=[]))
 
+    text = screen(board, width)
+    assert "Numbers are up to" not in text
+    assert "text from 14 min ago" in text
+    assert "30 s" in row_of(board, "xx", width)
+
+    two_min = 2 * MINUTE
+    later = "\n".join(str(line) for line in board.table(now() + two_min, 80))
+    assert "Numbers are up to 2 min old; kagent has no newer ones now." in later
+    assert "explain" not in later
+
+
+def test_where_some_groups_are_blind_newer_numbers_are_promised_of_the_others(rec: Any) -> None:
+    board = Board()
+    board.take(state())
+    board.take(rec("seen", as_of=now() - 5 * MINUTE))
+    board.take(rec("blind", as_of=now() - 14 * MINUTE, stale=True))
+
+    note = "Numbers are up to 14 min old; unless blind, see `kagent explain GROUP`."
+    assert note in screen(board, width=80)
+
+
+WORDS = ("page", "ticket", "muted", "blind", "stale")
+
+
+def words(row: str) -> set[str]:
+    return {word for word in WORDS if re.search(rf"\b{word}\b", row)}
+
+
+LONGEST_ACTION = {"type": "add_partitions_or_rekey", "how": "Add partitions.", "feasible": "no"}
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+@pytest.mark.parametrize("end", ["x", "-eu-central-1-v2"])
+@pytest.mark.parametrize("verdict", ["rebalance", "blocked_by_transaction"])
+def test_every_row_says_by_a_word_whether_it_pages_is_muted_and_is_blind(
+    rec: Any, width: int, end: str, verdict: str
+) -> None:
+    board, names = Board(), {letter: (letter * 60)[: 60 - len(end)] + end for letter in "abc"}
+    board.take(state())
+    member = {
+        "member": f"{'m' * 60}/10.0.0.1",
+        "partitions": 2,
+        "lag": 12_345_678,
+        "seconds_behind": 900.0,
+        "work_now": 1.0,
+    }
+    more = {"actions": [LONGEST_ACTION], "verdict": verdict, "members": [member]}
+    board.take(rec(names["a"], severity="page", **more))
+    board.take(rec(names["b"], severity="ticket", **more))
+    board.take(rec(names["c"], severity="page", stale=True, **more))
+    board.mutes.take(f"main/{names['b']}", MuteRecord(until=now() + MINUTE, by="ada").to_bytes())
+
+    assert max(map(len, screen(board, width).splitlines())) <= width
+    rows = {letter: row_of(board, letter * 3, width) for letter in "abc"}
+    assert [words(rows[letter]) for letter in "abc"] == [{"page"}, {"ticket", "muted"}, {"page", "blind"}]
+    for row in rows.values():
+        assert "15 min" in row
+        assert "add partitions or re-key (not feasible)" in row
+
+    board.take(state(status="blind", reason="the pipeline stopped"))
+    assert [words(row_of(board, letter * 3, width)) for letter in "abc"] == [
+        {"page", "blind"},
+        {"ticket", "muted", "blind"},
+        {"page", "blind"},
+    ]
+    board.take(state(time=now() - 10 * MINUTE))
+    assert words(row_of(board, "aaa", width)) == {"page", "stale"}
+    assert board.record(board.open[f"main/{names['a']}"], now())["blind"]
+
+
+@pytest.mark.parametrize("width", [120, 200])
+def test_until_when_a_group_is_muted_costs_neither_severity_nor_member(rec: Any, width: int) -> None:
+    board = Board()
+    board.take(state())
+    member = {"member": "m-1/10.0.0.1", "partitions": 2, "lag": 9, "seconds_behind": 900.0, "work_now": 1.0}
+    for name in ("orders", "payments"):
+        board.take(rec(name, actions=[ACTION], members=[member]))
+    before = screen(board, width).splitlines()[2]
     board.mutes.take("main/orders", MuteRecord(until=now() + MINUTE, by="ada").to_bytes())
 
-    assert "c-1 is 15 min behind." not in screen(board)
+    header = screen(board, width).splitlines()[2]
+
+    assert {"GROUP", "WHY", "BEHIND", "WHO", "ACTION", "NOTE"} <= set(header.split())
+    assert "ticket" in row_of(board, "orders", width)
+    assert set(header.split()) - {"NOTE", "SEV"} <= set(before.split())
+    assert "muted until" in row_of(board, "orders", width)
+
+
+def test_muted_incidents_are_told_after_all_others(rec: Any) -> None:
+    board = Board()
+    board.take(state())
+    board.take(rec("orders", severity="page", reason="orders-1 is 15 min behind."))
+    board.take(rec("payments", reason="payments-1 is 15 min behind."))
+    board.mutes.take("main/orders", MuteRecord(until=now() + MINUTE, by="ada").to_bytes())
+
+    text = screen(board, 80)
+
+    assert [r.group for r in board.ranked()] == ["orders", "payments"]
+    assert text.index("payments-1 is") < text.index("orders-1 is")
+    assert re.search(r"^orders \(muted until \d\d:\d\d\)", text, re.MULTILINE)
+
+
+def test_incidents_in_words_fill_the_lines_that_are_free(rec: Any) -> None:
+    board = Board()
+    board.take(state())
+    command = "`kagent apply parcels-b --config /etc/kagent/settings.yaml --cluster main`"
+    for n in range(5):
+        name = f"service-customer-{'abcde'[n]}-{'z' * 34}-eu-we{n}"
+        how = f"Let the group follow the plan: parcels-3 to parcels-b-4/127.0.0.1 and 1 more. Run {command}."
+        member = {"member": "m", "partitions": 2, "lag": 9, "seconds_behind": 900.0 - n, "work_now": 1.0}
+        reason = "parcels-b-1/127.0.0.1 holds 96% of the group's backlog and is 26 s behind (skew 3.85)."
+        board.take(rec(name, id=str(n), actions=[ACTION | {"how": how}], members=[member], reason=reason))
+    names = [rec.group for rec in board.ranked()]
+
+    for height in range(18, 60):
+        text = [line.rstrip() for line in screen(board, 80, height).splitlines()]
+        assert len(text) < height
+        told = [at for at, line in enumerate(text) if line in names]
+        assert [text[at] for at in told] == names[: len(told)]
+        # Whole but for the last one, and no more than a line with the blank one before it is left.
+        assert sum(command in line for line in text) >= len(told) - 1
+        assert len(told) == 5 or height - 1 - len(text) <= 2
+    assert (len(told), sum(command in line for line in text)) == (5, 5)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_wide_shortens_and_leaves_out_nothing_on_a_narrow_terminal(rec: Any, width: int) -> None:
+    board = Board()
+    board.take(state())
+    name, how = "n" * 59, "Add partitions, " * 30 + "and so on."
+    member = {
+        "member": f"{'m' * 50}-1/10.0.0.1",
+        "partitions": 2,
+        "lag": 12_345,
+        "seconds_behind": 900.0,
+        "work_now": 1.0,
+    }
+    more = {"owner": "team-payments", "members": [member], "actions": [LONGEST_ACTION | {"how": how}]}
+    for end in "ab":
+        board.take(rec(name + end, as_of=now() - 2 * MINUTE, **more))
+
+    out = io.StringIO()
+    Console(file=out, width=width).print(board.screen(now(), width, 100, wide=True))
+    text = [line.rstrip() for line in out.getvalue().splitlines()]
+    whole = " ".join(" ".join(text).split())
+
+    assert max(map(len, text)) <= width
+    assert "…" not in whole
+    for told in (
+        name + "a",
+        name + "b",
+        "m" * 50,
+        how,
+        "team-payments",
+        "12,345",
+        "2 min ago",
+        "15 min",
+        "skew: 2.50",
+    ):
+        assert told in whole
+
+
+def test_wide_is_the_table_where_it_has_room_and_counts_what_does_not_fit(rec: Any) -> None:
+    board = Board()
+    board.take(state())
+    for n in range(30):
+        board.take(rec(f"g{n}", id=str(n)))
+
+    def wide(width: int, height: int) -> list[str]:
+        out = io.StringIO()
+        Console(file=out, width=width).print(board.screen(now(), width, height, wide=True))
+        return out.getvalue().splitlines()
+
+    assert wide(200, 40)[2].startswith("GROUP")
+    narrow = wide(40, 24)
+    assert len(narrow) < 24
+    assert narrow[-1].startswith("… and 2")
 
 
 def test_silence_is_not_taken_for_health(rec: Any) -> None:
@@ -390,3 +582,64 @@ def test_json_says_until_when_an_incident_is_muted(rec: Any, capsys: pytest.Capt
     orders, payments, said = map(json.loads, capsys.readouterr().out.splitlines())
     assert (orders["muted_until"], payments["muted_until"]) == (until, None)
     assert said["type"] == "state"
+
+
+@pytest.mark.parametrize(
+    ("sort", "top", "expected"),
+    [
+        (None, None, ["late", "later", "latest-but-a-ticket"]),
+        (None, 1, ["late"]),
+        ("behind", None, ["latest-but-a-ticket", "later", "late"]),
+        ("-seconds_behind", 2, ["late", "later"]),
+        ("group", 1, ["late"]),
+    ],
+)
+def test_the_order_and_the_number_asked_for_hold_while_the_table_is_live(
+    rec: Any, sort: str | None, top: int | None, expected: list[str]
+) -> None:
+    board = Board()
+    board.choose = functools.partial(_chosen, board, Format(sort=sort, top=top))
+    board.take(state())
+    board.take(rec("later", members=[behind(120.0)], severity="page" if sort is None else "ticket"))
+    board.take(rec("latest-but-a-ticket", members=[behind(900.0)]))
+    board.take(rec("late", members=[behind(240.0 if sort is None else 60.0)], severity="page"))
+
+    assert [r.group for r in board.ranked()] == expected
+    rows = [line.split()[0] for line in screen(board).splitlines()[3 : 3 + len(expected)]]
+    assert rows == expected
+
+
+def test_the_table_the_state_message_and_the_list_of_groups_have_one_order(rec: Any) -> None:
+    """Severity, then delay by the newest numbers, then the backlog."""
+    board = Board()
+    given = {
+        "a": ("ticket", 900.0, 5),
+        "b": ("page", 10.0, 5),
+        "c": ("page", 60.0, 5),
+        "d": ("page", 60.0, 50),
+        "e": ("info", 5.0, 5),
+    }
+    for name, (severity, *_) in given.items():
+        board.take(rec(name, id=name, severity=severity, as_of=now() - MINUTE, members=[behind(1.0)]))
+    rows = [IncidentRow(name, severity, now(), s, lag) for name, (severity, s, lag) in given.items()]
+    board.take(state(incidents=[numbers_of(row) for row in rows]))
+    listed = [
+        {
+            "cluster": "main",
+            "group": row.id,
+            "condition": "open",
+            "incident": {"severity": row.severity},
+            "seconds_behind": row.seconds_behind,
+            "lag_records": row.lag,
+        }
+        for row in rows
+    ]
+
+    expected = ["d", "c", "b", "a", "e"]
+    assert [r.group for r in board.ranked()] == expected
+    assert [row.id for row in most_urgent(rows)] == expected
+    assert [row["group"] for row in page(listed, 0, 9)] == expected
+
+
+def numbers_of(row: IncidentRow) -> dict[str, Any]:
+    return {"id": row.id, "as_of": row.as_of, "seconds_behind": row.seconds_behind, "lag": row.lag}

@@ -88,7 +88,7 @@ def test_watch(board: Board, width: int) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_every_width_answers_who_is_late_by_how_much_and_what_to_do_first(board: Board, width: int) -> None:
     header, first, *_ = [
-        line for line in screen(board, width).splitlines() if "GROUP" in line or "payments-" in line
+        line for line in screen(board, width).splitlines() if line.startswith(("GROUP", "payments"))
     ]
 
     assert all(title in header for title in ("GROUP", "WHY", "BEHIND", "FIRST ACTION"))

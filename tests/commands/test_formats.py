@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,32 @@ import yaml
 from click.testing import CliRunner
 from rich.cells import cell_len
 
+from kagent.active_mutes import Mutes
 from kagent.cli import root
-from kagent.commands import backtest, calibrate, keys, output, plan, worker_plan
-from kagent.commands.output import Format, print_rows
+from kagent.client.watch_table import Board
+from kagent.commands import (
+    assign,
+    backtest,
+    calibrate,
+    keys,
+    lag,
+    mutes,
+    output,
+    plan,
+    replay,
+    topics,
+    watch,
+    worker_plan,
+)
+from kagent.commands.output import Format, Listing, print_rows
+from kagent.contract.mute import MuteRecord
+from kagent.errors import InputError
+from kagent.history.backtest import RESULT
 from kagent.history.calibrate import Proposal, Tried
 from kagent.history.hot_keys import KeySample
+from kagent.kafka.descriptions import GroupDescription
+from kagent.kafka.group_lag import Row, ShownGroup
+from kagent.kafka.topics import TopicCheck
 from kagent.strategies.partitioner import partitions_for
 
 LISTS = ("lag", "watch", "mutes", "topics", "plan", "assign", "backtest", "calibrate", "keys", "replay")
@@ -164,8 +186,65 @@ def test_a_key_that_is_one_of_very_many_is_not_called_hot(capsys: pytest.Capture
 
 
 def test_an_unknown_name_to_sort_by_is_answered_with_those_there_are() -> None:
-    with pytest.raises(Exception, match="there are: group, lag"):
-        Format(sort="lagg").chosen([{"group": "a", "lag": 1}])
+    for records in ([{"group": "a", "lag": 1}], []):
+        with pytest.raises(InputError, match="there are: group, lag"):
+            Format(sort="lagg").chosen(records, Listing((), ("group", "lag")))
+
+
+MODULES = (backtest, calibrate, keys, lag, mutes, replay, topics, watch)
+LISTINGS = (assign.MEMBERS, assign.SIDE_BY_SIDE, plan.MOVES, *(module.LISTING for module in MODULES))
+
+
+@pytest.mark.parametrize("listing", LISTINGS)
+def test_a_list_is_sorted_by_any_heading_and_any_field_as_they_are_typed(listing: Listing) -> None:
+    records = [dict.fromkeys(listing.fields)]
+    headings = [column.title for column in listing.columns]
+    for name in (*listing.fields, *headings, *(h.lower().replace(" ", "-") for h in headings)):
+        assert listing.sorted_by(name).removeprefix("-") in listing.fields
+        assert Format(sort=name).chosen(records, listing) == records
+        assert Format(sort=f"-{name}").chosen(records, listing) == records
+
+
+def test_a_column_of_ages_is_sorted_for_the_longest_as_numbers_are() -> None:
+    records = [{"group": "young", "opened_at": 2_000}, {"group": "old", "opened_at": 1_000}]
+
+    def first(name: str) -> str:
+        return str(Format(sort=name, top=1).chosen(records, watch.LISTING)[0]["group"])
+
+    assert [first("OPEN FOR"), first("-open-for"), first("opened_at"), first("-opened_at")] == [
+        "old",
+        "young",
+        "young",
+        "old",
+    ]
+
+
+def test_the_header_of_csv_is_the_same_with_rows_and_without(rec: Any) -> None:
+    message = rec("orders")
+    lag_row = Row("g", "t", 0, 1, 0, 2, 1, 0, False, None, None, None, None)
+    shown_group = ShownGroup(GroupDescription("g", "stable", "classic", "range", False), (lag_row,), 1.0)
+    muted = Mutes({"main/orders": MuteRecord(until=2_000, by="ada")})
+    tried = (Tried(1.25, 30.0, 0, 0, 0),)
+    rows = (
+        (watch.LISTING, Board().record(message, 0)),
+        (replay.LISTING, replay._record(message)),
+        (lag.LISTING, next(lag.records(shown_group))),
+        (mutes.LISTING, next(mutes.mute_rows(muted, 1_000))),
+        (topics.LISTING, asdict(TopicCheck("t", "ok"))),
+        (calibrate.LISTING, calibrate.record(Proposal("main", "orders", tried[0], tried))),
+        (backtest.LISTING, backtest._record(dict.fromkeys(RESULT.names, "{}"), with_messages=False)),
+    )
+
+    for listing, row in rows:
+        assert sorted(row) == sorted(listing.fields)
+
+
+def test_a_list_without_an_entry_is_a_header_in_csv() -> None:
+    assert run("plan", "-o", "csv").splitlines() == ["id,topic,partition,lag,from,to"]
+    assert run("assign", "--strategy", "range", "-o", "csv").splitlines() == [
+        "id,member,partitions,lag,which"
+    ]
+    assert run("assign", "--strategy", "all", "-o", "csv").startswith("id,strategy,")
 
 
 def test_a_plan_of_the_worker_has_the_moves_and_the_skew_of_the_story(rec: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kagent.commands.lag import _sentence, records
+from kagent.commands.lag import _left_out, _none, _sentence, records
 from kagent.kafka.descriptions import GroupDescription, MemberDescription
 from kagent.kafka.group_lag import Row, ShownGroup, max_to_mean_lag
 
@@ -48,3 +48,17 @@ def test_one_member_has_nobody_to_be_compared_with() -> None:
 
     assert max_to_mean_lag(members[:1], rows) is None
     assert max_to_mean_lag(members, rows) == 1.0
+
+
+def test_groups_of_kagents_own_are_not_called_ignored() -> None:
+    """The state message below counts ignored groups, and never kagent's own."""
+    assert _left_out(["kagent-subscriber-1"], "kagent") == "1 group of kagent's own"
+    assert _left_out(["console-consumer-7"], "kagent") == "1 ignored group"
+    assert (
+        _left_out({"acme", "acme-keys", "nightly-1", "nightly-2"}, "acme")
+        == "2 groups of kagent's own and 2 ignored groups"
+    )
+    assert "no consumer group besides 1 ignored group (--all shows them)" in _none(
+        "kafka:9092", ["x"], "acme"
+    )
+    assert "no consumer group: there is none" in _none("kafka:9092", [], "acme")

@@ -53,7 +53,7 @@ def test_what_was_loaded_before_counts_as_waiting(
 def test_a_name_is_no_formula_to_a_spreadsheet_and_a_number_is_a_number(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    output.print_records([{"group": "=cmd|' /C calc'!A0", "lag": -1}, {"group": "a=b", "lag": 0}], "csv")
+    output.print_records([{"group": "=cmd|' /C calc'!A0", "lag": -1}, {"group": "a=b", "lag": 0}], "csv", ())
 
     assert capsys.readouterr().out == "group,lag\n'=cmd|' /C calc'!A0,-1\na=b,0\n"
 
@@ -77,10 +77,10 @@ def test_all_json_about_the_cluster_is_escaped_in_one_place() -> None:
     assert found == []
 
 
-def test_no_row_is_no_line_of_csv(capsys: pytest.CaptureFixture[str]) -> None:
-    output.print_records([], "csv")
+def test_csv_without_a_row_is_its_header(capsys: pytest.CaptureFixture[str]) -> None:
+    output.print_records([], "csv", ("group", "lag"))
 
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr().out == "group,lag\n"
 
 
 def test_a_setting_that_fits_only_without_the_indent_has_none(

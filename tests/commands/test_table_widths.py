@@ -85,7 +85,7 @@ def test_what_was_replayed_is_not_wrapped(rec: Any, width: int, capsys: pytest.C
         rec("orders", as_of=1_760_000_060_000, status="resolved", resolution="drained"),
     ]  # fmt: skip
 
-    output.print_list(Format(), replay.COLUMNS, [replay._record(m) for m in messages], replay._cells)
+    output.print_list(Format(), replay.LISTING, [replay._record(m) for m in messages], replay._cells)
 
     text = capsys.readouterr().out
     assert max(map(cell_len, text.splitlines())) <= width
@@ -94,7 +94,7 @@ def test_what_was_replayed_is_not_wrapped(rec: Any, width: int, capsys: pytest.C
 
 LISTS: dict[str, tuple[Any, Any, list[dict[str, Any]]]] = {
     "mutes": (
-        mutes.COLUMNS,
+        mutes.LISTING,
         lambda record: mutes._cells(record, 1_760_000_000_000),
         [
             {"group": LONG, "until": 1_760_003_600_000, "by": "ada.lovelace", "why": "migration of the settlement service", "groups": 1},
@@ -102,7 +102,7 @@ LISTS: dict[str, tuple[Any, Any, list[dict[str, Any]]]] = {
         ],
     ),
     "backtest": (
-        backtest.COLUMNS,
+        backtest.LISTING,
         backtest._cells,
         [
             {"group": LONG, "policy": "settings", "openings": 3, "by_itself": 1, "flaps": 0, "skew_hours": 12.5, "moves": 4,
@@ -111,7 +111,7 @@ LISTS: dict[str, tuple[Any, Any, list[dict[str, Any]]]] = {
         ],
     ),
     "calibrate": (
-        calibrate.COLUMNS,
+        calibrate.LISTING,
         calibrate._cells,
         [
             {"group": LONG, "chosen": {"threshold": 1.5, "min_behind": 120.0},
@@ -120,7 +120,7 @@ LISTS: dict[str, tuple[Any, Any, list[dict[str, Any]]]] = {
         ],
     ),
     "keys": (
-        keys.COLUMNS,
+        keys.LISTING,
         keys._cells,
         [
             {"partition": 11, "times_mean": 7.53, "key": f"{LONG}/customer-0000000001", "share": 0.93},

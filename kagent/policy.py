@@ -71,7 +71,8 @@ class Policy:
     settle: float = 60.0
     """No skew is judged for this long after partitions changed hands."""
     update_every: float = 300.0
-    """The minimum time between two messages about an open incident. It is published again when it changed, and before ``valid`` has passed."""
+    """The minimum time between two messages with new figures of an open incident; another verdict, a higher severity or a new plan does not
+    wait for it. What still holds is published again before ``valid`` has passed."""
     rewrite_every: float = 86_400.0
     """An open incident that does not change is published again once in this time, so that new subscribers get a recent message."""
     valid: float = 900.0

@@ -145,7 +145,7 @@ def test_a_look_that_is_too_short_calls_no_late_group_healthy(cast: Any, broker:
     assert kagent(config, "check", on_time, "--for", "3s")[0] == 0
     code, _, output = kagent(config, "explain", late, "--live", "--for", "3s")
     assert code == 2
-    assert "Look for 100 s or longer" in output
+    assert "look for 100 s or longer" in output
 
 
 def test_a_group_without_members_in_which_records_wait_is_named(

@@ -41,7 +41,7 @@ def command(ctx: click.Context, check: bool, schema: bool, as_json: bool) -> Non
         click.echo(json.dumps(with_quoted(json_schema()), indent=2))
         return
     from kagent.settings import loaded_from
-    from kagent.settings.doubtful import doubtful, without_port
+    from kagent.settings.doubtful import doubt_of_address, doubtful
     from kagent.settings.loading import WrongSettings
     from kagent.settings.with_units import with_units
 
@@ -52,7 +52,7 @@ def command(ctx: click.Context, check: bool, schema: bool, as_json: bool) -> Non
         raise
     address = asked(ctx, "bootstrap") or os.environ.get("KAGENT_BOOTSTRAP") or ""
     by = "--bootstrap-server" if asked(ctx, "bootstrap") else "KAGENT_BOOTSTRAP"
-    if address and (why := without_port(address)):
+    if address and (why := doubt_of_address(address)):
         _print_notes([f"{by}: {ended(why)}"])
     _print_notes(
         (

@@ -105,7 +105,7 @@ def address_meant(text: str) -> str | None:
     ... ]
     ['a:9092', 'localhost:9092', 'a:1,b:2', 'b:9092', 'b:9092']
     """
-    bare = re.sub(r"^\w+://|^[^/@]*@", "", re.sub(r"^\w+://", "", text))
+    bare = re.sub(r"^\w+://|^[^/@]*@", "", re.sub(r"^\w+://", "", text.strip("'\" ")))
     # `localhost/9092`, `a;9092`, `a 9092`: a number is a port.
     joined = re.sub(
         r"(?<!:)(?:\s*[/;|]\s*|\s+)(?=\d+(?:[;|\s]|$))", ":", re.sub(r"\s*:\s*", ":", bare.strip())
@@ -143,7 +143,7 @@ def with_ports(bootstrap: str) -> str:
                 if near
                 else hint or "; the address of one broker is enough, such as broker:9092"
             )
-            hint = "; a port is at most 65535" if found else hint
+            hint = "; a port is from 1 to 65535" if found else hint
             # What stands before an @ is a login.
             shown = re.sub(r"[^/@]*@", "…@", address)
             raise ValueError(f"must be host:port, several with commas; {shown!r} is no host:port{hint}")

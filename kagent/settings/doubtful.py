@@ -23,6 +23,13 @@ from kagent.settings.settings_file import Where
 from kagent.settings.worker_settings import WorkerSettings
 from kagent.text import ended
 
+OTHER_PORTS = {
+    "2181": "ZooKeeper",
+    "8081": "the Schema Registry",
+    "8082": "the REST Proxy",
+    "8083": "Kafka Connect",
+}
+"""Default ports of the servers around Kafka."""
 ANY_HOST = ("0.0.0.0", "::")
 
 
@@ -31,6 +38,11 @@ def doubtful(settings: Settings, given: GivenSettings) -> Iterator[str]:
     for where, why in (*_doubts(settings), *_written(given)):
         place = given.place(where)
         yield f"{f'{place}: ' if place else ''}{dotted(where)}: {ended(why)}"
+
+
+def doubt_of_address(addresses: str) -> str | None:
+    """A clause about addresses that are right and likely not meant; None if there is nothing to say."""
+    return without_port(addresses) or of_another_server(addresses)
 
 
 def without_port(addresses: str) -> str | None:
@@ -48,12 +60,20 @@ def without_port(addresses: str) -> str | None:
     return None
 
 
+def of_another_server(addresses: str) -> str | None:
+    """A clause about the first of these addresses whose port is by default that of a server that is no broker; None if there is none."""
+    for address in map(str.strip, addresses.split(",")):
+        if server := OTHER_PORTS.get(address.rpartition(":")[2]):
+            return f"{address} has the usual port of {server}; kagent needs a broker's address, usually with port 9092"
+    return None
+
+
 def _written(given: GivenSettings) -> Iterator[tuple[Where, str]]:
     """Doubts about values as they are written."""
     schema = schema_of(Settings)
     yield from in_each_others_place(given, schema)
     for where, text in texts(given):
-        if where[0] == "clusters" and where[2:] == ("bootstrap",) and (why := without_port(text)):
+        if where[0] == "clusters" and where[2:] == ("bootstrap",) and (why := doubt_of_address(text)):
             yield where, why
     for where, value in values(given):
         if (why := _in_another_unit(value, schema_at(schema, where, given.file.values))) is not None:

@@ -166,8 +166,13 @@ def address_meant(text: str, problem: str) -> str | None:
         if text == scheme or (text.startswith(f"{scheme}:") and "://" not in text):
             rest = text.removeprefix(scheme).removeprefix(":")
             return f"{scheme}://{rest if rest.strip('/') else ''}"
-    is_host = re.fullmatch(r"[\w-]+(\.[\w-]+)+(:\d+)?(/\S*)?", text)
-    return f"https://{text}" if is_host and "https://" in problem else None
+    if "https://" not in problem:
+        return None
+    # `[wiki](https://…)`, `<https://…>`
+    if within := re.search(r"https?://[^\s()<>\[\]]+", text):
+        return within[0]
+    is_host = re.fullmatch(r"[\w-]+((\.[\w-]+)+(:\d+)?|:\d+)(/\S*)?", text)
+    return f"https://{text}" if is_host else None
 
 
 def section_meant(value: Any, sections: Mapping[str, Iterable[str]]) -> str | None:

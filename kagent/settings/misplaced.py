@@ -1,5 +1,5 @@
 """Texts that stand where another one belongs: a placeholder that nobody fills in, a secret in the place of its file, and a path in the
-place of the secret. None of them is repeated where it may be a secret."""
+place of the secret, or a keystore in that of a PEM file. None of them is repeated where it may be a secret."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ from kagent.settings.unknown_names import suggestion
 
 PLACEHOLDER = re.compile(r"\$\{[^}]+\}|\{\{.*?\}\}|%\(\w+\)s", re.DOTALL)
 """Of a shell or Compose, of Helm, Ansible or Jinja, of Python's configparser."""
+UNQUOTED = re.compile(r"(?:\$[A-Z_]\w*|\$\(.+\)|<[\w .-]+>|%[A-Z_]+%)(?=$|[:/])")
+"""The same without braces, at the beginning. A password may look so: of a secret it is only doubted."""
 FILLED_IN = ("template", "options")
 """Settings whose placeholders are filled in: a webhook's template by kagent, the options by Spark."""
-PATH = re.compile(r"(?:(?:~|\.{1,2})?/|[A-Za-z]:\\)[\w./\\~@: -]+|[\w./-]+\.[a-z]{2,5}")
+PATH = re.compile(r"(?:(?:~|\.{1,2})?/|[A-Za-z]:\\)[\w./\\~@: -]+|[\w./-]+\.[a-z][a-z0-9]{1,4}")
 """From the root, the home or the working directory, or with an extension."""
 NO_PATH = re.compile(r"\w+://|-----BEGIN|.*\n", re.DOTALL)
+KEYSTORE = re.compile(r"\.(jks|p12|pfx|pkcs12|keystore|truststore)$", re.IGNORECASE)
 SCHEME = re.compile(r"(Bearer|Basic|Token)\s", re.IGNORECASE)
 """The schemes of an Authorization header."""
 
@@ -51,7 +54,7 @@ def misplaced(given: GivenSettings) -> list[tuple[Where, str]]:
     return [
         (where, text)
         for where, text in texts(given)
-        if (PLACEHOLDER.search(text) and not set(where) & set(FILLED_IN))
+        if ((PLACEHOLDER.search(text) or UNQUOTED.match(text)) and not set(where) & set(FILLED_IN))
         or (str(where[-1]).endswith("_file") and NO_PATH.match(text))
     ]
 
@@ -59,7 +62,9 @@ def misplaced(given: GivenSettings) -> list[tuple[Where, str]]:
 def problem_of_text(where: Where, text: str, given: GivenSettings, schema: Mapping[str, Any]) -> str | None:
     """What is wrong with such a text; None where it is right after all, as that of a label named ``x_file`` is."""
     beside = schema_at(schema, where[:-1], given.file.values).get("properties", {})
-    if PLACEHOLDER.search(text):
+    if UNQUOTED.match(text) and f"{where[-1]}_file" in beside:
+        return None
+    if PLACEHOLDER.search(text) or UNQUOTED.match(text):
         return _not_replaced(where, beside, in_file=given.place(where) == given.file.place(where))
     if where[-1] not in beside:
         return None
@@ -77,28 +82,40 @@ def problem_of_text(where: Where, text: str, given: GivenSettings, schema: Mappi
 
 
 def _not_replaced(where: Where, beside: Mapping[str, Any], in_file: bool) -> str:
+    file = f"{where[-1]}_file"
+    how = _instead(where, in_file, file if file in beside else None)
+    return f"variables are not replaced{' in the file' if in_file else ''}; {how}"
+
+
+def _instead(where: Where, in_file: bool, file: str | None) -> str:
+    """How to give a value that should not stand in the file."""
     steps = [str(step).upper() for step in folded(where)]
     # A variable reaches into no list.
-    variable = (
-        PREFIX + DELIMITER.join(steps)
-        if in_file and not any(isinstance(step, int) for step in where)
-        else None
-    )
-    how = f"set {variable}" if variable else "write the value itself"
-    file = f"{where[-1]}_file"
-    return f"variables are not replaced{' in the file' if in_file else ''}; {how}{f' or {file}' if file in beside else ''}"
+    reaches = in_file and not any(isinstance(step, int) for step in where)
+    how = f"set {PREFIX}{DELIMITER.join(steps)}" if reaches else "write the value itself"
+    return f"{how} or {file}" if file else how
 
 
 def in_each_others_place(given: GivenSettings, schema: Mapping[str, Any]) -> Iterator[tuple[Where, str]]:
     """What may be meant and is likely not: a path as the secret, or the scheme of a header before it."""
     for where, text in texts(given):
-        if not looks_like_path(text) and not SCHEME.match(text):
+        if (keystore := KEYSTORE.search(text)) and str(where[-1]).endswith("_file"):
+            yield (
+                where,
+                f"must be a PEM file, and {keystore[0]} is a keystore's name; make a PEM file of that",
+            )
+        if not any(looks_like(text) for looks_like in (looks_like_path, SCHEME.match, UNQUOTED.match)):
             continue
         file = f"{where[-1]}_file"
         if file not in schema_at(schema, where[:-1], given.file.values).get("properties", {}):
             continue
         if scheme := SCHEME.match(text):
             yield where, f"begins with {scheme[1]}, which is the header's and no part of it; leave it out"
+        elif UNQUOTED.match(text):
+            yield (
+                where,
+                f"looks like a variable, and none is replaced; {_instead(where, given.place(where) == given.file.place(where), file)}",
+            )
         elif "/" in text or "\\" in text:
             yield where, f"is itself used, and looks like a path; for what stands in that file write {file}"
 

@@ -32,7 +32,7 @@ OTHER_WORDS: Mapping[str, Collection[str]] = {
     "page_behind": ("page_after", "page_delay"),
     "password": ("api_secret", "sasl_password"),
     "proxy": ("basic", "ldap", "oauth2", "oidc", "saml", "sso"),
-    "routing_key": ("integration_key", "service_key"),
+    "routing_key": ("api_key", "integration_key", "service_key"),
     "security": ("auth", "authentication", "ssl", "tls"),
     "ssl": ("tls",),
     "ticket": ("major", "medium", "p2", "p3", "sev2", "warn", "warning"),
@@ -54,6 +54,8 @@ NO_SETTING: Mapping[str, str] = {
         ("debug", "log_level", "logging", "loglevel", "verbose"),
         "`--verbose` behind a command prints more, and `kagent worker --loglevel DEBUG`",
     ),
+    "api_version": "this is a manifest of Kubernetes, and kagent reads what its data holds",
+    "version": "the file has no version",
     **dict.fromkeys(("extends", "import", "include", "includes"), "a settings file includes no other"),
     **dict.fromkeys(("headers", "method"), "a webhook is a POST without headers of your own: `secret` signs it"),
     **dict.fromkeys(("maintenance", "mute", "muted", "mutes", "quiet_hours", "schedule"), "`kagent mute` silences a group for a while"),
@@ -64,6 +66,7 @@ NO_SETTING_WITH: Mapping[str, str] = {
     **dict.fromkeys(
         ("callback", "gssapi", "iam", "kerberos", "oauth", "oauthbearer"), "kagent does not log in by that"
     ),
+    "env": "a variable has the name of the setting, such as KAGENT_CLUSTERS__MAIN__SECURITY__PASSWORD",
     "jaas": "the login stands in username and password",
     "keystore": "a Java keystore is not read: make PEM files of it, for cert_file and key_file",
     "truststore": "a Java keystore is not read: make a PEM file of it, for ca_file",

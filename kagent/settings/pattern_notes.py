@@ -16,6 +16,7 @@ from kagent.settings.settings_file import Where
 def pattern_notes(given: GivenSettings) -> Iterator[str]:
     """A sentence for each pattern of the file that does something else than it seems to do, or nothing."""
     yield from _without_effect(given)
+    yield from _all_ignored(given)
     for where, pattern in _patterns(given):
         if (what := _other_than_meant(pattern, is_match=where[-1] == "match")) is not None:
             yield f"{given.place(where)}: {pattern!r} {what}."
@@ -99,6 +100,14 @@ def _without_effect(given: GivenSettings) -> Iterator[str]:
         before.setdefault(match, at)
         if why is not None:
             yield f"{given.place(('groups', at))}: groups[{at}] has no effect: {why}."
+
+
+def _all_ignored(given: GivenSettings) -> Iterator[str]:
+    """A sentence where the list ``ignore`` leaves nothing to judge."""
+    judged = any(given.file.written(("groups", at, "ignore")) is False for at, _ in _matches(given))
+    for where, pattern in _listed(given.file.values.get("ignore"), ("ignore",)):
+        if covers(pattern, "*") and not judged:
+            yield f"{given.place(where)}: ignore leaves out every group by {pattern!r}, so none is judged."
 
 
 def _never_reached(given: GivenSettings, earlier: str, at: int, match: str) -> str:

@@ -111,6 +111,8 @@ def _master_meant(master: str) -> str:
     """``local[2``, ``local(2)`` and ``yarn-client``, which Spark took once."""
     threads = re.match(r"local\W*(\d+|\*)", master)
     # Spark needs a thread: `local[0]` likely stands for no limit.
+    if re.fullmatch(r"spark://[^\s/:]+", master):
+        return f"; did you mean {master}:7077?"
     number = (threads[1].lstrip("0") or "*") if threads else None
     near = f"local[{number}]" if number else "yarn" if master.startswith("yarn") else None
     return f"; did you mean {near}?" if near else ""

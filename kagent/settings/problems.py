@@ -16,7 +16,7 @@ from kagent.settings.other_words import EVERYTHING
 from kagent.settings.right_values import right_value
 from kagent.settings.schema_ways import length_unit
 from kagent.settings.settings_file import MISSING
-from kagent.settings.unknown_names import no_setting, suggestion, unknown_name
+from kagent.settings.unknown_names import all_with_words, no_setting, suggestion, unknown_name
 from kagent.settings.wrong_value import WrongValue
 from kagent.text import shown
 
@@ -89,7 +89,9 @@ def _problem(wrong: WrongValue) -> str:
         # `history: true`: quotes would make a folder of that name.
         return f"must be a text such as {wrong.about['examples'][0]}, not true"
     if read_as:
-        return f"must be a text, and YAML reads {read_as}: put it in quotes"
+        # `owner: no` may be Norway, or none.
+        is_optional = wrong.value is False and wrong.about.get("default", "") is None
+        return f"must be a text, and YAML reads {read_as}: put it in quotes{', or leave it out' if is_optional else ''}"
     if wrong.kind == "extra_forbidden":
         return _unknown(wrong)
     if wrong.kind in ("literal_error", "enum"):
@@ -181,8 +183,8 @@ def _with_hint(problem: str, wrong: WrongValue) -> str:
         return f"{bare}{duration_meant(value, wrong.about) or default_of(wrong.about, wrong.unit)}"
     if problem.endswith("?") or wrong.is_secret:
         return problem
-    if isinstance(value, list) and len(value) == 1:
-        return f"{problem}; write {_input(value[0])}"
+    if alone := _alone(wrong):
+        return f"{problem}{alone}"
     if isinstance(value, str):
         near = suggestion(value, wrong.about.get("examples", ())) or address_meant(value, problem)
         if near:
@@ -201,6 +203,9 @@ def _instead(wrong: WrongValue) -> str:
         return _names_inside(wrong)
     if wrong.kind == "string_type" and wrong.name == "bootstrap" and isinstance(value, list):
         return "; write " + ",".join(re.split(r"[,;\s]+", ",".join(map(str, value))))
+    if wrong.kind == "string_type" and wrong.name == "match" and isinstance(value, list) and len(value) > 1:
+        entries = ", ".join(f"{{match: {_input(each)}, …}}" for each in value)
+        return f"; each has an entry of its own: [{entries}]"
     if (
         wrong.kind in HOLDERS
         and len(wrong.where) == 2
@@ -238,10 +243,10 @@ def _as_section(wrong: WrongValue, value: str) -> str:
 def _as_list(wrong: WrongValue) -> str:
     """How to write as a list what is none."""
     value, entry = wrong.value, wrong.resolved(wrong.about.get("items", {}))
-    if isinstance(value, str):
-        return f"; write [{', '.join(map(_input, _words(value, entry.get('enum', ()))))}]"
+    words = entry.get("enum", ())
+    if isinstance(value, str) and (not words or set(_words(value, words)) <= set(words)):
+        return f"; write [{', '.join(map(_input, _words(value, words)))}]"
     if not isinstance(value, Mapping):
-        words = entry.get("enum", ())
         return f"; there are: {', '.join(words)}" if words else ""
     needed, name = entry.get("required", []), next(iter(value), "")
     # `{match: a}`, as entries of other sections have it, where the text alone belongs.
@@ -334,6 +339,9 @@ def _quoted(expected: str) -> list[str]:
 def _one_of(value: Any, known: list[str], must: str = "must be", hint: str = "") -> str:
     word = value[0] if isinstance(value, list) and len(value) == 1 else value
     near, instead = suggestion(str(word), known), no_setting(str(word))
+    # `SASL` is as near to SSL; by its words it is one of two others.
+    if word not in known and len(holding := all_with_words(str(word), known)) == 2:
+        near = " or ".join(holding)
     several = isinstance(value, list) and len(value) > 1
     hint = hint or ("; write one of them" if several else f"; did you mean {near}?" if near else "")
     hint = hint or (f"; {instead}" if instead else "")

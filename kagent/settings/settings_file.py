@@ -36,6 +36,7 @@ MEANT = {
     "cannot start any token": "a text that begins with %, @ or ` must stand in quotes",
     "mapping values are not allowed here": "a second colon in a line, no colon in the line above, or an indent that does not match: put a text with a colon and a space in quotes",
     "could not find expected ':'": "a name has no colon behind it, or no space behind the colon",
+    "found another document": "three dashes begin a second document: put all in one, and take them out",
     "parsing a block mapping": "this line's indent is not that of the names above it",
     "parsing a block collection": "this line's indent is not that of the dashes above it",
     "',' or '}', but got ':'": "a text with a colon and a space must stand in quotes, or a comma is missing before this",

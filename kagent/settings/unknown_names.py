@@ -109,6 +109,8 @@ def unknown_name(
     if fitting:
         return f"there is no setting {shown(name)}; did you mean {fitting}?"
     holders = [each for each in names if _holds_entry(value, known[each], defs)]
+    if len(names) == 1 and isinstance(value, Mapping) and entry_kinds(resolved(known[names[0]], defs), defs):
+        holders = names
     if len(holders) == 1:
         return f"there is no setting {shown(name)}; it belongs under {holders[0]}"
     listed = f"; there are: {', '.join(names)}" if names else ""
@@ -187,6 +189,12 @@ def suggestion(name: str, known: Iterable[str]) -> str | None:
     near = near or get_close_matches(folded, by_folded, 1, 0.85) or _of_its_words(folded, by_folded)
     near = near or get_close_matches(folded, by_folded, 1, 0.65) or meant_by_part(folded, by_folded)
     return by_folded[near[0]] if near else None
+
+
+def all_with_words(name: str, known: Iterable[str]) -> list[str]:
+    """All known names that have every word of this one: `SCRAM` is in two."""
+    words = set(_folded(name).split("_"))
+    return [each for each in known if words <= set(_folded(each).split("_"))]
 
 
 def _of_its_words(folded: str, known: Iterable[str]) -> list[str]:

@@ -33,6 +33,9 @@ DOUBTFUL = [
     ("policy: {update_every: 1h}", "policy.update_every: 1h is more than valid (15m)"),
     ("groups: [{match: a, valid: 1m, update_every: 2m}]", "groups[0].update_every: 2m is more than valid (1m)"),
     ("alert: {destinations: {x: {type: pagerduty, routing_key: /run/secrets/pd}}}", "alert.destinations.x.routing_key: is itself used, and looks like a path; for what stands in that file write routing_key_file."),
+    ("worker: {http: {login: token, token: $TOKEN}}", "worker.http.token: looks like a variable, and none is replaced; set KAGENT_WORKER__HTTP__TOKEN or token_file."),
+    ("clusters: {main: {bootstrap: 'a:9092,zk:2181'}}", "clusters.main.bootstrap: zk:2181 has the usual port of ZooKeeper"),
+    ("ignore: ['a', '*']", "ignore leaves out every group by '*', so none is judged."),
     ("worker: {http: {login: token, token: Bearer abc}}", "worker.http.token: begins with Bearer"),
     ("worker: {sample: 1h}", "worker.sample: log ends that are up to 1h old do not show who is 1m late"),
 ]  # fmt: skip
@@ -47,6 +50,7 @@ RIGHT = [
     "worker: {keep_resolved_hours: 2160}",
     "clusters: {a: {bootstrap: '[::1]:9092, b:9092'}, b: {bootstrap: 'c:9092'}}",
     "policy: {threshold: 1.2}",
+    "{ignore: ['*'], groups: [{match: 'a-*', ignore: false}]}",
     "pipeline: {options: {spark.sql.shuffle.partitions: 2, spark.speculation: true, spark.x: '${spark.y}'}}",
     "alert: {destinations: {x: {type: webhook, url: 'https://x.example', template: '{{ group }}'}}}",
     "policy: {labels: {run_file: 'https://wiki.example'}}",
@@ -94,6 +98,13 @@ def test_notes_about_what_is_right_are_printed_beside_mistakes(tmp_path: Path) -
     assert "kagent.yaml:1: worker.web_host: 0.0.0.0 lets in all" in said
     assert "kagent.yaml:2: clusters.main.bootstrap: names no port" in said
     assert "kagent.yaml:2: clusters.main.security.ca_file: this machine has no file /nowhere/ca.pem" in said
+
+
+def test_a_keystore_in_the_place_of_a_pem_file_is_noted(tmp_path: Path) -> None:
+    security = "{protocol: SSL, ca_file: /x/trust.jks}"
+    said = checked(f"clusters: {{main: {{bootstrap: 'b:1', security: {security}}}}}", tmp_path)
+
+    assert "clusters.main.security.ca_file: must be a PEM file, and .jks is a keystore's name" in said
 
 
 def test_a_note_that_rests_on_what_is_wrong_is_not_printed(tmp_path: Path) -> None:

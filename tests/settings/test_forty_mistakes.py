@@ -102,6 +102,8 @@ def test_each_of_forty_mistakes_is_named_once_with_its_line_and_what_was_meant(t
         ("[general]\npidfile = \"x\"\n", ":1 is not YAML: a [section] is of TOML, INI or properties"),
         ("# Kafka\n\nbootstrap.servers=a:1\n", ":3 is not YAML: name = value is of TOML, INI or properties"),
         ("alert: {destinations: {x: {type: apprise, url: slack://a:b: c}}}", "a text with a colon and a space must stand in quotes"),
+        ("policy: {threshold: 2}\n---\nhome: main\n", ":2:1 is not YAML (expected a single document"),
+        ("home: main\n---\ndata: x\n", "three dashes begin a second document: put all in one"),
         ("policy:\u00a0{threshold: 2}", "it holds U+00A0 (no-break space)"),
     ],
 )  # fmt: skip

@@ -164,6 +164,13 @@ class Webhook(HttpDestination):
             checked_url(self.url.get_secret_value(), self.insecure)
         return self
 
+    @field_validator("content_type")
+    @classmethod
+    def _media_type(cls, content_type: str) -> str:
+        if not re.match(r"[\w.+-]+/[\w.+-]+", content_type):
+            raise ValueError(f"must be a media type, such as application/json, not {content_type!r}")
+        return content_type
+
     @field_validator("template")
     @classmethod
     def _parsed(cls, template: str | None) -> str | None:

@@ -178,6 +178,11 @@ def _ports(worker: WorkerSettings, pipeline: PipelineSettings) -> Iterator[tuple
     if worker.http.login == "none" and not is_local(host):
         why = f"{host} lets in all who reach port {port}, as worker.http.login is none; set login: token or login: proxy"
         yield ("worker", "web_host"), why
+    if worker.advertised_host and is_local(worker.advertised_host):
+        yield (
+            ("worker", "advertised_host"),
+            "is this machine alone, and others would ask themselves; it may be left out",
+        )
     # A note: where each has a machine or container of its own, both may have the same port.
     if pipeline.metrics_port == port and _overlap(pipeline.metrics_host, host):
         why = f"{port} is worker.web_port too; on one machine only one of them can have it"

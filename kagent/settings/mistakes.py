@@ -16,7 +16,7 @@ from kagent.settings.misplaced import misplaced, problem_of_text
 from kagent.settings.odd_characters import with_odd_character
 from kagent.settings.problems import HOLDERS, problem_of, type_meant
 from kagent.settings.schema_ways import resolved, schema_at, walk, ways_in
-from kagent.settings.sections_meant import NAME, nameless_entries, with_meant_sections
+from kagent.settings.sections_meant import NAME, name_inside, nameless_entries, with_meant_sections
 from kagent.settings.settings_file import MISSING, SettingsFile, Twice, Where
 from kagent.settings.unknown_names import (
     suggestion,
@@ -83,9 +83,12 @@ def _mistake(wrong: WrongValue, problem: str) -> Mistake:
 
 def _nameless(given: GivenSettings, where: Where, to: tuple[str, ...]) -> str:
     """What is wrong where an entry's settings stand in the place of entries; ``to``: the way on to the place of an entry."""
-    inner = f"{NAME}: {{{', '.join(f'{name}: …' for name in given.file.lines_beside(where))}}}"
+    own, names = name_inside(given.file.written(where)), given.file.lines_beside(where)
+    inner = f"{own or NAME}: {{{', '.join(f'{name}: …' for name in names if not own or name != 'name')}}}"
     for step in reversed(to):
         inner = f"{step}: {{{inner}}}"
+    if own:
+        return f"the name stands above what it names; write {inner}"
     return f"the entry has no name; write {inner}, with a name of your own"
 
 
@@ -150,14 +153,12 @@ def _joined_by_one(place: str, schema: Mapping[str, Any]) -> str | None:
 
 def _instead_of_a_missing_one(error: ValidationError, loc: Where, problem: str) -> str:
     """The problem of an unknown name; where one needed name is missing beside it, that one is likely meant."""
-    missing = [
-        str(each["loc"][-1])
-        for each in error.errors(include_url=False)
-        if each["type"] == "missing" and each["loc"][:-1] == loc[:-1]
-    ]
+    beside = [each for each in error.errors(include_url=False) if each["loc"][:-1] == loc[:-1]]
+    missing = [str(each["loc"][-1]) for each in beside if each["type"] == "missing"]
+    unknown = [each for each in beside if each["type"] == "extra_forbidden"]
     return (
         f"there is no setting {shown(str(loc[-1]))}; did you mean {missing[0]}?"
-        if len(missing) == 1
+        if len(missing) == len(unknown) == 1
         else problem
     )
 

@@ -56,7 +56,10 @@ def _other_than_meant(pattern: str, is_match: bool) -> str | None:
     if prefix := prefix_meant(pattern):
         return f"must match the whole name, so it matches none that goes on; for names that begin so write {prefix!r}"
     if is_expression(pattern):
-        return None
+        # A glob between slashes: none of an expression's other signs is in it.
+        is_glob = "*" in pattern and re.fullmatch(r"/[\w*-]+/", pattern)
+        why = f"is a regular expression, in which * repeats the character before it; write {pattern[1:-1]!r}"
+        return why if is_glob else None
     if several := several_meant(pattern):
         entries = ", ".join(f"{{match: {each!r}, …}}" if is_match else repr(each) for each in several)
         return f"is one pattern, {'comma' if ',' in pattern else 'bar'} included; each group has an entry of its own: [{entries}]"

@@ -96,7 +96,7 @@ class PipelineSettings(Strict):
     @classmethod
     def _memory(cls, memory: Any) -> Any:
         # Before the type: 512 is a number to YAML, and what it lacks is the unit.
-        if isinstance(memory, int) and not isinstance(memory, bool):
+        if isinstance(memory, int | float) and not isinstance(memory, bool):
             memory = str(memory)
         # As -Xmx takes it: the JVM does not start with 2GB.
         if isinstance(memory, str) and not re.fullmatch(r"\d+[kmgt]", memory, re.IGNORECASE):

@@ -183,7 +183,8 @@ def _with_hint(problem: str, wrong: WrongValue) -> str:
         return f"{bare}{duration_meant(value, wrong.about) or default_of(wrong.about, wrong.unit)}"
     if problem.endswith("?") or wrong.is_secret:
         return problem
-    if alone := _alone(wrong):
+    # Of a whole section nothing is repeated: it may hold secrets.
+    if (isinstance(value, list) or wrong.unit) and (alone := _alone(wrong)):
         return f"{problem}{alone}"
     if isinstance(value, str):
         near = suggestion(value, wrong.about.get("examples", ())) or address_meant(value, problem)
@@ -201,8 +202,17 @@ def _instead(wrong: WrongValue) -> str:
         return _without_dashes(wrong)
     if wrong.kind in HOLDERS and isinstance(value, bool | int | float):
         return _names_inside(wrong)
-    if wrong.kind == "string_type" and wrong.name == "bootstrap" and isinstance(value, list):
-        return "; write " + ",".join(re.split(r"[,;\s]+", ",".join(map(str, value))))
+    if wrong.kind == "string_type" and wrong.name == "bootstrap" and isinstance(value, list | Mapping):
+        parts = value.values() if isinstance(value, Mapping) else value
+        joined = ",".join(re.split(r"[,;\s]+", ",".join(map(str, parts))))
+        # A number is a port: `[b, 9092]`, `{host: b, port: 9092}`.
+        return "; write " + re.sub(r",(?=\d+(?:,|$))", ":", joined)
+    if (
+        wrong.kind == "string_type"
+        and isinstance(value, Mapping)
+        and (path := _joined(value, str(wrong.name)))
+    ):
+        return f"; write {path}"
     if wrong.kind == "string_type" and wrong.name == "match" and isinstance(value, list) and len(value) > 1:
         entries = ", ".join(f"{{match: {_input(each)}, …}}" for each in value)
         return f"; each has an entry of its own: [{entries}]"
@@ -221,6 +231,14 @@ def _in_a_file(wrong: WrongValue) -> str:
     name, held = f"{wrong.name}_file", list(wrong.value.values())
     path = held[0] if len(held) == 1 and looks_like_path(held[0]) else "/path/to/file"
     return f"; write {name}: {path}" if name in wrong.around.get("properties", {}) else ""
+
+
+def _joined(value: Mapping[str, Any], name: str) -> str:
+    """``spark: {sql: {x: 2}}`` as ``spark.sql.x: 2``, where each section holds one name; else empty."""
+    (step, inner), *others = value.items() if value else [("", None)]
+    if others or not isinstance(inner, Mapping):
+        return f"{name}.{step}: {inner}" if not others and "." in name else ""
+    return _joined(inner, f"{name}.{step}")
 
 
 def _as_section(wrong: WrongValue, value: str) -> str:
@@ -318,7 +336,7 @@ def _as_one_inside(wrong: WrongValue, value: str) -> str:
     if len(takes) == 1:
         return f"; write {{{takes[0]}: {value}}}"
     each = wrong.resolved(section.get("additionalProperties") or {})
-    if assigned := re.fullmatch(r"([\w.-]+)\s*=\s*(.*)", value):
+    if assigned := re.fullmatch(r"([\w.-]+)\s*(?:=|:\s)\s*(.*)", value):
         known = assigned[1] in within or each.get("type") == "string"
         return f"; write {{{assigned[1]}: {assigned[2]}}}" if known else ""
     names = wrong.resolved(section.get("propertyNames", {})).get("enum", ())

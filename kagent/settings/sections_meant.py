@@ -21,8 +21,15 @@ def with_meant_sections(file: SettingsFile, schema: Mapping[str, Any]) -> Settin
     for where, meant in list(_wrong_names(file.values, schema, schema.get("$defs", {}), ())):
         file = file.renamed(where, meant)
     for where, to in list(nameless_entries(file.values, schema)):
-        file = file.moved_into(where, (*to, NAME))
+        own = name_inside(file.written(where))
+        file = file.moved_into(where, (*to, own or NAME), {"name"} if own else ())
     return file
+
+
+def name_inside(entry: Any) -> str | None:
+    """The name of an entry that has it in itself, as in ``{name: main, bootstrap: …}``; else None."""
+    name = entry.get("name") if isinstance(entry, Mapping) else None
+    return name if isinstance(name, str) and name else None
 
 
 def nameless_entries(
@@ -45,7 +52,8 @@ def _nameless(
     # At the top a section's name is missing, or wrong, which has a mistake of its own.
     if above and not set(value) & set(own):
         for to, holder in (((), here), *(((name,), resolved(about, defs)) for name, about in own.items())):
-            if any(set(value) <= set(kind.get("properties", {})) for kind in entry_kinds(holder, defs)):
+            names = set(value) - ({"name"} if name_inside(value) else set())
+            if names and any(names <= set(kind.get("properties", {})) for kind in entry_kinds(holder, defs)):
                 yield above, to
                 return
     for name, inner in value.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -100,13 +100,13 @@ class SettingsFile:
         twice = tuple(each._replace(where=_renamed(each.where, where, new, entries)) for each in self.twice)
         return SettingsFile(self.path, values, lines, twice)
 
-    def moved_into(self, where: Where, steps: tuple[str, ...]) -> SettingsFile:
-        """The same with all that the section at this way holds further down, at the same lines: these steps below."""
+    def moved_into(self, where: Where, steps: tuple[str, ...], without: Collection[str] = ()) -> SettingsFile:
+        """The same with all that the section at this way holds, but ``without``, further down, at the same lines: these steps below."""
         values = copy.deepcopy(self.values)
         section: Any = values
         for step in where:
             section = section[step]
-        inner = dict(section)
+        inner = {name: value for name, value in section.items() if name not in without}
         for step in reversed(steps):
             inner = {step: inner}
         section.clear()

@@ -105,6 +105,9 @@ def unknown_name(
         return f"there is no setting {shown(name)}; write what it holds without it"
     defs = schema.get("$defs", {})
     names_inside = {each: resolved(known[each], defs).get("properties", {}) for each in names}
+    parts = [f"{name}_{part}" for part in value] if isinstance(value, Mapping) else []
+    if joined := [part for part in parts if part in known]:
+        return f"there is no setting {shown(name)}; write {joined[0]}: …"
     fitting = section_meant(value, names_inside)
     if fitting:
         return f"there is no setting {shown(name)}; did you mean {fitting}?"
@@ -153,6 +156,10 @@ def _near_elsewhere(name: str, ways: Iterable[tuple[str, ...]]) -> tuple[str, ..
     by_name: dict[str, tuple[str, ...]] = {}
     for way in sorted(ways, key=len):
         by_name.setdefault(way[-1], way)
+    # `security.protocol`: the end of a way.
+    for way in sorted(ways, key=len):
+        if "_".join(way).endswith(f"_{_folded(name)}"):
+            return way
     near = get_close_matches(_folded(name), by_name, 1, 0.85)
     near = near or [each for each in by_name if len(each) > 4 and _folded(name).startswith(f"{each}_")]
     return by_name[near[0]] if near else None

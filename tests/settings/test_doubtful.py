@@ -35,6 +35,7 @@ DOUBTFUL = [
     ("alert: {destinations: {x: {type: pagerduty, routing_key: /run/secrets/pd}}}", "alert.destinations.x.routing_key: is itself used, and looks like a path; for what stands in that file write routing_key_file."),
     ("worker: {http: {login: token, token: $TOKEN}}", "worker.http.token: looks like a variable, and none is replaced; set KAGENT_WORKER__HTTP__TOKEN or token_file."),
     ("clusters: {main: {bootstrap: 'a:9092,zk:2181'}}", "clusters.main.bootstrap: zk:2181 has the usual port of ZooKeeper"),
+    ("worker: {advertised_host: localhost}", "worker.advertised_host: is this machine alone"),
     ("ignore: ['a', '*']", "ignore leaves out every group by '*', so none is judged."),
     ("worker: {http: {login: token, token: Bearer abc}}", "worker.http.token: begins with Bearer"),
     ("worker: {sample: 1h}", "worker.sample: log ends that are up to 1h old do not show who is 1m late"),

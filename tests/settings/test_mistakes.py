@@ -214,7 +214,7 @@ MISTAKES = [
     ("kagent: {policy: {threshold: 2}}", "there is no setting kagent; write what it holds without it"),
     ("alert: {ops: {type: webhook, url: 'https://x.example'}}", "there is no setting ops; it belongs under destinations"),
     ("redact: hosts", "must be a list, not 'hosts'; write ['host']"),
-    ("groups: [{match: 'a', regex: true}]", "there is no setting regex; there are: absent_after, "),
+    ("groups: [{match: 'a', regex: true}]", "there is no setting regex; match is given too (line 3): keep that one"),
     ("ignore: 'console-*'", "ignore: must be a list, not 'console-*'"),
     ("ignore: [null]", "ignore[0]: must be a text, and is empty"),
     ("redact: [ip]", "redact[0]: must be host or client_id, not 'ip'"),
@@ -370,6 +370,17 @@ MISTAKES = [
     ("alert: {destinations: {x: {type: alertmanager, url: 'https://x', only: {verdicts: lag}}}}", "must be a list, not 'lag'; there are: balanced, rebalance"),
     ("alert: {destinations: {x: {type: pagerduty, api_key: x}}}", "did you mean routing_key?"),
     ("alert: {slack: {channel: x}}", "alert.slack: there is no setting slack; it belongs under destinations"),
+    ("cluster: {name: main, bootstrap: 'a:1'}", "there is no setting cluster; did you mean clusters?"),
+    ("clusters: {name: main, bootstrap: 'a:1'}", "the name stands above what it names; write main: {bootstrap: …}"),
+    ("kafka: {properties: {security.protocol: SSL}}", "write security.protocol as clusters.<name>.security.protocol"),
+    ("clusters: {main: {bootstrap: [b, 9092]}}", "write b:9092"),
+    ("clusters: {main: {bootstrap: {host: b, port: 9092}}}", "write b:9092"),
+    ("groups: [{match: a, enabled: false}]", "`ignore: true` leaves groups out"),
+    ("policy: {labels: 'team: orders'}", "write {team: orders}"),
+    ("worker: {web: {port: 80}}", "there is no setting web; write web_port: …"),
+    ("pipeline: {driver_memory: 1.5}", "must be a number with a unit, such as 512m or 2g, not '1.5'"),
+    ("pipeline: {options: {spark: {sql: {shuffle: 2}}}}", "write spark.sql.shuffle: 2"),
+    ("alert: {destinations: {x: {type: webhook, url: 'https://x', content_type: json}}}", "must be a media type, such as application/json, not 'json'"),
     ("version: 2", "there is no setting version; the file has no version"),
 ]  # fmt: skip
 
@@ -591,6 +602,13 @@ def test_a_sign_that_means_nothing_in_a_glob_is_noted(written: Any) -> None:
         "3: 'a-{eu, us}-*' is a glob, in which braces stand for themselves; write (…) in a regular expression, such as '/.*(eu|us).*/'.",
         "4: 'test-%' is a glob, in which % stands for itself; write 'test-*'.",
     ]
+
+
+def test_a_secret_is_not_repeated_where_its_section_is_wrong(written: Any) -> None:
+    with pytest.raises(SettingsError, match="would protect nothing") as error:
+        load(written("worker: {http: {token: s3cret}}"))
+
+    assert "s3cret" not in str(error.value)
 
 
 def test_a_secret_of_a_wrong_type_is_not_repeated(written: Any) -> None:

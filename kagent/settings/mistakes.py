@@ -107,7 +107,8 @@ def _is_misspelt(mistake: Mistake, found: Iterable[Mistake]) -> bool:
     """Whether what is missing stands there under a wrong name, which is a mistake of its own."""
     section, _, name = mistake.setting.rpartition(".")
     return mistake.problem.startswith("is missing") and any(
-        other.setting.rpartition(".")[0] == section and f"did you mean {name}?" in other.problem
+        # A name may hold dots itself: `bootstrap.servers`.
+        other.setting.startswith(f"{section}.") and f"did you mean {name}?" in other.problem
         for other in found
     )
 

@@ -11,27 +11,40 @@ EVERYTHING = ("*", "+", "all", "any", "both", "everything", "everywhere")
 """Words for all there is."""
 OTHER_WORDS: Mapping[str, Collection[str]] = {
     "0_0_0_0": EVERYTHING,
+    "alert": ("notifications", "notifiers", "receivers"),
     "auto": ("on", "true", "yes"),
-    "bootstrap": ("addresses", "broker_list", "brokers", "metadata_broker_list", "servers"),
+    "bootstrap": (
+        "address",
+        "addresses",
+        "broker_list",
+        "brokers",
+        "host",
+        "hosts",
+        "metadata_broker_list",
+        "port",
+        "servers",
+        "url",
+    ),
     "ca_file": ("ca", "ca_cert", "cacert", "ssl_ca_location", "ssl_cafile"),
     "cert_file": ("certificate", "ssl_certfile", "ssl_certificate_location"),
     "classic": ("franz_go", "go", "kafkajs", "sarama"),
     "consumer": ("kip848", "kip_848"),
     "data": ("dir", "directory", "folder"),
     "earliest": ("beginning", "oldest", "smallest"),
+    "groups": ("overrides", "patterns", "rules"),
     "host": ("address", "ip"),
     "ignore": ("blacklist", "denylist", "exclude", "skip"),
     "info": ("low", "minor", "none", "notice", "off", "p4", "p5"),
     "key_file": ("private_key", "ssl_key_location", "ssl_keyfile"),
     "latest": ("end", "largest", "newest"),
     "match": ("glob", "group", "name", "pattern", "regex"),
-    "min_behind": ("lag_threshold", "max_lag", "min_lag"),
+    "min_behind": ("lag", "lag_seconds", "lag_threshold", "max_lag", "max_lag_seconds", "min_lag"),
     "none": ("anonymous", "disabled", "false", "no", "off", "open"),
     "off": ("disabled", "false", "manual", "never", "no"),
     "owner": ("contact", "responsible", "team"),
     "page": ("critical", "error", "high", "p0", "p1", "sev1", "urgent"),
     "page_behind": ("page_after", "page_delay"),
-    "password": ("api_secret", "sasl_password"),
+    "password": ("api_secret", "passphrase", "sasl_password"),
     "proxy": ("basic", "ldap", "oauth2", "oidc", "saml", "sso"),
     "routing_key": ("api_key", "integration_key", "service_key"),
     "security": ("auth", "authentication", "ssl", "tls"),
@@ -68,9 +81,14 @@ NO_SETTING_WITH: Mapping[str, str] = {
     **dict.fromkeys(
         ("callback", "gssapi", "iam", "kerberos", "oauth", "oauthbearer"), "kagent does not log in by that"
     ),
+    **dict.fromkeys(
+        ("cipher", "ciphers", "engine", "protocols", "provider"), "TLS negotiates that by itself"
+    ),
     "env": "a variable has the name of the setting, such as KAGENT_CLUSTERS__MAIN__SECURITY__PASSWORD",
     "jaas": "the login stands in username and password",
     "keystore": "a Java keystore is not read: make PEM files of it, for cert_file and key_file",
+    "pem": "a PEM stands in a file: ca_file, cert_file, key_file",
+    "verification": "certificates and host names are always checked, and ca_file names the authority",
     "truststore": "a Java keystore is not read: make a PEM file of it, for ca_file",
 }
 """As NO_SETTING, by a word that is in the name: `ssl.keystore.location` and `keystore_password` are of one kind."""

@@ -188,7 +188,7 @@ def _with_hint(problem: str, wrong: WrongValue) -> str:
         return f"{problem}{alone}"
     if isinstance(value, str):
         near = suggestion(value, wrong.about.get("examples", ())) or address_meant(value, problem)
-        if near:
+        if near and near != value:
             return f"{problem}; did you mean {near}?"
     return f"{problem}{default_of(wrong.about, wrong.unit)}"
 

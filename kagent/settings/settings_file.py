@@ -40,6 +40,7 @@ MEANT = {
     "parsing a block mapping": "this line's indent is not that of the names above it",
     "parsing a block collection": "this line's indent is not that of the dashes above it",
     "',' or '}', but got ':'": "a text with a colon and a space must stand in quotes, or a comma is missing before this",
+    "',' or '}', but got '{'": "a text with a { must stand in quotes; variables such as ${NAME} are not replaced",
     "parsing a flow mapping": "a { is not closed, or a comma is missing",
     "parsing a flow sequence": "a [ is not closed, or a comma is missing",
     "could not determine a constructor": "a tag such as !!python/object is not allowed: take it out",

@@ -156,9 +156,9 @@ def _near_elsewhere(name: str, ways: Iterable[tuple[str, ...]]) -> tuple[str, ..
     by_name: dict[str, tuple[str, ...]] = {}
     for way in sorted(ways, key=len):
         by_name.setdefault(way[-1], way)
-    # `security.protocol`: the end of a way.
+    # `security.protocol`: the last steps of a way, not a word of its last one.
     for way in sorted(ways, key=len):
-        if "_".join(way).endswith(f"_{_folded(name)}"):
+        if "_" in _folded(name) and "_".join(way).endswith(f"_{_folded(name)}"):
             return way
     near = get_close_matches(_folded(name), by_name, 1, 0.85)
     near = near or [each for each in by_name if len(each) > 4 and _folded(name).startswith(f"{each}_")]

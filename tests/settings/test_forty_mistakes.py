@@ -89,6 +89,7 @@ def test_each_of_forty_mistakes_is_named_once_with_its_line_and_what_was_meant(t
         ("pipeline:\n  trigger: 1s\n  master: \tx\n  data:\ty: z\n", "is not YAML (a tab; write spaces)"),
         ("# settings\n\n- home: main\n", ":3 must hold names and values; take out the dashes"),
         ("policy:\n  owner: \"C:\\path\"\n", ":2:14 is not YAML (while scanning a double-quoted scalar, found unknown escape"),
+        ("policy: {hold: ${HOLD:-5m}}\n", "variables such as ${NAME} are not replaced"),
         ("policy: {threshold: 2}}\n", ": a } too many"),
         ("policy:\n  trigger = 1s\n", "policy: must hold names and values, not 'trigger = 1s'"),
         ("pipeline:\n  trigger = 1s\n", "write {trigger: 1s}"),

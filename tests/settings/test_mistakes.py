@@ -23,6 +23,9 @@ JAVA = {
     "keystore_location": "make PEM files of it, for cert_file and key_file",
     "ssl.keystore.password": "make PEM files of it, for cert_file and key_file",
     "ssl_truststore_type": "make a PEM file of it, for ca_file",
+    "ssl.enabled.protocols": "TLS negotiates that by itself",
+    "enable.ssl.certificate.verification": "certificates and host names are always checked",
+    "ssl.key.pem": "a PEM stands in a file",
     "sasl.jaas.config": "the login stands in username and password",
     "sasl.login.callback.handler.class": "kagent does not log in by that",
     "sasl.mechanism": "did you mean mechanism?",
@@ -373,6 +376,11 @@ MISTAKES = [
     ("cluster: {name: main, bootstrap: 'a:1'}", "there is no setting cluster; did you mean clusters?"),
     ("clusters: {name: main, bootstrap: 'a:1'}", "the name stands above what it names; write main: {bootstrap: …}"),
     ("kafka: {properties: {security.protocol: SSL}}", "write security.protocol as clusters.<name>.security.protocol"),
+    ("worker: {http: {public_url: 'https://x/#/a'}}", "not 'https://x/#/a'; it may be left out"),
+    ("rules: [{match: a}]", "did you mean groups?"),
+    ("notifications: {destinations: {}}", "did you mean alert?"),
+    ("groups: [{match: a, max_lag_seconds: 60}]", "did you mean min_behind?"),
+    ("clusters: {main: {host: b}}", "there is no setting host; did you mean bootstrap?"),
     ("clusters: {main: {bootstrap: [b, 9092]}}", "write b:9092"),
     ("clusters: {main: {bootstrap: {host: b, port: 9092}}}", "write b:9092"),
     ("groups: [{match: a, enabled: false}]", "`ignore: true` leaves groups out"),
@@ -602,6 +610,14 @@ def test_a_sign_that_means_nothing_in_a_glob_is_noted(written: Any) -> None:
         "3: 'a-{eu, us}-*' is a glob, in which braces stand for themselves; write (…) in a regular expression, such as '/.*(eu|us).*/'.",
         "4: 'test-%' is a glob, in which % stands for itself; write 'test-*'.",
     ]
+
+
+def test_what_stands_there_under_a_name_with_dots_is_not_missing(written: Any) -> None:
+    with pytest.raises(SettingsError) as error:
+        load(written("clusters: {main: {bootstrap.servers: 'a:1', request.timeout.ms: 5}}"))
+
+    assert "bootstrap.servers; did you mean bootstrap?" in str(error.value)
+    assert "is missing" not in str(error.value)
 
 
 def test_a_secret_is_not_repeated_where_its_section_is_wrong(written: Any) -> None:

@@ -147,6 +147,8 @@ LIMITS: dict[str, dict[str, Any]] = {
     "lower_threshold": {"ge": 1},
     "evidence": {"gt": 0},
     "min_gain": {"ge": 0, "lt": 1},
+    # A share too: 5 would be 500 %.
+    "tolerance": {"ge": 0, "le": 1},
     "max_moves": {"ge": 1},
 }
 """What a number may be; every other number must not be negative."""

@@ -16,7 +16,7 @@ from kagent.contract.recommendation import SEVERITY_RANK, Recommendation, Severi
 from kagent.duration_fields import Seconds
 from kagent.errors import SettingsError
 from kagent.group_pattern import GroupPattern, matches
-from kagent.settings.strict import Text
+from kagent.settings.strict import Text, in_home
 
 Scope = Literal["group", "topic", "broker", "cluster"]
 
@@ -54,6 +54,11 @@ class StrictModel(BaseModel):
     """A name that does not exist is an error, not ignored."""
 
     model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
+
+    @field_validator("*")
+    @classmethod
+    def _home(cls, value: Any) -> Any:
+        return in_home(value)
 
 
 class Wants(StrictModel):
@@ -125,6 +130,10 @@ class Alertmanager(HttpDestination):
         checked_url(self.url, self.insecure)
         if re.search(r"/api(/v\d+)?(/alerts)?/?$", urlsplit(self.url).path):
             raise ValueError("url must be the address without /api/v2, which is added")
+        if "#" in self.url:
+            raise ValueError(
+                "url must be the address without # and what follows, which is a view of its page"
+            )
         return self
 
 
@@ -225,6 +234,10 @@ def _checked_service(url: str) -> None:
     raise ValueError(f"apprise knows no service {service[1]}://{hint}")
 
 
+SERVICES = {"teams": "msteams"}
+"""What people call a service, where another one's name has the word too ("Cisco Webex Teams")."""
+
+
 def services() -> set[str]:
     """What apprise reaches, as its URLs begin."""
     from apprise import Apprise as Services
@@ -237,11 +250,12 @@ def schemes_of(service: str) -> list[str]:
     from apprise import Apprise as Services
 
     word = _letters(service)
+    word = SERVICES.get(word, word)
     named = [(str(each["service_name"]), _schemes(each)) for each in Services().details()["schemas"]]
     for name, schemes in named:
         if word in schemes or word == _letters(name):
             return [word if word in schemes else schemes[0]]
-    # `teams`: a word of "Power Automate / Workflows (for MSTeams)", but of "Cisco Webex Teams" too.
+    # `msteams`: a word of "Power Automate / Workflows (for MSTeams)".
     return [
         schemes[0]
         for name, schemes in named

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from contextvars import ContextVar
 from pathlib import Path
@@ -34,6 +35,7 @@ from kagent.settings.alert_destinations import AlertSettings, secret
 from kagent.settings.cluster import Cluster, ClusterName
 from kagent.settings.given_settings import DELIMITER, PREFIX, as_in_file, way
 from kagent.settings.pipeline_settings import PipelineSettings
+from kagent.settings.strict import in_home
 from kagent.settings.topic_names import Topics
 from kagent.settings.worker_settings import WorkerSettings
 from kagent.text import did_you_mean, few
@@ -127,6 +129,11 @@ class Settings(BaseSettings):
     def _folders(cls, values: Any) -> Any:
         return with_folders(values) if isinstance(values, Mapping) else values
 
+    @field_validator("redact_salt_file")
+    @classmethod
+    def _home(cls, path: Path | None) -> Any:
+        return in_home(path)
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -197,4 +204,14 @@ def with_folders(values: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(section, Mapping) and not section.get(name):
             old = Path(OLD_FOLDERS[folder])
             found[part] = {**section, name: str(old if old.is_dir() else base / folder)}
+    return _in_home(found)
+
+
+def _in_home(values: dict[str, Any]) -> dict[str, Any]:
+    """With folders that begin with ``~`` as the shell has them; they may be URLs, and so are texts."""
+    found = dict(values)
+    for part, name in (("pipeline", "checkpoint"), ("pipeline", "history"), ("worker", "data")):
+        section = found.get(part)
+        if isinstance(section, Mapping) and isinstance(section.get(name), str):
+            found[part] = {**section, name: os.path.expanduser(section[name])}
     return found

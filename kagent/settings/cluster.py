@@ -126,7 +126,12 @@ def with_ports(bootstrap: str) -> str:
     Raises ValueError for what is no address.
     """
     addresses: list[str] = []
-    for address in map(str.strip, bootstrap.split(",")):
+    parts = [part.strip() for part in bootstrap.split(",")]
+    if any(parts) and not all(parts):
+        raise ValueError(
+            f"must be host:port, several with commas; there is a comma too many; did you mean {','.join(filter(None, parts))}?"
+        )
+    for address in parts:
         found = re.fullmatch(ADDRESS, address)
         if addresses and address.isdigit():
             near = address_meant(re.sub(r",\s*(?=\d+(,|$))", ":", bootstrap))

@@ -6,20 +6,23 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kagent.contract.recommendation import Verdict
+from kagent.contract.recommendation import GroupKind, Verdict
 from kagent.duration_words import UNITS_S
 from kagent.durations import to_text
-from kagent.policy import Policy, make_policy
+from kagent.policy import Policy, PolicySettings, make_policy
 from kagent.settings.alert_destinations import is_local
 from kagent.settings.all_settings import Settings
 from kagent.settings.cluster import Cluster
 from kagent.settings.given_settings import GivenSettings, folded
-from kagent.settings.meant import unit_meant
+from kagent.settings.meant import far_unit_meant, unit_meant
 from kagent.settings.misplaced import in_each_others_place, texts, values
 from kagent.settings.mistakes import dotted, schema_of
+from kagent.settings.pattern_notes import patterns
 from kagent.settings.pipeline_settings import PipelineSettings
 from kagent.settings.schema_ways import length_unit, schema_at
 from kagent.settings.settings_file import Where
+from kagent.settings.variable_notes import doubtful_variables
+from kagent.settings.without_effect import without_what_it_needs
 from kagent.settings.worker_settings import WorkerSettings
 from kagent.text import ended
 
@@ -38,6 +41,7 @@ def doubtful(settings: Settings, given: GivenSettings) -> Iterator[str]:
     for where, why in (*_doubts(settings), *_written(given)):
         place = given.place(where)
         yield f"{f'{place}: ' if place else ''}{dotted(where)}: {ended(why)}"
+    yield from doubtful_variables(given, schema_of(Settings))
 
 
 def doubt_of_address(addresses: str) -> str | None:
@@ -76,18 +80,33 @@ def _written(given: GivenSettings) -> Iterator[tuple[Where, str]]:
         if where[0] == "clusters" and where[2:] == ("bootstrap",) and (why := doubt_of_address(text)):
             yield where, why
     for where, value in values(given):
-        if (why := _in_another_unit(value, schema_at(schema, where, given.file.values))) is not None:
+        about = schema_at(schema, where, given.file.values)
+        if (why := _in_another_unit(value, about) or _in_eights(value, about)) is not None:
             yield where, why
+    for where, pattern in patterns(given):
+        if name := re.fullmatch(r"([\w-]+)\.\*", pattern):
+            why = f"{pattern} matches what begins with {name[1]} and a dot; for all that begins with {name[1]} write {name[1]}*. If not, write {name[1]}[.]*"
+            yield where, why
+
+
+def _in_eights(value: object, about: Mapping[str, Any]) -> str | None:
+    """Of a number with a zero before it, which other programs read as octal, or not at all."""
+    kinds = {each.get("type") for each in (about, *about.get("anyOf", ()))}
+    if not isinstance(value, str) or not re.fullmatch(r"0\d+", value) or not kinds & {"integer", "number"}:
+        return None
+    return f"{value} is read as {int(value)}; write it without the zero"
 
 
 def _in_another_unit(value: object, about: Mapping[str, Any]) -> str | None:
     unit, number = length_unit(about), _number(value)
-    near = unit_meant(number, about) if unit and number is not None else None
-    if number is None or near is None:
+    if not unit or number is None:
+        return None
+    near = unit_meant(number, about) or far_unit_meant(number, about)
+    if near is None:
         return None
     # In the greatest unit: 8.3h is easier to judge than 500m.
     length_s, written = number * UNITS_S[unit], f"{number:.12g}"
-    large = next(each for each in ("d", "h", "m", "s") if length_s > UNITS_S[each])
+    large = next((each for each in ("d", "h", "m") if length_s > UNITS_S[each]), "s")
     length = f"{length_s / UNITS_S[large]:,.1f}".removesuffix(".0") + large
     return f"{written} without a unit is {length}; did you mean {near}? If not, write {written}{unit}"
 
@@ -109,12 +128,17 @@ def _doubts(settings: Settings) -> Iterator[tuple[Where, str]]:
             ("topics", "prefix"),
             f"is empty, so kagent owns topics named {settings.topics.mutes}; the default is kagent-",
         )
-    for name in ("redact_salt", "redact_salt_file"):
-        if getattr(settings, name) and not settings.redact:
-            yield (name,), "has no effect without redact; write redact: [host, client_id]"
     # How late a member is comes from the log ends.
     base = make_policy(settings.policy)
     yield from _never_so_rarely(settings, base)
+    yield from without_what_it_needs(settings)
+    for way, entry, policy in _policies(settings, base):
+        if (
+            "apply" in entry.model_fields_set
+            and policy.apply == "auto"
+            and (why := _not_applied(policy, settings))
+        ):
+            yield (*way, "apply"), f"auto can apply nothing here: {why}"
     sample, min_behind = settings.worker.sample, base.min_behind
     if sample > min_behind > 0:
         old, late = to_text(sample), to_text(min_behind)
@@ -155,14 +179,7 @@ def _of_no_incident(settings: Settings) -> Iterator[tuple[Where, str]]:
 
 def _never_so_rarely(settings: Settings, base: Policy) -> Iterator[tuple[Where, str]]:
     """Of messages about an open incident that are due when the last one is not valid any more."""
-    own = [
-        (
-            ("groups", at),
-            make_policy({k: v for k, v in g.model_dump(exclude_unset=True).items() if k != "match"}, base),
-        )
-        for at, g in enumerate(settings.groups)
-    ]
-    for way, policy in ((("policy",), base), *own):
+    for way, _, policy in _policies(settings, base):
         if policy.update_every > policy.valid and (
             way == ("policy",) or policy.update_every != base.update_every
         ):
@@ -171,6 +188,27 @@ def _never_so_rarely(settings: Settings, base: Policy) -> Iterator[tuple[Where, 
                 (*way, "update_every"),
                 f"{every} is more than valid ({valid}), before whose end an incident is published again anyway",
             )
+
+
+def _policies(settings: Settings, base: Policy) -> Iterator[tuple[Where, PolicySettings, Policy]]:
+    """The policy of all and of each entry of ``groups``, with the way to it and as it is given."""
+    yield ("policy",), settings.policy, base
+    for at, entry in enumerate(settings.groups):
+        own = {k: v for k, v in entry.model_dump(exclude_unset=True).items() if k != "match"}
+        yield ("groups", at), entry, make_policy(own, base)
+
+
+def _not_applied(policy: Policy, settings: Settings) -> str | None:
+    """Why no plan of such a group is ever applied; None where one may be."""
+    if settings.redact:
+        return "with redact, member ids are hashes"
+    if policy.ignore:
+        return "with ignore: true no plan is made"
+    if policy.stateful:
+        return "with stateful: true no moves are advised"
+    if policy.kind not in (None, GroupKind.CONSUMER):
+        return f"only groups of kind {GroupKind.CONSUMER} take plans so, not {policy.kind}"
+    return None
 
 
 def _ports(worker: WorkerSettings, pipeline: PipelineSettings) -> Iterator[tuple[Where, str]]:

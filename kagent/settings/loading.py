@@ -19,7 +19,7 @@ from kagent.errors import SettingsError
 from kagent.settings.all_settings import DEFAULT_CLUSTER, LEFT_OUT, Settings
 from kagent.settings.cluster import Cluster, with_ports
 from kagent.settings.contradictions import contradictions
-from kagent.settings.given_settings import PREFIX, GivenSettings, as_in_file, folded
+from kagent.settings.given_settings import DELIMITER, PREFIX, GivenSettings, as_in_file, folded
 from kagent.settings.mistakes import (
     Mistake,
     as_meant,
@@ -30,13 +30,14 @@ from kagent.settings.mistakes import (
     needed_of_an_entry,
     not_replaced_or_no_path,
     one_of_the_section,
+    only_one_that_takes,
     overridden,
     sentence,
     take_out,
     variables_of,
     without_repetition,
 )
-from kagent.settings.settings_file import MISSING, SettingsFile, Where, read
+from kagent.settings.settings_file import MISSING, SettingsFile, Where, read, read_text
 from kagent.settings.without_effect import notes
 from kagent.text import ended, shown
 
@@ -45,6 +46,9 @@ log = logging.getLogger("kagent.settings")
 
 STAND_IN = "localhost:9092"
 """In the place of an address that `-b` gives, until the rest is checked."""
+
+SECRETIVE = ("alert", "clusters", "worker")
+"""Sections that hold secrets."""
 
 
 class WrongSettings(SettingsError):
@@ -211,10 +215,17 @@ def _as_json(variable: str, way: Where, text: str) -> str:
     one = one_of_the_section(variable, way, re.split(r"[=:]", text)[0].strip(" {"), Settings)
     if one:
         return f"must hold JSON; did you mean {one}?"
+    as_yaml = None if way[0] in SECRETIVE else read_text(text)
+    if as_yaml is not None and _is_right(way, as_yaml):
+        return f"must hold JSON; write '{shown(json.dumps(as_yaml, default=str))}'"
     if text.startswith(("[", "{")) and "'" in text:
         return "must hold JSON, whose texts stand in double quotes, such as '[\"a\"]' or '{\"a\": 1}'"
-    # Of destinations and logins nothing is repeated: they hold secrets.
-    if way[0] not in ("alert", "clusters") and not text.startswith(("[", "{")):
+    # Nothing that may hold a secret is repeated.
+    if way == ("clusters",) and re.fullmatch(r"[\w.-]+:\d+", text):
+        return f"must hold JSON; write {variable}{DELIMITER}MAIN{DELIMITER}BOOTSTRAP={text}"
+    if only := only_one_that_takes(text, way, Settings):
+        return f"must hold JSON; write {variable}{DELIMITER}{only.upper()}={text}"
+    if way[0] not in SECRETIVE and not text.startswith(("[", "{")):
         for meant in (*_lists(text), *_entries(way, text), *_mappings(text)):
             if _is_right(way, meant):
                 return f"must hold JSON; write '{shown(json.dumps(meant))}'"

@@ -14,11 +14,13 @@ from kagent.settings.schema_ways import length_unit
 NUMBER = r"[-+]?\d+(?:\.\d+)?"
 PERCENT = r"(?:%|percent|per cent|pct)"
 GREATEST_PORT = 65535
+FAR = 250
+"""From the default by this factor, a length is likely in another unit. Above 60: who tries things out writes seconds for minutes."""
 MULTIPLES = {None: 1, "k": 1000, "M": 1_000_000}
 
 
 def number_meant(text: str, whole: bool) -> str | None:
-    """The number of a text with a decimal comma, commas between thousands, a sign before or a percent sign behind it, ``k`` or ``M``,
+    """The number of a text in sixteens, with a decimal comma, commas between thousands, a sign before or a percent sign behind it, ``k`` or ``M``,
     of a fraction or ratio, or in words; None if it is none of these.
 
     >>> (
@@ -34,6 +36,8 @@ def number_meant(text: str, whole: bool) -> str | None:
     ... )
     ('1.5', '1.5', '2000000', None, '9100', '20000', '0.05', '2', '20')
     """
+    if re.fullmatch(r"0[xX][0-9a-fA-F]+", text.strip()):
+        return str(int(text, 16))
     plain = re.sub(f"^{BEFORE}", "", _figures(text.strip()))
     plain = re.sub(r"(?<=\d)[_'](?=\d{3}(?!\d))", "", plain)
     percent = re.fullmatch(rf"({NUMBER})\s*{PERCENT}", plain)
@@ -113,6 +117,23 @@ def unit_meant(number: float, about: Mapping[str, Any]) -> str | None:
     else:
         return None
     return to_text(length_s) if _fits(length_s / unit_s, limits) else None
+
+
+def far_unit_meant(number: float, about: Mapping[str, Any]) -> str | None:
+    """The length of a number without a unit that is far from the default, and near it in another unit; else None.
+
+    >>> length = {"type": "number", "minimum": 0, "description": "seconds"}
+    >>> hour = {"anyOf": [length], "default": 3600}
+    >>> [far_unit_meant(number, hour) for number in (1, 60, 3_000_000, 3_000, 40)]
+    ['1h', None, '50m', None, None]
+    """
+    default, unit_s = about.get("default"), UNITS_S[length_unit(about)]
+    if not number > 0 or not default or 1 / FAR < number / default < FAR:
+        return None
+    near = [
+        number * each for each in (0.001, *UNITS_S.values()) if 0.5 <= number * each / (default * unit_s) <= 2
+    ]
+    return to_text(near[0]) if near and _fits(near[0] / unit_s, about["anyOf"][0]) else None
 
 
 def _limit(limits: Mapping[str, Any], number: float, unit_s: float) -> str:

@@ -24,6 +24,7 @@ PATH = re.compile(r"(?:(?:~|\.{1,2})?/|[A-Za-z]:\\)[\w./\\~@: -]+|[\w./-]+\.[a-z
 """From the root, the home or the working directory, or with an extension."""
 NO_PATH = re.compile(r"\w+://|-----BEGIN|.*\n", re.DOTALL)
 KEYSTORE = re.compile(r"\.(jks|p12|pfx|pkcs12|keystore|truststore)$", re.IGNORECASE)
+HTTP = re.compile(r"https?://", re.IGNORECASE)
 SCHEME = re.compile(r"(Bearer|Basic|Token)\s", re.IGNORECASE)
 """The schemes of an Authorization header."""
 
@@ -104,19 +105,25 @@ def in_each_others_place(given: GivenSettings, schema: Mapping[str, Any]) -> Ite
                 where,
                 f"must be a PEM file, and {keystore[0]} is a keystore's name; make a PEM file of that",
             )
-        if not any(looks_like(text) for looks_like in (looks_like_path, SCHEME.match, UNQUOTED.match)):
+        if text and not any(
+            looks(text) for looks in (looks_like_path, SCHEME.match, UNQUOTED.match, HTTP.match)
+        ):
             continue
         file = f"{where[-1]}_file"
         if file not in schema_at(schema, where[:-1], given.file.values).get("properties", {}):
             continue
-        if scheme := SCHEME.match(text):
+        if not text:
+            yield where, "is empty, as if it were not set; leave it out, or write the secret"
+        elif HTTP.match(text) and where[-1] != "url":
+            yield where, "is an address; write the secret itself"
+        elif scheme := SCHEME.match(text):
             yield where, f"begins with {scheme[1]}, which is the header's and no part of it; leave it out"
         elif UNQUOTED.match(text):
             yield (
                 where,
                 f"looks like a variable, and none is replaced; {_instead(where, given.place(where) == given.file.place(where), file)}",
             )
-        elif "/" in text or "\\" in text:
+        elif where[-1] != "url" and ("/" in text or "\\" in text):
             yield where, f"is itself used, and looks like a path; for what stands in that file write {file}"
 
 

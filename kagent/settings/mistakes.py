@@ -60,7 +60,7 @@ def mistakes(settings: type[BaseModel], given: GivenSettings, error: ValidationE
         if any(wrong.where[: len(section)] == section for section in nameless):
             continue
         problem = _variable_problem(wrong) or problem_of(wrong)
-        if wrong.kind == "extra_forbidden" and "did you mean" not in problem:
+        if wrong.kind == "extra_forbidden" and not re.search("did you mean|; write ", problem):
             problem = _instead_of_a_missing_one(error, each["loc"], problem)
         found.append(_mistake(wrong, problem))
         if wrong.kind.startswith("union_tag_"):
@@ -263,6 +263,14 @@ def one_of_the_section(variable: str, where: Where, name: str, settings: type[Ba
     """``KAGENT_PIPELINE=trigger=1s``: the variable of the one setting that a variable of its section was to give."""
     near = suggestion(name, _part(settings, where).get("properties", ()))
     return f"{variable}{DELIMITER}{near.upper()}" if near else None
+
+
+def only_one_that_takes(word: str, where: Where, settings: type[BaseModel]) -> str | None:
+    """``KAGENT_CLUSTERS__MAIN__SECURITY=SSL``: the one setting of this section that takes the word; None if it is not one."""
+    defs = schema_of(settings).get("$defs", {})
+    within = _part(settings, where).get("properties", {})
+    takes = [name for name, about in within.items() if word in resolved(about, defs).get("enum", ())]
+    return takes[0] if len(takes) == 1 else None
 
 
 def needed_of_an_entry(settings: type[BaseModel], where: Where) -> list[str]:

@@ -11,7 +11,7 @@ EVERYTHING = ("*", "+", "all", "any", "both", "everything", "everywhere")
 """Words for all there is."""
 OTHER_WORDS: Mapping[str, Collection[str]] = {
     "0_0_0_0": EVERYTHING,
-    "alert": ("notifications", "notifiers", "receivers"),
+    "alert": ("notification", "notifications"),
     "auto": ("on", "true", "yes"),
     "bootstrap": (
         "address",
@@ -30,6 +30,16 @@ OTHER_WORDS: Mapping[str, Collection[str]] = {
     "classic": ("franz_go", "go", "kafkajs", "sarama"),
     "consumer": ("kip848", "kip_848"),
     "data": ("dir", "directory", "folder"),
+    "destinations": (
+        "contact_points",
+        "notifier",
+        "notifiers",
+        "receiver",
+        "receivers",
+        "route",
+        "routes",
+        "routing",
+    ),
     "earliest": ("beginning", "oldest", "smallest"),
     "groups": ("overrides", "patterns", "rules"),
     "host": ("address", "ip"),
@@ -45,12 +55,12 @@ OTHER_WORDS: Mapping[str, Collection[str]] = {
     "page": ("critical", "error", "high", "p0", "p1", "sev1", "urgent"),
     "page_behind": ("page_after", "page_delay"),
     "password": ("api_secret", "passphrase", "sasl_password"),
-    "proxy": ("basic", "ldap", "oauth2", "oidc", "saml", "sso"),
+    "proxy": ("ldap", "oauth2", "oidc", "saml", "sso"),
     "routing_key": ("api_key", "integration_key", "service_key"),
     "security": ("auth", "authentication", "ssl", "tls"),
     "ssl": ("tls",),
     "ticket": ("major", "medium", "p2", "p3", "sev2", "warn", "warning"),
-    "token": ("bearer",),
+    "token": ("basic", "bearer"),
     "username": ("api_key", "sasl_username"),
     "web_port": ("http_port", "listen_port", "port"),
     **{str(verdict): (words.short.replace(" ", "_"),) for verdict, words in VERDICTS.items()},
@@ -84,6 +94,10 @@ NO_SETTING_WITH: Mapping[str, str] = {
     **dict.fromkeys(
         ("cipher", "ciphers", "engine", "protocols", "provider"), "TLS negotiates that by itself"
     ),
+    **dict.fromkeys(
+        ("executor", "executors", "shuffle"),
+        "Spark's own settings stand in pipeline.options by their whole names, such as spark.executor.memory",
+    ),
     "env": "a variable has the name of the setting, such as KAGENT_CLUSTERS__MAIN__SECURITY__PASSWORD",
     "jaas": "the login stands in username and password",
     "keystore": "a Java keystore is not read: make PEM files of it, for cert_file and key_file",
@@ -92,6 +106,13 @@ NO_SETTING_WITH: Mapping[str, str] = {
     "truststore": "a Java keystore is not read: make a PEM file of it, for ca_file",
 }
 """As NO_SETTING, by a word that is in the name: `ssl.keystore.location` and `keystore_password` are of one kind."""
+NO_SETTING_BESIDE: Mapping[str, Mapping[str, str]] = {
+    "proxy_header": dict.fromkeys(
+        ("basic_auth", "htpasswd", "password", "password_file", "user", "username", "users"),
+        "kagent's page has no users: write login: token with token, or login: proxy where a proxy logs them in",
+    )
+}
+"""A setting that one section has → what people look for beside it in vain and other sections have, as in NO_SETTING."""
 
 
 def meant_by(word: str, known: Collection[str]) -> list[str]:

@@ -17,12 +17,13 @@ def pattern_notes(given: GivenSettings) -> Iterator[str]:
     """A sentence for each pattern of the file that does something else than it seems to do, or nothing."""
     yield from _without_effect(given)
     yield from _all_ignored(given)
-    for where, pattern in _patterns(given):
+    for where, pattern in patterns(given):
         if (what := _other_than_meant(pattern, is_match=where[-1] == "match")) is not None:
             yield f"{given.place(where)}: {pattern!r} {what}."
 
 
-def _patterns(given: GivenSettings) -> Iterator[tuple[Where, str]]:
+def patterns(given: GivenSettings) -> Iterator[tuple[Where, str]]:
+    """Every right pattern of the file, with the way to it."""
     values = given.file.values
     for at, match in _matches(given):
         yield ("groups", at, "match"), match
@@ -83,6 +84,8 @@ def _as_glob(pattern: str) -> str | None:
         return f"is a glob; a regular expression stands between slashes: '/{pattern}/'"
     if pattern.startswith("/"):
         return f"is a glob; a regular expression ends with a slash too: '{pattern}/'"
+    if pattern.endswith("/"):
+        return f"is a glob; a regular expression begins with a slash too: '/{pattern}'"
     return (
         "has a [ without a ], which then stands for itself"
         if pattern.count("[") > pattern.count("]")

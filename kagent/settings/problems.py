@@ -216,6 +216,8 @@ def _instead(wrong: WrongValue) -> str:
     if wrong.kind == "string_type" and wrong.name == "match" and isinstance(value, list) and len(value) > 1:
         entries = ", ".join(f"{{match: {_input(each)}, …}}" for each in value)
         return f"; each has an entry of its own: [{entries}]"
+    if wrong.kind == "string_type" and _is_free_text(wrong) and isinstance(value, list) and len(value) > 1:
+        return f"; write {_input(', '.join(map(str, value)))}"
     if (
         wrong.kind in HOLDERS
         and len(wrong.where) == 2
@@ -224,6 +226,11 @@ def _instead(wrong: WrongValue) -> str:
     ):
         return f"; write {{match: {_input(value)}}}"
     return _as_section(wrong, value) if wrong.kind in HOLDERS and isinstance(value, str) else ""
+
+
+def _is_free_text(wrong: WrongValue) -> bool:
+    """Whether any words will do, as people alone read them."""
+    return wrong.name == "owner" or wrong.where[-2:-1] == ("labels",)
 
 
 def _in_a_file(wrong: WrongValue) -> str:

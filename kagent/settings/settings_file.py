@@ -197,11 +197,24 @@ def read(path: Path) -> SettingsFile:
         line = node.start_mark.line + 1 if node else 1
         hint = "; take out the dashes" if isinstance(values, list) else ", such as `clusters:`"
         raise SettingsError(f"The settings file {path}:{line} must hold names and values{hint}.")
+    if {"apiVersion", "kind"} <= values.keys():
+        raise SettingsError(
+            f"The settings file {path} is a manifest of Kubernetes: write what stands in its data into a file of its own."
+        )
     # An anchor that holds its own alias makes a value that contains itself.
     if "*" in text and _loops(values, ()):
         raise SettingsError(f"The settings file {path} refers to itself: take out the name that leads back.")
     lines, twice = _places(node)
     return SettingsFile(path, values, lines, twice)
+
+
+def read_text(text: str) -> list[Any] | dict[Any, Any] | None:
+    """The list or mapping that a text is as YAML; None if it is neither."""
+    try:
+        found = yaml.load(text, Loader=Loader)  # a SafeLoader
+    except (yaml.YAMLError, ValueError, TypeError, RecursionError):
+        return None
+    return found if isinstance(found, list | dict) else None
 
 
 def _places(node: yaml.Node | None) -> tuple[dict[Where, int], tuple[Twice, ...]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import (
@@ -43,6 +45,11 @@ Text = Annotated[str, BeforeValidator(_as_text)]
 HostName = Annotated[str, AfterValidator(_host)]
 
 
+def in_home(value: Any) -> Any:
+    """A path that begins with ``~`` as the shell has it: no shell reads the file, and opening one does not either."""
+    return Path(os.path.expanduser(value)) if isinstance(value, Path) else value
+
+
 class Strict(BaseModel):
     """A part of the settings: a name that does not exist is an error, not ignored."""
 
@@ -52,3 +59,8 @@ class Strict(BaseModel):
     @classmethod
     def _number(cls, value: Any, info: ValidationInfo) -> Any:
         return refuse_truth(value, cls.model_fields[str(info.field_name)].annotation)
+
+    @field_validator("*")
+    @classmethod
+    def _home(cls, value: Any) -> Any:
+        return in_home(value)

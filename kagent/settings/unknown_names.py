@@ -9,8 +9,14 @@ from typing import Any
 
 from kagent.settings.given_settings import DELIMITER, OTHER_VARIABLES, PREFIX
 from kagent.settings.meant import section_meant
-from kagent.settings.other_words import NO_SETTING, NO_SETTING_WITH, meant_by, meant_by_part
-from kagent.settings.schema_ways import entry_kinds, resolved, ways_in
+from kagent.settings.other_words import (
+    NO_SETTING,
+    NO_SETTING_BESIDE,
+    NO_SETTING_WITH,
+    meant_by,
+    meant_by_part,
+)
+from kagent.settings.schema_ways import entry_kinds, inside, resolved, ways_in
 from kagent.text import shown
 
 NOTHING: Mapping[str, int | None] = {}
@@ -92,18 +98,20 @@ def unknown_name(
     if name.isdigit() and value is None:
         # `{threshold: 1,5}` is threshold 1 and a setting 5 to YAML, which holds nothing.
         return f"there is no setting {name}; a decimal number has a point, as in 1.{name}"
-    if (instead := no_setting(name)) is not None:
-        return f"there is no setting {shown(name)}; {instead}"
     names = sorted(known)
+    if name[:1].isspace() and not name[0].isascii():
+        return f"there is no setting {shown(name)}; what indents it is no space to YAML, so write spaces"
+    if (instead := no_setting(name) or _no_setting_beside(name, known)) is not None:
+        return f"there is no setting {shown(name)}; {instead}"
+    defs = schema.get("$defs", {})
     dotted = tuple(name.split("."))
-    if len(dotted) > 1 and dotted in set(ways_in(schema)):
+    if len(dotted) > 1 and _is_way(dotted, known, defs):
         return f"there is no setting {shown(name)}; write {': {'.join(dotted)}: …{'}' * (len(dotted) - 1)}"
     near = suggestion(name, names)
     if near:
         return f"there is no setting {shown(name)}; {_instead_of(near, value, beside)}"
     if isinstance(value, Mapping) and value and set(value) <= set(names):
         return f"there is no setting {shown(name)}; write what it holds without it"
-    defs = schema.get("$defs", {})
     names_inside = {each: resolved(known[each], defs).get("properties", {}) for each in names}
     parts = [f"{name}_{part}" for part in value] if isinstance(value, Mapping) else []
     if joined := [part for part in parts if part in known]:
@@ -111,14 +119,16 @@ def unknown_name(
     fitting = section_meant(value, names_inside)
     if fitting:
         return f"there is no setting {shown(name)}; did you mean {fitting}?"
+    # A setting at the wrong depth: `bootstrap:` at the top, `threshold:` under a cluster.
+    belongs = [_dotted(way) for way in ways_in(schema) if way[-1] == name]
+    if not belongs and (of_entries := [each for each in names if _is_of_entries(name, known[each], defs)]):
+        return f"there is no setting {shown(name)}; it belongs under a name of your own: write {of_entries[0]}: {{NAME: {{{name}: …}}}}"
     holders = [each for each in names if _holds_entry(value, known[each], defs)]
     if len(names) == 1 and isinstance(value, Mapping) and entry_kinds(resolved(known[names[0]], defs), defs):
         holders = names
     if len(holders) == 1:
         return f"there is no setting {shown(name)}; it belongs under {holders[0]}"
     listed = f"; there are: {', '.join(names)}" if names else ""
-    # A setting at the wrong depth: `bootstrap:` at the top, `threshold:` under a cluster.
-    belongs = [_dotted(way) for way in ways_in(schema) if way[-1] == name]
     inner = [each for each, inside in names_inside.items() if name in inside]
     if len(dotted) > 1 and (near := _in_one_of(name, names_inside)):
         # As Kafka's clients have it: `sasl.mechanism` beside `security`.
@@ -129,7 +139,7 @@ def unknown_name(
         listed = "; it belongs at the top, in no section"
     elif belongs:
         listed = f"; it belongs in {min(belongs, key=lambda way: way.count('.'))}"
-    elif elsewhere := _near_elsewhere(name, [way for way in ways_in(schema) if way[-1]]):
+    elif elsewhere := _elsewhere(name, [way for way in ways_in(schema) if way[-1]]):
         listed = f"; did you mean {_dotted(elsewhere)}?"
     elif inside := _held_elsewhere(value, [way for way in ways_in(schema) if way[-1]]):
         listed = f"; write {inside[0]} as {_dotted(inside[1])}"
@@ -163,6 +173,34 @@ def _near_elsewhere(name: str, ways: Iterable[tuple[str, ...]]) -> tuple[str, ..
     near = get_close_matches(_folded(name), by_name, 1, 0.85)
     near = near or [each for each in by_name if len(each) > 4 and _folded(name).startswith(f"{each}_")]
     return by_name[near[0]] if near else None
+
+
+def _elsewhere(name: str, ways: Collection[tuple[str, ...]]) -> tuple[str, ...] | None:
+    """The way to a setting elsewhere of almost this name, or for which this is another word: `receivers` at the top."""
+    other = meant_by(_folded(name), {way[-1] for way in ways})
+    return _near_elsewhere(name, ways) or (
+        min((w for w in ways if w[-1] in other), key=len) if other else None
+    )
+
+
+def _is_way(steps: tuple[str, ...], known: Mapping[str, Any], defs: Mapping[str, Any]) -> bool:
+    """Whether a section with the names ``known`` has a setting there: `security.protocol`, and `main.bootstrap` of clusters."""
+    at: Mapping[str, Any] = {"properties": known}
+    for step in steps:
+        at = inside(resolved(at, defs), step)
+    return bool(at)
+
+
+def _is_of_entries(name: str, about: Mapping[str, Any], defs: Mapping[str, Any]) -> bool:
+    """Whether the section holds entries by a name of the person's own choice, of which some have this setting."""
+    return any(name in kind.get("properties", {}) for kind in entry_kinds(resolved(about, defs), defs))
+
+
+def _no_setting_beside(name: str, known: Collection[str]) -> str | None:
+    """What there is in the place of a name that other sections have, and this one with a setting of its own kind has not."""
+    return next(
+        (found for each in known if (found := NO_SETTING_BESIDE.get(each, {}).get(_folded(name)))), None
+    )
 
 
 def _held_elsewhere(value: Any, ways: Collection[tuple[str, ...]]) -> tuple[str, tuple[str, ...]] | None:

@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kagent.policy import retired
+from kagent.settings.all_settings import Settings
 from kagent.settings.given_settings import GivenSettings
 from kagent.settings.odd_characters import in_odd_quotes
 from kagent.settings.pattern_notes import pattern_notes
 from kagent.settings.settings_file import Where
+
+NEEDS: Mapping[Where, tuple[Where, str]] = {
+    ("pipeline", "history_interval"): (("pipeline", "history"), "history: /path/to/folder"),
+    ("pipeline", "metrics_host"): (("pipeline", "metrics_port"), "metrics_port: 9100"),
+    ("redact_salt",): (("redact",), "redact: [host, client_id]"),
+    ("redact_salt_file",): (("redact",), "redact: [host, client_id]"),
+}
+"""What is read only beside another setting → that one, and how to write it."""
+
+
+def without_what_it_needs(settings: Settings) -> Iterator[tuple[Where, str]]:
+    """Settings, with why they have no effect, that are not as by default and stand without the one that they need."""
+    for where, (needed, how) in NEEDS.items():
+        section, *name = (
+            (settings, *where) if len(where) == 1 else (getattr(settings, str(where[0])), where[1])
+        )
+        default = type(section).model_fields[str(name[0])].default
+        value = getattr(section, str(name[0]))
+        if value and value != default and not getattr(section, str(needed[-1])):
+            yield where, f"has no effect without {needed[-1]}; write {how}"
 
 
 def notes(given: GivenSettings, mistakes: str = "") -> list[str]:

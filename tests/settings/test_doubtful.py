@@ -38,6 +38,20 @@ DOUBTFUL = [
     ("worker: {advertised_host: localhost}", "worker.advertised_host: is this machine alone"),
     ("ignore: ['a', '*']", "ignore leaves out every group by '*', so none is judged."),
     ("worker: {http: {login: token, token: Bearer abc}}", "worker.http.token: begins with Bearer"),
+    ("alert: {destinations: {x: {type: pagerduty, routing_key: 'https://x.example'}}}", "alert.destinations.x.routing_key: is an address; write the secret itself."),
+    ("alert: {destinations: {x: {type: webhook, url: 'https://x', secret: ''}}}", "alert.destinations.x.secret: is empty, as if it were not set"),
+    ("{redact: [host], redact_salt: ''}", "redact_salt: is empty, as if it were not set"),
+    ("{redact: [host], policy: {apply: auto}}", "policy.apply: auto can apply nothing here: with redact, member ids are hashes."),
+    ("{policy: {stateful: true}, groups: [{match: a, apply: auto}]}", "groups[0].apply: auto can apply nothing here: with stateful: true"),
+    ("groups: [{match: a, apply: auto, kind: streams}]", "groups[0].apply: auto can apply nothing here: only groups of kind consumer take plans so, not streams."),
+    ("groups: [{match: a, apply: auto, ignore: true}]", "groups[0].apply: auto can apply nothing here: with ignore: true"),
+    ("pipeline: {trigger: 500}", "pipeline.trigger: 500 without a unit is 8.3m; did you mean 500ms? If not, write 500s."),
+    ("policy: {idle_after: 7}", "policy.idle_after: 7 without a unit is 7s; did you mean 7d? If not, write 7s."),
+    ("policy: {cooldown: 0.5}", "policy.cooldown: 0.5 without a unit is 0.5s; did you mean 30m? If not, write 0.5s."),
+    ("groups: [{match: orders.*}]", "groups[0].match: orders.* matches what begins with orders and a dot; for all that begins with orders write orders*. If not, write orders[.]*."),
+    ("worker: {web_port: 08080}", "worker.web_port: 08080 is read as 8080; write it without the zero."),
+    ("pipeline: {history_interval: 5s}", "pipeline.history_interval: has no effect without history"),
+    ("pipeline: {metrics_host: 127.0.0.1}", "pipeline.metrics_host: has no effect without metrics_port"),
     ("worker: {sample: 1h}", "worker.sample: log ends that are up to 1h old do not show who is 1m late"),
 ]  # fmt: skip
 RIGHT = [
@@ -51,6 +65,10 @@ RIGHT = [
     "worker: {keep_resolved_hours: 2160}",
     "clusters: {a: {bootstrap: '[::1]:9092, b:9092'}, b: {bootstrap: 'c:9092'}}",
     "policy: {threshold: 1.2}",
+    "{policy: {apply: auto}, groups: [{match: a, ignore: true}, {match: b, stateful: true}]}",
+    "pipeline: {history_interval: 10s, trigger: 5, metrics_host: 0.0.0.0}",
+    "groups: [{match: 'orders[.]*'}, {match: com.acme.*}]",
+    "policy: {hold: 5, cooldown: 30, idle_after: 7s, owner: '007'}",
     "{ignore: ['*'], groups: [{match: 'a-*', ignore: false}]}",
     "pipeline: {options: {spark.sql.shuffle.partitions: 2, spark.speculation: true, spark.x: '${spark.y}'}}",
     "alert: {destinations: {x: {type: webhook, url: 'https://x.example', template: '{{ group }}'}}}",
@@ -78,6 +96,18 @@ def test_what_a_variable_opens_is_noted_by_its_name(tmp_path: Path) -> None:
     said = checked("home:", tmp_path, KAGENT_WORKER__WEB_HOST="::")
 
     assert "note: KAGENT_WORKER__WEB_HOST: worker.web_host: :: lets in all" in said
+
+
+def test_a_variable_that_is_near_another_is_noted(tmp_path: Path) -> None:
+    text = "clusters: {eu-west: {bootstrap: 'b:1'}}"
+    other = checked(text, tmp_path, KAGENT_CLUSTERS__EUWEST__BOOTSTRAP="c:1")
+    same = checked(text, tmp_path, KAGENT_CLUSTERS__EU_WEST__BOOTSTRAP="c:1")
+    unread = checked(text, tmp_path, KAGENTPOLICY__THRESHOLD="2", KAGENTISH="x")
+
+    assert "adds a cluster euwest; variables of eu-west begin with KAGENT_CLUSTERS__EU_WEST__." in other
+    assert "note:" not in same
+    assert "KAGENTPOLICY__THRESHOLD is not read; did you mean KAGENT_POLICY__THRESHOLD?" in unread
+    assert "KAGENTISH" not in unread
 
 
 def test_an_address_without_a_port_is_noted_wherever_it_comes_from(tmp_path: Path) -> None:

@@ -117,7 +117,8 @@ def test_the_form_of_the_file_is_named_where_it_is_wrong(text: str, said: str, t
     [
         ("KAGENT_WORKER__HTTP_LOGIN", "token", "did you mean KAGENT_WORKER__HTTP__LOGIN?"),
         ("KAGENT_GROUPS__0__MATCH", "a", "a list is JSON in one variable, such as KAGENT_GROUPS='[…]'"),
-        ("KAGENT_GROUPS", "[{'match': 'a'}]", "must hold JSON, whose texts stand in double quotes"),
+        ("KAGENT_GROUPS", "[{'match': 'a'}]", """must hold JSON; write '[{"match": "a"}]'"""),
+        ("KAGENT_ALERT__DESTINATIONS", "{'x': {'type': 'a'}}", "must hold JSON, whose texts stand in double quotes"),
         ("KAGENT_BOOTSTRAP", "http://a", "did you mean a:9092?"),
         ("KAGENT_CLUSTER", "east-1", "No cluster named 'east-1' is configured; there are: east; did you mean east?"),
     ],

@@ -55,6 +55,21 @@ MISTAKES = [
     ("groups: [orders-*]", "groups[0]: must hold names and values, not 'orders-*'; write {match: 'orders-*'}"),
     ("clusters: {main: {bootstrap: ['a:1', 'b:2']}}", "write a:1,b:2"),
     ("topics: {prefx: a}", "did you mean prefix?"),
+    ("worker: {http: {user: a}}", "kagent's page has no users: write login: token with token"),
+    ("worker: {http: {password: a}}", "write login: token with token, or login: proxy"),
+    ("alert: {only: {severity: page}, destinations: {}}", "write destinations: {NAME: {only: …}}"),
+    ("clusters: {main: {bootstrap: 'b:1', security.protocol: SSL}}", "write security: {protocol: …}"),
+    ("clusters.main.bootstrap: b:9092", "write clusters: {main: {bootstrap: …}}"),
+    ("worker: {http.login: token}", "write http: {login: …}"),
+    ("policy: {owner: [team-a, team-b]}", "write 'team-a, team-b'"),
+    ("clusters: {main: {bootstrap: 'a:1,b:2,'}}", "there is a comma too many; did you mean a:1,b:2?"),
+    ("receivers: [{name: a}]", "did you mean alert.destinations?"),
+    ("route: {receiver: a}", "did you mean alert.destinations?"),
+    ("notifier: {x: 1}", "did you mean alert.destinations?"),
+    ("worker: {web_port: 0x1F90}", "did you mean 8080?"),
+    ("alert: {destinations: {x: {type: alertmanager, url: 'https://a:9093/#/alerts'}}}", "the address without # and what follows"),
+    ("policy: {tolerance: 5}", "must be at most 1, not 5; did you mean 0.05?"),
+    ("pipeline: {executor_memory: 2g}", "pipeline.options by their whole names, such as spark.executor.memory"),
     ("topics: {partitions: 0}", "topics.partitions: must be at least 1, not 0"),
     ("topics: {partitions: 51}", "must be at most 50"),
     ("topics: {replication: three}", "must be a whole number, not 'three'"),
@@ -80,7 +95,7 @@ MISTAKES = [
     ("clusters: {main: {bootstrap: 'a:1', security: {protocol: SSL, mechanism: SCRAM-SHA-256}}}", "mechanism is not used with protocol SSL; did you mean SASL_SSL?"),
     ("groups: [{match: a, policy: {threshold: 2}}]", "there is no setting policy here; write what it holds without it"),
     ("alert: {destinations: {x: {type: email}}}", "did you mean apprise, with url: mailto://…?"),
-    ("alert: {destinations: {x: {type: teams}}}", "did you mean apprise, with url: workflow://… or wxteams://…?"),
+    ("alert: {destinations: {x: {type: teams}}}", "did you mean apprise, with url: workflow://…?"),
     ("alert: {destinations: {x: {type: alertmanager, url: 'am:9093'}}}", "alert.destinations.x: url must be an http:// or https:// address"),
     ("policy: {min_gain: 1.5}", "must be below 1"),
     ("policy: {max_moves: 0}", "must be at least 1"),
@@ -111,7 +126,7 @@ MISTAKES = [
     ("topics: {prefix: 'a b'}", "letters, digits, dot, dash and underscore only"),
     ("clusters: {main: {bootstrap: 'http://a:1'}}", "'http://a:1' is no host:port"),
     ("clusters: {main: {bootstrap: 'a:99999'}}", "'a:99999' is no host:port"),
-    ("clusters: {main: {bootstrap: 'a:1,'}}", "'' is no host:port"),
+    ("clusters: {main: {bootstrap: 'a:1,'}}", "there is a comma too many; did you mean a:1?"),
     ("clusters: {main: {bootstrap: 'a:1', security: {username: u}}}", "did you mean SASL_SSL?"),
     ("clusters: {main: {bootstrap: 'a;9092'}}", "'a;9092' is no host:port; did you mean a:9092?"),
     ("clusters: {main: {bootstrap: '${KAFKA}'}}", "variables are not replaced in the file"),
@@ -515,6 +530,33 @@ def test_what_is_wrong_about_a_section_has_the_line_of_the_setting_that_it_names
         load(written(text))
 
 
+def test_a_name_behind_a_no_break_space_is_explained_by_that_alone(written: Any) -> None:
+    with pytest.raises(SettingsError, match="what indents it is no space to YAML, so write spaces") as error:
+        load(written("home: main\n\u00a0home: main\n"))
+    assert "is given too" not in str(error.value)
+
+
+def test_a_manifest_of_kubernetes_is_named_as_one(written: Any) -> None:
+    with pytest.raises(SettingsError, match=r"kagent\.yaml is a manifest of Kubernetes"):
+        load(written("{apiVersion: v1, kind: ConfigMap, data: {kagent.yaml: x}}"))
+
+
+def test_a_tilde_is_the_home_folder_in_every_path(written: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/u")
+    found = load(
+        written(
+            "{pipeline: {checkpoint: ~/c, history: 's3a://b/~x'}, worker: {data: ~/w}, redact_salt_file: ~/s,"
+            " clusters: {m: {bootstrap: 'b:1', security: {protocol: SSL, ca_file: ~/ca.pem}}},"
+            " alert: {destinations: {x: {type: pagerduty, routing_key_file: ~/k}}}}"
+        )
+    )
+
+    assert (found.pipeline.checkpoint, found.pipeline.history) == ("/home/u/c", "s3a://b/~x")
+    assert (found.worker.data, str(found.redact_salt_file)) == ("/home/u/w", "/home/u/s")
+    assert str(found.clusters["m"].security.ca_file) == "/home/u/ca.pem"
+    assert "/home/u/k" in str(found.alert.destinations["x"])
+
+
 def test_a_name_in_capitals_hides_nothing_of_the_right_one(written: Any) -> None:
     file = written("Clusters: {}\nclusters: {main: {bootstrap: 'a:1', securty: {}}}\n")
 
@@ -672,6 +714,9 @@ def test_a_secret_of_a_wrong_type_is_not_repeated(written: Any) -> None:
         ("KAGENT_LOG_LEVEL", "debug", "there is no such variable; `--verbose` behind a command prints more"),
         ("KAGENT_POLICY__SEVERITY", "page=stalled", """must hold JSON; write '{"stalled": "page"}'"""),
         ("KAGENT_POLICY__LABELS", "team=a, env=b", """must hold JSON; write '{"team": "a", "env": "b"}'"""),
+        ("KAGENT_POLICY__LABELS", "{team: a}", """must hold JSON; write '{"team": "a"}'"""),
+        ("KAGENT_CLUSTERS", "b:9092", "write KAGENT_CLUSTERS__MAIN__BOOTSTRAP=b:9092"),
+        ("KAGENT_CLUSTERS__MAIN__SECURITY", "SSL", "write KAGENT_CLUSTERS__MAIN__SECURITY__PROTOCOL=SSL"),
         ("KAGENT_REDACT", "host client_id", """must hold JSON; write '["host", "client_id"]'"""),
         ("KAGENT_CLUSTER__MAIN__BOOTSTRAP", "a:1", "did you mean KAGENT_CLUSTERS__MAIN__BOOTSTRAP?"),
         ("KAGENT_CHEKPOINT", "/x", "did you mean KAGENT_PIPELINE__CHECKPOINT?"),

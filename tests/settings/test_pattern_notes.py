@@ -22,6 +22,7 @@ NOTES = [
     ("groups: [{match: 'a-*|b'}]", "is one pattern, bar included; each group has an entry of its own: [{match: 'a-*', …}, {match: 'b', …}]"),
     ("groups: [{match: 'orders-.*'}]", "is a glob, not a regular expression; write '/orders-.*/'"),
     ("groups: [{match: '/orders-*/'}]", "in which * repeats the character before it; write 'orders-*'"),
+    ("ignore: ['bar/']", "a regular expression begins with a slash too: '/bar/'"),
     ("ignore: ['(eu|us)-[0-9]+']", "write '/(eu|us)-[0-9]+/'"),
     ("groups: [{match: 'orders-* '}]", "begins or ends with a space, which a name would need too; write 'orders-*'"),
     ("groups: [{match: '*', owner: a}, {match: 'late-*', owner: b}]", "groups[1] has no effect: '*' at line 1 matches all that 'late-*' does"),

@@ -58,7 +58,7 @@ def test_the_sentence_about_every_section_shows_how_to_write_it(value: Any, tmp_
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("worker: {http: {login: basic}}", "did you mean proxy?"),
+        ("worker: {http: {login: basic}}", "did you mean token?"),
         ("worker: {web_port: '6066, 6067'}", "did you mean 6066 or 6067?"),
         ("pipeline: {metrics_port: 'localhost:9100'}", "did you mean 9100?"),
         ("pipeline: {history: true}", "must be a text such as /var/lib/kagent/history, not true"),

@@ -44,22 +44,26 @@ IGNORED = (
 makes up for each query, which never commit."""
 
 
+AUTO = "auto"
+"""The value of ``apply`` with which the worker has groups take their plans."""
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """What it takes to open, to resolve, and what is known about the group beforehand."""
 
     threshold: float = 1.5
-    """A group that catches up by itself counts as badly spread from this skew on. With ``min_behind`` and ``hold`` at 0 every
+    """A group that catches up by itself counts as badly spread from this skew on. With `min_behind` and `hold` at 0 every
     crossing is reported."""
     lower_threshold: float = 1.25
-    """Used only where ``min_behind`` and ``hold`` are 0: an open incident resolves below this skew. By default it is at most
-    ``threshold``; a value above it is refused."""
+    """Used only where `min_behind` and `hold` are 0: an open incident resolves below this skew. It may not be greater than `threshold`.
+    If it is not set and `threshold` is below 1.25, it is equal to `threshold`."""
     min_behind: float = 60.0
     """From how far behind a member counts as late: the time since the log ends of its partitions were where its commits are now."""
     hold: float = 300.0
-    """Lag that drains by itself within this time is not reported, and a standstill is reported once it has lasted for this time. Two
-    shorter times follow from it: a member that is silent is reported after 85 % of it (4 min 15 s by default), one that gets later and
-    later after 20 % of it (1 min by default) at the earliest."""
+    """How long kagent waits before it reports. Lag that drains by itself within this time is not reported. A standstill is reported
+    after this time. A silent member is reported after 85 % of it (4 min 15 s by default). A member that gets later and later is
+    reported after 20 % of it (1 min by default) at the earliest."""
     evidence: float = 1.0
     """How sure kagent must be: 2 asks for twice the evidence, 0.5 for half."""
     cooldown: float = 1800.0
@@ -72,7 +76,7 @@ class Policy:
     """No skew is judged for this long after partitions changed hands."""
     update_every: float = 300.0
     """The minimum time between two messages with new figures of an open incident; another verdict, a higher severity or a new plan does not
-    wait for it. What still holds is published again before ``valid`` has passed."""
+    wait for it. What still holds is published again before `valid` has passed."""
     rewrite_every: float = 86_400.0
     """An open incident that does not change is published again once in this time, so that new subscribers get a recent message."""
     valid: float = 900.0
@@ -80,9 +84,9 @@ class Policy:
     expire_after: float = 86_400.0
     """An open incident of a group that could not be judged for this long ends as expired."""
     storm_generations: int = 5
-    """This many generations within ``storm_window`` are a rebalance storm."""
+    """This many generations within `storm_window` are a rebalance storm."""
     storm_window: float = 600.0
-    """See ``storm_generations``."""
+    """See `storm_generations`."""
     deploy_silence: float = 900.0
     """Members that come and go in turn are a deployment: nothing is reported for this long."""
     idle_after: float = 604_800.0
@@ -340,6 +344,14 @@ class Policies:
         for pattern in (*self.ignored, *(match for match, _ in given)):
             check(pattern)
         self._of: dict[str, Policy] = {}
+
+    @property
+    def applied(self) -> tuple[str, ...]:
+        """The patterns of the groups that take their plans unasked (``apply: auto``), `*` where ``policy`` says so for all."""
+        if self.base.apply == AUTO:
+            return ("*",)
+        auto = (e for e in self.patterns if e.policy.apply == AUTO and not e.policy.ignore)
+        return tuple(e.match for e in auto)
 
     def __call__(self, group: str) -> Policy:
         """The policy of a group: the first pattern that matches, else the one for all, and whether it is ignored."""

@@ -69,7 +69,7 @@ def wanted(topics: Topics) -> TopicSpec:
 
 def topic_name(topics: Topics) -> str:
     """The topic's name."""
-    return f"{topics.prefix}applied"
+    return topics.applied
 
 
 class Attempts:

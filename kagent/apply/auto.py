@@ -16,13 +16,12 @@ from kagent.detect.detectors import MOVES_CURE
 from kagent.errors import KagentError
 from kagent.follow.rejoin_budget import Asking
 from kagent.group_key import group_key
-from kagent.policy import Policies
+from kagent.policy import AUTO, Policies
 from kagent.settings import Settings
 from kagent.text import shown
 
 log = logging.getLogger("kagent.apply")
 
-AUTO = "auto"
 APPLIED, NOT_TAKEN_UP, FAILED = "applied", "not_taken_up", "failed"
 """What came of a plan, beside the reasons of CannotApply."""
 AGAIN_AFTER_S = 60.0
@@ -57,7 +56,7 @@ class AutoApply:
     @property
     def enabled(self) -> bool:
         """Whether any group may be moved at all."""
-        return any(p.apply == AUTO for p in (self.policies.base, *(e.policy for e in self.policies.patterns)))
+        return bool(self.policies.applied)
 
     def due(self, published: Iterable[Recommendation]) -> list[Recommendation]:
         """The open plans of groups whose policy says auto, that were not tried a moment ago."""

@@ -9,7 +9,7 @@ import click
 from kagent.commands import output
 from kagent.commands.common import chosen
 from kagent.kafka.acls import command as as_command
-from kagent.kafka.acls import needed_on, rules
+from kagent.kafka.acls import needed_on, rules, to_apply
 
 
 @click.command()
@@ -20,7 +20,9 @@ def command(ctx: click.Context, principals: str, as_json: bool) -> None:
     """Print the least rights of the four principals as commands of kafka-acls.sh."""
     settings, watched, _ = chosen(ctx)
     home = settings.home or watched
-    for role, rights in rules(settings.topics).items():
+    granted = rules(settings.topics)
+    granted["worker"] += to_apply(settings.topics, settings.policies().applied)
+    for role, rights in granted.items():
         principal = principals.replace("{role}", role)
         if not as_json:
             click.echo(f"# {role}")

@@ -1,11 +1,16 @@
-"""The least rights of the four principals. None gets a right to users' records or to change a group."""
+"""The least rights of the four principals. None gets a right to users' records, and none may change a group unless the settings
+say ``apply: auto`` for it.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from kagent.group_pattern import is_expression
 from kagent.offsets import OFFSETS_TOPIC
 from kagent.tables.names import NAMES
 
@@ -76,15 +81,36 @@ def _of_worker(topics: Topics) -> list[Rule]:
     ]
 
 
+def to_apply(topics: Topics, patterns: Iterable[str]) -> list[Rule]:
+    """What a worker needs besides to have the groups of these patterns take their plans (``apply: auto``); nothing without one.
+
+    It joins a group for a moment, for which Kafka asks READ, and keeps the limit on a topic that it may have to make.
+    """
+    groups = list(dict.fromkeys(_joins(pattern) for pattern in patterns))
+    claims = [Rule(op, "topic", topics.applied) for op in ("create", "read", "write")]
+    return [*groups, *claims] if groups else []
+
+
+def _joins(pattern: str) -> Rule:
+    """READ on the groups of a pattern, or on the fewest more that an ACL can name: by their beginning, or all."""
+    # Of an expression the beginning cannot be told from its text.
+    start = "" if is_expression(pattern) else re.split(r"[*?\[]", pattern, maxsplit=1)[0]
+    if not start:
+        return Rule("read", "group", "*")
+    return Rule("read", "group", start, "literal" if start == pattern else "prefixed")
+
+
 def needed_on(rule: Rule, topics: Topics, watched: str, home: str) -> tuple[str, ...]:
     """The clusters on which a right is needed: ``watched`` has the groups, ``home`` kagent's own topics; often both are one.
 
     What holds for all topics or groups is needed on both: the worker asks each of them for its topics.
     """
+    # The worker and subscribers read kagent's own topics as these groups; Spark reads the source, and plans are of users' groups.
+    if (rule.resource, rule.operation) == ("group", "read"):
+        return (home,) if rule.name in (topics.app, f"{topics.app}-subscriber") else (watched,)
     if rule.name == "*":
         return tuple(dict.fromkeys((watched, home)))
-    # Spark's consumer reads the source under a group of its own.
-    return (watched,) if rule.name in (OFFSETS_TOPIC, f"{topics.app}-pipeline") else (home,)
+    return (watched,) if rule.name == OFFSETS_TOPIC else (home,)
 
 
 def _reads(topic: str) -> list[Rule]:

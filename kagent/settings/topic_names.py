@@ -63,6 +63,10 @@ class Topics(Strict):
         return f"{self.prefix}alerts"
 
     @property
+    def applied(self) -> str:
+        return f"{self.prefix}applied"
+
+    @property
     def dead_letters(self) -> str:
         return f"{self.prefix}dead-letters"
 

@@ -6,6 +6,7 @@ import json
 import shlex
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from kagent.cli import root
@@ -24,11 +25,61 @@ def test_every_table_has_its_changelog_among_the_workers_rights() -> None:
     assert {f"kagent-{table}-changelog" for table in ROWS} <= writing
 
 
-def test_nobody_may_touch_users_records_or_change_a_group() -> None:
+def test_nobody_may_touch_users_records_or_change_a_group_unless_plans_are_applied() -> None:
     for rights in rules(Topics()).values():
         reaches_all = {(rule.resource, rule.operation) for rule in rights if rule.name == "*"}
         assert reaches_all <= {("topic", "describe"), ("topic", "describe_configs"), ("group", "describe")}
         assert not {rule.operation for rule in rights} & {"delete", "alter", "alter_configs", "all"}
+
+
+def printed(file: Path, text: str) -> list[tuple[str, str, str, str, str, str]]:
+    """Role, operation, resource, name, pattern and cluster of each right that the command prints with these settings."""
+    file.write_text(text)
+    result = CliRunner().invoke(root, ["--config", str(file), "--cluster", "shop", "acls", "--json"])
+    assert result.exit_code == 0, result.output
+    fields = ("role", "operation", "resource", "name", "pattern", "cluster")
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    return [tuple(line[field] for field in fields) for line in lines]
+
+
+HUB = "home: hub\nclusters:\n  hub: {bootstrap: 'hub:1'}\n  shop: {bootstrap: 'shop:1'}\n"
+
+
+@pytest.mark.parametrize(
+    ("patterns", "joined"),
+    [
+        ({"billing": "auto"}, {("billing", "literal")}),
+        ({"billing-*": "auto"}, {("billing-", "prefixed")}),
+        ({"pay-[0-9]": "auto", "pay-?": "auto"}, {("pay-", "prefixed")}),
+        ({"*-eu": "auto"}, {("*", "literal")}),
+        ({"/billing-.*/": "auto"}, {("*", "literal")}),
+        ({"billing": "auto", "orders": "off"}, {("billing", "literal")}),
+        ({"billing": "off"}, set()),
+    ],
+)
+def test_where_the_worker_applies_plans_it_may_join_these_groups_and_keep_the_limit(
+    tmp_path: Path, patterns: dict[str, str], joined: set[tuple[str, str]]
+) -> None:
+    file = tmp_path / "kagent.yaml"
+    without = printed(file, HUB)
+    entries = [{"match": match, "apply": apply} for match, apply in patterns.items()]
+
+    more = set(printed(file, HUB + "groups: " + json.dumps(entries))) - set(without)
+
+    groups = {("worker", "read", "group", *name, "shop") for name in joined}
+    claims = {
+        ("worker", op, "topic", "kagent-applied", "literal", "hub") for op in ("read", "write", "create")
+    }
+    assert more == groups | (claims if joined else set())
+
+
+def test_where_all_groups_are_applied_the_worker_may_join_all_of_the_watched_cluster_alone(
+    tmp_path: Path,
+) -> None:
+    rights = printed(tmp_path / "kagent.yaml", HUB + "policy: {apply: auto}\n")
+
+    assert ("worker", "read", "group", "*", "literal", "shop") in rights
+    assert ("worker", "read", "group", "*", "literal", "hub") not in rights
 
 
 def test_only_the_worker_may_write_recommendations() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from kagent.contract.recommendation import GroupKind, Verdict
 from kagent.duration_words import UNITS_S
 from kagent.durations import to_text
+from kagent.errors import SettingsError
 from kagent.policy import Policy, PolicySettings, make_policy
 from kagent.settings.alert_destinations import is_local
 from kagent.settings.all_settings import Settings
@@ -195,7 +196,12 @@ def _policies(settings: Settings, base: Policy) -> Iterator[tuple[Where, PolicyS
     yield ("policy",), settings.policy, base
     for at, entry in enumerate(settings.groups):
         own = {k: v for k, v in entry.model_dump(exclude_unset=True).items() if k != "match"}
-        yield ("groups", at), entry, make_policy(own, base)
+        try:
+            made = make_policy(own, base)
+        except SettingsError:
+            # A mistake, named as one: the notes stand beside it.
+            continue
+        yield ("groups", at), entry, made
 
 
 def _not_applied(policy: Policy, settings: Settings) -> str | None:

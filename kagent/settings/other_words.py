@@ -56,6 +56,7 @@ OTHER_WORDS: Mapping[str, Collection[str]] = {
     "page_behind": ("page_after", "page_delay"),
     "password": ("api_secret", "passphrase", "sasl_password"),
     "proxy": ("ldap", "oauth2", "oidc", "saml", "sso"),
+    "reset_policy": ("auto_offset_reset", "offset_reset"),
     "routing_key": ("api_key", "integration_key", "service_key"),
     "security": ("auth", "authentication", "ssl", "tls"),
     "ssl": ("tls",),

@@ -113,6 +113,7 @@ MISTAKES = [
     ("groups: [{match: 'a*', threshold: 1.1, lower_threshold: 1.2}]", "lower_threshold: must not be above threshold (1.1)"),
     ("groups: {match: a}", "groups: must be a list"),
     ("ignore: ['a', '/[/']", "ignore[1]: '/[/' is no regular expression"),
+    ("policy: {auto_offset_reset: latest}", "did you mean reset_policy?"),
     ("redact: [hosts]", "did you mean host?"),
     ("alert: {destinations: {pd: {type: pagerdty}}}", "did you mean pagerduty?"),
     ("alert: {destinations: {am: {type: alertmanager, url: 'http://far.example'}}}", "plain http"),
@@ -868,6 +869,15 @@ def test_a_file_that_this_machine_does_not_have_is_noted_and_no_mistake(written:
     assert answer.exit_code == 0
     assert "kagent.yaml:2: clusters.main.security.ca_file: this machine has no file" in answer.stderr
     assert f"did you mean {tmp_path}/ca.pem?" in answer.stderr
+
+
+def test_a_contradiction_in_a_groups_entry_hides_no_other_mistake_and_no_note(written: Any) -> None:
+    text = "policy: {thresold: 1.4}\ngroups: [{match: a, threshold: 1.2, lower_threshold: 1.4}]\nclusters: {main: {bootstrap: b}}\n"
+    answer = settings("--check", file=written(text))
+
+    assert "did you mean threshold?" in str(answer.exception)
+    assert "kagent.yaml:2: groups[0]: lower_threshold: must not be above threshold" in str(answer.exception)
+    assert "names no port" in answer.stderr
 
 
 def test_a_file_of_the_usual_name_that_is_not_named_is_noted_as_unread(

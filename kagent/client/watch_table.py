@@ -178,7 +178,7 @@ class Board:
 
     def details(self, now: int, width: int, room: int) -> Iterator[Text]:
         """Incidents in words, as many as ``room`` lines hold: the whole name, what is wrong, what to do first. The most urgent
-        first; muted ones last, as nobody is asked to act on them."""
+        first; muted ones last, as they ask for no action."""
         for rec in sorted(self.ranked(), key=lambda rec: bool(self.mute_note(rec, now))):
             found = self._detail(rec, width, now, room - 1)
             if not found:

@@ -133,8 +133,8 @@ def missing_files(settings: Settings, given: GivenSettings) -> Iterator[str]:
     for where, path, itself in _paths(settings, ()):
         if not path.expanduser().exists():
             place = given.place(where)
-            said = missing_file(path, itself)
-            yield f"{f'{place}: ' if place else ''}{'.'.join(map(str, where))}: {said}"
+            problem = missing_file(path, itself)
+            yield f"{f'{place}: ' if place else ''}{'.'.join(map(str, where))}: {problem}"
 
 
 def _paths(section: Any, above: Where) -> Iterator[tuple[Where, Path, str | None]]:

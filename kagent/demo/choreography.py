@@ -356,7 +356,7 @@ def _run_out(demo: Demo) -> int:
     try:
         return asyncio.run(_interruptible(demo))
     except SystemExit:
-        # How rich ends a program whose output nobody reads any more: Ctrl-C in `kagent demo | tee LOG` ends `tee` first.
+        # rich ends a program so when its output is no longer read: Ctrl-C in `kagent demo | tee LOG` ends `tee` first.
         return INTERRUPTED
 
 

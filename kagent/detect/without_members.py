@@ -35,7 +35,7 @@ class UnreadRecords:
     is_absent_longer: bool = False
     """Whether the absence may be longer: a coordinator that is asked does not say since when a group is empty."""
     uncommitted_s: float | None = None
-    """For how long nobody has committed for a group that never has members (``assign()``, Flink, Spark); None for any other."""
+    """Time since the last commit, s, of a group that never has members (``assign()``, Flink, Spark); None for any other."""
 
     def __str__(self) -> str:
         waits = "waits" if self.records == 1 else "wait"
@@ -83,7 +83,7 @@ def is_ended(state: JudgeState, now_ms: int) -> bool:
 
 
 def has_no_reader(seen: Observation, state: JudgeState) -> bool:
-    """Whether the coordinator knows no member of the group, and nobody commits for it either."""
+    """Whether the coordinator knows no member of the group, and no commit comes for it either."""
     roster = seen.roster
     if roster is None or roster.members:
         return False

@@ -93,7 +93,7 @@ def to_apply(topics: Topics, patterns: Iterable[str]) -> list[Rule]:
 
 def _joins(pattern: str) -> Rule:
     """READ on the groups of a pattern, or on the fewest more that an ACL can name: by their beginning, or all."""
-    # Of an expression the beginning cannot be told from its text.
+    # The text of an expression does not show how the names begin.
     start = "" if is_expression(pattern) else re.split(r"[*?\[]", pattern, maxsplit=1)[0]
     if not start:
         return Rule("read", "group", "*")

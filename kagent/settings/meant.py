@@ -71,7 +71,7 @@ def numbers_meant(value: Any, about: Mapping[str, Any], whole: bool) -> list[str
     """
     text = str(value)
     limits = about.get("anyOf", [about])[0]
-    # Of a port nobody writes the number in words: `six` is a slip of another kind.
+    # The number of a port is not written in words: `six` is a slip of another kind.
     if limits.get("maximum") == GREATEST_PORT and not re.search(r"\d", text):
         return []
     number = number_meant(text, whole)

@@ -1,4 +1,4 @@
-"""Texts that stand where another one belongs: a placeholder that nobody fills in, a secret in the place of its file, and a path in the
+"""Texts that stand where another one belongs: a placeholder that is never replaced, a secret in the place of its file, and a path in the
 place of the secret, or a keystore in that of a PEM file. None of them is repeated where it may be a secret."""
 
 from __future__ import annotations

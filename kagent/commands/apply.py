@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kagent.commands import completion, output
+from kagent.commands.cluster_name import as_reported
 from kagent.commands.common import chosen, user
 from kagent.errors import InputError
 from kagent.group_key import group_key
@@ -62,9 +63,8 @@ def command(
 
     refuse_absent(cluster.bootstrap)
     follows = policy_for(settings.policy, settings.groups, group).uniform_follows
-    applier = Applier(
-        cluster, settings.home_cluster(name), name, group, settings.topics, uniform_follows=follows
-    )
+    home, name = settings.home_cluster(name), as_reported(settings, name)
+    applier = Applier(cluster, home, name, group, settings.topics, uniform_follows=follows)
     # Before the check: a group that latched off cannot be moved, and that is what --reset is for.
     if reset:
         _attempts(applier).reset()

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 import click
 
 from kagent.commands import completion, output, unanswered
+from kagent.commands.cluster_name import as_reported
 from kagent.commands.common import admin_of, chosen
 from kagent.commands.spans import SPAN
 from kagent.contract.mute import MuteRecord, is_pattern
-from kagent.errors import KafkaError
+from kagent.errors import InputError, KafkaError
 from kagent.kafka.names import run
 from kagent.text import counted, few, shown, span
 
@@ -144,9 +145,11 @@ def _muted(settings: Settings, cluster: str, groups: Sequence[str]) -> dict[str,
         if topic not in Admin(home, MUTES_WITHIN_S).topic_names():
             return {}
         mutes = run(current_mutes(home, topic))
-    except KafkaError:
+        name = as_reported(settings, cluster)
+    except (KafkaError, InputError):
+        # Of several clusters it is not known which one this is.
         return {}
-    found = ((group, mutes.of(cluster, group, now_ms)) for group in groups)
+    found = ((group, mutes.of(name, group, now_ms)) for group in groups)
     return {group: mute for group, mute in found if mute}
 
 

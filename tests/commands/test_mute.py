@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from confluent_kafka import Producer
 
 from kagent.active_mutes import Mutes
 from kagent.cli import root
 from kagent.commands.mute import lifted_keys, muted_groups, still_muted
 from kagent.commands.mutes import mute_rows
 from kagent.contract.mute import MuteRecord, from_bytes, is_pattern
+from kagent.contract.recommendation import State
 from kagent.kafka.admin import Admin
 from kagent.kafka.topics import ensure
 from kagent.settings import Cluster, Topics
@@ -134,3 +136,26 @@ def test_mutes_are_set_by_pattern_listed_and_lifted_on_a_real_broker(broker: str
     assert "No group of main matches the pattern none-*" in kagent("mute", "none-*")[1]
     # It would match `mute-a` in a search.
     assert "a regular expression must match the whole name; `kagent lag`" in kagent("mute", "/^mute-/")[1]
+
+
+@pytest.mark.kafka
+def test_with_an_address_alone_a_mute_is_for_the_cluster_that_workers_report(broker: str, cast: Any) -> None:
+    prefix, group = "named-", "of-an-address"
+    ensure(Admin(Cluster(bootstrap=broker)), Topics(prefix=prefix))
+    cast.topic("of-an-address-topic", 1, 5)
+    cast.commit(group, "of-an-address-topic", 0)
+    state = State(cluster="west", version="1", time=1, status="watching")
+    producer = Producer({"bootstrap.servers": broker})
+    producer.produce(f"{prefix}recommendations", state.model_dump_json(by_alias=True).encode(), b"west")
+    assert producer.flush(30) == 0
+
+    def kagent(*arguments: str) -> str:
+        return (
+            CliRunner().invoke(root, [*arguments, "-b", broker], env={"KAGENT_TOPICS__PREFIX": prefix}).stdout
+        )
+
+    kagent("mute", group, "--for", "10m")
+    (row,) = (json.loads(line) for line in kagent("mutes", "--json").splitlines())
+
+    assert (row["cluster"], row["group"]) == ("west", group)
+    assert f"{group} is no longer muted" in kagent("mute", group, "--off")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from kagent.contract.events import TopicOffsets, TopicTombstones
+from kagent.contract.recommendation import SEVERITY_RANK
 from kagent.detect.state import JudgeState
 from kagent.detect.without_members import unread_records
 from kagent.group_key import group_key
@@ -294,13 +295,12 @@ def chooser(patterns: Iterable[str]) -> Callable[[str], bool]:
 
 def findings_of(checkup: Checkup) -> list[tuple[str, Any]]:
     """What was found, worst severity first: group → its open recommendation as the judgement keeps it."""
-    rank = {"page": 0, "ticket": 1, "info": 2}
     found = [
         (group, state.incident.message)
         for group in checkup.groups
         if (state := checkup.state(group)) is not None and state.incident is not None
     ]
-    return sorted(found, key=lambda f: (rank[str(f[1]["severity"])], f[0]))
+    return sorted(found, key=lambda f: (SEVERITY_RANK[str(f[1]["severity"])], f[0]))
 
 
 def judged_groups(checkup: Checkup) -> list[str]:

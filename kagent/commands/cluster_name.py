@@ -5,7 +5,7 @@ Mutes and incidents are kept by the cluster's name: under another one a mute wou
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from kagent.contract.recommendation import State
@@ -30,7 +30,12 @@ def as_reported(settings: Settings, name: str) -> str:
         found = run(current(settings.home_cluster(name), settings.topics.recommendations))
     except KafkaError:
         return name
-    return reported_name(settings, name, [m.cluster for m in found.values() if isinstance(m, State)])
+    return reported_name(settings, name, clusters_of(found))
+
+
+def clusters_of(messages: Mapping[str, object]) -> list[str]:
+    """The clusters of which there is a state message; ``messages``: by key."""
+    return [message.cluster for message in messages.values() if isinstance(message, State)]
 
 
 def reported_name(settings: Settings, name: str, reported: Collection[str]) -> str:

@@ -10,9 +10,9 @@ import click
 
 from kagent.client.incident_text import age, counted_groups, in_first_hour, is_old
 from kagent.commands import output
-from kagent.commands.cluster_name import reported_name
+from kagent.commands.cluster_name import clusters_of, reported_name
 from kagent.commands.common import chosen
-from kagent.contract.recommendation import Recommendation, State, Status
+from kagent.contract.recommendation import SEVERITY_RANK, Recommendation, State, Status
 from kagent.contract.state_advice import what_to_do
 from kagent.contract.words import VERDICTS
 from kagent.kafka.names import run
@@ -39,7 +39,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
     refuse_absent(home.bootstrap)
     with output.waiting_for(home.bootstrap):
         found = run(current(home, settings.topics.recommendations))
-    name = reported_name(settings, name, [m.cluster for m in found.values() if isinstance(m, State)])
+    name = reported_name(settings, name, clusters_of(found))
     state = found.get(name)
     standing = [
         message
@@ -104,6 +104,6 @@ def _delay(state: State) -> str:
 def _open(standing: Sequence[Recommendation]) -> str:
     if not standing:
         return "none open"
-    worst = sorted(standing, key=lambda r: (["page", "ticket", "info"].index(r.severity.value), r.opened_at))
+    worst = sorted(standing, key=lambda r: (SEVERITY_RANK[r.severity], r.opened_at))
     names = [f"{shown(r.group, 64)} ({VERDICTS[r.verdict].short})" for r in worst]
     return f"{len(worst)} open: {few(names, 3)}; `kagent watch` shows them"

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from kagent.detect.commit_gaps import USUAL_GAP_S
 from kagent.detect.state import JudgeState
-from kagent.lag.commits import GONE, TopicCommits
-from kagent.lag.measure import ages, measure
+from kagent.lag.commits import TopicCommits
+from kagent.lag.measure import ages, measure, shown_lags
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
 from kagent.text import counted, span
 
+ANY = Policy()
+"""How old a committed partition's unread records are does not depend on the policy."""
 ENDED_AFTER_MS = 86_400_000
 """A group that has had neither members nor commits for a day is a job that ended: one that runs at all runs once a day (judgement,
 not measured). Its committed offsets stay for ``offsets.retention.minutes``, a week by default, while its topics go on."""
@@ -111,22 +111,11 @@ def _stays_uncommitted(seen: Observation) -> bool:
     if any(_commits(seen, row) for row in seen.commits.values()):
         return False
     # Where nothing arrives nothing is committed: a reader is missed once a record waits for as long.
-    return any(_oldest_ms(seen, topic) > _usual_ms(row) for topic, row in seen.commits.items())
-
-
-def _oldest_ms(seen: Observation, topic: str) -> float:
-    """Age of the topic's oldest unread record, ms; 0 where none is known."""
-    ends, row = seen.ends.get(topic), seen.commits[topic]
-    if ends is None:
-        return 0.0
-    rows = [
-        (p, at)
-        for p, at in zip(row.partition, row.committed, strict=True)
-        if p < ends.partitions and at != GONE
-    ]
-    partition, committed = np.array(rows, np.int64).reshape(-1, 2).T
-    base = np.maximum(committed, ends.start[partition])
-    return 1000 * float(ends.age(partition, base, seen.as_of or seen.now)[0].max(initial=0.0))
+    return any(
+        1000 * float(part.age_s.max(initial=0.0)) > _usual_ms(seen.commits[part.topic])
+        for part in shown_lags(seen, ANY)
+        if part.topic in seen.commits
+    )
 
 
 def unread_records(seen: Observation, state: JudgeState, policy: Policy) -> UnreadRecords | None:

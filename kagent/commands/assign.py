@@ -10,7 +10,7 @@ import click
 
 from kagent.commands import common, completion, output
 from kagent.commands import input_lines as lines
-from kagent.commands.output import SHOWN_RATIO, Format, Listing
+from kagent.commands.output import SHOWN_RATIO, Format, ListColumns
 from kagent.errors import InputError
 from kagent.strategies import STRATEGIES, Assignment, Scenario
 from kagent.strategies.assign_answer import ALL, answered, plain
@@ -20,12 +20,12 @@ from kagent.text_table import TableColumn
 
 SHOWN = 50
 """Most partitions that a row of a member names."""
-SIDE_BY_SIDE = Listing(
+SIDE_BY_SIDE = ListColumns(
     (TableColumn("fewest", "PARTITIONS"), TableColumn("skew", SHOWN_RATIO)),
     ("id", "strategy", "fewest", "most", "greatest_lag", "skew", "moves", "remarks"),
 )
 """A strategy a row; of the columns those whose heading is no field."""
-MEMBERS = Listing((), ("id", "member", "partitions", "lag", "which"))
+MEMBERS = ListColumns((), ("id", "member", "partitions", "lag", "which"))
 """A member a row."""
 
 

@@ -6,7 +6,7 @@ import click
 import orjson
 
 from kagent.commands import output, past
-from kagent.commands.output import Format, Listing, Record
+from kagent.commands.output import Format, ListColumns, Record
 from kagent.text import shown
 from kagent.text_table import TableColumn
 
@@ -20,7 +20,7 @@ COLUMNS = (
     TableColumn("moves", "MOVES", rank=5, right=True),
     TableColumn("saved", "DRAIN SAVED", rank=6, least=14, keep="start"),
 )
-LISTING = Listing(
+LISTING = ListColumns(
     COLUMNS,
     ("cluster", "group", "policy", "judged", "openings", "flaps", "by_itself", "skew_hours", "moves", "saved", "dropped"),
 )  # fmt: skip

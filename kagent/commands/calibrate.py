@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kagent.commands import output, past
-from kagent.commands.output import Format, Listing, Record
+from kagent.commands.output import Format, ListColumns, Record
 from kagent.durations import to_text
 from kagent.text import shown
 from kagent.text_table import TableColumn
@@ -23,7 +23,7 @@ COLUMNS = (
     TableColumn("why", "WHY", least=30, keep="all"),
 )
 
-LISTING = Listing(COLUMNS, ("cluster", "group", "threshold", "min_behind", "chosen", "tried", "why"))
+LISTING = ListColumns(COLUMNS, ("cluster", "group", "threshold", "min_behind", "chosen", "tried", "why"))
 
 
 @click.command()

@@ -8,7 +8,7 @@ import click
 
 from kagent.commands import completion, output
 from kagent.commands.common import admin_of, chosen
-from kagent.commands.output import Format, Listing, Record, print_table
+from kagent.commands.output import Format, ListColumns, Record, print_table
 from kagent.commands.spans import SPAN
 from kagent.commands.spark import bar, started
 from kagent.text import shown, span
@@ -20,7 +20,7 @@ COLUMNS = (
     TableColumn("key", "KEY", least=16),
     TableColumn("share", "SHARE OF PARTITION", rank=1, right=True),
 )
-LISTING = Listing(COLUMNS, ("partition", "times_mean", "key", "key_hex", "share"))
+LISTING = ListColumns(COLUMNS, ("partition", "times_mean", "key", "key_hex", "share"))
 """A partition with more than this times the mean is full; as ``hot`` has it."""
 
 

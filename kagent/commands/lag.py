@@ -11,7 +11,7 @@ import click
 
 from kagent.commands import completion, output, unanswered
 from kagent.commands.common import admin_of, chosen
-from kagent.commands.output import SHOWN_RATIO, Format, Listing
+from kagent.commands.output import SHOWN_RATIO, Format, ListColumns
 from kagent.errors import InputError, KafkaError
 from kagent.kafka.names import run
 from kagent.own_groups import is_own
@@ -36,7 +36,7 @@ COLUMNS = (
     TableColumn("client_id", "CLIENT-ID", rank=3, least=14),
 )
 
-LISTING = Listing(
+LISTING = ListColumns(
     COLUMNS,
     (
         "group", "topic", "partition", "committed", "log_start", "log_end", "lag", "lost", "void", "member_id", "client_id",

@@ -14,7 +14,7 @@ from kagent.active_mutes import Mutes, covers
 from kagent.client.incident_text import age
 from kagent.commands import output
 from kagent.commands.common import chosen
-from kagent.commands.output import Format, Listing
+from kagent.commands.output import Format, ListColumns
 from kagent.contract.mute import MuteRecord, is_pattern
 from kagent.errors import KafkaError
 from kagent.group_key import split_key
@@ -36,7 +36,7 @@ COLUMNS = (
     TableColumn("why", "WHY", rank=4, least=14, keep="all"),
 )
 
-LISTING = Listing(COLUMNS, ("cluster", "group", "until", "by", "why", "groups"))
+LISTING = ListColumns(COLUMNS, ("cluster", "group", "until", "by", "why", "groups"))
 
 
 @click.command()

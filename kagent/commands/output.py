@@ -38,7 +38,7 @@ Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ListColumns:
     """What a command lists: the columns that people see, and the fields of each record for programs, in their order."""
 
     columns: tuple[TableColumn, ...]
@@ -78,7 +78,7 @@ class Format:
         """Whether it is for people."""
         return self.output == "table"
 
-    def chosen(self, records: Sequence[Record], listing: Listing) -> list[Record]:
+    def chosen(self, records: Sequence[Record], listing: ListColumns) -> list[Record]:
         """The records in the order asked for, and at most ``top`` of them. Raises InputError for an unknown name, also where
         there is no record."""
         found = list(records)
@@ -246,7 +246,7 @@ def _csv_cell(value: Any) -> str:
 
 def print_list(
     form: Format,
-    listing: Listing,
+    listing: ListColumns,
     records: Sequence[Record],
     cells: Callable[[Record], Mapping[str, str]],
 ) -> None:

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 
 from kagent.commands import common, completion, explain, output, worker_plan
 from kagent.commands import input_lines as lines
-from kagent.commands.output import SHOWN_RATIO, Format, Listing
+from kagent.commands.output import SHOWN_RATIO, Format, ListColumns
 from kagent.contract.words import verdict_words
 from kagent.errors import InputError, KagentError
 from kagent.text import shown, told_apart
@@ -36,7 +36,7 @@ MOVE_COLUMNS = (
     TableColumn("to", "TO", least=14),
 )
 
-MOVES = Listing(MOVE_COLUMNS, ("id", "topic", "partition", "lag", "from", "to"))
+MOVES = ListColumns(MOVE_COLUMNS, ("id", "topic", "partition", "lag", "from", "to"))
 
 
 @click.command()

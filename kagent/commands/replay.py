@@ -13,7 +13,7 @@ import yaml
 
 from kagent.commands import output
 from kagent.commands.common import effective
-from kagent.commands.output import Format, Listing, Record
+from kagent.commands.output import Format, ListColumns, Record
 from kagent.commands.past import cluster_name
 from kagent.commands.past import policies as of_files
 from kagent.commands.spans import SPAN
@@ -36,7 +36,7 @@ COLUMNS = (
     TableColumn("reason", "REASON", rank=2, least=24, keep="start"),
 )
 
-LISTING = Listing(
+LISTING = ListColumns(
     COLUMNS,
     ("as_of", "time", "cluster", "group", "status", "resolution", "verdict", "severity", "reason"),
 )

@@ -8,7 +8,7 @@ import click
 
 from kagent.commands import output
 from kagent.commands.common import admin_of, chosen
-from kagent.commands.output import Format, Listing, Record
+from kagent.commands.output import Format, ListColumns, Record
 from kagent.text_table import TableColumn
 
 COLUMNS = (
@@ -17,7 +17,7 @@ COLUMNS = (
     TableColumn("problem", "PROBLEM", rank=1, least=20, keep="start"),
 )
 
-LISTING = Listing(COLUMNS, ("topic", "state", "problem"))
+LISTING = ListColumns(COLUMNS, ("topic", "state", "problem"))
 
 
 @click.command()

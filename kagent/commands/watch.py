@@ -19,7 +19,7 @@ from kagent.client.incident_text import headline, is_old, state_line, story
 from kagent.client.watch_table import COLUMNS, FIELDS, Board, colour
 from kagent.commands import output
 from kagent.commands.common import chosen, ended_by_ctrl_c
-from kagent.commands.output import Format, Listing
+from kagent.commands.output import Format, ListColumns
 from kagent.contract.recommendation import Recommendation, State, to_bytes
 from kagent.errors import KafkaError
 from kagent.kafka.names import run
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 LONGEST = 4000
 """Characters of a line; names in it come from Kafka."""
 REFRESH_S = 0.5
-LISTING = Listing(COLUMNS, FIELDS)
+LISTING = ListColumns(COLUMNS, FIELDS)
 ONCE_LINES = 60
 """Below the table, with --open: some incidents whole, commands included; what is printed once may scroll."""
 

@@ -33,7 +33,7 @@ from kagent.commands import (
     watch,
     worker_plan,
 )
-from kagent.commands.output import Format, Listing, print_rows
+from kagent.commands.output import Format, ListColumns, print_rows
 from kagent.contract.mute import MuteRecord
 from kagent.errors import InputError
 from kagent.history.backtest import RESULT
@@ -188,7 +188,7 @@ def test_a_key_that_is_one_of_very_many_is_not_called_hot(capsys: pytest.Capture
 def test_an_unknown_name_to_sort_by_is_answered_with_those_there_are() -> None:
     for records in ([{"group": "a", "lag": 1}], []):
         with pytest.raises(InputError, match="there are: group, lag"):
-            Format(sort="lagg").chosen(records, Listing((), ("group", "lag")))
+            Format(sort="lagg").chosen(records, ListColumns((), ("group", "lag")))
 
 
 MODULES = (backtest, calibrate, keys, lag, mutes, replay, topics, watch)
@@ -196,7 +196,7 @@ LISTINGS = (assign.MEMBERS, assign.SIDE_BY_SIDE, plan.MOVES, *(module.LISTING fo
 
 
 @pytest.mark.parametrize("listing", LISTINGS)
-def test_a_list_is_sorted_by_any_heading_and_any_field_as_they_are_typed(listing: Listing) -> None:
+def test_a_list_is_sorted_by_any_heading_and_any_field_as_they_are_typed(listing: ListColumns) -> None:
     records = [dict.fromkeys(listing.fields)]
     headings = [column.title for column in listing.columns]
     for name in (*listing.fields, *headings, *(h.lower().replace(" ", "-") for h in headings)):

@@ -1,37 +1,49 @@
 """Who the members of a group are: the coordinator's members, or, where it knows none, the partitions that are committed together.
 
-A consumer that uses ``assign()`` commits all its partitions in one request, so they have the same time. Partitions that
-had the same time twice belong to one committer. Where a single committer commits everything (Flink's and Spark's
-checkpoints), each partition stands for itself.
+A consumer that uses ``assign()`` commits its partitions in one request, so they have the same time. Two processes may do so in the same
+millisecond by chance: partitions belong to one committer while they are committed at the same time again and again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from kagent.contract.recommendation import GroupKind
+from kagent.detect.state import JudgeState
 from kagent.lag.measure import Lags
 from kagent.lag.membership import NOBODY, Roster
+from kagent.lag.observation import Observation
 from kagent.policy import Policy
 
 WITHOUT_MEMBERS = frozenset({GroupKind.SIMPLE, GroupKind.SHARE})
 """Kinds whose records do not tell who holds which partition."""
-TWICE = 2
+SURE = 1.0
+"""More than one common commit: two processes with five seconds between commits meet in a millisecond three times a day."""
+APART = 0.1
+"""What a look takes from it at which both were committed at different times. Of those that share a process some move in every commit,
+others in every tenth; that two processes meet twice within ten looks happens to them once a year."""
+MOST = 4.0
+"""Forty looks apart end what is known: a partition that was given to another process."""
 
 
 @dataclass(frozen=True)
 class Units:
     """``names`` of the members and, per partition, the code of the one that holds it. ``known``: whether the coordinator says
-    so; ``committers``: <topic>/<partition> → (label of the committer it was seen with, how often)."""
+    so."""
 
     names: tuple[str, ...]
     owner: npt.NDArray[np.int32]
     known: bool
-    committers: Mapping[str, tuple[str, int]]
+
+
+Committer: TypeAlias = tuple[str, float]
+UNKNOWN: Committer = ("", 0.0)
 
 
 def co_partitioned(policy: Policy, kind: GroupKind) -> bool:
@@ -42,56 +54,81 @@ def co_partitioned(policy: Policy, kind: GroupKind) -> bool:
     return kind in (GroupKind.FAUST, GroupKind.STREAMS)
 
 
-def units_of(
-    roster: Roster | None, lags: Lags, kind: GroupKind, committers: Mapping[str, tuple[str, int]]
-) -> Units:
-    """The members of a group."""
+def learned(state: JudgeState, seen: Observation) -> JudgeState:
+    """The state after a look at which partitions were committed together; the same object where nothing was learned."""
+    if seen.roster is not None and seen.roster.members:
+        return state
+    latest = max((row.last for row in seen.commits.values()), default=0)
+    if latest <= state.committed_at:
+        return state
+    times = {
+        f"{topic}/{partition}": time
+        for topic, row in seen.commits.items()
+        for partition, time in zip(row.partition, row.time, strict=True)
+    }
+    committers = _after_commits(times, state.committers, state.committed_at)
+    return replace(state, committers=committers, committed_at=latest)
+
+
+def units_of(roster: Roster | None, lags: Lags, kind: GroupKind, known: Mapping[str, Committer]) -> Units:
+    """The members of a group; ``known``: the committers of its partitions."""
     if roster is not None and roster.members and kind not in WITHOUT_MEMBERS:
-        return Units(roster.names, lags.owner, True, {})
+        return Units(roster.names, lags.owner, True)
     if roster is not None and roster.members:
-        return Units((), np.full(len(lags), NOBODY, np.int32), False, {})
-    return _by_committer(lags, committers)
+        return Units((), np.full(len(lags), NOBODY, np.int32), False)
+    return _by_committer(list(lags.places), known)
 
 
-def _by_committer(lags: Lags, known: Mapping[str, tuple[str, int]]) -> Units:
-    keys = list(lags.places)
-    seen = _seen_together(lags, keys, known)
-    # Once may be chance: two programs that commit in the same millisecond.
-    sure = {key: label for key, (label, times) in seen.items() if times >= TWICE}
-    if len(set(sure.values())) < 2:  # one committer for all, or nothing known yet
-        sure = {}
-    labels = [sure.get(key, key) for key in keys]
-    names = tuple(dict.fromkeys(labels))
-    code = {name: at for at, name in enumerate(names)}
-    owner = np.array([code[label] for label in labels], np.int32)
-    return Units(tuple(_shown(n) for n in names), owner, False, seen)
+def _by_committer(keys: Sequence[str], known: Mapping[str, Committer]) -> Units:
+    seen = [known.get(key, UNKNOWN) for key in keys]
+    first: dict[str, str] = {}
+    # Named after its first partition, not by its label: another of them may have left since.
+    names = [
+        first.setdefault(each[0], key) if _is_sure(each) else key
+        for key, each in zip(keys, seen, strict=True)
+    ]
+    code = {name: at for at, name in enumerate(dict.fromkeys(names))}
+    return Units(tuple(map(_shown, code)), np.array([code[name] for name in names], np.int32), False)
 
 
-def _shown(label: str) -> str:
-    topic, _, partition = label.rpartition("/")
+def _shown(key: str) -> str:
+    topic, _, partition = key.rpartition("/")
     return f"the reader of {topic}-{partition}"
 
 
-def _seen_together(
-    lags: Lags, keys: list[str], known: Mapping[str, tuple[str, int]]
-) -> dict[str, tuple[str, int]]:
-    """Which partitions bore the same commit time, each under the first of them, and how often that was seen."""
-    first: dict[int, str] = {}
-    for at, time in enumerate(lags.time.tolist()):
-        if time > 0:
-            first.setdefault(time, keys[at])
-    out: dict[str, tuple[str, int]] = {}
-    shared = dict(zip(*np.unique(lags.time, return_counts=True), strict=True))
-    for at, key in enumerate(keys):
-        time = int(lags.time[at])
-        label, times = known.get(key, (key, 0))
-        if time <= 0 or shared[time] < 2:
-            out[key] = (label, times)
-        elif label == first[time]:
-            out[key] = (label, min(times + 1, TWICE))
-        # Not yet sure: the partition joins those with which it was committed this time.
-        elif times < TWICE:
-            out[key] = (first[time], 1)
-        else:
-            out[key] = (label, times)
-    return out
+def _is_sure(known: Committer) -> bool:
+    return known[1] > SURE
+
+
+def _after_commits(
+    times: Mapping[str, int], known: Mapping[str, Committer], since: int
+) -> dict[str, Committer]:
+    """The committer of each partition after the commits that came since ``since`` (ms)."""
+    # A commit counts once, however many looks there are until the next one.
+    newer = {key: known.get(key, UNKNOWN) for key, time in times.items() if time > since}
+    batches: dict[int, list[str]] = {}
+    for key in newer:
+        batches.setdefault(times[key], []).append(key)
+    labels = Counter(label for label, _ in newer.values())
+    out = {key: known[key] for key in times if key in known}
+    for time, batch in batches.items():
+        here = Counter(newer[key][0] for key in batch)
+        joined = next((newer[key][0] for key in batch if _is_sure(newer[key])), str(time))
+        for key in batch:
+            label = newer[key][0]
+            out[key] = _after_commit(newer[key], here[label] > 1, labels[label] > here[label], len(batch) > 1, joined)
+    return {key: each for key, each in out.items() if each != UNKNOWN}
+
+
+def _after_commit(known: Committer, again: bool, apart: bool, beside: bool, joined: str) -> Committer:
+    """``again``: whether others with its label were committed with it, ``apart``: at another time; ``beside``: whether anything was
+    committed with it; ``joined``: the label of that."""
+    label, times = known
+    if label and again:
+        return label, min(times + 1, MOST)
+    if beside and times <= SURE:
+        return joined, 1.0
+    if not label or not apart:
+        return known
+    left = round(times - APART, 1)
+    return (label, left) if left > 0 else UNKNOWN

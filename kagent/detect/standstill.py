@@ -39,7 +39,7 @@ def advance(
     # Longer than a reassignment takes to settle it was given back, not handed over: a batch job ended, its members left.
     if as_of - state.assigned_at <= settle_s * 1000:
         clocks = between_holders(columns.lags, columns.units.owner, state.standing) | clocks
-    new = replace(state, standing=clocks, committers=columns.units.committers)
+    new = replace(state, standing=clocks)
     return _advance_rest(columns, _advance_silence(columns, new), as_of, first_commit)
 
 

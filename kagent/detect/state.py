@@ -238,8 +238,10 @@ class JudgeState:
     """For how long the whole group has had unread records and none of its partitions has moved."""
     going_since: int = 0
     """Since when the group has gone on without a rest of a minute."""
-    committers: Mapping[str, tuple[str, int]] = field(default_factory=dict)
-    """<topic>/<partition> → (with whom it was seen to commit, how often), where the coordinator knows no members."""
+    committers: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    """<topic>/<partition> → (label of those it is committed with, how often), where the coordinator knows no members."""
+    committed_at: int = 0
+    """The latest commit that ``committers`` rest on, ms; 0 after a restart."""
     habits: Mapping[str, Habit] = field(default_factory=dict)
     trail: Mapping[str, int] = field(default_factory=dict)
     """<topic>/<partition> → committed at the last evaluation, where there is a backlog and log starts move."""
@@ -274,12 +276,12 @@ class JudgeState:
 
     def lasting(self) -> JudgeState:
         """The state without what need not outlive the process."""
-        return _without_tick(self)
+        return _without_last_look(self)
 
 
-def _without_tick(state: JudgeState) -> JudgeState:
+def _without_last_look(state: JudgeState) -> JudgeState:
     values = {f.name: getattr(state, f.name) for f in fields(JudgeState)}
-    return JudgeState(**{**values, "last_tick": 0})
+    return JudgeState(**{**values, "last_tick": 0, "committed_at": 0})
 
 
 @cache

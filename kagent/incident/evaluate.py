@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from kagent.contract.recommendation import GroupKind, Recommendation, Verdict
-from kagent.detect import useful_members
+from kagent.detect import committers, useful_members
 from kagent.detect.baselines import update_membership
 from kagent.detect.clock_set_back import latest_ms, set_back
 from kagent.detect.commit_gaps import USUAL_GAP_S
@@ -84,7 +84,8 @@ def judge(seen: Observation, state: JudgeState | None, policy: Policy) -> Judgem
         return _of_incident(lifecycle.blinded(seen, known, policy), suppressed_by="blind")
     if seen.unwatched:
         return Judgement(known, suppressed_by="unwatched")
-    known = update_membership(known, seen, policy)
+    # Before the glance: who commits together shows while all goes well, and not when a partition stands.
+    known = committers.learned(update_membership(known, seen, policy), seen)
     # An open incident needs a close look at each tick, or nothing would resolve it.
     if known.incident is None and healthy_at_a_glance(seen, known, policy):
         return Judgement(known)

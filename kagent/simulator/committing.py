@@ -11,6 +11,10 @@ import numpy as np
 
 from kagent.simulator.world import CommitBatch, Flags, Floats, Longs, World
 
+LONGEST_WAY_S = 0.25
+"""A commit may take so long to the coordinator: a network and a broker under load."""
+GOLDEN = (5**0.5 - 1) / 2
+
 
 def by_timer(world: World, dt: float, busy: Flags) -> None:
     """Commits of the step that do not wait for a poll to end: by a timer, or by members that have time to poll."""
@@ -49,10 +53,18 @@ def by_timer(world: World, dt: float, busy: Flags) -> None:
     made &= names_all.ravel()[place] | moved
     if not made.any():
         return
-    stamp = np.where(timed, when, world.time).ravel()[place]
+    stamp = np.where(timed, when, world.time + _on_the_way_s(world)).ravel()[place]
     if world.poisoned.any():
         offset = _retried(world, offset)
     write(world, stamp, made, offset)
+
+
+def _on_the_way_s(world: World) -> Floats:
+    """How long a commit of each member takes to the coordinator: (seeds, members). No two processes commit together by the clock of
+    the simulation alone; drawn from no random numbers, so that a scenario's other chances stay what they are."""
+    members = np.arange(world.due.size).reshape(world.due.shape)
+    # Multiples of irrational numbers, modulo 1, are spread evenly: https://en.wikipedia.org/wiki/Equidistribution_theorem
+    return np.asarray(LONGEST_WAY_S * ((members * GOLDEN + world.time * np.sqrt(2)) % 1.0))
 
 
 def _plain(world: World) -> Flags:

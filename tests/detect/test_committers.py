@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kagent.contract.recommendation import GroupKind
-from kagent.detect.committers import co_partitioned, units_of
+from kagent.detect.committers import co_partitioned, learned, units_of
+from kagent.detect.state import JudgeState
+from kagent.lag.measure import measure
+from kagent.lag.observation import Observation
 from kagent.policy import Policy
 from tests.fixtures.findings import FINE, FOUR
+from tests.fixtures.group_builder import Group
 
 Make = Callable[..., Any]
 
@@ -23,22 +30,112 @@ def test_the_coordinators_members_are_the_members(group: Make) -> None:
     assert units.owner.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
-def test_partitions_that_bear_the_same_commit_time_twice_belong_together(group: Make) -> None:
-    parts = [{**FINE, "age": age} for age in (1, 1, 2, 2)]
-    lags = group({"t": parts}, {}, type="simple").look().lags
-    once = units_of(None, lags, GroupKind.SIMPLE, {})
-    twice = units_of(None, lags, GroupKind.SIMPLE, once.committers)
+class Process:
+    """What kagent has learned of a group without members from the times (s) at which each partition was committed."""
 
-    assert once.owner.tolist() == [0, 1, 2, 3]
-    assert twice.owner.tolist() == [0, 0, 1, 1]
-    assert twice.names == ("the reader of t-0", "the reader of t-2")
+    def __init__(self, group: Make, partitions: int) -> None:
+        self.seen: Observation = group({"t": partitions * [FINE]}, {}, type="simple").observe()
+        self.state = JudgeState(first_seen=1)
+
+    def commits(self, *times: float) -> None:
+        row = replace(self.seen.commits["t"], time=[round(1000 * time) for time in times])
+        self.seen = replace(self.seen, commits={"t": row})
+        self.state = learned(self.state, self.seen)
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        lags = measure(self.seen, Policy())
+        units = units_of(self.seen.roster, lags, GroupKind.SIMPLE, self.state.committers)
+        return tuple(units.names[code] for code in units.owner.tolist())
 
 
-def test_one_committer_of_everything_says_nothing_about_who_reads_what(group: Make) -> None:
-    lags = group({"t": 4 * [FINE]}, {}, type="simple").look().lags
-    once = units_of(None, lags, GroupKind.SIMPLE, {})
+def test_partitions_that_are_committed_together_twice_have_one_reader(group: Make) -> None:
+    process = Process(group, 4)
+    process.commits(10, 10, 11, 11)
+    once = process.readers
+    process.commits(15, 15, 16, 16)
 
-    assert units_of(None, lags, GroupKind.SIMPLE, once.committers).owner.tolist() == [0, 1, 2, 3]
+    assert len(set(once)) == 4
+    assert process.readers == ("the reader of t-0",) * 2 + ("the reader of t-2",) * 2
+
+
+def test_a_process_that_commits_everything_is_the_reader_of_everything(group: Make) -> None:
+    process = Process(group, 4)
+    for time in (10, 15):
+        process.commits(time, time, time, time)
+
+    assert process.readers == 4 * ("the reader of t-0",)
+
+
+def test_a_commit_that_is_looked_at_again_counts_once(group: Make) -> None:
+    process = Process(group, 2)
+    for _ in range(5):
+        process.commits(10, 10)
+
+    assert len(set(process.readers)) == 2
+
+
+def test_processes_that_meet_by_chance_once_a_minute_stay_two(group: Make) -> None:
+    process = Process(group, 2)
+    for look in range(1, 500):
+        time = 5.0 * look
+        process.commits(time, time if look % 12 == 0 else time + 0.9)
+
+        assert len(set(process.readers)) == 2
+
+
+def test_a_partition_that_moves_in_every_third_commit_keeps_its_reader(group: Make) -> None:
+    process, slow = Process(group, 2), 0.0
+    for look in range(1, 500):
+        # Two commits a look, and a client that names only what moved: in two looks of three it moved in the first one alone.
+        slow = 10.0 * look if look % 3 == 0 else 10.0 * look - 5
+        process.commits(10.0 * look, slow)
+
+        assert look < 10 or len(set(process.readers)) == 1
+
+
+def test_a_partition_that_waits_for_its_turn_keeps_its_reader(group: Make) -> None:
+    process = Process(group, 2)
+    process.commits(5, 5)
+    process.commits(10, 10)
+    for look in range(3, 500):
+        process.commits(5 * look, 10)
+
+    assert process.readers == 2 * ("the reader of t-0",)
+
+
+def test_a_partition_that_another_process_takes_over_changes_its_reader(group: Make) -> None:
+    process = Process(group, 4)
+    for look in range(1, 10):
+        process.commits(5 * look, 5 * look, 5 * look + 1, 5 * look + 1)
+    for look in range(10, 60):
+        process.commits(5 * look + 1, 5 * look, 5 * look + 1, 5 * look + 1)
+
+    assert process.readers == (
+        "the reader of t-0",
+        "the reader of t-1",
+        "the reader of t-0",
+        "the reader of t-0",
+    )
+
+
+def test_what_an_older_release_learned_of_committers_holds(group: Make) -> None:
+    process = Process(group, 2)
+    process.state = JudgeState.from_row({"first_seen": 1, "committers": {"t/0": ["t/0", 2], "t/1": ["t/0", 2]}})
+
+    assert len(set(process.readers)) == 1
+
+
+@given(st.lists(st.lists(st.integers(0, 3), min_size=5, max_size=5), min_size=2, max_size=60))
+def test_partitions_that_are_always_committed_together_end_with_one_reader(looks: list[list[int]]) -> None:
+    """Whatever the other three do, and whenever they meet these two."""
+    process = Process(Group, 5)
+    for at, others in enumerate(looks, 1):
+        process.commits(10 * at, 10 * at, *(10 * at + other for other in others[2:]))
+    for at in range(len(looks) + 1, len(looks) + 4):
+        process.commits(10 * at, 10 * at, *(10 * at + 1 + other / 10 for other in range(3)))
+
+    assert process.readers[0] == process.readers[1]
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,8 @@ FULL = JudgeState(
     },
     standing={"t/0": Standing(3, 4, 5.0, 6.0, 7, 8)},
     habits={"spell": Habit(90.0, 5)},
-    committers={"t/0": ("t/0", 2)},
+    committers={"t/0": ("5", 2.0)},
+    committed_at=77,
     lost={"t/0": (5, 100)},
     trail={"t/0": 3},
     track={"opened": 1},
@@ -92,6 +93,6 @@ def test_a_row_that_does_not_say_since_when_the_group_is_known_is_none(row: dict
         JudgeState.from_row(row)
 
 
-def test_the_last_tick_does_not_outlive_the_process() -> None:
-    assert FULL.lasting().last_tick == 0
+def test_the_last_look_does_not_outlive_the_process() -> None:
+    assert (FULL.lasting().last_tick, FULL.lasting().committed_at) == (0, 0)
     assert FULL.lasting().members == FULL.members

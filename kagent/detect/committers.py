@@ -116,7 +116,9 @@ def _after_commits(
         joined = next((newer[key][0] for key in batch if _is_sure(newer[key])), str(time))
         for key in batch:
             label = newer[key][0]
-            out[key] = _after_commit(newer[key], here[label] > 1, labels[label] > here[label], len(batch) > 1, joined)
+            out[key] = _after_commit(
+                newer[key], here[label] > 1, labels[label] > here[label], len(batch) > 1, joined
+            )
     return {key: each for key, each in out.items() if each != UNKNOWN}
 
 

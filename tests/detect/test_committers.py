@@ -121,7 +121,9 @@ def test_a_partition_that_another_process_takes_over_changes_its_reader(group: M
 
 def test_what_an_older_release_learned_of_committers_holds(group: Make) -> None:
     process = Process(group, 2)
-    process.state = JudgeState.from_row({"first_seen": 1, "committers": {"t/0": ["t/0", 2], "t/1": ["t/0", 2]}})
+    process.state = JudgeState.from_row(
+        {"first_seen": 1, "committers": {"t/0": ["t/0", 2], "t/1": ["t/0", 2]}}
+    )
 
     assert len(set(process.readers)) == 1
 

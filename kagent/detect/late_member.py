@@ -177,8 +177,9 @@ class LateMember:
 @dataclass(frozen=True, slots=True)
 class Line:
     """One line of the table that decides about a late member: ``holds`` returns the evidence that it applies, or None; ``verdict``
-    None: wait, for the reason in ``why``."""
+    None: wait, for the reason in ``why``; ``likely``: whether it holds at the likeliest values, not only for an optimist."""
 
     holds: Callable[[LateMember], dict[str, Any] | None]
     verdict: Verdict | None = None
     why: str = ""
+    likely: bool = True

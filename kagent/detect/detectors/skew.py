@@ -74,7 +74,7 @@ def may_help(member: LateMember) -> dict[str, Any] | None:
 
 
 # At the optimist's ends too. With the likeliest values alone, two partitions at 94 % of a member each stay undecided for ever.
-LINES = (Line(holds, VERDICT), Line(may_help, VERDICT))
+LINES = (Line(holds, VERDICT), Line(may_help, VERDICT, likely=False))
 
 
 def _gets_more(member: LateMember) -> bool:

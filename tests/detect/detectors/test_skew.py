@@ -101,6 +101,20 @@ def test_two_partitions_near_a_members_speed_may_be_helped(group: Make) -> None:
     assert found[0].evidence["may_not_be_enough"]
 
 
+@pytest.mark.parametrize(("grown_s", "missing"), [(100.0, "evidence"), (200.0, None)])
+def test_what_holds_for_an_optimist_alone_needs_the_evidence_of_a_drain(
+    group: Make, grown_s: float, missing: str | None
+) -> None:
+    nearly = {"end": 10_000_000, "rate": 290, "lag": 60_000}
+    made = group({"t": [nearly, nearly, *6 * [CALM]]}, FOUR)
+    known = made.at_work({"m0": 295}, ["m0"])
+    name = made.roster().names[0]
+    known[name] = replace(known[name], spell=made.spell(grown_s=grown_s))
+    _, found = made.looked(members=known)
+
+    assert [(f.needed_s, f.missing) for f in found] == [(180.0, missing)]
+
+
 LITERAL = Policy(min_behind=0, hold=0)
 
 

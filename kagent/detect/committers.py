@@ -58,8 +58,9 @@ def learned(state: JudgeState, seen: Observation) -> JudgeState:
     """The state after a look at which partitions were committed together; the same object where nothing was learned."""
     if seen.roster is not None and seen.roster.members:
         return state
-    latest = max((row.last for row in seen.commits.values()), default=0)
-    if latest <= state.committed_at:
+    every = [time for row in seen.commits.values() for time in row.time]
+    latest = max(every, default=0)
+    if latest <= state.committed_at or _is_as_ever(every, state.committers):
         return state
     times = {
         f"{topic}/{partition}": time
@@ -67,7 +68,24 @@ def learned(state: JudgeState, seen: Observation) -> JudgeState:
         for partition, time in zip(row.partition, row.time, strict=True)
     }
     committers = _after_commits(times, state.committers, state.committed_at)
+    # Nearly every look learns nothing: a new state would be compared and written for each of them.
+    if committers == state.committers:
+        return state
     return replace(state, committers=committers, committed_at=latest)
+
+
+def _is_as_ever(times: Sequence[int], known: Mapping[str, Committer]) -> bool:
+    """Whether all that commit at these times (ms) are known for one process, or for one each: most groups, at every look."""
+    different = len(set(times))
+    if not known:
+        return different == len(times)
+    return (
+        different == 1 and len(known) == len(times) and len(set(known.values())) == 1 and _is_certain(known)
+    )
+
+
+def _is_certain(known: Mapping[str, Committer]) -> bool:
+    return all(times >= MOST for _, times in known.values())
 
 
 def units_of(roster: Roster | None, lags: Lags, kind: GroupKind, known: Mapping[str, Committer]) -> Units:

@@ -241,7 +241,7 @@ class JudgeState:
     committers: Mapping[str, tuple[str, float]] = field(default_factory=dict)
     """<topic>/<partition> → (label of those it is committed with, how often), where the coordinator knows no members."""
     committed_at: int = 0
-    """The latest commit that ``committers`` rest on, ms; 0 after a restart."""
+    """The latest commit at the look that last changed ``committers``, ms."""
     habits: Mapping[str, Habit] = field(default_factory=dict)
     trail: Mapping[str, int] = field(default_factory=dict)
     """<topic>/<partition> → committed at the last evaluation, where there is a backlog and log starts move."""
@@ -276,12 +276,12 @@ class JudgeState:
 
     def lasting(self) -> JudgeState:
         """The state without what need not outlive the process."""
-        return _without_last_look(self)
+        return _without_tick(self)
 
 
-def _without_last_look(state: JudgeState) -> JudgeState:
+def _without_tick(state: JudgeState) -> JudgeState:
     values = {f.name: getattr(state, f.name) for f in fields(JudgeState)}
-    return JudgeState(**{**values, "last_tick": 0, "committed_at": 0})
+    return JudgeState(**{**values, "last_tick": 0})
 
 
 @cache

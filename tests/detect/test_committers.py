@@ -94,6 +94,19 @@ def test_a_partition_that_moves_in_every_third_commit_keeps_its_reader(group: Ma
         assert look < 10 or len(set(process.readers)) == 1
 
 
+def test_a_look_at_which_nothing_is_learned_leaves_the_state_as_it_is(group: Make) -> None:
+    """Or every group without members would be written at every tick."""
+    together, apart = Process(group, 2), Process(group, 2)
+    for look in range(1, 9):
+        before = together.state, apart.state
+        together.commits(5 * look, 5 * look)
+        apart.commits(5 * look, 5 * look + 1)
+
+    assert before == (together.state, apart.state)
+    assert before[0] is together.state
+    assert before[1] is apart.state
+
+
 def test_a_partition_that_waits_for_its_turn_keeps_its_reader(group: Make) -> None:
     process = Process(group, 2)
     process.commits(5, 5)

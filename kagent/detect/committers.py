@@ -60,18 +60,18 @@ def learned(state: JudgeState, seen: Observation) -> JudgeState:
         return state
     every = [time for row in seen.commits.values() for time in row.time]
     latest = max(every, default=0)
-    if latest <= state.committed_at or _is_as_ever(every, state.committers):
+    if latest <= state.committed_at or _is_as_ever(every, state.committed_together):
         return state
     times = {
         f"{topic}/{partition}": time
         for topic, row in seen.commits.items()
         for partition, time in zip(row.partition, row.time, strict=True)
     }
-    committers = _after_commits(times, state.committers, state.committed_at)
+    together = _after_commits(times, state.committed_together, state.committed_at)
     # Nearly every look learns nothing: a new state would be compared and written for each of them.
-    if committers == state.committers:
+    if together == state.committed_together:
         return state
-    return replace(state, committers=committers, committed_at=latest)
+    return replace(state, committed_together=together, committed_at=latest)
 
 
 def _is_as_ever(times: Sequence[int], known: Mapping[str, Committer]) -> bool:
@@ -128,20 +128,23 @@ def _after_commits(
     for key in newer:
         batches.setdefault(times[key], []).append(key)
     labels = Counter(label for label, _ in newer.values())
+    # Of each label the commit of its first partition counts: two processes under one label would confirm each other else.
+    counts: dict[str, int] = {}
+    for key in newer:
+        counts.setdefault(newer[key][0], times[key])
     out = {key: known[key] for key in times if key in known}
     for time, batch in batches.items():
         here = Counter(newer[key][0] for key in batch)
         joined = next((newer[key][0] for key in batch if _is_sure(newer[key])), str(time))
         for key in batch:
             label = newer[key][0]
-            out[key] = _after_commit(
-                newer[key], here[label] > 1, labels[label] > here[label], len(batch) > 1, joined
-            )
+            again = here[label] > 1 and counts[label] == time
+            out[key] = _after_commit(newer[key], again, labels[label] > here[label], len(batch) > 1, joined)
     return {key: each for key, each in out.items() if each != UNKNOWN}
 
 
 def _after_commit(known: Committer, again: bool, apart: bool, beside: bool, joined: str) -> Committer:
-    """``again``: whether others with its label were committed with it, ``apart``: at another time; ``beside``: whether anything was
+    """``again``: whether it was committed with its label's first, ``apart``: whether others with its label were at another time; ``beside``: whether anything was
     committed with it; ``joined``: the label of that."""
     label, times = known
     if label and again:

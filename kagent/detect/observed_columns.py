@@ -60,7 +60,7 @@ class ObservedColumns:
 def columns_of(lags: Lags, seen: Observation, state: JudgeState, policy: Policy) -> ObservedColumns:
     """The columns of a group with these lags, before anything else is remembered or estimated."""
     kind = kind_of(seen.roster, seen.group, policy.kind)
-    units, paired = units_of(seen.roster, lags, kind, state.committers), co_partitioned(policy, kind)
+    units, paired = units_of(seen.roster, lags, kind, state.committed_together), co_partitioned(policy, kind)
     relevant = np.asarray(lags.known & (lags.committed != GONE) & ~lags.orphaned & (units.owner != NOBODY))
     owner = np.where(relevant, units.owner, NOBODY).astype(np.int32)
     committed_at = _commit_times(lags, owner, len(units.names))

@@ -238,10 +238,10 @@ class JudgeState:
     """For how long the whole group has had unread records and none of its partitions has moved."""
     going_since: int = 0
     """Since when the group has gone on without a rest of a minute."""
-    committers: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    committed_together: Mapping[str, tuple[str, float]] = field(default_factory=dict)
     """<topic>/<partition> → (label of those it is committed with, how often), where the coordinator knows no members."""
     committed_at: int = 0
-    """The latest commit at the look that last changed ``committers``, ms."""
+    """The latest commit at the look that last changed ``committed_together``, ms."""
     habits: Mapping[str, Habit] = field(default_factory=dict)
     trail: Mapping[str, int] = field(default_factory=dict)
     """<topic>/<partition> → committed at the last evaluation, where there is a backlog and log starts move."""

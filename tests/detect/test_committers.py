@@ -45,7 +45,7 @@ class Process:
     @property
     def readers(self) -> tuple[str, ...]:
         lags = measure(self.seen, Policy())
-        units = units_of(self.seen.roster, lags, GroupKind.SIMPLE, self.state.committers)
+        units = units_of(self.seen.roster, lags, GroupKind.SIMPLE, self.state.committed_together)
         return tuple(units.names[code] for code in units.owner.tolist())
 
 
@@ -132,13 +132,25 @@ def test_a_partition_that_another_process_takes_over_changes_its_reader(group: M
     )
 
 
-def test_what_an_older_release_learned_of_committers_holds(group: Make) -> None:
+def test_two_processes_that_were_taken_for_one_are_told_apart(group: Make) -> None:
+    process = Process(group, 4)
+    for time in (5, 10, 15, 20):
+        process.commits(time, time, time, time)
+    before = process.readers
+    for look in range(5, 60):
+        process.commits(5 * look, 5 * look, 5 * look + 1, 5 * look + 1)
+
+    assert len(set(before)) == 1
+    assert process.readers == 2 * ("the reader of t-0",) + 2 * ("the reader of t-2",)
+
+
+def test_what_an_older_release_took_for_one_process_is_learned_anew(group: Make) -> None:
     process = Process(group, 2)
     process.state = JudgeState.from_row(
         {"first_seen": 1, "committers": {"t/0": ["t/0", 2], "t/1": ["t/0", 2]}}
     )
 
-    assert len(set(process.readers)) == 1
+    assert len(set(process.readers)) == 2
 
 
 @given(st.lists(st.lists(st.integers(0, 3), min_size=5, max_size=5), min_size=2, max_size=60))

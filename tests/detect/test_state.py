@@ -53,7 +53,7 @@ FULL = JudgeState(
     },
     standing={"t/0": Standing(3, 4, 5.0, 6.0, 7, 8)},
     habits={"spell": Habit(90.0, 5)},
-    committers={"t/0": ("5", 2.0)},
+    committed_together={"t/0": ("5", 2.0)},
     committed_at=77,
     lost={"t/0": (5, 100)},
     trail={"t/0": 3},

@@ -79,13 +79,8 @@ def _is_as_ever(times: Sequence[int], known: Mapping[str, Committer]) -> bool:
     different = len(set(times))
     if not known:
         return different == len(times)
-    return (
-        different == 1 and len(known) == len(times) and len(set(known.values())) == 1 and _is_certain(known)
-    )
-
-
-def _is_certain(known: Mapping[str, Committer]) -> bool:
-    return all(times >= MOST for _, times in known.values())
+    all_known = different == 1 and len(known) == len(times)
+    return all_known and len(set(known.values())) == 1 and next(iter(known.values()))[1] >= MOST
 
 
 def units_of(roster: Roster | None, lags: Lags, kind: GroupKind, known: Mapping[str, Committer]) -> Units:
@@ -129,9 +124,7 @@ def _after_commits(
         batches.setdefault(times[key], []).append(key)
     labels = Counter(label for label, _ in newer.values())
     # Of each label the commit of its first partition counts: two processes under one label would confirm each other else.
-    counts: dict[str, int] = {}
-    for key in newer:
-        counts.setdefault(newer[key][0], times[key])
+    counts = {newer[key][0]: times[key] for key in reversed(newer)}
     out = {key: known[key] for key in times if key in known}
     for time, batch in batches.items():
         here = Counter(newer[key][0] for key in batch)
@@ -144,8 +137,8 @@ def _after_commits(
 
 
 def _after_commit(known: Committer, again: bool, apart: bool, beside: bool, joined: str) -> Committer:
-    """``again``: whether it was committed with its label's first, ``apart``: whether others with its label were at another time; ``beside``: whether anything was
-    committed with it; ``joined``: the label of that."""
+    """The committer of a partition after its commit. ``again``: whether it came with its label's first; ``apart``: whether others with its
+    label came at another time; ``beside``: whether any partition came with it; ``joined``: the label of those."""
     label, times = known
     if label and again:
         return label, min(times + 1, MOST)

@@ -85,7 +85,7 @@ def test_processes_that_meet_by_chance_once_a_minute_stay_two(group: Make) -> No
 
 
 def test_a_partition_that_moves_in_every_third_commit_keeps_its_reader(group: Make) -> None:
-    process, slow = Process(group, 2), 0.0
+    process = Process(group, 2)
     for look in range(1, 500):
         # Two commits a look, and a client that names only what moved: in two looks of three it moved in the first one alone.
         slow = 10.0 * look if look % 3 == 0 else 10.0 * look - 5

@@ -14,9 +14,8 @@ from kagent.incident.session import EvaluationSession
 from kagent.policy import Policies
 from kagent.replay.captured_events import Recording, recording
 from kagent.replay.driver import BLIND_AFTER_MS, TICK_MS, RecordedCluster, replay
-from tests.fixtures.captures import DATA
+from tests.fixtures.captures import DATA, WEEK_MS
 
-WEEK_MS = 7 * 86_400_000
 SCENARIOS = ("skew", "steady", "hang")
 
 

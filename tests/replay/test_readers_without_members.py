@@ -16,8 +16,7 @@ from kagent.incident.session import EvaluationSession
 from kagent.policy import Policies
 from kagent.replay.captured_events import Recording
 from kagent.replay.driver import replay
-
-WEEK_MS = 7 * 86_400_000
+from tests.fixtures.captures import WEEK_MS
 
 
 @pytest.fixture(scope="module")

@@ -131,8 +131,6 @@ class Worker:
                     "--config",
                     str(self.config),
                     "worker",
-                    "--loglevel",
-                    "WARN",
                 ],
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -143,6 +141,16 @@ class Worker:
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
+
+    def while_alive(self, check: Callable[[], bool]) -> Callable[[], bool]:
+        """The check, which fails at once when the worker has ended."""
+
+        def checked() -> bool:
+            if self.process.poll() is not None:
+                raise RuntimeError(f"the worker ended: {(self.folder / 'worker.log').read_text()[-2000:]}")
+            return check()
+
+        return checked
 
     @property
     def cpu_s(self) -> float:
@@ -231,7 +239,7 @@ def measure(code: Path, options: argparse.Namespace) -> dict[str, Any]:
 def _figures(
     worker: Worker, feed: Feed, broker: Broker, admin: Admin, options: argparse.Namespace
 ) -> dict[str, Any]:
-    done = caught_up(admin, broker.bootstrap)
+    done = worker.while_alive(caught_up(admin, broker.bootstrap))
     feed.round()  # the groups become known
     wait("the first round is applied", done)
     worker.kill()

@@ -13,14 +13,15 @@ from kagent.commands.common import child_environment, chosen, verbose
 from kagent.commands.output import announce, say
 from kagent.errors import SetupError
 
-LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+# Python's name of a level and Faust's, which is the only one that Faust takes. Its CRIT is none of Python's: with it no logging is set up.
+FAUST_LEVELS = {"DEBUG": "debug", "INFO": "info", "WARNING": "warn", "WARN": "warn", "ERROR": "error"}
 
 
 @click.command()
 @click.option(
     "--loglevel",
     "-l",
-    type=click.Choice(LEVELS, case_sensitive=False),
+    type=click.Choice(list(FAUST_LEVELS), case_sensitive=False),
     default="INFO",
     show_default=True,
     help="Of kagent's lines. Those of its libraries come from WARNING on, or all with DEBUG or --verbose.",
@@ -46,7 +47,7 @@ def command(ctx: click.Context, loglevel: str, web_port: int | None) -> None:
     faust = [sys.executable, "-m", "faust", *loud, "--datadir", settings.worker.data, "-A", "kagent.app"]
     environment = child_environment(ctx) | {"KAGENT_WORKER__WEB_PORT": str(port)}
     # exec: signals of a supervisor or container reach Faust itself, and its exit code is ours.
-    options = ["--loglevel", loglevel.lower(), "--web-port", str(port)]
+    options = ["--loglevel", FAUST_LEVELS[loglevel], "--web-port", str(port)]
     os.execve(sys.executable, [*faust, "worker", *options], environment)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from faust.cli.base import LOGLEVELS
 
 from kagent.cli import root
 from kagent.embedded.broker import free_port
@@ -47,6 +48,19 @@ def test_the_port_that_was_asked_for_is_taken(tmp_path: Path, monkeypatch: pytes
 
     assert ran[0][ran[0].index("--web-port") + 1] == port
     assert answer.output == ""
+
+
+@pytest.mark.parametrize("level", ["debug", "info", "warning", "WARN", "error"])
+def test_every_level_is_one_that_faust_takes(
+    level: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = list[list[str]]()
+    monkeypatch.setattr(os, "execve", lambda path, arguments, environment: ran.append(arguments))
+    given = {"KAGENT_BOOTSTRAP": "127.0.0.1:1", "KAGENT_DATA": str(tmp_path)}
+
+    CliRunner(env=given).invoke(root, ["worker", "--web-port", "0", "--loglevel", level])
+
+    assert ran[0][ran[0].index("--loglevel") + 1].upper() in LOGLEVELS
 
 
 @pytest.mark.parametrize(("asked", "quiet"), [([], True), (["--verbose"], False)])

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +14,11 @@ import numpy.typing as npt
 from kagent.contract.recommendation import GroupKind
 from kagent.contract.redaction import CLEAR, Redaction
 from kagent.groups import GroupView, MemberView
+from kagent.strategies.assignment import Assignment
+from kagent.strategies.member_columns import MemberColumns, distinct
 
 NOBODY = -1
+_IDENTITY = attrgetter("member_id", "instance_id", "rack")
 CONSUMING_TYPES = frozenset({None, "consumer", "streams", "share"})
 """Protocol types of groups that consume; others (Connect's and Schema Registry's workers) only share a coordinator."""
 Codes = npt.NDArray[np.int32]
@@ -139,6 +143,25 @@ class Roster:
         return _library(self)
 
     @cached_property
+    def held(self) -> Assignment:
+        """Who holds what, in each member's own order, and what two members claim at once too."""
+        topics = dict.fromkeys(t for m in self.members for t in m.assigned)
+        return Assignment.from_holdings(self.columns.ids, [m.assigned for m in self.members], tuple(topics))
+
+    @cached_property
+    def columns(self) -> MemberColumns:
+        """The members as strategies see them. Raises InputError where there is none, or one twice."""
+        same = (self.generation,) * len(self.members)
+        ids, instances, racks = zip(*map(_IDENTITY, self.members), strict=True) if self.members else ((),) * 3
+        return MemberColumns(ids, *self.may_hold, instances, racks, same, same)
+
+    @cached_property
+    def may_hold(self) -> tuple[tuple[tuple[str, ...], ...], npt.NDArray[np.int64]]:
+        """The different sets of topics that members may hold, an empty one where it is any; and which of them each member has."""
+        kinds, kind = distinct([_may_hold(m) for m in self.members])
+        return tuple(kinds), kind
+
+    @cached_property
     def subscribed(self) -> frozenset[str]:
         """All topics that some member subscribes to or holds."""
         return frozenset(t for m in self.members for t in m.subscriptions) | frozenset(self.owners)
@@ -158,9 +181,18 @@ class Roster:
 
     def eligible(self, member: int, topic: str) -> bool:
         """Whether a member may hold partitions of a topic."""
-        m = self.members[member]
-        # Unknown subscriptions (a description from outside has none) and patterns bar nothing; what it holds it may hold.
-        return topic in m.subscriptions or topic in m.assigned or bool(m.regex) or not m.subscriptions
+        kinds, kind = self.may_hold
+        names = kinds[int(kind[member])]
+        return not names or topic in names
+
+
+def _may_hold(member: MemberView) -> tuple[str, ...]:
+    # Unknown subscriptions (a description from outside has none) and patterns bar nothing.
+    if member.regex or not member.subscriptions:
+        return ()
+    # What it holds beyond its subscription is being taken from it, and is its own until then.
+    beyond = member.assigned.keys() - set(member.subscriptions)
+    return (*member.subscriptions, *sorted(beyond)) if beyond else tuple(member.subscriptions)
 
 
 def _names(members: Sequence[MemberView], redaction: Redaction) -> tuple[str, ...]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import repeat
-from operator import attrgetter
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +11,8 @@ from kagent.detect.group_model import GroupModel
 from kagent.lag.membership import Roster
 from kagent.planner.comparison import Alternative, alternatives
 from kagent.recommend.reassignment import Reassignment
-from kagent.strategies import Assignment, Member, Scenario
-from kagent.strategies.layout import distinct
+from kagent.strategies import Scenario
 
-# Columns by map() and attrgetter: at 2,100 members, a loop over the members took longer than the strategies themselves.
-COLUMNS = attrgetter("member_id"), attrgetter("instance_id"), attrgetter("rack"), attrgetter("assigned")
 MOST = 20_000
 """Above this many partitions the other strategies are left to `kagent plan`."""
 
@@ -49,20 +44,10 @@ def scenario_from(
     topic_ids: Mapping[str, str] | None = None,
 ) -> Scenario:
     """The scenario of a group's membership, of these topics with ``counts`` partitions each."""
-    generation = roster.generation
-    ids, instances, racks, held = (list(map(column, roster.members)) for column in COLUMNS)
-    topics = _eligible(roster, tuple(counts))
-    members = list(map(Member, ids, topics, instances, racks, repeat(generation), repeat(generation)))
-    owned = Assignment.from_holdings(ids, held, tuple(counts))
+    topics = tuple(counts)
+    # A member without topics has a pattern or an unknown subscription, which bars nothing.
+    kinds = [
+        tuple(t for t in topics if not names or t in names) for names in map(frozenset, roster.columns.kinds)
+    ]
+    members, owned = roster.columns.subscribed_to(kinds), roster.held.of_topics(topics)
     return Scenario.of(members, counts, owned=owned, lags=lags, topic_ids=topic_ids)
-
-
-def _eligible(roster: Roster, topics: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """The topics that each member may hold, see ``Roster.eligible``; worked out once for members that are alike."""
-    kinds, which = distinct([() if m.regex else tuple(m.subscriptions) for m in roster.members])
-    every = [frozenset(names or topics) for names in kinds]
-    allowed = [tuple(t for t in topics if t in names) for names in every]
-    for at, (m, kind) in enumerate(zip(roster.members, which.tolist(), strict=True)):
-        # What it holds beyond its subscription is being taken from it, and is its own until then.
-        beyond = not every[kind].issuperset(m.assigned)
-        yield tuple(t for t in topics if roster.eligible(at, t)) if beyond else allowed[kind]

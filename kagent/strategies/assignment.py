@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, repeat
+from itertools import chain
 from operator import methodcaller
 
 import numpy as np
@@ -52,24 +52,30 @@ class Assignment:
     def from_holdings(
         cls, members: Sequence[str], holdings: Iterable[Mapping[str, Sequence[int]]], topics: Sequence[str]
     ) -> Assignment:
-        """Columns out of each member's ``{topic: [partition, …]}``; what is held of other topics is left out."""
+        """Columns out of each member's ``{topic: [partition, …]}``, all of them of these topics."""
         code_of = {name: code for code, name in enumerate(topics)}
         listed = list(holdings)
         # No Python loop over partitions: a group may hold a million of them.
         lists = list(chain.from_iterable(map(_VALUES, listed)))
         size = np.fromiter(map(len, lists), np.int64, len(lists))
         codes = np.fromiter(
-            map(code_of.get, chain.from_iterable(listed), repeat(-1)), np.int32, len(lists)
+            map(code_of.__getitem__, chain.from_iterable(listed)), np.int32, len(lists)
         ).repeat(size)
         owner = np.arange(len(listed), dtype=np.int32).repeat(
             np.fromiter(map(len, listed), np.int64, len(listed))
         )
         partition = np.fromiter(chain.from_iterable(lists), np.int32, int(size.sum()))
-        columns = codes, partition, owner.repeat(size)
+        return cls(tuple(members), tuple(topics), codes, partition, owner.repeat(size))
+
+    def of_topics(self, topics: Sequence[str]) -> Assignment:
+        """The rows of these topics, with their places there as codes."""
+        code_of = {name: code for code, name in enumerate(topics)}
+        codes = np.array([code_of.get(name, -1) for name in self.topics], np.int32)[self.topic]
+        columns = codes, self.partition, self.member
         if len(codes) and int(codes.min()) < 0:
-            known = codes >= 0
-            columns = codes[known], partition[known], columns[2][known]
-        return cls(tuple(members), tuple(topics), *columns)
+            codes, partition, member = (column[codes >= 0] for column in columns)
+            return Assignment(self.members, tuple(topics), codes, partition, member)
+        return Assignment(self.members, tuple(topics), *columns)
 
     def to_dict(self) -> dict[str, list[tuple[str, int]]]:
         """``{member: [(topic, partition), …]}``, every member present; one object a partition, so only when asked."""

@@ -28,9 +28,9 @@ class Layout:
     count: Ints
     """Partitions per topic; 0 for a topic that does not exist."""
     subscriptions: tuple[Codes, ...]
-    """The distinct subscriptions: codes of the topics named, in the member's order."""
+    """The subscriptions that there are: codes of the topics named, in the member's order."""
     subscription: Ints
-    """Per member, which of the distinct subscriptions."""
+    """Per member, which of the subscriptions."""
 
     @classmethod
     def empty(cls) -> Layout:
@@ -40,19 +40,19 @@ class Layout:
     @classmethod
     def of(
         cls,
-        subscribed: Sequence[tuple[str, ...]],
+        kinds: Sequence[tuple[str, ...]],
+        kind: Ints,
         partitions_per_topic: Mapping[str, int],
         others: Sequence[str] = (),
     ) -> Layout:
-        """Of the members' subscriptions, the cluster's topics, and further names (owned, deleted)."""
-        kinds, which = distinct(subscribed)
+        """Of the subscriptions and which of them each member has, the cluster's topics, and further names (owned, deleted)."""
         names = set(partitions_per_topic).union(others, *kinds)
         # Sorted once: codes then compare as Kafka compares names, and no strategy sorts strings again.
         topics = tuple(string_sorted(names))
         codes = {name: at for at, name in enumerate(topics)}
         count = np.array([partitions_per_topic.get(name, 0) for name in topics], np.int64)
         subscriptions = tuple(np.array([codes[name] for name in names], np.int32) for names in kinds)
-        return cls(topics, count, subscriptions, which)
+        return cls(topics, count, subscriptions, kind)
 
     @cached_property
     def code_of(self) -> dict[str, int]:
@@ -71,7 +71,7 @@ class Layout:
 
     @cached_property
     def effective(self) -> tuple[Codes, ...]:
-        """The distinct subscriptions, only topics with partitions."""
+        """The subscriptions, only topics with partitions."""
         return tuple(codes[self.count[codes] > 0] for codes in self.subscriptions)
 
     @cached_property
@@ -114,7 +114,7 @@ class Layout:
 
     @cached_property
     def subscribed_by_kind(self) -> Flags:
-        """The same per distinct subscription."""
+        """The same per subscription."""
         flags = np.zeros((len(self.subscriptions), len(self.topics)), np.bool_)
         for row, codes in zip(flags, self.effective, strict=True):
             row[codes] = True
@@ -154,13 +154,3 @@ class Layout:
     def topic_of(self) -> Codes:
         """The topic of every global number."""
         return np.repeat(np.arange(len(self.topics), dtype=np.int32), self.count)
-
-
-def distinct(subscribed: Sequence[tuple[str, ...]]) -> tuple[list[tuple[str, ...]], Ints]:
-    """The distinct subscriptions in the order of their first member, and per member which of them it has."""
-    # Equal tuples are mostly the same object, and hashing a long one takes time.
-    by_identity = dict(zip(map(id, subscribed), subscribed, strict=True))
-    by_value: dict[tuple[str, ...], int] = {}
-    kinds = {key: by_value.setdefault(topics, len(by_value)) for key, topics in by_identity.items()}
-    which = np.fromiter(map(kinds.__getitem__, map(id, subscribed)), np.int64, len(subscribed))
-    return list(by_value), which

@@ -24,10 +24,10 @@ class Racks:
     @classmethod
     def of(cls, scenario: Scenario) -> Racks | None:
         """The racks of a scenario; None when no member says its rack, for then racks play no part at all."""
-        if not any(member.rack for member in scenario.members):
+        if not any(scenario.members.racks):
             return None
         codes: dict[str, int] = {}
-        member = [codes.setdefault(m.rack, len(codes)) if m.rack else -1 for m in scenario.members]
+        member = [codes.setdefault(rack, len(codes)) if rack else -1 for rack in scenario.members.racks]
         layout = scenario.layout
         rows: list[int] = []
         columns: list[int] = []

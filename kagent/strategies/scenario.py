@@ -1,7 +1,6 @@
 """A scenario: everything an assignment may hang on, given as values.
 
-Members and their subscriptions are objects (thousands of them at most); what there can be a million of, owned
-partitions and lags, are columns.
+All of it is columns: there can be a million owned partitions and lags, and thousands of members.
 """
 
 from __future__ import annotations
@@ -10,23 +9,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import repeat
-from operator import attrgetter
 from typing import Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from kagent.errors import InputError
 from kagent.strategies.assignment import Assignment
 from kagent.strategies.layout import Layout
+from kagent.strategies.member_columns import MemberColumns
 from kagent.strategies.scenario_lines import fields_of
 from kagent.strategies.subscribed_member import Member
 from kagent.text import shown
 
 Lags = Mapping[str, npt.ArrayLike]
 Owned = Assignment | Mapping[str, Sequence[tuple[str, int]]]
-_ID, _TOPICS, _INSTANCE = attrgetter("id"), attrgetter("topics"), attrgetter("group_instance_id")
 DENSE = 4
 """Up to this many cells per claim, claims are counted in a table; beyond it they are sorted."""
 
@@ -35,7 +32,7 @@ DENSE = 4
 class Scenario:
     """A group before a rebalance. Build it with ``of`` or ``from_json``, which check it."""
 
-    members: tuple[Member, ...]
+    members: MemberColumns
     """In the order in which they joined: where two member ids fall into one bucket, Java's order hangs on it."""
     partitions_per_topic: Mapping[str, int]
     owned: Assignment
@@ -68,22 +65,22 @@ class Scenario:
         left) or ``{member: [(topic, partition), …]}``. Without ``remembered`` the sticky assignor reads what is owned,
         as it would be in a running group. Raises InputError naming the field.
         """
-        joined = tuple(members)
-        places = _places(joined)
+        joined = MemberColumns.of(members)
         _check_counts(partitions_per_topic)
         had = _columns(owned)
         knew = had if remembered is None else _columns(remembered)
         layout = Layout.of(
-            list(map(_TOPICS, joined)),
+            joined.kinds,
+            joined.kind,
             partitions_per_topic,
             (*had.topics, *(knew.topics if knew is not had else ())),
         )
-        owned_here = _translated(had, places, layout, "owned")
+        owned_here = _translated(had, joined.ids, layout, "owned")
         return cls(
             joined,
             dict(partitions_per_topic),
             owned_here,
-            owned_here if knew is had else _translated(knew, places, layout, "user_data.partitions"),
+            owned_here if knew is had else _translated(knew, joined.ids, layout, "user_data.partitions"),
             _checked_lags(lags or {}, partitions_per_topic),
             replica_racks or {},
             topic_ids or {},
@@ -106,12 +103,8 @@ class Scenario:
 
     def with_owned(self, owned: Owned, generation: int) -> Scenario:
         """The same group after a rebalance: everybody in ``generation`` and owning what is given."""
-        members = [
-            msgspec.structs.replace(member, generation=generation, remembered_generation=generation)
-            for member in self.members
-        ]
         return Scenario.of(
-            members,
+            self.members.at_generation(generation),
             self.partitions_per_topic,
             owned=owned,
             lags=self.lags,
@@ -122,12 +115,12 @@ class Scenario:
     @property
     def member_ids(self) -> tuple[str, ...]:
         """The members' ids; a member's code is its place here."""
-        return self.owned.members
+        return self.members.ids
 
     @cached_property
     def has_static_members(self) -> bool:
         """Whether a member has a ``group.instance.id`` (KIP-345)."""
-        return any(instance is not None for instance in map(_INSTANCE, self.members))
+        return any(instance is not None for instance in self.members.instances)
 
     def lag(self) -> npt.NDArray[np.int64]:
         """Lag of every partition of ``layout`` (by its global number); unknown lag counts as none."""
@@ -157,25 +150,6 @@ def refuse_contradiction(scenario: Scenario) -> None:
             )
 
 
-def _places(members: Sequence[Member]) -> dict[str, int]:
-    if not members:
-        raise InputError("members: a group without members has no assignment")
-    places = dict(zip(map(_ID, members), range(len(members)), strict=False))
-    if len(places) < len(members):
-        _refuse_twice(members)
-    return places
-
-
-def _refuse_twice(members: Sequence[Member]) -> None:
-    places: dict[str, int] = {}
-    for at, member in enumerate(members):
-        first = places.setdefault(member.id, at)
-        if first != at:
-            raise InputError(
-                f'members[{at}].id: "{shown(member.id)}" is a member twice (already members[{first}])'
-            )
-
-
 def _check_counts(partitions_per_topic: Mapping[str, int]) -> None:
     for topic, count in partitions_per_topic.items():
         if count < 0:
@@ -188,11 +162,11 @@ def _columns(owned: Owned | None) -> Assignment:
     return owned if isinstance(owned, Assignment) else Assignment.from_dict(owned)
 
 
-def _translated(rows: Assignment, places: Mapping[str, int], layout: Layout, field_name: str) -> Assignment:
+def _translated(rows: Assignment, ids: tuple[str, ...], layout: Layout, field_name: str) -> Assignment:
     """The rows under this scenario's codes, without members that are not in it."""
-    ids = tuple(places)
     member, topic, partition = rows.member, rows.topic, rows.partition
     if len(rows) and rows.members != ids:
+        places = dict(zip(ids, range(len(ids)), strict=True))
         member = np.fromiter(map(places.get, rows.members, repeat(-1)), np.int32, len(rows.members))[member]
     if len(rows) and rows.topics != layout.topics:
         codes = map(layout.code_of.__getitem__, rows.topics)

@@ -109,9 +109,9 @@ def _groups(admin: Admin, rules: list[Rule], examples: Collection[str]) -> Itera
     for rule in rules:
         if rule.resource != "group":
             continue
-        # A prefix is a name that begins with it.
+        # A prefix is a name that begins with it, and so is the name * for the right on all.
         if rule.operation == "read" and not admin.may_read(rule.name):
-            yield rule, None
+            yield rule, next(iter(examples), None) if rule.name == EVERY else None
         if rule.operation == "describe" and rule.name == EVERY:
             answers = admin.described_each(examples)
             unseen = sorted(set(examples) - answers.found.keys() - answers.failed.keys())

@@ -2,7 +2,7 @@
 
 Without a right on kagent's own topics, group or transactions nothing is kept or published, so the worker does not start, or begins
 anew if it loses one, until the right is there: `/healthz` answers 503 and the state message is ``blind``, both with
-the right's name. Rights on users' topics and groups blind what they are for; dead letters and mutes are only missed.
+the right's name. Rights on users' topics and groups blind what they are for; dead letters, mutes and what `apply: auto` needs are only missed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from confluent_kafka import KafkaException, Producer
 from kagent.client.client import current
 from kagent.contract.recommendation import State, to_bytes
 from kagent.errors import KafkaError, mendable
-from kagent.kafka.acls import Rule, rules
+from kagent.kafka.acls import Rule, rules, to_apply
 from kagent.kafka.admin import Admin
 from kagent.kafka.clients import confluent
 from kagent.kafka.ends_aside import EndsAside
@@ -68,6 +68,8 @@ class Rights:
 
     def __init__(self, settings: Settings, home: Cluster) -> None:
         self.topics, self.home = settings.topics, Admin(home, deadline=10)
+        self.applying = to_apply(settings.topics, settings.policies().applied)
+        """The rights by which groups are had to take their plans."""
         self.lacks: dict[str, list[Lack]] = {}
         self.own: list[Lack] = []
         self.missing: dict[str, str] = {}
@@ -76,7 +78,8 @@ class Rights:
 
     def look(self, name: str, admin: Admin, topics: Collection[str], groups: Collection[str]) -> None:
         """Ask for the rights on this cluster's topics and groups. Raises KafkaError."""
-        rights = [rule for rule in others(self.topics) if rule.name == EVERY]
+        general = [rule for rule in others(self.topics) if rule.name == EVERY]
+        rights = [*general, *(rule for rule in self.applying if rule.resource == "group")]
         self.lacks[name] = lacking(admin, rights, sorted(topics)[:EXAMPLES], sorted(groups)[:EXAMPLES])
 
     def look_home(self) -> None:
@@ -84,6 +87,7 @@ class Rights:
         # To ask for those, a producer has to be started; the running ones find out by themselves.
         checked = [rule for rule in own(self.topics) if rule.resource != "transactional_id"]
         spared = [rule for rule in others(self.topics) if rule.name != EVERY]
+        spared += [rule for rule in self.applying if rule.resource == "topic"]
         found = lacking(self.home, [*checked, *spared])
         self.own = [lack for lack in found if lack.rule in checked]
         self.lacks["home"] = [lack for lack in found if lack.rule in spared]
@@ -119,17 +123,19 @@ class Rights:
         mine = self.own + self.lacks.get(cluster, []) + self.lacks.get("home", [])
         if not mine and not self.missing:
             return state
-        blind = self._lacks_needed_topic() or any(
-            lack.rule.name == EVERY or lack in self.own for lack in mine
-        )
+        blind = self._lacks_needed_topic() or any(map(self._blinding, mine))
         reason = "; ".join([*map(str, mine), *self.missing.values()])
         return state.model_copy(update={"status": "blind" if blind else state.status, "reason": reason})
 
     def blinds(self) -> bool:
         """Whether the worker cannot do its work without what is lacking."""
         return bool(self.own or self._lacks_needed_topic()) or any(
-            lack.rule.name == EVERY for lacks in self.lacks.values() for lack in lacks
+            self._blinding(lack) for lacks in self.lacks.values() for lack in lacks
         )
+
+    def _blinding(self, lack: Lack) -> bool:
+        """Whether less is seen without this right."""
+        return lack in self.own or (lack.rule.name == EVERY and lack.rule not in self.applying)
 
     def _lacks_needed_topic(self) -> bool:
         return bool(self.missing.keys() - {self.topics.dead_letters, self.topics.mutes})

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
-from kagent.kafka.acls import Rule, rules
+from kagent.kafka.acls import Rule, rules, to_apply
 from kagent.settings import load
 from tests.worker.test_poison import Pipeline, page
 from tests.worker.test_rights import as_user
@@ -61,6 +62,35 @@ def test_a_lost_right_is_named_everywhere_and_its_return_heals(running: Any, own
         assert named in running.log("worker")
         own_guarded.allow("worker", [rule])
         running.eventually(f"healed of: {named}", lambda: watching(running))
+
+
+def test_what_apply_needs_is_named_and_blinds_nothing(running: Any, own_guarded: Guarded) -> None:
+    settings = yaml.safe_load(running.config.read_text())
+    running.config.write_text(
+        yaml.safe_dump({**settings, "groups": [{"match": "orders-*", "apply": "auto"}]})
+    )
+    needed = to_apply(load(running.config).topics, ("orders-*",))
+    running.start_worker()
+
+    # Of a topic that is not there yet nothing but CREATE can be asked.
+    named = [names(rule) for rule in needed if rule.resource == "group" or rule.operation == "create"]
+    running.eventually("the worker watches, and names all that it lacks", lambda: lacks(running, named))
+    own_guarded.allow("worker", needed)
+    running.eventually("nothing is lacking", lambda: watching(running) and not lacking(running))
+
+
+def lacking(running: Any) -> list[str]:
+    return list(json.loads(page(running, "/healthz")[1])["lacking"])
+
+
+def lacks(running: Any, named: list[str]) -> bool:
+    state = running.state()
+    if state is None or not watching(running):
+        return False
+    sentences = lacking(running)
+    return all(
+        name in (state.reason or "") and any(name in sentence for sentence in sentences) for name in named
+    )
 
 
 def says(running: Any, named: str) -> bool:

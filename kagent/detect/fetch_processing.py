@@ -19,10 +19,12 @@ FACTOR, LONGEST_S = 1.5, 3600.0
 def fetch_s(model: GroupModel, rows: Longs, at: int) -> float:
     """How long a client without a bound on its poll may process one fetch and commit nothing meanwhile.
 
-    The fetch holds at most what waited a commit gap after the client's last move. It is processed at the member's speed, and FACTOR
-    allows for slower records. Where other members commit while they work off a backlog, three of their gaps are the limit.
+    The fetch holds at most what waited a commit gap after the client's last move. It is processed at the member's speed, or as fast as
+    its records arrive where it has never been late, and FACTOR allows for slower records. Where other members commit while they work off a backlog, three of their gaps are the limit.
     """
-    speed = float(max(model.capacity.rate.mid[at], model.inflow.mid[at]))
+    # Of all its partitions: its inflow lacks those that are set aside, and with its only one nothing would be left.
+    arrives = float((model.columns.usual_rates[rows] * model.cost[rows]).sum())
+    speed = max(float(model.capacity.rate.mid[at]), arrives)
     return min(whole_fetch_s(model, rows, speed), MISSING_GAPS * gap_behind_s(model))
 
 

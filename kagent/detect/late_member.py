@@ -107,12 +107,22 @@ class LateMember:
         return self.usual_inflow_of(peer) * self._pace_of(peer)
 
     def _pace_of(self, peer: int) -> float:
-        """Share of what arrived that a peer has done in the last two minutes: 1 where its lateness has not risen."""
+        """Share of what arrived that a peer has certainly done: its lateness rises by what it left undone."""
         seen = self.model.member_state(peer).lateness
-        if len(seen) < 2:
-            return 1.0
-        (began, before), (ended, after) = seen[0], seen[-1]
-        return float(np.clip(1 - (after - before) * 1000 / (ended - began), 0, 1))
+        followed_s = (seen[-1][0] - seen[0][0]) / 1000 if seen else 0.0
+        share = 1 - (seen[-1][1] - seen[0][1]) / followed_s if followed_s > 0 else 1.0
+        if followed_s < LatenessLimits.of(self.model.policy).growing_need:
+            # Of a member that is hardly late no lateness is kept. All of it may have come since this one fell behind: a peer that
+            # gets more than it can do, too, is on time until it has done so for a while.
+            share = min(share, 1 - float(self.model.lateness[peer]) / max(self._behind_for_s, 1e-9))
+        return float(np.clip(share, 0, 1))
+
+    @property
+    def _behind_for_s(self) -> float:
+        """How long it has been late, s of commit time."""
+        known = self.model.member_state(self.at)
+        began = min((clock.began for clock in (known.spell, known.backlog) if clock), default=known.time)
+        return (known.time - began) / 1000
 
     @cached_property
     def done(self) -> Mapping[str, float]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from kagent.detect.detectors import slow_member
 from kagent.detect.state import MemberState
@@ -70,6 +73,22 @@ def test_peers_that_fall_behind_with_what_they_get_prove_nothing(group: Make) ->
 
     assert leading(calm) == "slow_member"
     assert leading(found) != "slow_member"
+
+
+@pytest.mark.parametrize(("behind_for_s", "slow"), [(90, False), (300, True)])
+def test_what_a_peer_may_have_left_undone_since_then_proves_nothing(
+    group: Make, behind_for_s: int, slow: bool
+) -> None:
+    """Peers 17 s late, of which no lateness is kept: for all that is known it has come since the member fell behind."""
+    made = group({"t": [LATE, LATE, *6 * [{**FINE, "lag": 1_990}]]}, FOUR)
+    remembered = made.at_work({"m0": 150}, ["m0"], "slow_member")
+    began = NOW - behind_for_s * 1000
+    for name, known in remembered.items():
+        clocks = {"spell": replace(known.spell, began=began), "backlog": replace(known.backlog, began=began)}
+        remembered[name] = replace(known, **clocks)
+    _, found = made.looked(members=remembered)
+
+    assert (leading(found) == "slow_member") is slow
 
 
 def test_one_fast_machine_is_no_measure(group: Make) -> None:

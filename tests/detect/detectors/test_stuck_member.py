@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kagent.detect.detectors import stuck_member
-from kagent.detect.state import Habit, MemberState
+from kagent.detect.state import Habit, MemberState, Standing
 from tests.fixtures.findings import FINE, FOUR, SILENT, leading
 from tests.fixtures.group_builder import NOW
 from tests.fixtures.timeline import Timeline, judged
@@ -47,6 +47,16 @@ def test_a_client_without_a_bound_on_its_poll_may_be_silent_for_what_its_backlog
 
     # 100,000 records at 200 a second, half as much again.
     assert 700 <= stuck_member.limit_s(model, 0) <= 800
+
+
+def test_a_partition_that_is_set_aside_still_tells_how_fast_its_member_is(group: Make) -> None:
+    """It stands beside members that have nothing to do. Nobody was ever late, so what arrived is all that is known of speeds."""
+    made = group({"t": [SILENT, FINE, FINE]}, {f"m{n}": {"t": [n]} for n in range(3)})
+    standing = {"t/0": Standing(since=NOW - 260_000, idle_s=250.0)}
+    model = made.look(members=silent(made, 260.0), standing=standing)
+
+    assert model.excluded[0]
+    assert stuck_member.limit_s(model, 0) == stuck_member.HOLD_SHARE * model.policy.hold
 
 
 def test_a_single_member_is_silent_for_an_hour_before_anything_is_said(group: Make) -> None:

@@ -113,7 +113,7 @@ def blinded(seen: Observation, state: JudgeState, policy: Policy) -> IncidentCha
         state, message = expired(state, seen.now)
         return IncidentChange(state, (message,) if message else ())
     if not incident.stale and seen.now - since >= STALE_S * 1000:
-        message = last_message(incident, status=Status.UPDATED, stale=True)
+        message = last_message(incident, status=_standing(incident), stale=True)
         incident = replace(incident, stale=True, message=_slim(message), sent_at=seen.now)
         return IncidentChange(
             _with(state, replace(incident, blind_since=since, fresh_since=0), seen.now), (message,)
@@ -122,6 +122,11 @@ def blinded(seen: Observation, state: JudgeState, policy: Policy) -> IncidentCha
     if incident.blind_since and not incident.fresh_since:
         return IncidentChange(state)
     return IncidentChange(_with(state, replace(incident, blind_since=since, fresh_since=0), seen.now))
+
+
+def _standing(incident: Incident) -> Status:
+    """How an open incident stands where nothing but its visibility has changed: its plan is not valid again because it is seen."""
+    return Status.SUPERSEDED if incident.superseded else Status.UPDATED
 
 
 def _with(state: JudgeState, incident: Incident, now: int) -> JudgeState:
@@ -268,7 +273,8 @@ def _kept(model: GroupModel, incident: Incident, messages: list[Recommendation])
     """Still open, nothing new to state; published again once a day, and when it is visible again."""
     fresh = incident.stale and model.now - incident.fresh_since >= FRESH_S * 1000
     if fresh:
-        messages = [*messages, last_message(incident, status=Status.UPDATED, stale=False, as_of=model.as_of)]
+        again = last_message(incident, status=_standing(incident), stale=False, as_of=model.as_of)
+        messages = [*messages, again]
         incident = replace(incident, stale=False, blind_since=0, fresh_since=0)
     # A new subscriber finds it young, and it outlives a retention that somebody set on the compacted topic.
     elif model.now - incident.sent_at >= model.policy.rewrite_every * 1000:

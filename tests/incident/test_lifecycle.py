@@ -45,6 +45,22 @@ def test_blindness_marks_it_stale_once_after_a_minute_and_sight_for_a_minute_tak
     assert [(m.id, m.stale) for m in again][:1] == [(first.id, False)]
 
 
+def test_a_plan_that_is_superseded_stays_so_when_the_group_gets_out_of_sight_and_back() -> None:
+    world, state, _ = opened()
+    world.held = {"m0": (0, 1), "m1": (4, 5), "m2": (2, 3)}
+    world.at = dict.fromkeys(world.held, 0)
+    changed = judged(world, 10, state)
+    blind = judged(world, 120, changed[-1].state, blind=lambda second: True)
+    back = judged(world, 120, blind[-1].state, mute=Mute(world.now + 10**6))
+    said = [m for one in (*changed, *blind, *back) for m in one.messages]
+
+    assert [(m.status, m.stale) for m in said] == [
+        (Status.SUPERSEDED, False),
+        (Status.SUPERSEDED, True),
+        (Status.SUPERSEDED, False),
+    ]
+
+
 def test_a_pipeline_that_is_late_now_and_then_is_no_news() -> None:
     world, state, _ = opened()
     found = judged(world, 600, state, blind=lambda second: second % 60 < 20)

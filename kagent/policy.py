@@ -96,7 +96,8 @@ class Policy:
     cadence: float = 10.0
     """The time between commits that is assumed until the group's own is known."""
     await_drain: float = 1800.0
-    """After a plan was followed, the outcome is published once the lag has drained, or after this time."""
+    """After a plan was followed, the outcome is published once the lag has drained, or after this time. Any incident whose cause is gone
+    stays open while a member is still late, at most until the group has come no nearer (by `min_behind`) for this time."""
     allowed_lag: int = 2
     """Records per partition that count as caught up (transaction markers at the end of the log)."""
     tolerance: float = 0.05

@@ -23,7 +23,15 @@ STATE = (
     "empty_since",
     "members_at",
 )
-INCIDENT = ("calm_since", "other_since", "blind_since", "fresh_since", "changed_at", "followed_at")
+INCIDENT = (
+    "calm_since",
+    "other_since",
+    "blind_since",
+    "fresh_since",
+    "changed_at",
+    "followed_at",
+    "least_at",
+)
 USEFUL = ("more_since", "fewer_since", "looked_at", "raised_at")
 # Every group is asked at every tick.
 _of_state, _of_incident, _of_useful = attrgetter(*STATE), attrgetter(*INCIDENT), attrgetter(*USEFUL)

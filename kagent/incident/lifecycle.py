@@ -29,7 +29,7 @@ CHANGED = 0.25
 GROWN = 2.0
 """So is a lateness that has doubled: a dozen updates from a minute to days, and a reader is never wrong by more than half."""
 CALM_S = 120.0
-"""Nothing must have been the matter for this long before an incident is resolved."""
+"""Nothing must have been the matter, and nobody late, for this long before an incident is resolved."""
 OTHER_S = 120.0
 """Another verdict must have led for this long before it replaces the one that was published."""
 STALE_S, FRESH_S = 60.0, 60.0
@@ -144,9 +144,19 @@ def carried_on(model: GroupModel, found: tuple[Finding, ...]) -> IncidentChange:
         messages.append(last_message(incident, status=Status.SUPERSEDED, as_of=model.as_of))
         incident = replace(incident, sent_at=model.now, message=_slim(messages[-1]))
     lead = found[0] if found and found[0].ripe else None
+    incident = replace(incident, least_behind=None, least_at=0) if lead else _nearer(model, incident)
     if lead is None and not _still_late(model, incident):
         return _calm(model, incident, messages)
     return _goes_on(model, replace(incident, calm_since=0), lead, messages)
+
+
+def _nearer(model: GroupModel, incident: Incident) -> Incident:
+    """With how far behind the latest member has been at the least since nothing was found any more, and when."""
+    behind, least = float(model.lateness.max(initial=0.0)), incident.least_behind
+    # By as much as counts as late: what a group is late on purpose swings by less.
+    if least is not None and behind > least - max(model.policy.min_behind, 1.0):
+        return incident
+    return replace(incident, least_behind=round(behind, 1), least_at=model.now)
 
 
 def _seen_again(model: GroupModel, incident: Incident) -> Incident:
@@ -187,15 +197,16 @@ def _noticed(model: GroupModel, incident: Incident) -> Incident:
 
 
 def _still_late(model: GroupModel, incident: Incident) -> bool:
-    """Whether a member is still late, where the incident is about how work is spread."""
-    if Verdict(incident.verdict) not in SPREAD:
-        return False
+    """Whether a member is still late: that the cause is gone is not the end, the backlog that it left must be gone too."""
     if skew.is_literal(model.policy):
         # The lower threshold resolves: with the same one, a skew that swings around it would open and resolve all day.
-        return model.skew >= model.policy.lower_threshold
+        return Verdict(incident.verdict) in SPREAD and model.skew >= model.policy.lower_threshold
     limits = LatenessLimits.of(model.policy)
-    late = (model.lateness >= limits.over) & (model.drain_low > limits.drain_over)
-    return bool(late.any())
+    late = model.lateness >= max(limits.over, 1.0)
+    lasts = Verdict(incident.verdict) in SPREAD and bool((late & (model.drain_low > limits.drain_over)).any())
+    # A group that is late on purpose never gets nearer; its incident must not stay open for ever.
+    nears = model.now - incident.least_at < model.policy.await_drain * 1000
+    return lasts or (bool(late.any()) and nears)
 
 
 def _calm(model: GroupModel, incident: Incident, messages: list[Recommendation]) -> IncidentChange:

@@ -257,3 +257,37 @@ def test_what_is_open_and_still_holds_may_be_acted_on_at_any_time() -> None:
 
 def worst_s(message: Recommendation) -> float:
     return max(member.seconds_behind or 0.0 for member in message.members)
+
+
+def standstill(speed: float) -> tuple[Timeline, JudgeState]:
+    """A group of which one partition stood until its incident opened, and is read again from then on."""
+    world = Timeline([20.0] * 6, HELD, dict.fromkeys(HELD, speed), order="even", stands=frozenset({1}))
+    found = judged(world, 420)[-1]
+    assert found.candidate is not None
+    first = confirm(found.candidate, world.observe(), found.state, Policy())
+    world.stands = frozenset()
+    return world, first.state
+
+
+def test_a_standstill_that_moves_again_ends_once_its_backlog_is_read() -> None:
+    world, state = standstill(speed=60.0)
+    for one in judged(world, 1200, state):
+        if one.messages:
+            break
+
+    assert [(m.status, str(m.resolution)) for m in one.messages] == [(Status.RESOLVED, "drained")]
+    assert one.messages[0].outcome is not None
+    assert one.messages[0].outcome.measured_drain_s is not None
+    assert one.lag is not None
+    assert one.lag < 600
+
+
+def test_a_group_that_then_stays_late_and_comes_no_nearer_has_no_incident_for_ever() -> None:
+    world, state = standstill(speed=40.0)
+    policy = Policy(await_drain=600)
+    said = [m for one in judged(world, 1200, state, policy) for m in one.messages]
+
+    assert [(m.status, str(m.resolution)) for m in said] == [(Status.RESOLVED, "drained")]
+    assert said[0].outcome is not None
+    assert said[0].outcome.measured_drain_s is None
+    assert 600_000 <= said[0].as_of - state.last_tick < 800_000

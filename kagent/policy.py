@@ -67,7 +67,8 @@ class Policy:
     evidence: float = 1.0
     """How sure kagent must be: 2 asks for twice the evidence, 0.5 for half."""
     cooldown: float = 1800.0
-    """After an incident resolved, none opens for this long, or for as long as the predicted drain, if that is longer."""
+    """After an incident resolved, none opens for this long, or for as long as the predicted drain, if that is longer; but one that is
+    more urgent than it was does (lost records, then a standstill, then a member that is late), and so does a standstill from `page_behind` on."""
     min_gain: float = 0.15
     """A plan must shorten the time to catch up, or lower the greatest work, by this share to count as help."""
     max_moves: int | None = None

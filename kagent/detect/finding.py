@@ -13,12 +13,17 @@ NO_PROGRESS = frozenset({Verdict.STALLED, Verdict.STUCK_MEMBER})
 
 
 class Urgency(Enum):
-    """What a verdict's severity depends on."""
+    """What a verdict's severity depends on, the most urgent first."""
 
     LOSS = "records are lost: always a page"
     STANDSTILL = "nothing goes on: a page once it is `page_behind` behind, a ticket before"
     HELP = "a ticket where something feasible helps, info where nothing does"
     CAN_WAIT = "nothing gets worse by waiting: info"
+
+    @property
+    def rank(self) -> int:
+        """0 is the most urgent."""
+        return list(Urgency).index(self)
 
 
 class Asks(Enum):

@@ -231,6 +231,8 @@ class JudgeState:
     useful: Useful | None = None
     """How many members would help; None until a member was busy and so its speed is known."""
     cooldown_until: int = 0
+    cooldown_of: str = ""
+    """The verdict of the incident whose end began it."""
     empty_since: int = 0
     members_at: int = 0
     longest_absence: int = 0

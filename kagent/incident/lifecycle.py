@@ -228,6 +228,7 @@ def _calm(model: GroupModel, incident: Incident, messages: list[Recommendation])
         model.state,
         incident=None,
         cooldown_until=model.now + int(cool * 1000),
+        cooldown_of=incident.verdict,
         track=_tracked(model.state, message),
     )
     return IncidentChange(state, (*messages, message))

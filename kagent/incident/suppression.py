@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from kagent.detect.detectors import SPREAD
-from kagent.detect.finding import Finding
+from kagent.contract.recommendation import Verdict
+from kagent.detect.detectors import OF, SPREAD
+from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.incident.confirmation import STABLE
 
@@ -13,7 +14,7 @@ REASONS = {
     "blind": "kagent cannot see the group now, so nothing opens and nothing resolves",
     "unwatched": "the log ends were not known at its last commit; it is judged again after its next one",
     "muted": "the group is muted",
-    "cooldown": "an incident of it was resolved a short time ago",
+    "cooldown": "an incident of it that was as urgent was resolved a short time ago",
     "not_stable": "the group is rebalancing",
     "settling": "the group rebalanced a short time ago: the lag may come from that pause, and not from which member holds which partition",
     "evidence": "there is not enough evidence yet that the group stays behind",
@@ -30,11 +31,22 @@ def suppression_reason(model: GroupModel, lead: Finding) -> str | None:
     """Why this finding is not published now; None if it may be."""
     if model.seen.muted:
         return "muted"
-    if model.now < model.state.cooldown_until:
+    if model.now < model.state.cooldown_until and not _outranks_cooldown(model, lead):
         return "cooldown"
     if not lead.ripe:
         return lead.missing or "evidence"
     return _spread_only(model) if lead.verdict in SPREAD else None
+
+
+def _outranks_cooldown(model: GroupModel, lead: Finding) -> bool:
+    """Whether it is news beside what resolved a short time ago: more urgent than that was, or a standstill as late as a page."""
+    if not lead.ripe:
+        return False
+    urgency, ended = OF[lead.decided].URGENCY, model.state.cooldown_of
+    # Of a row that an older version wrote what ended is not known, and a verdict of a newer one has no detector here.
+    if ended in OF and urgency.rank < OF[Verdict(ended)].URGENCY.rank:
+        return True
+    return urgency is Urgency.STANDSTILL and lead.behind >= model.policy.page_behind
 
 
 def _spread_only(model: GroupModel) -> str | None:

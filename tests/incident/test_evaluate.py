@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kagent.contract.recommendation import ActionType, Recommendation, Status
+from kagent.detect.state import JudgeState
 from kagent.incident.evaluate import Judgement, confirm, judge
 from kagent.incident.suppression import REASONS
 from kagent.lag.observation import Mute
@@ -74,6 +75,40 @@ def test_a_cooldown_and_a_mute_keep_it_silent_and_say_so() -> None:
 
     assert [one.suppressed_by for one in (cooling, muted, over)] == ["cooldown", "muted", None]
     assert over.candidate is not None
+
+
+def cooling(seconds: int, after: str, policy: Policy | None = None) -> list[Judgement]:
+    """A group of which one partition stands, in the cooldown of an incident of this verdict."""
+    world = Timeline([20.0] * 6, HELD, dict.fromkeys(HELD, 220.0), order="even", stands=frozenset({1}))
+    state = JudgeState(first_seen=0, cooldown_until=world.now + 10**7, cooldown_of=after)
+    return judged(world, seconds, state, policy)
+
+
+@pytest.mark.parametrize("after", ["slow_member", "rebalance", "no_members", "idle_members"])
+def test_a_standstill_is_not_hidden_by_the_cooldown_of_what_was_less_urgent(after: str) -> None:
+    found = cooling(420, after)[-1]
+
+    assert found.candidate is not None
+    assert found.candidate.verdict == "stalled"
+
+
+@pytest.mark.parametrize("after", ["stalled", "stuck_member", "lost_data", "", "of a newer kagent"])
+def test_a_standstill_in_the_cooldown_of_one_is_told_once_it_is_late_enough_for_a_page(after: str) -> None:
+    found = cooling(900, after, Policy(page_behind=600))
+    told = [at for at, one in enumerate(found) if one.candidate is not None]
+
+    # A tick of 10 s, and commits of 5 s.
+    assert 600 <= 10 * told[0] <= 640
+    assert {one.suppressed_by for one in found[: told[0]]} == {None, "cooldown"}
+
+
+def test_what_can_wait_longer_than_what_ended_waits_for_the_end_of_its_cooldown() -> None:
+    world, found = ripe()
+    seen = replace(world.observe(), now=world.now + 1)
+
+    for after in ("hot_partition", "slow_member", "stalled", "lost_data"):
+        state = replace(found.state, cooldown_until=world.now + 10**6, cooldown_of=after)
+        assert judge(seen, state, Policy(page_behind=0)).suppressed_by == "cooldown"
 
 
 def test_a_group_that_rebalances_is_not_judged_by_its_spread() -> None:

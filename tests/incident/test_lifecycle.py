@@ -122,6 +122,7 @@ def test_a_backlog_that_is_gone_resolves_it_once_and_begins_a_cooldown() -> None
     last = found[-1].state
     assert last.incident is None
     assert last.cooldown_until > world.now
+    assert last.cooldown_of == first.verdict
     assert last.track["opened"] == last.track["drained"] == 1
 
 

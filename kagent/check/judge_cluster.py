@@ -275,7 +275,8 @@ def _library(answer: Described, member_id: str) -> str | None:
     report = answer.reported.get(member_id)
     if answer.group.type != "classic" or report is None:
         return None
-    return library_of(answer.group.protocol or None, report.subscription or {})
+    given = {"version": report.assignment_version}
+    return library_of(answer.group.protocol or None, report.subscription or {}, given)
 
 
 def _assigned(held: Iterable[Key]) -> dict[str, tuple[int, ...]]:

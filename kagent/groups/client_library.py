@@ -1,14 +1,19 @@
 """What a classic member's blobs tell of its client: the library, and which assignor's user data it sent.
 
-Seen on brokers (subscription version · user data · rack):
+Seen on brokers (subscription version · assignment version · user data · rack):
 
-    Java                      1–3 · null (sticky: the assignor's, cooperative: 4 bytes) · null if unset
-    librdkafka                1–3 · empty (sticky: the assignor's) · empty if unset
-    aiokafka, kafka-python    0   · empty (sticky: the assignor's)
+    Java                      1–3 · 1–3 · null (sticky: the assignor's, cooperative: 4 bytes) · null if unset
+    librdkafka                1–3 · 0   · empty (sticky: the assignor's) · empty if unset
+    aiokafka, kafka-python    0   · 0   · empty (sticky: the assignor's)
+    franz-go                  3   · 0   · null (sticky: the assignor's) · null
+    sarama                    1   · 0   · null
+    kafka-go                  1   · 1   · null, and owned partitions that are not written or null
+    Java before 2.4           0   · 0   · null
     Faust                     the protocol is named ``faust``
     kagent.follow             the protocol is named ``kagent-follow…``; aiokafka and kafka-python only
 
-A guess decides only which advice is worded how.
+The group's leader writes the assignments of all members, so the assignment's version tells of the leader: a group whose members
+have several libraries is named after it. A guess decides only which advice is worded how.
 """
 
 from __future__ import annotations
@@ -23,12 +28,13 @@ Blob = Mapping[str, Any]
 FOLLOWING = "kagent-follow"
 JAVA_FOLLOWER = "kagent"
 """kagent's Java assignor, whose user data is its own."""
-GENERATION = 8
-"""Hex digits of the cooperative assignor's user data: one int32."""
+GENERATION = 4
+"""Bytes of the cooperative assignor's user data: one int32."""
 
 
-def library_of(protocol: str | None, subscription: Blob) -> str | None:
-    """``java``, ``librdkafka``, ``python``, ``faust``, or None where it cannot be recognised."""
+def library_of(protocol: str | None, subscription: Blob, assignment: Blob) -> str | None:
+    """``java``, ``librdkafka``, ``python``, ``faust``, or None where it cannot be recognised: the Go clients, and a member without an
+    assignment that is not librdkafka's or Python's."""
     # Faust names its own assignor, so the protocol alone identifies it:
     # https://github.com/faust-streaming/faust/blob/master/faust/assignor/partition_assignor.py
     if protocol == "faust":
@@ -47,13 +53,14 @@ def library_of(protocol: str | None, subscription: Blob) -> str | None:
     # librdkafka writes an empty string where Java writes null.
     if subscription.get("rackId") == "" or data == "":
         return "librdkafka"
-    if (
-        data is None
-        or len(data) == GENERATION
-        or (subscription["version"] == 3 and not subscription.get("rackId"))
-    ):
-        return "java"
-    return None
+    return "java" if _led_by_java(subscription, assignment) else None
+
+
+def _led_by_java(subscription: Blob, assignment: Blob) -> bool:
+    # ConsumerProtocol.serializeSubscription and serializeAssignment both write its highest version; librdkafka, franz-go and
+    # sarama never raised that of the assignment. kafka-go did, but its subscription does not have what its version says.
+    # https://github.com/apache/kafka/blob/4.3.0/clients/src/main/java/org/apache/kafka/clients/consumer/internals/ConsumerProtocol.java
+    return bool(assignment.get("version")) and not subscription.get("parsed_as_v0_prefix")
 
 
 def user_data_of(protocol: str | None, subscription: Blob) -> str | None:
@@ -62,7 +69,7 @@ def user_data_of(protocol: str | None, subscription: Blob) -> str | None:
     if not data or protocol not in ("sticky", "cooperative-sticky"):
         return None
     try:
-        if protocol == "cooperative-sticky" and len(data) == GENERATION // 2:
+        if protocol == "cooperative-sticky" and len(data) == GENERATION:
             cooperative_user_data(data)
             return "cooperative"
         return "sticky-v0" if sticky_user_data(data)["generation"] is None else "sticky-v1"

@@ -165,7 +165,10 @@ def _member(name: str, live: Live, family: str, names: _Topics) -> MemberView:
         classic=bool(classic),
         away=epoch == LEFT_FOR_NOW,
         rebalance_timeout_ms=value.get("rebalanceTimeoutMs"),
-        library=library_of(classic[0]["name"], classic[0].get("metadata_decoded") or {}) if classic else None,
+        # The broker assigns here, so no assignment tells of a client.
+        library=library_of(classic[0]["name"], classic[0].get("metadata_decoded") or {}, {})
+        if classic
+        else None,
         protocols=tuple(protocol["name"] for protocol in classic),
     )
 

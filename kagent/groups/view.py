@@ -90,7 +90,7 @@ def _member(member: Mapping[str, Any], group: Mapping[str, Any]) -> MemberView:
         epoch=group["generation"],
         # Version 0 of the record has no rebalance timeout: clients used the session timeout then (KIP-62).
         rebalance_timeout_ms=timeout if timeout >= 0 else member["sessionTimeout"],
-        library=library_of(group["protocol"], subscribed),
+        library=library_of(group["protocol"], subscribed, given),
         user_data=user_data_of(group["protocol"], subscribed),
     )
 

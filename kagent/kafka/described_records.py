@@ -53,7 +53,7 @@ def _classic_member(found: Described, member: MemberDescription) -> dict[str, An
         "clientHost": member.host,
         "sessionTimeout": None,
         "subscription_decoded": report.subscription if report else None,
-        "assignment_decoded": {"assignedPartitions": held},
+        "assignment_decoded": {"version": report and report.assignment_version, "assignedPartitions": held},
     }
 
 

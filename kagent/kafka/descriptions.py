@@ -115,6 +115,8 @@ class MemberReport:
     regex: str | None = None
     subscription: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
     """Of a classic member, all that its subscription holds, as :mod:`kagent.offsets.blobs` decodes it."""
+    assignment_version: int | None = field(default=None, compare=False)
+    """Of a classic member: the version of the assignment that its leader wrote."""
 
 
 @dataclass(frozen=True, slots=True)

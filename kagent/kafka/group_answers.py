@@ -35,8 +35,9 @@ def classic(raw: dict[str, Any]) -> Described:
     """A group of the classic protocol."""
     members, reported = [], {}
     for member in raw["members"]:
-        members.append(_member(member, _assigned(member["assignment"])))
-        reported[member["member_id"]] = _subscribed(member["metadata"])
+        given = _assignment(member["assignment"])
+        members.append(_member(member, _assigned(given)))
+        reported[member["member_id"]] = _subscribed(member["metadata"], given.get("version"))
     simple = not raw["protocol_type"]
     group = GroupDescription(
         raw["group"], raw["state"].lower(), "classic", raw["protocol"] or "", simple, tuple(members)
@@ -44,18 +45,22 @@ def classic(raw: dict[str, Any]) -> Described:
     return Described(group, reported)
 
 
-def _assigned(blob: bytes | None) -> frozenset[Key]:
+def _assignment(blob: bytes | None) -> dict[str, Any]:
     try:
-        parts = assignment(blob)["assignedPartitions"] if blob else ()
+        return assignment(blob) if blob else {}
     except DecodeError:
-        return frozenset()  # the assignor's own format: nothing is known of what it holds
+        return {}  # the assignor's own format: nothing is known of what it holds
+
+
+def _assigned(given: dict[str, Any]) -> frozenset[Key]:
+    parts = given.get("assignedPartitions", ())
     # As in the records: a client may write any number into its assignment.
     return frozenset(
         (part["topic"], number) for part in parts for number in part["partitions"] if number >= 0
     )
 
 
-def _subscribed(blob: bytes | None) -> MemberReport:
+def _subscribed(blob: bytes | None, assignment_version: int | None) -> MemberReport:
     try:
         reported = subscription(blob) if blob else {}
     except DecodeError:
@@ -66,6 +71,7 @@ def _subscribed(blob: bytes | None) -> MemberReport:
         reported.get("rackId") or None,
         reported.get("generationId"),
         subscription=reported or None,
+        assignment_version=assignment_version,
     )
 
 

@@ -18,17 +18,25 @@ def subscription(version: int, user_data: bytes | None) -> bytes:
     return bytes(schema.encode((version, 1, "t", user_data)) + owned)
 
 
+def given(version: int) -> bytes:
+    """What a leader gives a member: version, no partitions, no user data."""
+    return bytes(Int16.encode(version) + Int32.encode(0) + Int32.encode(-1))
+
+
 @pytest.mark.parametrize(
-    ("sent", "kind"),
+    ("sent", "given", "kind"),
     [
-        (subscription(0, b""), GroupKind.CLASSIC_PYTHON),
-        (subscription(1, None), GroupKind.CLASSIC_JAVA),
-        (subscription(1, b""), GroupKind.CLASSIC_LIBRDKAFKA),
-        (b"", GroupKind.CLASSIC),
+        (subscription(0, b""), given(0), GroupKind.CLASSIC_PYTHON),
+        (subscription(1, None), given(1), GroupKind.CLASSIC_JAVA),
+        (subscription(1, None), given(0), GroupKind.CLASSIC),
+        (subscription(1, b""), given(0), GroupKind.CLASSIC_LIBRDKAFKA),
+        (b"", b"", GroupKind.CLASSIC),
     ],
 )
-def test_the_client_library_is_told_by_what_the_members_sent(sent: bytes, kind: GroupKind) -> None:
-    member = {"member_id": "m", "instance_id": None, "client_id": "app", "host": "/h", "metadata": sent, "assignment": b""}  # fmt: skip
+def test_the_client_library_is_told_by_what_the_members_sent(
+    sent: bytes, given: bytes, kind: GroupKind
+) -> None:
+    member = {"member_id": "m", "instance_id": None, "client_id": "app", "host": "/h", "metadata": sent, "assignment": given}  # fmt: skip
     raw = {"group": "g", "state": "Stable", "protocol_type": "consumer", "protocol": "range", "members": [member]}  # fmt: skip
 
     assert kind_of(Roster.of(view_of(classic(raw))), "g") == kind

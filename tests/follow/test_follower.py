@@ -304,7 +304,7 @@ def test_a_member_says_its_name_as_the_worker_has_it(
 def test_kagent_knows_a_followers_client_whatever_its_client_id() -> None:
     one = follower(strategy="range")
     subscription = {"version": 0, "userData": one.user_data().hex()}
-    assert library_of(one.protocol, subscription) == "python"
+    assert library_of(one.protocol, subscription, {}) == "python"
     assert user_data_of(one.protocol, subscription) is None
 
 

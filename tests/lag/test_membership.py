@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kagent.groups import GroupView, MemberView, apply, view
-from kagent.kafka.group_answers import _assigned
+from kagent.kafka.group_answers import _assigned, _assignment
 from kagent.lag.membership import NOBODY, Holders, Roster
 from kagent.offsets import Record
 
@@ -89,4 +89,4 @@ def test_numbers_that_are_no_partitions_are_held_by_nobody() -> None:
     answer = struct.pack(">hih1si4ii", 0, 1, 1, b"t", 4, *numbers, -1)
 
     assert made.owners["t"].partitions.tolist() == [0, 2]
-    assert _assigned(answer) == {("t", 0), ("t", 2)}
+    assert _assigned(_assignment(answer)) == {("t", 0), ("t", 2)}

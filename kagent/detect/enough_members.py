@@ -2,7 +2,7 @@
 
 A member's speed is known once it was certainly busy (``kagent.detect.capacity``). For a count n, partitions are dealt out in turn,
 the most work of the next ``hold`` first: where two that are behind would share a member by chance, moving one does as well as one
-more member. Enough is the least n that catches up within the policy's ``hold`` and leaves a member room, among the counts that
+more member. `range` deals out each topic for itself. Enough is the least n that catches up within the policy's ``hold`` and leaves a member room, among the counts that
 change how many partitions the fullest member gets. What no count can change takes no part: partitions that stand, that wait for a
 transaction, or that get more than a member can do.
 """
@@ -10,18 +10,18 @@ transaction, or that get more than a member can do.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import ceil
 from statistics import median
 
 import numpy as np
 
 from kagent.detect.capacity import FULLEST
+from kagent.detect.dealing import dealt, greatest, piles_of
 from kagent.detect.evidence import LatenessLimits
 from kagent.detect.forecast import drain_s
 from kagent.detect.group_model import GroupModel
 from kagent.detect.inflow import MINUTE_MS, MINUTES, totals
 from kagent.lag.log_ends import UNKNOWN
-from kagent.lag.measure import Flags, Floats
+from kagent.lag.measure import Flags, Floats, Longs
 
 SPARE = 0.6
 """Of a member's speed: above FULLEST more members are due, and fewer only if each then stays below this share. A load that swings by
@@ -38,12 +38,13 @@ MOST_COUNTS = 400
 @dataclass(frozen=True)
 class GroupLoad:
     """What can be dealt out, one entry a unit (a partition, or partitions that stay together): ``backlog`` in work, ``inflow`` and
-    ``peak`` in work/s; ``capacity``: of a usual member, work/s; ``hot``: whether some partition gets more than that;
+    ``peak`` in work/s; ``pile``: what is dealt out for itself (``kagent.detect.dealing``); ``capacity``: of a usual member, work/s; ``hot``: whether some partition gets more than that;
     ``within_s``: in which time members are to catch up."""
 
     backlog: Floats
     inflow: Floats
     peak: Floats
+    pile: Longs
     capacity: float
     hot: bool
     within_s: float
@@ -51,10 +52,18 @@ class GroupLoad:
     @property
     def counts(self) -> list[int]:
         """The least count for each number of units that the fullest member gets."""
-        units = len(self.inflow)
-        # Of counts with the same ceil(units ÷ n) only the least matters: more members leave as many units on the fullest one.
-        least = {ceil(units / n): n for n in range(units, 0, -1)}
+        n = np.arange(self.usable, 0, -1)
+        sizes, times = np.unique(np.bincount(self.pile), return_counts=True)
+        # -(-a // b) is the ceiling of a ÷ b in integers. The fullest member gets so many of each pile.
+        fullest = -(-sizes[:, None] // n) * times[:, None]
+        # Of counts with the same sum only the least matters: more members leave as many units on the fullest one.
+        least = dict(zip(fullest.sum(axis=0).tolist(), n.tolist(), strict=True))
         return sorted(least.values())[-MOST_COUNTS:]
+
+    @property
+    def usable(self) -> int:
+        """The most members of which each gets something."""
+        return greatest(self.pile)
 
     def drain_s(self, count: int) -> float:
         """T of the group with this many members."""
@@ -66,12 +75,8 @@ class GroupLoad:
         """What the fullest of this many members gets, as a share of its speed."""
         return float(totals(self._dealt(count), column, count).max(initial=0.0)) / self.capacity
 
-    def _dealt(self, count: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-        out = np.empty(len(self.inflow), np.int64)
-        # Dealt out like cards, not packed: an optimal packing would promise what no client's own strategy gives.
-        work = self.backlog + self.inflow * self.within_s
-        out[np.argsort(-work, kind="stable")] = np.arange(len(self.inflow)) % count
-        return out
+    def _dealt(self, count: int) -> Longs:
+        return dealt(self.backlog + self.inflow * self.within_s, self.pile, count)
 
     def enough(self) -> int:
         """The least count that catches up in time with room to spare; else the least that is as good as any."""
@@ -88,8 +93,8 @@ class GroupLoad:
         return next(c for c, v in zip(counts, values, strict=True) if v <= AS_GOOD * min(values))
 
     def at_least(self, count: int) -> int:
-        """The least count from this one on that changes what the fullest member gets; at most one a unit."""
-        return next((c for c in self.counts if c >= count), max(1, len(self.inflow)))
+        """The least count from this one on that changes what the fullest member gets; at most the usable ones."""
+        return next((c for c in self.counts if c >= count), self.usable)
 
     def grown(self, factor: float) -> GroupLoad:
         """With ``factor`` (at least 1) times the inflow, and without the units that then get more than a member can do."""
@@ -97,8 +102,12 @@ class GroupLoad:
         # A unit that alone is too much for a member would make every count equally bad.
         fits = inflow < self.capacity
         hot = self.hot or not bool(fits.all())
-        backlog, peak = self.backlog[fits], self.peak[fits]
-        return GroupLoad(backlog, inflow[fits], peak, self.capacity, hot, self.within_s)
+        return replace(self._only(fits), inflow=inflow[fits], hot=hot)
+
+    def _only(self, chosen: Flags) -> GroupLoad:
+        """With these units alone."""
+        column = {name: getattr(self, name)[chosen] for name in ("backlog", "inflow", "peak", "pile")}
+        return replace(self, **column)
 
     def _with_slowest_apart(self, within_s: float) -> int:
         """The least count that is in time if units that alone take about as long each have a member of their own: what moving
@@ -106,9 +115,9 @@ class GroupLoad:
         alone = drain_s(self.backlog, self.inflow, np.full(len(self.inflow), self.capacity))
         # Within 10 % on either side: a unit that alone needs nearly all the time gains nothing from sharing a member with less.
         slow = alone * AS_GOOD >= within_s / AS_GOOD
-        rest = replace(self, backlog=self.backlog[~slow], inflow=self.inflow[~slow], peak=self.peak[~slow])
+        rest = self._only(~slow)
         fitting = (c for c in rest.counts if rest.drain_s(c) <= within_s)
-        return int(slow.sum()) + next(fitting, len(rest.inflow))
+        return int(slow.sum()) + next(fitting, rest.usable)
 
     def fewest(self) -> int:
         """The least count that would do with the greatest inflow of late."""
@@ -119,19 +128,19 @@ class GroupLoad:
 @dataclass(frozen=True)
 class Enough:
     """How many members are enough for a load: for the ``usual`` inflow, for what arrives ``now`` (0: no late member gets more than
-    it can do) and, the ``fewest``, for the greatest inflow of late; ``units``: what can be dealt out; ``hot``: see GroupLoad."""
+    it can do) and, the ``fewest``, for the greatest inflow of late; ``usable`` and ``hot``: see GroupLoad."""
 
     usual: int
     now: int
     fewest: int
-    units: int
+    usable: int
     hot: bool
 
     @classmethod
     def of(cls, model: GroupModel, capacity: float) -> Enough:
         """By the group's load, with usual members of this capacity (work/s)."""
         load = load_of(model, capacity)
-        return cls(load.enough(), enough_now(model, load), load.fewest(), len(load.inflow), load.hot)
+        return cls(load.enough(), enough_now(model, load), load.fewest(), load.usable, load.hot)
 
 
 def needed(model: GroupModel) -> int:
@@ -177,13 +186,14 @@ def load_of(model: GroupModel, capacity: float) -> GroupLoad:
     """The group's load as units that any member may get."""
     rows = np.flatnonzero(model.counted & ~_waits_for_transaction(model) & ~_held_by_silent(model))
     unit = model.columns.unit[rows]
-    _, code = np.unique(unit, return_inverse=True)
+    _, first, code = np.unique(unit, return_index=True, return_inverse=True)
     units = int(code.max()) + 1 if len(code) else 0
     backlog = totals(code, (model.columns.backlog * model.cost)[rows], units)
     inflow = totals(code, (model.columns.usual_rates * model.cost)[rows], units)
     # The peak of the group by today's shares: the partitions' own peaks need not fall together, and would add up to too much.
     peak = inflow * _peak_ratio(model, rows)
-    return GroupLoad(backlog, inflow, peak, capacity, False, model.policy.hold).grown(1.0)
+    pile = piles_of(model, rows[first])
+    return GroupLoad(backlog, inflow, peak, pile, capacity, False, model.policy.hold).grown(1.0)
 
 
 def _waits_for_transaction(model: GroupModel) -> Flags:

@@ -11,7 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from kagent.contract.recommendation import Verdict
+from kagent.detect.dealing import greatest, piles_of
 from kagent.detect.detectors import OF
 from kagent.detect.enough_members import RAISED_MS, Enough, capacity_of
 from kagent.detect.evidence import LatenessLimits
@@ -40,8 +43,10 @@ def advance(model: GroupModel, findings: Sequence[Finding]) -> JudgeState:
     if not model.by_member or capacity is None or not model.names:
         return state
     have = len(model.names)
-    # At first sight the number that is there, at most one a partition: an autoscaler must not act because kagent started.
-    known = state.useful or Useful(members=min(have, max(1, len(model.counted))), capacity=capacity)
+    # At first sight the number that is there, at most those that get something: an autoscaler must not act because kagent started.
+    known = state.useful or Useful(
+        members=min(have, greatest(piles_of(model, np.arange(len(model.counted))))), capacity=capacity
+    )
     known = replace(known, capacity=capacity, looked_at=model.now)
     # Waiting starts afresh after a standstill: evidence from before it says nothing of the load after it.
     if still is not None:
@@ -111,4 +116,4 @@ def _because(counts: Enough, late: bool, enough: int, count: int) -> str:
         return str(Verdict.HOT_PARTITION)
     if not late or enough > count:
         return ""
-    return PARTITIONS if count >= counts.units else SPREAD_ALONE
+    return PARTITIONS if count >= counts.usable else SPREAD_ALONE

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from kagent.detect.capacity import FULLEST
+from kagent.detect.dealing import dealt, greatest, piles_of
 from kagent.detect.enough_members import MOST_COUNTS
 from kagent.detect.group_model import GroupModel
-from kagent.lag.measure import Floats
+from kagent.lag.measure import Floats, Longs
 
 FITTING = 5
 """How many numbers of members the action lists at most, the least first."""
@@ -27,8 +28,8 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What each member would get with more of them: ``flow``: of each partition, work/s, the most first, dealt out in turn as every shipped
-    strategy does in some order; ``most``: what a member can process with room to spare, infinite where no member's speed is known;
+    """What each member would get with more of them: ``flow``: of each partition, work/s, the most first; ``pile``: what of it is
+    dealt out for itself, None: nothing (``kagent.detect.dealing``); ``most``: what a member can process with room to spare, infinite where no member's speed is known;
     ``useful``: the number for autoscalers, None where none is known."""
 
     have: int
@@ -36,6 +37,7 @@ class Counts:
     flow: Floats
     most: float = float("inf")
     useful: int | None = None
+    pile: Longs | None = None
 
     def of(self, members: int) -> Count | None:
         """The count with this many members; None where they would be no more than now, or nothing flows in."""
@@ -58,9 +60,15 @@ class Counts:
 
     @property
     def _dividing(self) -> list[int]:
-        """Divisors only: every member then holds the same number of partitions, whichever strategy deals them out."""
-        partitions = len(self.flow)
-        return [n for n in range(1, partitions + 1) if partitions % n == 0][-MOST_COUNTS:]
+        """Divisors only: every member then holds the same number of partitions, whichever strategy deals them out. Of a topic that is
+        dealt out for itself at most one, where it has fewer partitions than members."""
+        sizes = np.unique(np.bincount(self._piles))
+        counts = range(1, greatest(self._piles) + 1)
+        return [n for n in counts if all(size % n == 0 for size in sizes[sizes > n].tolist())][-MOST_COUNTS:]
+
+    @property
+    def _piles(self) -> Longs:
+        return np.zeros(len(self.flow), np.int64) if self.pile is None else self.pile
 
     @property
     def _total(self) -> float:
@@ -68,25 +76,27 @@ class Counts:
 
     def _share(self, members: int) -> float:
         """The greatest share of the inflow that one of this many members gets."""
-        dealt = np.bincount(np.arange(len(self.flow)) % members, self.flow, members)
-        return float(dealt.max()) / self._total
+        takers = dealt(self.flow, self._piles, members)
+        return float(np.bincount(takers, self.flow, members).max()) / self._total
 
     def _worst(self, members: int) -> float:
-        """What one member gets at most, whichever gets which partition: all of the busiest."""
+        """What one member gets at most, whichever gets which partition: all of the busiest of each pile."""
+        piles = (self.flow[self._piles == code] for code in range(int(self._piles.max()) + 1))
         # -(-a // b) is the ceiling of a ÷ b in integers.
-        return float(self.flow[: -(-len(self.flow) // members)].sum())
+        return float(sum(flow[: -(-len(flow) // members)].sum() for flow in piles))
 
 
 def counts(model: GroupModel) -> Counts:
     """The counts for a group as it stands; without any where nothing flows in."""
-    held = model.lags.owner >= 0
+    held = np.flatnonzero(model.lags.owner >= 0)
     flow = (model.columns.usual_rates * model.cost)[held]
     total, have = float(flow.sum()), len(model.names)
     if total <= 0 or not have:
         return Counts(have, 0.0, np.zeros(0))
     now = float(np.bincount(model.lags.owner[held], flow, have).max()) / total
     useful = model.state.useful.members if model.state.useful is not None else None
-    return Counts(have, now, np.sort(flow)[::-1], _most(model), useful)
+    order = np.argsort(-flow, kind="stable")
+    return Counts(have, now, flow[order], _most(model), useful, piles_of(model, held)[order])
 
 
 def _most(model: GroupModel) -> float:

@@ -9,12 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kagent.detect.capacity import FULLEST
+from kagent.detect.dealing import dealt
 from kagent.detect.enough_members import GroupLoad
+from kagent.strategies.ranges import shares
 
 
 def load(inflow: list[float], capacity: float, backlog: float = 0.0) -> GroupLoad:
     column = np.array(inflow)
-    return GroupLoad(np.full(len(inflow), backlog), column, column, capacity, False, 300.0)
+    pile = np.zeros(len(inflow), np.int64)
+    return GroupLoad(np.full(len(inflow), backlog), column, column, pile, capacity, False, 300.0)
 
 
 @given(
@@ -66,3 +69,23 @@ def test_at_least_so_many_are_never_more_than_partitions(inflow: list[float], co
     made = load(inflow, 100.0)
     assert min(count, len(inflow)) <= made.at_least(count) <= len(inflow)
     assert made.at_least(count) in made.counts
+
+
+def by_topic(made: GroupLoad, sizes: list[int]) -> GroupLoad:
+    return replace(made, pile=np.repeat(np.arange(len(sizes)), sizes))
+
+
+def test_where_each_topic_is_dealt_out_for_itself_no_more_members_than_its_partitions_are_named() -> None:
+    even = load(16 * [20.0], 30.0, backlog=100.0)
+
+    assert (even.enough(), by_topic(even, [8, 8]).enough()) == (16, 8)
+    assert by_topic(even, [8, 8]).at_least(9) == 8
+
+
+@given(sizes=st.lists(st.integers(1, 9), min_size=1, max_size=6), count=st.integers(1, 12))
+def test_each_topic_gives_every_member_as_many_as_range_does(sizes: list[int], count: int) -> None:
+    pile = np.repeat(np.arange(len(sizes)), sizes)
+    takers = dealt(np.linspace(1, 2, len(pile)), pile, count)
+
+    for code, size in enumerate(sizes):
+        assert np.bincount(takers[pile == code], minlength=count).tolist() == shares(size, count).tolist()

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from kagent.recommend.member_counts import Counts, counts
 from tests.fixtures.findings import FINE, FOUR
@@ -55,3 +56,15 @@ def test_no_less_is_named_than_autoscalers_are_told_and_none_with_which_one_may_
 
 def test_without_inflow_no_number_is_better_than_another(group: Make) -> None:
     assert counts(group({"t": 8 * [{"end": 100, "lag": 0}]}, FOUR).look()).of(8) is None
+
+
+@pytest.mark.parametrize(("protocol", "members"), [("range", 3), ("roundrobin", 6)])
+def test_under_range_more_members_than_the_largest_topic_has_partitions_are_never_named(
+    group: Make, protocol: str, members: int
+) -> None:
+    two = {"t": 3 * [FINE], "u": 3 * [FINE]}
+    pair = {"a": {"t": [0, 1], "u": [0, 1]}, "b": {"t": [2], "u": [2]}}
+    found = counts(group(two, pair, protocol=protocol).look())
+
+    assert max(found.of(3).fitting) == members  # type: ignore[union-attr]
+    assert counts(group(two, {**pair, "c": {}}, protocol="range").look()).relieving(0.15) is None

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from kagent.contract.recommendation import Verdict
+from kagent.detect.dealing import deals_by_topic
 from kagent.detect.enough_members import needed
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
@@ -64,9 +65,7 @@ def reason(model: GroupModel, finding: Finding) -> str:
     """The sentence of the message."""
     e = finding.evidence
     who = shown(model.names[finding.members[0]])
-    more = (
-        "more partitions, then more members" if e["partitions_first"] else f"at least {e['needed']} members"
-    )
+    more = _first(model) if e["partitions_first"] else f"at least {e['needed']} members"
     members = "the one member processes" if e["members"] == 1 else f"the {e['members']} members process"
     both = f"{rounded(e['gets_per_s'])} records/s arrive and {members} {rounded(e['does_per_s'])}"
     late = f"{who} is {span(finding.behind)} behind"
@@ -74,3 +73,11 @@ def reason(model: GroupModel, finding: Finding) -> str:
     if e["gets_per_s"] < e["does_per_s"]:
         return f"{both}, but no assignment lets each of them keep up: {late}. The group needs {more}."
     return f"{both}: {late}, and no assignment is enough. The group needs {more}."
+
+
+def _first(model: GroupModel) -> str:
+    """What it takes before more members get anything."""
+    # Under range members beyond the largest topic get nothing; dealt out all together, the partitions there are can be enough.
+    if deals_by_topic(model) and len(model.placement_rows) > len(model.names):
+        return "an assignor other than range, or more partitions, then more members"
+    return "more partitions, then more members"

@@ -1,7 +1,7 @@
 """What is the matter with a group: first what stands, by each detector of that, then the table that decides why a member is late.
 
 ``LINES`` is the table, from the detectors of spread in their ``ORDER``: the first line that holds for a member decides. A line
-without a verdict waits. The leading verdict must also be the one that two thirds of the spell's looks gave, and there must be enough evidence (``kagent.detect.evidence``).
+without a verdict waits. The leading verdict must also be the one that two thirds of the looks of the last three minutes gave, and there must be enough evidence (``kagent.detect.evidence``).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def decide(model: GroupModel) -> GroupFindings:
     for at in running(model):
         member = LateMember(model, at)
         line, facts = _line(member)
-        members[member.name] = _voted(members[member.name], line)
+        members[member.name] = _voted(member, line, members[member.name])
         finding = _finding(member, line, facts, members[member.name])
         if finding is not None:
             spread.append(finding)
@@ -85,16 +85,25 @@ def _line(member: LateMember) -> tuple[Line | None, dict[str, Any]]:
     return None, {}
 
 
-def _voted(known: MemberState, line: Line | None) -> MemberState:
+def _voted(member: LateMember, line: Line | None, known: MemberState) -> MemberState:
     """The member with one more vote for each clock that this look has advanced."""
     vote = str(line.verdict) if line is not None and line.verdict else "wait"
-    spell, backlog = known.spell, known.backlog
+    # Who was never certainly busy cannot be judged yet, which is no vote against what is found when it was.
+    if vote == "wait" and not member.measured:
+        return known
+    limits = evidence.LatenessLimits.of(member.model.policy)
+    clocks = {"spell": known.spell, "backlog": known.backlog}
     # A look without a newer commit has no vote: the same commits would be counted again.
-    if spell is not None and sum(spell.votes.values()) < spell.commits:
-        spell = replace(spell, votes=evidence.voted(spell.votes, vote))
-    if backlog is not None and sum(backlog.votes.values()) < backlog.commits:
-        backlog = replace(backlog, votes=evidence.voted(backlog.votes, vote))
-    return replace(known, spell=spell, backlog=backlog)
+    after = {
+        name: replace(
+            clock,
+            votes=evidence.voted(clock.votes, vote, evidence.looks_that_count(clock, limits)),
+            voted=clock.commits,
+        )
+        for name, clock in clocks.items()
+        if clock is not None and clock.voted < clock.commits
+    }
+    return replace(known, **after)  # type: ignore[arg-type]
 
 
 def _finding(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from kagent.detect.capacity import RARE_GAP_S
 from kagent.detect.habits import habit
-from kagent.detect.state import JudgeState, MemberState, Spell
+from kagent.detect.state import Backlog, JudgeState, MemberState, Spell
 from kagent.policy import Policy
 
 SPELL = "spell"
@@ -34,7 +34,7 @@ NEW_GROWING, NEW_DRAINING, NEW_MS = 4.0, 2.0, 3_600_000
 """A group whose first hour is not over has unknown habits: it needs four times the evidence, and twice of a backlog that drains,
 so that a group first seen badly spread is still reported within ten minutes."""
 AGREED = 2 / 3
-"""Not just most of a spell's looks: on the edge of two verdicts, the noise of the first minutes would decide. Of 30 simulated groups on such
+"""Not just most of the looks: on the edge of two verdicts, the noise of the first minutes would decide. Of 30 simulated groups on such
 edges 28 were called right, and 25 by most of the looks."""
 
 IDLE_SHARE = 1 / 3
@@ -123,12 +123,21 @@ def enough_drain(member: MemberState, need: float, speed_over_inflow: float) -> 
     return fallen >= least
 
 
-def voted(votes: Mapping[str, int], verdict: str) -> dict[str, int]:
-    """The votes with one more."""
-    return {**votes, verdict: votes.get(verdict, 0) + 1}
+def voted(votes: Mapping[str, float], verdict: str, most: float) -> dict[str, float]:
+    """The votes with one more. Beyond ``most`` looks, the earlier ones count for less and less."""
+    # Or a load that rises slowly, which passes some verdicts on its way, would need twice as many looks for the right one as for all
+    # of them before.
+    share = min(1.0, (most - 1) / max(1.0, sum(votes.values())))
+    faded = {name: round(looks * share, 2) for name, looks in votes.items()}
+    return {**faded, verdict: faded.get(verdict, 0.0) + 1}
 
 
-def agreed(votes: Mapping[str, int], verdict: str) -> bool:
+def looks_that_count(clock: Spell | Backlog, limits: LatenessLimits) -> float:
+    """How many looks of this spell or backlog come within the most evidence that a verdict needs, at least those of a trend."""
+    return max(COMMITS, clock.commits * limits.draining_need * 1000 / max(1, clock.last - clock.began))
+
+
+def agreed(votes: Mapping[str, float], verdict: str) -> bool:
     """Whether enough of the looks gave this verdict for it to be published."""
     looks = sum(votes.values())
     return looks > 0 and votes.get(verdict, 0) >= AGREED * looks

@@ -94,7 +94,7 @@ class Spell:
 
     ``began``, ``last``: its first and its latest commit, ms; ``reference``: greatest lateness of its first minute, s;
     ``grown_s``: how long it has been late and growing; ``grew_at``: the latest commit at which it was; ``commits`` and
-    ``records`` done since it began; ``votes``: verdict → looks; ``topics``: of a member that holds several, each topic's own greatest
+    ``records`` done since it began; ``votes``: verdict → looks, ``voted``: the commits up to the latest of them; ``topics``: of a member that holds several, each topic's own greatest
     lateness of that minute and its latest, s.
     """
 
@@ -105,7 +105,8 @@ class Spell:
     grew_at: int = 0
     commits: int = 1
     records: int = 0
-    votes: Mapping[str, int] = field(default_factory=dict)
+    votes: Mapping[str, float] = field(default_factory=dict)
+    voted: int = 0
     topics: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
@@ -113,7 +114,7 @@ class Spell:
 class Backlog:
     """A stretch in which a member is late, growing or not. ``most``, ``most_at``: its greatest lateness (s) and when (ms);
     ``late_s``: how long it has been late in commit time; ``ramp_s``, ``ramp_records``: how long the member fell behind before it was
-    late, and what it did meanwhile; ``votes``: verdict → looks."""
+    late, and what it did meanwhile; ``votes``, ``voted``: as of a spell."""
 
     began: int
     last: int
@@ -124,7 +125,8 @@ class Backlog:
     records: int = 0
     ramp_s: float = 0.0
     ramp_records: int = 0
-    votes: Mapping[str, int] = field(default_factory=dict)
+    votes: Mapping[str, float] = field(default_factory=dict)
+    voted: int = 0
 
 
 @dataclass(frozen=True, slots=True)

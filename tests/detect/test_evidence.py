@@ -79,14 +79,35 @@ def test_a_new_group_needs_more_but_is_never_silent_for_a_fixed_time() -> None:
 
 
 def test_a_verdict_that_two_thirds_of_the_looks_gave_is_agreed_on() -> None:
-    votes: dict[str, int] = {}
+    votes: dict[str, float] = {}
     agreed = []
     for verdict in ("wait", "rebalance", "rebalance", "slow_member", "rebalance", "rebalance"):
-        votes = evidence.voted(votes, verdict)
+        votes = evidence.voted(votes, verdict, 100)
         agreed.append(evidence.agreed(votes, "rebalance"))
 
     assert agreed == [False, False, True, False, False, True]
     assert not evidence.agreed({}, "rebalance")
+
+
+@pytest.mark.parametrize("before", [30, 300])
+def test_looks_of_long_ago_do_not_hold_a_verdict_back(before: int) -> None:
+    """A load that rises slowly passes another verdict on its way."""
+    votes: dict[str, float] = {}
+    for verdict in [*before * ["rebalance"], *14 * ["under_provisioned"]]:
+        votes = evidence.voted(votes, verdict, 18)
+        assert sum(votes.values()) <= 18.5
+
+    assert evidence.agreed(votes, "under_provisioned") is False
+    for _ in range(8):
+        votes = evidence.voted(votes, "under_provisioned", 18)
+    assert evidence.agreed(votes, "under_provisioned")
+
+
+def test_the_looks_that_count_are_those_of_three_minutes_at_least_three() -> None:
+    often, seldom = Spell(NOW - 600_000, NOW, 60.0, commits=61), Spell(NOW - 600_000, NOW, 60.0, commits=3)
+
+    assert evidence.looks_that_count(often, LIMITS) == pytest.approx(18.3)
+    assert evidence.looks_that_count(seldom, LIMITS) == 3
 
 
 def test_the_policy_may_ask_for_more_or_less_evidence() -> None:

@@ -1,8 +1,8 @@
 """hot_partition: one partition receives more than any member can process; no assignment helps.
 
 Holds where a partition's own inflow (never its share of the lag) is above 0.95 of the fastest member's capacity, also at the
-optimist's ends, at most half of the members are needed for such partitions, and the rest fits on the others. Where most are
-"hot" there are too few members for everything.
+optimist's ends, at most half of the members that hold any are needed for such partitions, and the rest fits on the others. Where
+most are "hot" there are too few members, or partitions, for everything.
 Severity: info, since only the topic's owner can tell whether keys may move.
 """
 
@@ -49,7 +49,9 @@ def holds(member: LateMember) -> dict[str, Any] | None:
     hot = model.counted & (usual > NEARLY * rate.mid.max()) & (least > NEARLY * rate.high.max())
     mine = member.rows[hot[member.rows]]
     count = int(hot.sum())
-    if not len(mine) or 2 * count > len(model.names) or not _rest_fits(member, hot, count):
+    # Idle members beyond the number of partitions are no measure: what is hot on all that work is no matter of keys.
+    working = len(np.unique(model.owner[model.counted]))
+    if not len(mine) or 2 * count > working or not _rest_fits(member, hot, count):
         return None
     at = int(mine[np.argmax(usual[mine])])
     return {

@@ -34,3 +34,12 @@ def test_where_most_members_would_be_needed_for_hot_partitions_there_are_too_few
     _, found = made.looked(members=work)
 
     assert "hot_partition" not in {str(f.verdict) for f in found}
+
+
+def test_idle_members_beyond_the_partitions_do_not_make_all_of_them_hot(group: Make) -> None:
+    members = {f"m{n}": {"t": [n]} if n < 4 else {} for n in range(8)}
+    made = group({"t": 4 * [HOT]}, members)
+    work = made.at_work({f"m{n}": 250 for n in range(4)}, ["m0"], "under_provisioned")
+    _, found = made.looked(members=work)
+
+    assert leading(found) == "under_provisioned"

@@ -150,6 +150,7 @@ def _evidence(model: GroupModel, lead: Finding | None) -> dict[str, Any] | None:
         "unsure": "intervals in which the members are busy, to measure their speed",
         "swing": "more minutes in which more arrives than the member can process",
         "draining": "nothing: it catches up by itself",
+        "pausing": "more time in which it makes no progress while others do",
         "after_pause": "nothing: it catches up by itself after its pause",
     }
     return {

@@ -22,6 +22,7 @@ REASONS = {
     "unsure": "the measurements do not yet tell what is wrong",
     "swing": "the inflow is higher than usual, but within its usual swings; if that goes on, it is reported",
     "draining": "at the present speed the member catches up by itself",
+    "pausing": "the member paused, and makes no progress yet; if that goes on, it is reported as stuck",
     "after_pause": "the member is late because it paused; the pause is over, and it catches up by itself",
     "set_aside": "the group could not be judged; it is tried again when its data changes",
 }

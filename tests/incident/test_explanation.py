@@ -107,6 +107,24 @@ def test_of_a_member_that_is_a_little_behind_it_says_how_far_and_what_counts_as_
     assert str(calm["reason"]).endswith("; late is 60 s or more (`min_behind`).")
 
 
+def test_a_pause_is_over_only_once_the_member_has_made_progress() -> None:
+    """Its client goes on committing in the background, the same offsets."""
+
+    def pauses(second: int) -> float:
+        return 0.0 if 600 < second <= 800 else 115.0
+
+    def burst(second: int) -> float:
+        """Short enough not to be late by it, so that the members' speeds are known."""
+        return 150.0 if 100 < second <= 120 else 50.0
+
+    world = Timeline([burst] * 6, HELD, {"m0": pauses, "m1": 115.0, "m2": 115.0})
+    judgements = judged(world, 1100)
+    said = {10 * at: one.suppressed_by for at, one in enumerate(judgements, 1) if one.findings}
+
+    assert {why for second, why in said.items() if second <= 800} == {"pausing"}
+    assert {why for second, why in said.items() if second > 810} == {"after_pause"}
+
+
 def test_the_story_is_plain_json() -> None:
     assert orjson.loads(orjson.dumps(story_after(700)))["group"] == "g"
 

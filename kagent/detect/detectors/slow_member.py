@@ -53,13 +53,29 @@ def holds(member: LateMember) -> dict[str, Any] | None:
 
 
 def _pause_is_over(member: LateMember) -> dict[str, Any] | None:
-    return {} if member.paused and member.drains and member.measured else None
+    return {} if _paused(member) and _moves(member) else None
+
+
+def _pause_lasts(member: LateMember) -> dict[str, Any] | None:
+    return {} if _paused(member) and not _moves(member) else None
+
+
+def _paused(member: LateMember) -> bool:
+    return member.paused and member.drains and member.measured
+
+
+def _moves(member: LateMember) -> bool:
+    """Whether it has made progress since it became late, and is not silent now: a client that commits in the background does so
+    while its application hangs."""
+    known, mine = member.model.member_state(member.at), member.model.owner == member.at
+    moved = int(member.model.lags.moved[mine].max(initial=0))
+    return known.backlog is not None and moved >= known.backlog.began and not known.silent_s
 
 
 # Asked before the verdicts about spread. What a peer proves comes first: partitions that are moved off a slow machine leave it slow, and
 # hide it. Then a pause: what waits came in it, and the member catches up. Without this line, a pause of 230 s was reported as
 # rebalance.
-LINES = (Line(holds, VERDICT), Line(_pause_is_over, why="after_pause"))
+LINES = (Line(holds, VERDICT), Line(_pause_is_over, why="after_pause"), Line(_pause_lasts, why="pausing"))
 
 
 def reason(model: GroupModel, finding: Finding) -> str:

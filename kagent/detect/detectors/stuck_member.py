@@ -23,6 +23,7 @@ from kagent.detect.group_model import GroupModel
 from kagent.detect.habits import PAUSE_FACTOR, habit
 from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND
+from kagent.detect.standstill import waits_since
 from kagent.lag.measure import Longs
 from kagent.text import shown, span
 
@@ -112,15 +113,17 @@ def _finding(model: GroupModel, members: list[int], whole: bool) -> Finding:
     mine = model.relevant & np.isin(model.owner, members) & (model.columns.waiting_since > 0)
     rows = worst(mine, lags.shown)
     members = sorted(members, key=lambda m: -int(lags.shown[mine & (model.owner == m)].sum()))
-    since = int(np.maximum(lags.moved, model.columns.waiting_since)[mine].min(initial=model.now))
+    # Of each member, not of each partition: one that worked until a minute ago has partitions whose turn had not come for longer.
+    since = waits_since(model.columns)[members]
     evidence = {
         "members": [model.names[m] for m in members][:50],
         "whole_group": whole,
-        "stands_s": round((model.as_of - since) / 1000),
+        # The shortest: the sentence is about all of them.
+        "stands_s": round((model.as_of - int(since.max(initial=0))) / 1000),
         "unread": int(lags.shown[mine].sum()),
     }
     behind = float(model.age[0][mine].max(initial=0.0))
-    return Finding(VERDICT, tuple(members), rows, behind, evidence, since)
+    return Finding(VERDICT, tuple(members), rows, behind, evidence, int(since.min(initial=model.now)))
 
 
 def reason(model: GroupModel, finding: Finding) -> str:

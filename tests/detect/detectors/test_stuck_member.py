@@ -32,6 +32,18 @@ def test_a_member_that_is_silent_for_almost_as_long_as_hold_while_others_go_on_i
     assert leading(made.looked(members=silent(made, 250.0))[1]) == "balanced"
 
 
+def test_a_member_stands_since_its_last_progress_and_not_since_its_oldest_record(group: Make) -> None:
+    worked_later = {**SILENT, "age": 600}
+    made = group({"t": [SILENT, worked_later, *6 * [FINE]]}, FOUR)
+    model, found = made.looked(members=silent(made, 590.0))
+
+    assert leading(found) == "stuck_member"
+    assert found[0].since == NOW - 600_000
+    assert found[0].evidence["stands_s"] == 600
+    assert found[0].behind > 800
+    assert "made no progress for 10 min (15 min behind)" in stuck_member.reason(model, found[0])
+
+
 def test_a_longer_silence_that_ended_by_itself_lifts_the_threshold(group: Make) -> None:
     made = group(TOPIC, FOUR)
     habits = {"silent": Habit(300.0, NOW - 3_600_000)}

@@ -3,12 +3,11 @@ when it is not. Pure: a model in, plain values out."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from kagent.contract.recommendation import Status, Verdict
+from kagent.contract.recommendation import Status
 from kagent.detect.capacity import kept
 from kagent.detect.committers import co_partitioned
 from kagent.detect.decision import examine
@@ -48,7 +47,8 @@ def explain(judged: Judgement, looked: Looked | None = None) -> dict[str, Any]:
     model, found = looked
     unread = unread_records(model.seen, judged.state, model.policy)
     lead = found[0] if found else None
-    diagnosis = diagnose(model, _drafted(lead)) if lead else None
+    # Without a verdict there is no advice either: what helps depends on what is wrong.
+    diagnosis = diagnose(model, lead) if lead and lead.verdict else None
     message = compose(diagnosis, "", model.now, Status.OPEN) if diagnosis else None
     roster, members = model.roster, judged.state.members
     return {
@@ -92,12 +92,6 @@ def explain(judged: Judgement, looked: Looked | None = None) -> dict[str, Any]:
         "others": [str(f.verdict) for f in found[1:] if f.verdict],
         **_past(judged.state, model),
     }
-
-
-def _drafted(lead: Finding) -> Finding:
-    """The finding as the draft of a message shows it."""
-    # The effect of moving partitions is known before the reason why a member is late is.
-    return lead if lead.verdict else replace(lead, verdict=Verdict.REBALANCE)
 
 
 def _frontier_unit(diagnosis: Diagnosis | None) -> str | None:

@@ -11,8 +11,10 @@ import orjson
 from kagent.incident.evaluate import Judgement
 from kagent.incident.explanation import explain, look_at
 from kagent.incident.explanation_text import lines
+from kagent.incident.suppression import REASONS
 from kagent.lag.log_ends import EndHistory
 from kagent.policy import Policy
+from kagent.worker.http.judgement_view import glance
 from tests.fixtures.findings import FOUR, LATE
 from tests.fixtures.timeline import Timeline, judged
 
@@ -45,13 +47,19 @@ def test_of_a_member_of_which_the_measurements_tell_nothing_yet_no_verdict_is_na
     work = made.at_work(dict.fromkeys(names, 190), names, "under_provisioned")
     few = {name: replace(m, windows=m.windows[-1:]) for name, m in work.items()}
     model, found = made.looked(members=few)
-    story = explain(Judgement(model.state, model=model, findings=found))
+    judgement = Judgement(model.state, suppressed_by="unsure", model=model, findings=found)
+    story = explain(judgement)
     told = "\n".join(lines(story))
 
+    assert glance(model.seen, judgement, Policy()).not_opened == story["not_opened"] == REASONS["unsure"]
     assert (story["evidence"]["verdict"], story["evidence"]["missing"]) == (None, "unsure")
     assert "Evidence that it stays behind: " in told
     assert " s are needed. Missing: intervals in which" in told
     assert "Evidence for" not in told
+    # Nor is there advice, as if kagent knew: what helps depends on what is wrong.
+    assert story["recommendation"] is None
+    assert not re.search("^  (do|perhaps|plan):", told, re.MULTILINE)
+    assert "reported as" not in lines(story | {"verdict": "stalled", "open": "1"})[0]
 
 
 def test_what_came_of_earlier_incidents_is_told_in_words() -> None:

@@ -160,7 +160,9 @@ def judged_skew(model: GroupModel | None, judged: Judgement, members: int) -> fl
 
 def _reason(judged: Judgement) -> str | None:
     reason = judged.rejected_by or judged.suppressed_by
-    return REASONS.get(reason, reason) if reason and judged.verdict != "balanced" else None
+    # As in the explanation: a group with something the matter has a reason, also before there is enough evidence of what it is.
+    found = judged.verdict != "balanced" or judged.findings
+    return REASONS.get(reason, reason) if reason and found else None
 
 
 def milestones(state: JudgeState, findings: tuple[Finding, ...] = ()) -> Milestones:

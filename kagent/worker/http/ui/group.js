@@ -40,6 +40,7 @@ function Recommendation({ data }) {
   const { row } = data, open = Boolean(row.incident), old = useContext(Old);
   const r = open ? data.recommendation : data.draft;
   if (!r && row.no_members && !row.blind && !old) return html`<section class="recommendation draft" aria-label="Recommendation"><p class="headline"><span aria-hidden="true">○</span> Nobody reads this group's partitions</p><p class="reason big">There are ${inert(row.no_members, 500)}.</p></section>`;
+  if (!r && row.not_opened && !row.blind && !old) return html`<section class="recommendation draft" aria-label="Recommendation"><p class="headline"><span aria-hidden="true">○</span> Not reported (yet)</p><p class="reason big">${inert(row.not_opened, 500)}.</p></section>`;
   if (!r) return row.blind || old ? null : html`<section class="calmbox" aria-label="Recommendation"><p class="headline"><span aria-hidden="true">✓</span> Nothing to do</p><p>No member is known to be behind. kagent judged ${plural(data.map.partition.length, "partition")} on ${plural(data.members.length, "member")} <${Ago} ms=${data.time_ms} />.</p>${data.recommendation && html`<${Last} r=${data.recommendation} />`}</section>`;
   // What the plan would give is not what another first action gives.
   const plan = r.actions[0]?.type === "follow_plan" && r.skew.after !== null && r.skew.after < r.skew.now;

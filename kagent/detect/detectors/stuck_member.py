@@ -132,6 +132,13 @@ def reason(model: GroupModel, finding: Finding) -> str:
     if e["whole_group"]:
         return f"No member has made progress for {span(e['stands_s'])}; {e['unread']:,} records wait."
     who, more = shown(e["members"][0]), len(e["members"]) - 1
+    if not model.by_member:
+        # The coordinator has no members of such a group: nobody is in it.
+        others = f" and {more} more readers" if more else ""
+        return (
+            f"{who}{others} made no progress for {span(e['stands_s'])} ({span(finding.behind)} behind), while other readers of the "
+            "group went on."
+        )
     others = f" and {more} more members are" if more else " is"
     return (
         f"{who}{others} in the group but made no progress for {span(e['stands_s'])} ({span(finding.behind)} behind), "

@@ -138,3 +138,14 @@ def test_how_long_it_may_be_silent_hangs_on_how_seldom_it_commits(group: Make) -
 
     assert stuck_member.limit_s(model, 0) == 900
     assert stuck_member.limit_s(replace(model, state=replace(model.state, habits={})), 1) == 0.85 * 300
+
+
+def test_of_a_reader_without_members_nobody_says_that_it_is_in_the_group(group: Make) -> None:
+    made = group({"t": [SILENT, FINE, FINE]}, {}, type="simple", protocol=None)
+    name = made.look().names[0]
+    silence = {name: MemberState(silent_s=4000.0, silent_seen=NOW - 2500)}
+    model, found = made.looked(members=silence)
+
+    assert leading(found) == "stuck_member"
+    assert "in the group" not in stuck_member.reason(model, found[0])
+    assert "other readers" in stuck_member.reason(model, found[0])

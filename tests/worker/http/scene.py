@@ -93,7 +93,7 @@ class Load:
                     "clientHost": f"/10.0.0.{at + 1}",
                     "sessionTimeout": 10_000,
                     "subscription_decoded": {"version": 1, "topics": [self.topic], "userData": None, "ownedPartitions": []},
-                    "assignment_decoded": {"assignedPartitions": [{"topic": self.topic, "partitions": held}]},
+                    "assignment_decoded": {"version": 1, "assignedPartitions": [{"topic": self.topic, "partitions": held}]},
                 }
             )  # fmt: skip
         value = {

@@ -15,7 +15,7 @@ from kagent.contract.recommendation import GroupKind
 from kagent.contract.redaction import CLEAR, Redaction
 from kagent.groups import GroupView, MemberView
 from kagent.strategies.assignment import Assignment
-from kagent.strategies.member_columns import MemberColumns, distinct
+from kagent.strategies.group_members import GroupMembers, distinct
 
 NOBODY = -1
 _IDENTITY = attrgetter("member_id", "instance_id", "rack")
@@ -149,11 +149,11 @@ class Roster:
         return Assignment.from_holdings(self.columns.ids, [m.assigned for m in self.members], tuple(topics))
 
     @cached_property
-    def columns(self) -> MemberColumns:
+    def columns(self) -> GroupMembers:
         """The members as strategies see them. Raises InputError where there is none, or one twice."""
         same = (self.generation,) * len(self.members)
         ids, instances, racks = zip(*map(_IDENTITY, self.members), strict=True) if self.members else ((),) * 3
-        return MemberColumns(ids, *self.may_hold, instances, racks, same, same)
+        return GroupMembers(ids, *self.may_hold, instances, racks, same, same)
 
     @cached_property
     def may_hold(self) -> tuple[tuple[tuple[str, ...], ...], npt.NDArray[np.int64]]:

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from kagent.errors import InputError
 from kagent.strategies.assignment import Assignment
+from kagent.strategies.group_members import GroupMembers
 from kagent.strategies.layout import Layout
-from kagent.strategies.member_columns import MemberColumns
 from kagent.strategies.scenario_lines import fields_of
 from kagent.strategies.subscribed_member import Member
 from kagent.text import shown
@@ -32,7 +32,7 @@ DENSE = 4
 class Scenario:
     """A group before a rebalance. Build it with ``of`` or ``from_json``, which check it."""
 
-    members: MemberColumns
+    members: GroupMembers
     """In the order in which they joined: where two member ids fall into one bucket, Java's order hangs on it."""
     partitions_per_topic: Mapping[str, int]
     owned: Assignment
@@ -65,7 +65,7 @@ class Scenario:
         left) or ``{member: [(topic, partition), …]}``. Without ``remembered`` the sticky assignor reads what is owned,
         as it would be in a running group. Raises InputError naming the field.
         """
-        joined = MemberColumns.of(members)
+        joined = GroupMembers.of(members)
         _check_counts(partitions_per_topic)
         had = _columns(owned)
         knew = had if remembered is None else _columns(remembered)

@@ -20,7 +20,7 @@ _ROW = attrgetter("id", "topics", "group_instance_id", "rack", "generation", "re
 
 
 @dataclass(frozen=True, eq=False)
-class MemberColumns(Sequence[Member]):
+class GroupMembers(Sequence[Member]):
     """A sequence of members, each of which becomes an object only where it is asked for."""
 
     # At 2,100 members, making their objects took longer than the strategies themselves.
@@ -42,19 +42,19 @@ class MemberColumns(Sequence[Member]):
             _refuse_twice(self.ids)
 
     @classmethod
-    def of(cls, members: Sequence[Member]) -> MemberColumns:
+    def of(cls, members: Sequence[Member]) -> GroupMembers:
         """The columns of these members."""
-        if isinstance(members, MemberColumns):
+        if isinstance(members, GroupMembers):
             return members
         ids, topics, *others = zip(*map(_ROW, members), strict=True) if members else ((),) * 6
         kinds, kind = distinct(topics)
         return cls(tuple(ids), tuple(kinds), kind, *others)
 
-    def subscribed_to(self, kinds: Sequence[Topics]) -> MemberColumns:
+    def subscribed_to(self, kinds: Sequence[Topics]) -> GroupMembers:
         """The same members, with another subscription in the place of each one here."""
         return replace(self, kinds=tuple(kinds))
 
-    def at_generation(self, generation: int | None) -> MemberColumns:
+    def at_generation(self, generation: int | None) -> GroupMembers:
         """The same members, all of them in one generation, which they also remember."""
         same = (generation,) * len(self.ids)
         return replace(self, generations=same, remembered=same)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kagent.errors import InputError
 from kagent.strategies import Member, Scenario, assign
-from kagent.strategies.member_columns import MemberColumns
+from kagent.strategies.group_members import GroupMembers
 
 TOPICS = st.lists(st.sampled_from(["a", "b", "c"]), max_size=3, unique=True).map(tuple)
 NAME, GENERATION = st.none() | st.sampled_from(["x", "y"]), st.none() | st.integers(0, 3)
@@ -21,21 +21,21 @@ MEMBERS = st.lists(
 
 @given(MEMBERS)
 def test_each_member_comes_back_as_it_was(members: list[Member]) -> None:
-    columns = MemberColumns.of(members)
+    columns = GroupMembers.of(members)
 
     assert list(columns) == members
     assert [columns[at] for at in range(-len(members), len(members))] == members + members
     assert list(columns[1:]) == members[1:]
-    assert MemberColumns.of(columns) is columns
+    assert GroupMembers.of(columns) is columns
 
 
 @given(MEMBERS)
 def test_subscriptions_are_listed_once_in_the_order_of_their_first_member(members: list[Member]) -> None:
-    assert list(MemberColumns.of(members).kinds) == list(dict.fromkeys(member.topics for member in members))
+    assert list(GroupMembers.of(members).kinds) == list(dict.fromkeys(member.topics for member in members))
 
 
 def test_two_subscriptions_may_become_one() -> None:
-    both = MemberColumns.of([Member("C0", ("a", "gone")), Member("C1", ("a",))])
+    both = GroupMembers.of([Member("C0", ("a", "gone")), Member("C1", ("a",))])
 
     same = both.subscribed_to([("a",), ("a",)])
 
@@ -47,4 +47,4 @@ def test_two_subscriptions_may_become_one() -> None:
 @pytest.mark.parametrize(("ids", "words"), [([], "without members"), (["C0", "C1", "C0"], r"members\[2\]")])
 def test_no_member_and_one_twice_are_refused(ids: list[str], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        MemberColumns.of([Member(name, ("a",)) for name in ids])
+        GroupMembers.of([Member(name, ("a",)) for name in ids])

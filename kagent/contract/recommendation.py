@@ -105,7 +105,8 @@ class MemberWork(Contract):
     lag: int | None = Field(None, description="Records behind, judged; None where unknown.")
     seconds_behind: float | None = Field(
         None,
-        description="How far behind, in seconds: the time since its log ends were where its commits are now.",
+        description="How far behind, in seconds: the time since its log ends were where its commits are now; while it commits nothing, the age "
+        "of its oldest uncommitted record.",
     )
     work_now: float | None = Field(
         None, description="Work under the current assignment; `work_unit` says of what."

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from kagent.detect.group_model import GroupModel
+from kagent.detect.signs import young_ms
 from kagent.detect.without_members import UnreadRecords
-from kagent.lag.measure import Flags, Floats
+from kagent.lag.measure import Flags, Floats, Longs
+from kagent.lag.membership import NOBODY
 
 
 def behind_s(model: GroupModel | None, unread: UnreadRecords | None) -> float:
@@ -32,14 +34,47 @@ def members_behind_s(model: GroupModel) -> Floats:
     return behind
 
 
+def uncommitted_s(model: GroupModel) -> Floats:
+    """Age of each member's oldest uncommitted record, s, where the member has committed nothing for longer than usual since that record
+    came; else 0. The model's lateness is that of the latest commit, and tells nothing of what came after it."""
+    columns, waits = model.columns, _uncommitted(model)
+    owner = model.owner[waits]
+    # The greatest integer stands for "nothing waits", so that np.minimum.at can find the least.
+    since = np.full(columns.members, np.iinfo(np.int64).max)
+    np.minimum.at(since, owner, columns.waiting_since[waits])
+    oldest = np.zeros(columns.members)
+    np.maximum.at(oldest, owner, model.age[0][waits])
+    usual = np.array([young_ms(1000 * gap) for gap in columns.gap.tolist()], np.int64)
+    return np.where(model.as_of - np.maximum(columns.committed_at, since) > usual, oldest, 0.0)
+
+
+def without_commit(model: GroupModel) -> Longs:
+    """Places of the partitions with records that a member holds and whose group never committed on their topic: how far it is behind
+    there is not known."""
+    lags = model.lags
+    return np.flatnonzero(~lags.known & (lags.owner != NOBODY) & (lags.end > lags.start))
+
+
+def is_unknown(model: GroupModel) -> bool:
+    """Whether a member holds records of which the group's commits do not tell how far behind it is."""
+    committed = model.columns.committed_at[np.unique(model.owner[model.owner >= 0])]
+    return bool(len(without_commit(model))) or not committed.all()
+
+
+def _uncommitted(model: GroupModel) -> Flags:
+    """Held partitions with records that are not committed now."""
+    return np.asarray(model.relevant & (model.owner >= 0) & (model.columns.waiting_since > 0))
+
+
 def _lateness(model: GroupModel) -> Floats:
-    """Seconds that each member is behind at least: never more than its oldest unread record is known to be old."""
+    """Seconds that each member is behind at least: at its latest commit, never more than its oldest unread record is known to be old;
+    where its commits stay away, as old as its oldest uncommitted record is."""
     oldest = np.zeros(len(model.names))
     waits = _waits(model) & (model.owner >= 0)
     # maximum.at: an assignment by index would keep one of a member's partitions, not the greatest.
     np.maximum.at(oldest, model.owner[waits], model.age[0][waits])
     late = np.minimum(model.lateness, oldest)  # without inflow yet, the model's own is as good as endless
-    return np.where(late >= 1, late, 0.0)
+    return np.maximum(np.where(late >= 1, late, 0.0), uncommitted_s(model))
 
 
 def _waits(model: GroupModel) -> Flags:

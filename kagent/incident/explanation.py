@@ -13,7 +13,7 @@ from kagent.detect.committers import co_partitioned
 from kagent.detect.decision import examine
 from kagent.detect.finding import Finding
 from kagent.detect.group_model import GroupModel
-from kagent.detect.seconds_behind import behind_s
+from kagent.detect.seconds_behind import behind_s, is_unknown, members_behind_s, uncommitted_s, without_commit
 from kagent.detect.state import JudgeState
 from kagent.detect.without_members import UnreadRecords, has_no_reader, unread_records
 from kagent.incident.condition import condition_of
@@ -24,7 +24,7 @@ from kagent.lag.membership import NOBODY
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
 from kagent.recommend.render import Diagnosis, compose, diagnose
-from kagent.text import span
+from kagent.text import counted, span
 
 Looked = tuple[GroupModel, tuple[Finding, ...]]
 
@@ -110,28 +110,33 @@ def _behind_s(model: GroupModel, unread: UnreadRecords | None) -> float | None:
     """How far the group is behind; None where that is not known of all its partitions."""
     if model.seen.blind is not None or model.seen.unwatched:
         return None
-    committed = model.columns.committed_at[np.unique(model.owner[model.owner >= 0])]
-    lags = model.lags
-    uncommitted = bool((~lags.known & (lags.owner != NOBODY) & (lags.end > lags.start)).any())
-    if uncommitted or not committed.all():
-        return None
-    return round(behind_s(model, unread), 1)
+    return None if is_unknown(model) else round(behind_s(model, unread), 1)
 
 
 def _calm(model: GroupModel, unread: UnreadRecords | None) -> str:
     """The explanation where nothing is reported: how late the latest member is."""
     if unread is not None:
         return f"There are {unread}."
-    at = model.worst
-    behind = span(float(model.lateness[at])) if at >= 0 else "0 s"
-    if behind == "0 s" and model.age[1].any():
-        return "No member is known to be late. Some unread records came in before kagent knew the log ends, so it cannot tell how old they are."
-    if behind == "0 s":
-        return "No member is late."
-    if model.lateness[at] < model.policy.min_behind:
+    behind, uncommitted = members_behind_s(model), uncommitted_s(model)
+    if not behind.any():
+        return _in_time(model)
+    at = int(np.argmax(behind))
+    if uncommitted[at]:
+        return f"{model.names[at]} commits nothing while records wait; the oldest that is not committed is {span(float(behind[at]))} old."
+    if behind[at] < model.policy.min_behind:
         least = span(model.policy.min_behind)
-        return f"No member is late: {model.names[at]} is the furthest behind, by {behind}; late is {least} or more (`min_behind`)."
-    return f"{model.names[at]} is {behind} behind."
+        return f"No member is late: {model.names[at]} is the furthest behind, by {span(float(behind[at]))}; late is {least} or more (`min_behind`)."
+    return f"{model.names[at]} is {span(float(behind[at]))} behind."
+
+
+def _in_time(model: GroupModel) -> str:
+    """The explanation where no member is behind, as far as that is known."""
+    never = without_commit(model)
+    if len(never):
+        return f"No member is known to be late. {counted(len(never), 'partition')} with records without a commit: how far its members are behind there is not known."
+    if model.age[1].any():
+        return "No member is known to be late. Some unread records came in before kagent knew the log ends, so it cannot tell how old they are."
+    return "No member is late."
 
 
 def _evidence(model: GroupModel, lead: Finding | None) -> dict[str, Any] | None:
@@ -203,7 +208,7 @@ def _members(model: GroupModel) -> list[dict[str, Any]]:
     # What is left of a group without members is no reader that could be 0 s behind.
     if has_no_reader(model.seen, model.state):
         return []
-    low, high = model.seconds_of_work
+    (low, high), behind = model.seconds_of_work, members_behind_s(model)
     held = np.bincount(model.owner[model.owner >= 0], minlength=len(model.names))
     waits = np.bincount(
         model.owner[model.owner >= 0], model.columns.backlog[model.owner >= 0], len(model.names)
@@ -221,7 +226,7 @@ def _members(model: GroupModel) -> list[dict[str, Any]]:
             if model.capacity.measured[at]
             else None,
             "drain_s": round(float(model.drain[at])) if np.isfinite(model.drain[at]) else None,
-            "seconds_behind": round(float(model.lateness[at]), 1),
+            "seconds_behind": round(float(behind[at]), 1),
             "known": bool(model.columns.committed_at[at] > 0),
         }
         for at in np.argsort(-high, kind="stable").tolist()

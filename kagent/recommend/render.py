@@ -28,6 +28,7 @@ from kagent.contract.recommendation import (
 from kagent.detect.detectors import MOVES_CURE, OF, SPREAD, skew
 from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
+from kagent.detect.seconds_behind import uncommitted_s
 from kagent.planner import comparison as planned
 from kagent.recommend.actions import actions
 from kagent.recommend.advice import Advice, gains
@@ -209,6 +210,7 @@ def _members(diagnosis: Diagnosis) -> list[MemberWork]:
     members, redaction = model.roster.members, model.roster.redaction
     held = np.bincount(model.lags.owner[model.lags.owner >= 0], minlength=len(members))
     waits = np.bincount(model.owner[model.owner >= 0], model.columns.backlog[model.owner >= 0], len(members))
+    behind = np.maximum(model.lateness, uncommitted_s(model))
     return [
         MemberWork(
             member=model.names[at],
@@ -217,7 +219,7 @@ def _members(diagnosis: Diagnosis) -> list[MemberWork]:
             host=redaction.host(members[at].host),
             partitions=int(held[at]),
             lag=int(waits[at]),
-            seconds_behind=round(float(model.lateness[at]), 1),
+            seconds_behind=round(float(behind[at]), 1),
             work_now=round(float(now[at]), 3),
             work_after=round(float(after[at]), 3) if after is not None else None,
         )

@@ -12,6 +12,7 @@ from kagent.incident.evaluate import Judgement
 from kagent.incident.explanation import explain, look_at
 from kagent.incident.explanation_text import lines
 from kagent.incident.suppression import REASONS
+from kagent.lag.commits import TopicCommits
 from kagent.lag.log_ends import EndHistory
 from kagent.policy import Policy
 from kagent.worker.http.judgement_view import glance
@@ -145,3 +146,38 @@ def test_what_moves_reach_has_its_unit() -> None:
     assert story["frontier_unit"] == "drain"
     assert re.search(r"time until all members have caught up: .* with 3 moves", told)
     assert re.search(r"longest time of a member to process its lag: .* with 3 moves", of_work)
+
+
+def test_of_a_member_that_commits_nothing_while_records_wait_it_says_how_old_the_oldest_is() -> None:
+    """It was caught up at its latest commit, so it is 0 s behind by that; as the only member it is reported after hours at the earliest."""
+    world = Timeline([50.0, 50.0], {"m0": (0, 1)}, {"m0": lambda second: 220.0 if second < 600 else 0.0})
+    judged(world, 600)
+    world.commit_s = 10**6
+    found = judged(world, 120)[-1]
+    story = explain(found, look_at(found, world.observe(), found.state, Policy()))
+
+    assert story["reason"] == (
+        "m0/h commits nothing while records wait; the oldest that is not committed is 2 min old."
+    )
+    assert story["seconds_behind"] == story["members"][0]["seconds_behind"] > 100
+    assert (glance(world.observe(), found, Policy()).seconds_behind or 0) > 100
+
+
+def test_of_a_member_between_two_of_its_commits_it_says_nothing_of_that() -> None:
+    world = Timeline([50.0, 50.0], {"m0": (0, 1)}, {"m0": 220.0}, commit_s=50)
+    found = judged(world, 640)[-1]
+    story = explain(found, look_at(found, world.observe(), found.state, Policy()))
+
+    assert (story["reason"], story["seconds_behind"]) == ("No member is late.", 0)
+
+
+def test_of_partitions_that_were_never_committed_it_does_not_say_that_no_member_is_late() -> None:
+    world = Timeline([50.0, 50.0], {"m0": (0, 1)}, {"m0": 0.0}, commit_s=10**6)
+    world.row = TopicCommits("t")
+    found = judged(world, 120)[-1]
+    story = explain(found, look_at(found, world.observe(), found.state, Policy()))
+
+    assert story["reason"] == (
+        "No member is known to be late. 2 partitions with records without a commit: how far its members are behind there is not known."
+    )
+    assert (story["seconds_behind"], glance(world.observe(), found, Policy()).seconds_behind) == (None, None)

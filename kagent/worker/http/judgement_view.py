@@ -16,7 +16,7 @@ from kagent.detect.capacity import kept
 from kagent.detect.detectors import hot_partition
 from kagent.detect.finding import NO_PROGRESS, Finding
 from kagent.detect.group_model import GroupModel
-from kagent.detect.seconds_behind import behind_s, is_late, members_behind_s
+from kagent.detect.seconds_behind import behind_s, is_late, is_unknown, members_behind_s
 from kagent.detect.state import JudgeState
 from kagent.detect.without_members import unread_records
 from kagent.incident.evaluate import Judgement
@@ -34,13 +34,13 @@ from kagent.worker.http.timeline import Milestones
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """A group at one tick. ``members``: name → (lag in records, seconds behind, inflow per s), empty for a quiet group."""
+    """A group at one tick. ``seconds_behind``: None where it is not known; ``members``: name → (lag in records, seconds behind, inflow per s), empty for a quiet group."""
 
     cluster: str
     group: str
     owner: str | None
     lag_records: int | None
-    seconds_behind: float
+    seconds_behind: float | None
     skew: float | None
     verdict: str
     kind: str
@@ -122,12 +122,14 @@ def glance(seen: Observation, judged: Judgement, policy: Policy) -> Glance:
     # Most groups are never late: their members are not summed up at every tick.
     late = unread is not None or (model is not None and is_late(model))
     members = _member_rows(model) if late and model is not None and model.by_member else {}
+    lag = quick_lag(seen)
+    is_known = not is_unknown(model) if model is not None else lag is not None
     return Glance(
         cluster=seen.cluster,
         group=seen.group,
         owner=policy.owner,
-        lag_records=quick_lag(seen),
-        seconds_behind=behind_s(model if late else None, unread),
+        lag_records=lag,
+        seconds_behind=behind_s(model if late else None, unread) if late or is_known else None,
         skew=judged_skew(model, judged, len(roster.members) if roster is not None else 0),
         verdict=judged.verdict,
         kind=str(kind_of(roster, seen.group, policy.kind)),

@@ -60,7 +60,7 @@ class LiveView:
     def _note(self, key: str, time_s: int, found: Glance) -> None:
         # Blind: a gap in the curve. The last value drawn on would look like a measurement.
         lag = math.nan if found.lag_records is None or found.blind else float(found.lag_records)
-        behind_s = math.nan if found.blind else found.seconds_behind
+        behind_s = math.nan if found.blind or found.seconds_behind is None else found.seconds_behind
         skew = math.nan if found.skew is None else found.skew
         self.series.note(key, time_s, (lag, behind_s, skew), found.late)
         if found.members:
@@ -156,7 +156,9 @@ def row_of(found: Glance, message: Recommendation | None) -> GroupRow:
         member_count=found.member_count,
         lag_records=found.lag_records,
         # What was last seen of a blind group would read as its present delay.
-        seconds_behind=None if found.blind else round(found.seconds_behind, 1),
+        seconds_behind=None
+        if found.blind or found.seconds_behind is None
+        else round(found.seconds_behind, 1),
         skew=None if found.skew is None else round(found.skew, 3),
         blind=found.blind,
         not_opened=found.not_opened,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 
 from kagent.contract.recommendation import (
@@ -124,14 +125,16 @@ def _outcome(rec: Recommendation) -> list[str]:
     out = rec.outcome
     if out is None or rec.resolution not in (Resolution.FOLLOWED, Resolution.DRAINED):
         return []
-    predicted, measured = (
-        "unknown" if drained is None else span(drained)
-        for drained in (out.predicted_drain_s, out.measured_drain_s)
-    )
     return [
-        f"  time to drain: predicted {predicted}, measured {measured}",
-        f"  skew: predicted {number(out.predicted_skew)}, measured {number(out.measured_skew)}",
+        f"  time to drain: {_beside(out.predicted_drain_s, out.measured_drain_s, span)}",
+        f"  skew: {_beside(out.predicted_skew, out.measured_skew, number)}",
     ]
+
+
+def _beside(predicted: float | None, measured: float | None, shown_as: Callable[[float], str]) -> str:
+    """What came, beside what the action that was followed predicted, if it predicted anything."""
+    came = f"measured {'unknown' if measured is None else shown_as(measured)}"
+    return came if predicted is None else f"predicted {shown_as(predicted)}, {came}"
 
 
 def is_old(state: State, now: int) -> bool:

@@ -170,10 +170,13 @@ class Basis(Contract):
 
 
 class Outcome(Contract):
-    """What was predicted and what came, once resolved."""
+    """What was predicted and what came, once resolved. Predicted is what the action predicts that was followed; null where none was, or
+    it predicts nothing."""
 
     predicted_drain_s: float | None = None
-    measured_drain_s: float | None = None
+    measured_drain_s: float | None = Field(
+        None, description="Since the action was followed, else since the incident was opened."
+    )
     predicted_skew: float | None = None
     measured_skew: float | None = None
 

@@ -26,6 +26,8 @@ class Advised:
     started_with: tuple[str, ...] = ()
     predicted_drain: float | None = None
     predicted_skew: float | None = None
+    other_drain: float | None = None
+    other_skew: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,10 @@ class Incident:
     """Seconds, as published; 0 where an older version published it."""
     predicted_drain: float | None = None
     predicted_skew: float | None = None
+    """What the plan predicts: s until all members have caught up, and the skew; once an action was followed, what that one does."""
+    other_drain: float | None = None
+    other_skew: float | None = None
+    """What the first action predicts where that is another one than the plan."""
     plan: tuple[tuple[str, int, str], ...] = ()
     assignor: str | None = None
     members: int | None = None

@@ -22,9 +22,14 @@ def advice(roster: Roster, incident: Incident) -> Advised | None:
     return next((one for one in given if one is not None and in_effect(roster, one)), None)
 
 
-def promised(incident: Incident, done: Advised) -> Incident:
-    """The incident, to be held against what the advice that was followed predicted."""
-    return replace(incident, predicted_drain=done.predicted_drain, predicted_skew=done.predicted_skew)
+def promised(roster: Roster, incident: Incident, done: Advised) -> Incident:
+    """The incident, to be held against what the action that was followed predicted. A restart predicts nothing."""
+    drain, skew = done.predicted_drain, done.predicted_skew
+    if _is_other_followed(roster, done):
+        drain, skew = done.other_drain, done.other_skew
+    elif done.verdict in ONE_MEMBER:
+        drain = skew = None
+    return replace(incident, predicted_drain=drain, predicted_skew=skew)
 
 
 def unfollowed(incident: Incident) -> Advised | None:
@@ -38,10 +43,7 @@ def _published(incident: Incident) -> Advised:
 
 def in_effect(roster: Roster, given: Advised) -> bool:
     """Whether what was advised is in effect."""
-    if given.assignor and roster.protocol == given.assignor.removeprefix("kip848-"):
-        return True
-    # Other ids too: a group that merely had that number before the message has not followed it.
-    if given.members and len(roster.members) == given.members and roster.ids != given.started_with:
+    if _is_other_followed(roster, given):
         return True
     if given.verdict in ONE_MEMBER:
         return given.member not in roster.names or _another(roster, given)
@@ -49,6 +51,14 @@ def in_effect(roster: Roster, given: Advised) -> bool:
         return False
     held = [(t, p, m) for t, p, m in given.plan if _holds(roster, t, p, m)]
     return len(held) >= FOLLOWED * len(given.plan)
+
+
+def _is_other_followed(roster: Roster, given: Advised) -> bool:
+    """Whether another assignor, or another number of members, is in effect as advised."""
+    if given.assignor and roster.protocol == given.assignor.removeprefix("kip848-"):
+        return True
+    # Other ids too: a group that merely had that number before the message has not followed it.
+    return bool(given.members) and len(roster.members) == given.members and roster.ids != given.started_with
 
 
 def _another(roster: Roster, given: Advised) -> bool:

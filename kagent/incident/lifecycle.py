@@ -63,6 +63,7 @@ def _stated(diagnosis: Diagnosis, message: Recommendation) -> dict[str, Any]:
     spread = made is not None and diagnosis.verdict in SPREAD
     promise = made.promise if made is not None and spread else None
     counts = best.type in (ActionType.SET_MEMBER_COUNT, ActionType.RAISE_PARALLELISM)
+    option = next((o for o in diagnosis.alternatives if o.strategy == best.params.get("strategy")), None)
     return {
         "verdict": str(diagnosis.verdict),
         "member": diagnosis.member,
@@ -80,6 +81,9 @@ def _stated(diagnosis: Diagnosis, message: Recommendation) -> dict[str, Any]:
         "predicted_drain": round(made.drain[1], 1)
         if made and promise and made.drain[1] is not None
         else None,
+        # As of a plan: only what can be promised is predicted.
+        "other_drain": best.gain.get("likely") if best.gain.get("after") is not None else None,
+        "other_skew": round(option.skew, 3) if option is not None else None,
     }
 
 
@@ -191,7 +195,10 @@ def _noticed(model: GroupModel, incident: Incident) -> Incident:
     done = followed.advice(roster, incident) if incident.followed_at is None else None
     if done is not None:
         return replace(
-            followed.promised(incident, done), superseded=True, followed_at=model.now, changed_at=model.now
+            followed.promised(roster, incident, done),
+            superseded=True,
+            followed_at=model.now,
+            changed_at=model.now,
         )
     return incident if incident.superseded else replace(incident, superseded=True, changed_at=model.now)
 
@@ -265,10 +272,12 @@ def _resolved(model: GroupModel, incident: Incident) -> Recommendation:
     # From when the advice took effect: what passed before is the operator's time, not the plan's.
     since = incident.followed_at or incident.opened_at
     until = incident.drained_at
+    # What nobody followed predicts nothing of what came.
+    is_followed = incident.followed_at is not None
     outcome = Outcome(
-        predicted_drain_s=incident.predicted_drain,
+        predicted_drain_s=incident.predicted_drain if is_followed else None,
         measured_drain_s=round(max(0, until - since) / 1000, 1) if until is not None else None,
-        predicted_skew=incident.predicted_skew,
+        predicted_skew=incident.predicted_skew if is_followed else None,
         measured_skew=1.0 if model.shown_skew is not None and drained(model) else model.shown_skew,
     )
     return last_message(

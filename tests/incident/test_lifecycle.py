@@ -119,6 +119,11 @@ def test_a_backlog_that_is_gone_resolves_it_once_and_begins_a_cooldown() -> None
     assert [(m.id, m.status, str(m.resolution)) for m in said if m.status is Status.RESOLVED] == [
         (first.id, Status.RESOLVED, "drained")
     ]
+    # Nobody followed the plan, so it predicted nothing of what came.
+    outcome = said[-1].outcome
+    assert outcome is not None
+    assert (outcome.predicted_drain_s, outcome.predicted_skew) == (None, None)
+    assert outcome.measured_drain_s is not None
     last = found[-1].state
     assert last.incident is None
     assert last.cooldown_until > world.now

@@ -91,7 +91,7 @@ function Action({ a, row, place }) {
 
 function Last({ r }) {
   const o = r.outcome || {};
-  const drain = o.predicted_drain_s !== null && o.predicted_drain_s !== undefined ? ` Drained in ${span(o.measured_drain_s)}, predicted ${span(o.predicted_drain_s)}.` : "";
+  const drain = typeof o.predicted_drain_s === "number" && typeof o.measured_drain_s === "number" ? ` Drained in ${span(o.measured_drain_s)}, predicted ${span(o.predicted_drain_s)}.` : "";
   return html`<p class="dim">Last incident: ${words(r.verdict)}, ${r.resolution ? words(r.resolution) : r.status} <${Ago} ms=${r.as_of} />.${drain}</p>`;
 }
 

@@ -11,7 +11,7 @@ from kagent.contract.recommendation import GroupKind
 from kagent.detect import pauses
 from kagent.detect.capacity import Z
 from kagent.detect.group_model import GroupModel
-from kagent.detect.inflow import totals
+from kagent.detect.inflow import Interval, totals
 from kagent.lag.membership import NOBODY
 from kagent.planner import QUICK, Plan, PlanningProblem, plan
 from kagent.planner.problem import Codes, classes
@@ -223,17 +223,20 @@ def expected_s(model: GroupModel, assigned: Codes, rows: Longs) -> float:
     return _longest(*_quantities(model, rows, careful=False), assigned)
 
 
-def promised(model: GroupModel, assigned: Codes, rows: Longs) -> tuple[float, float] | None:
+def promised(
+    model: GroupModel, assigned: Codes, rows: Longs, rate: Interval | None = None
+) -> tuple[float, float] | None:
     """Between which times the last member has caught up if this assignment takes effect now, in s; None above two hours.
+    ``rate``: of the members that hold it, where these are not the present ones.
 
     The backlog is a random walk: capacity and mean inflow are known within their errors, and the inflow goes on to stray from minute to
     minute while it drains. Beyond either end in one case of twenty.
     """
     backlog, flow, _ = _quantities(model, rows, careful=False)
-    members = len(model.capacity.rate.mid)
+    rate = model.capacity.rate if rate is None else rate
+    members = len(rate.mid)
     work, comes = _held(assigned, backlog, members), _held(assigned, flow, members)
     swing = _swing(model, rows, flow) * np.sqrt(_held(assigned, flow**2, members))
-    rate = model.capacity.rate
     # The interval of the capacity back to a standard deviation; 0.2 is the prior where none was measured.
     relative = np.where(rate.mid > 0, (rate.high - rate.mid) / np.maximum(rate.mid, 1e-9) / Z, 0.2)
     error = Z * np.sqrt(rate.mid**2 * (relative**2 + SD**2) + swing**2 / len(model.columns.rates))

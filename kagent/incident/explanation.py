@@ -213,10 +213,14 @@ def _members(model: GroupModel) -> list[dict[str, Any]]:
     waits = np.bincount(
         model.owner[model.owner >= 0], model.columns.backlog[model.owner >= 0], len(model.names)
     )
+    known = model.lags.known & (model.owner >= 0)
+    lag = np.bincount(model.owner[known], model.lags.shown[known], len(model.names))
     return [
         {
             "member": model.names[at],
             "partitions": int(held[at]),
+            "lag": round(float(lag[at])),
+            # What waited at its latest commit, which the judgement rests on: no figure to show beside the lag of now.
             "lag_at_least": round(float(waits[at])),
             "work_at_least": round(float(low[at]), 3),
             "work_at_most": round(float(high[at]), 3),

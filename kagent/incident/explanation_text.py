@@ -11,6 +11,7 @@ from kagent.text import counted, rounded, span, spans
 
 TRACK = {"group_changed": "ended as the group changed", "expired": "not seen to their end"}
 """How incidents ended, where the counted word is none for people."""
+LAG = "  Lag: log ends of the last sample less the committed offsets, in records. Work is that of the last commit, which kagent judges by."
 
 
 def lines(story: dict[str, Any]) -> list[str]:
@@ -47,6 +48,8 @@ def lines(story: dict[str, Any]) -> list[str]:
         out.append(_member_line(m))
     for t in story["topics"]:
         out.append(_topic_line(t))
+    if story["topics"]:
+        out.append(LAG)
     return out + (
         _advice_lines(Recommendation.model_validate(raw), story.get("frontier_unit")) if raw else []
     )
@@ -118,11 +121,10 @@ def _member_line(m: dict[str, Any]) -> str:
 
 
 def _waiting(m: dict[str, Any]) -> str:
-    """``80 to 82 s to process its lag``; a part of a second is less than a commit tells."""
-    if m["unit"] == "seconds":
-        return f"{spans(m['work_at_least'], m['work_at_most'])} to process its lag"
-    least, most = rounded(m["work_at_least"]), rounded(m["work_at_most"])
-    return f"{least if least == most else f'{least} to {most}'} records waiting"
+    """``lag 1,234, 80 to 82 s of work``; a part of a second is less than a commit tells."""
+    # A worker of an older version names no lag of a member.
+    lag = f"lag {m.get('lag', m['lag_at_least']):,}"
+    return f"{lag}, {spans(m['work_at_least'], m['work_at_most'])} of work" if m["unit"] == "seconds" else lag
 
 
 def _topic_line(t: dict[str, Any]) -> str:

@@ -181,3 +181,16 @@ def test_of_partitions_that_were_never_committed_it_does_not_say_that_no_member_
         "No member is known to be late. 2 partitions with records without a commit: how far its members are behind there is not known."
     )
     assert (story["seconds_behind"], glance(world.observe(), found, Policy()).seconds_behind) == (None, None)
+
+
+def test_it_names_one_lag_which_adds_up_and_says_which() -> None:
+    """Caught up at its commits, 5 s apart, each member has a lag of what came since: of a lag at the commit there is none."""
+    world = Timeline([90.0, 90, 50, 50, 50, 50], HELD, dict.fromkeys(HELD, 220.0))
+    found = judged(world, 606)[-1]
+    story = explain(found, look_at(found, world.observe(), found.state, Policy()))
+    told = "\n".join(lines(story))
+    named = [int(number.replace(",", "")) for number in re.findall(r"lag ([\d,]+)", told)]
+
+    assert sum(named[:3]) == named[3] > 0
+    assert len(named) == 4
+    assert "Lag: log ends of the last sample less the committed offsets" in told

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
+from kagent.detect.finding import Finding
+from kagent.detect.group_model import GroupModel
+from kagent.detect.seconds_behind import uncommitted_s
+
 Condition = Literal["open", "suspect", "blind", "no_members", "healthy"]
-"""open: an incident is open; suspect: something is the matter, not published (yet); blind: not judged now; no_members: records wait
-in a group without members, not published (yet)."""
+"""open: an incident is open; suspect: something is the matter, or a member is late and kagent does not know yet whether it stays so,
+not published (yet); blind: not judged now; no_members: records wait in a group without members, not published (yet)."""
 
 
-def condition_of(*, blind: bool, is_open: bool, verdict: str, unread: bool) -> Condition:
-    """The condition of a group with this leading verdict; ``unread``: records wait in it, and it has no members."""
+def condition_of(*, blind: bool, is_open: bool, verdict: str, unread: bool, waits: bool) -> Condition:
+    """The condition of a group with this leading verdict; ``unread``: records wait in it, and it has no members; ``waits``: what was
+    found needs more evidence, see :func:`waits_for_evidence`."""
     if blind:
         return "blind"
     if is_open:
         return "open"
     if verdict != "balanced":
         return "suspect"
-    return "no_members" if unread else "healthy"
+    if unread:
+        return "no_members"
+    return "suspect" if waits else "healthy"
+
+
+def waits_for_evidence(model: GroupModel | None, findings: Sequence[Finding]) -> bool:
+    """Whether a member is late, or commits nothing while records wait, and there is not enough evidence yet to report it."""
+    if model is None:
+        return False
+    # Who is late on purpose has neither: such a group is healthy.
+    return bool(findings) or float(uncommitted_s(model).max(initial=0.0)) >= model.policy.min_behind

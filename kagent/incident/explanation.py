@@ -16,7 +16,7 @@ from kagent.detect.group_model import GroupModel
 from kagent.detect.seconds_behind import behind_s, is_unknown, members_behind_s, uncommitted_s, without_commit
 from kagent.detect.state import JudgeState
 from kagent.detect.without_members import UnreadRecords, has_no_reader, unread_records
-from kagent.incident.condition import condition_of
+from kagent.incident.condition import condition_of, waits_for_evidence
 from kagent.incident.evaluate import Judgement
 from kagent.incident.suppression import REASONS
 from kagent.lag.log_ends import UNKNOWN
@@ -66,6 +66,7 @@ def explain(judged: Judgement, looked: Looked | None = None) -> dict[str, Any]:
             is_open=judged.state.incident is not None,
             verdict=_verdict(judged, lead),
             unread=unread is not None,
+            waits=waits_for_evidence(model, found),
         ),
         "seconds_behind": _behind_s(model, unread),
         "open": judged.state.incident.id if judged.state.incident else None,

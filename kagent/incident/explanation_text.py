@@ -28,7 +28,9 @@ def lines(story: dict[str, Any]) -> list[str]:
         verdict = "not judged now"
     elif story.get("condition") == "no_members":
         verdict = "no members, records wait"
-    elif story["verdict"] == Verdict.BALANCED and story["not_opened"]:
+    elif story["verdict"] == Verdict.BALANCED and (
+        story["not_opened"] or story.get("condition") == "suspect"
+    ):
         # Beside "80 s behind" and a skew of 3 it would read as a mistake.
         verdict = "not reported"
     if story["open"] and raw and raw["verdict"] != story["verdict"]:

@@ -16,6 +16,7 @@ from kagent.lag.commits import TopicCommits
 from kagent.lag.log_ends import EndHistory
 from kagent.policy import Policy
 from kagent.worker.http.judgement_view import glance
+from kagent.worker.http.live_view import row_of
 from tests.fixtures.findings import FOUR, LATE
 from tests.fixtures.timeline import Timeline, judged
 
@@ -32,7 +33,7 @@ def test_before_it_is_ripe_it_tells_what_is_missing_and_what_adds() -> None:
     story = story_after(320, policy=Policy(evidence=4))
     said = "\n".join(lines(story))
 
-    assert story["verdict"] == "balanced"
+    assert (story["verdict"], story["condition"]) == ("balanced", "suspect")
     assert said.startswith("g: not reported (")
     assert "Not reported: there is not enough evidence yet" in said
     assert (
@@ -89,10 +90,11 @@ def test_a_verdict_that_is_not_published_yet_is_named_beside_the_published_one()
 def test_of_a_healthy_group_it_says_so() -> None:
     story = story_after(600, hot=50.0)
 
-    assert (story["verdict"], story["reason"], story["not_opened"]) == (
+    assert (story["verdict"], story["reason"], story["not_opened"], story["condition"]) == (
         "balanced",
         "No member is late.",
         None,
+        "healthy",
     )
 
 
@@ -160,6 +162,8 @@ def test_of_a_member_that_commits_nothing_while_records_wait_it_says_how_old_the
         "m0/h commits nothing while records wait; the oldest that is not committed is 2 min old."
     )
     assert story["seconds_behind"] == story["members"][0]["seconds_behind"] > 100
+    assert story["condition"] == row_of(glance(world.observe(), found, Policy()), None).condition == "suspect"
+    assert lines(story)[0].startswith("g: not reported (")
     assert (glance(world.observe(), found, Policy()).seconds_behind or 0) > 100
 
 

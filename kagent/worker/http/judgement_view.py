@@ -19,6 +19,7 @@ from kagent.detect.group_model import GroupModel
 from kagent.detect.seconds_behind import behind_s, is_late, is_unknown, members_behind_s
 from kagent.detect.state import JudgeState
 from kagent.detect.without_members import unread_records
+from kagent.incident.condition import waits_for_evidence
 from kagent.incident.evaluate import Judgement
 from kagent.incident.explanation import explain, look_at
 from kagent.incident.explanation_text import lines
@@ -51,6 +52,7 @@ class Glance:
     muted_until_ms: int | None
     milestones: Milestones
     late: bool = False
+    waits_for_evidence: bool = False
     no_members: str | None = None
     useful: UsefulMembers | None = None
     members: dict[str, tuple[float, float, float]] = field(default_factory=dict)
@@ -140,6 +142,7 @@ def glance(seen: Observation, judged: Judgement, policy: Policy) -> Glance:
         muted_until_ms=seen.mute.until if seen.muted and seen.mute is not None else None,
         milestones=milestones(judged.state, judged.findings),
         late=late,
+        waits_for_evidence=waits_for_evidence(model, judged.findings),
         no_members=str(unread) if unread is not None else None,
         useful=useful_members(judged.state, len(roster.members) if roster is not None else 0),
         members=members,

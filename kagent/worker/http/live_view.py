@@ -86,7 +86,8 @@ class LiveView:
             incident = open_incident(message)
             # Only what the message changes; the rest of the row waits for the next judgement.
             row = rows[key]
-            condition = _condition(row.blind, incident, row.verdict, row.no_members)
+            waits = row.not_opened is not None
+            condition = _condition(row.blind, incident, row.verdict, row.no_members, waits)
             rows[key] = replace(row, incident=incident, condition=condition)
         self.version += 1
 
@@ -148,7 +149,7 @@ def row_of(found: Glance, message: Recommendation | None) -> GroupRow:
     return GroupRow(
         cluster=found.cluster,
         group=shown(found.group),
-        condition=_condition(found.blind, incident, verdict, found.no_members),
+        condition=_condition(found.blind, incident, verdict, found.no_members, found.waits_for_evidence),
         verdict=verdict,
         kind=found.kind,
         state=found.state.lower(),
@@ -170,13 +171,14 @@ def row_of(found: Glance, message: Recommendation | None) -> GroupRow:
 
 
 def _condition(
-    blind: str | None, incident: OpenIncident | None, verdict: str, no_members: str | None
+    blind: str | None, incident: OpenIncident | None, verdict: str, no_members: str | None, waits: bool
 ) -> Condition:
     return condition_of(
         blind=blind is not None,
         is_open=incident is not None,
         verdict=verdict,
         unread=no_members is not None,
+        waits=waits,
     )
 
 

@@ -72,6 +72,7 @@ def explain(judged: Judgement, looked: Looked | None = None) -> dict[str, Any]:
         "open": judged.state.incident.id if judged.state.incident else None,
         "not_opened": _not_opened(judged, lead),
         "blind": model.seen.blind,
+        "lag_as_of": model.seen.measured_at,
         "skew": model.shown_skew,
         "threshold": model.policy.threshold,
         "reason": message.reason if message and lead and lead.ripe else _calm(model, unread),

@@ -41,7 +41,7 @@ def lines(story: dict[str, Any]) -> list[str]:
         story["reason"],
     ]
     if story["blind"]:
-        out.append(f"kagent cannot judge this group now: {story['blind']}.")
+        out.append(f"kagent cannot judge this group now: {story['blind']}.{_of_then(story)}")
     if story["not_opened"]:
         out.append(f"Not reported: {story['not_opened']}.")
     out += _evidence_lines(story)
@@ -55,6 +55,12 @@ def lines(story: dict[str, Any]) -> list[str]:
     return out + (
         _advice_lines(Recommendation.model_validate(raw), story.get("frontier_unit")) if raw else []
     )
+
+
+def _of_then(story: dict[str, Any]) -> str:
+    """How old the figures of a blind group are; a worker of an older version does not say."""
+    age_s = (story["as_of"] - story.get("lag_as_of", story["as_of"])) / 1000
+    return f" What follows is as it was {span(age_s)} ago." if age_s >= 1 else ""
 
 
 def _evidence_lines(story: dict[str, Any]) -> list[str]:

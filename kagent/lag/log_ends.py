@@ -355,6 +355,16 @@ class EndHistory:
             made._rates = (*self._rates[:2], self._rates[2][first:after])
         return made
 
+    def until(self, time: int) -> EndHistory:
+        """The history as it was at ``time`` (ms), in a view that shares this one's samples and takes no new ones; of the oldest sample
+        where that is later."""
+        count = max(1, int(self._seen[: self._count].searchsorted(time, side="right")))
+        if count >= self._count:
+            return self
+        made = self.part(0, self.partitions)
+        made._count, made._rates = count, None
+        return made
+
     def to_row(self) -> dict[str, Any]:
         """A coarse form for a table: the newest samples and ever fewer older ones, about 200 kB at most."""
         keep = kept(self._seen[: self._count], self.last)

@@ -143,7 +143,7 @@ def shown_lags(seen: Observation, policy: Policy) -> Iterator[ShownLag]:
         late, age_s = np.flatnonzero(part.shown > 0), np.zeros(len(part.partition))
         if len(late):
             base = np.maximum(part.committed, part.start)[late]
-            age_s[late] = seen.ends[name].age(part.partition[late], base, seen.now)[0]
+            age_s[late] = seen.ends[name].age(part.partition[late], base, seen.measured_at)[0]
         owner = _owners(seen.roster, name, part.partition)
         # Unread records age; and a commit beyond the log end becomes void, see void().
         timeless = not len(late) and not (part.committed > part.end).any()
@@ -292,5 +292,5 @@ def ages(seen: Observation, lags: Lags) -> tuple[Floats, Flags]:
     for code, name in enumerate(lags.topics):
         at = np.flatnonzero((lags.topic == code) & (lags.committed != GONE))
         base = np.maximum(lags.committed[at], lags.start[at])
-        age[at], beyond[at] = seen.ends[name].age(lags.partition[at], base, seen.now)
+        age[at], beyond[at] = seen.ends[name].age(lags.partition[at], base, seen.measured_at)
     return age, beyond

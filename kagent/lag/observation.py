@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kagent.lag.commits import TopicCommits
 from kagent.lag.log_end_coverage import unwatched
@@ -39,8 +39,8 @@ class Mute:
 class Observation:
     """One group at one moment. Times in ms.
 
-    ``now``: the tick's time. ``blind``: why the group may not be judged, or None. ``as_of``: time of the progress that it
-    rests on. ``patience``: ms without a sample of the log ends that are no gap; None where gaps are not looked for.
+    ``now``: the tick's time. ``blind``: why the group may not be judged, or None; then ``ends`` are those of :attr:`measured_at`, see
+    :func:`of_its_data`. ``as_of``: time of the progress that it rests on. ``patience``: ms without a sample of the log ends that are no gap; None where gaps are not looked for.
     ``present_since``: since when the observer has looked without a break and by one clock.
     """
 
@@ -62,6 +62,11 @@ class Observation:
     """How ``kagent``'s commands reach it: :meth:`kagent.settings.Settings.command_options`."""
 
     @property
+    def measured_at(self) -> int:
+        """The time that lags and the ages of unread records are of, ms: the tick's; of a blind group, when its commits were last known."""
+        return self.now if self.blind is None else min(self.as_of or self.now, self.now)
+
+    @property
     def consumes(self) -> bool:
         """Whether the group consumes, as far as its membership tells."""
         return self.roster is None or self.roster.consumes
@@ -75,3 +80,15 @@ class Observation:
     def muted(self) -> bool:
         """Whether somebody's mute holds now."""
         return self.mute is not None and self.now < self.mute.until
+
+
+def of_its_data(seen: Observation) -> Observation:
+    """A blind group as it was when it was last seen: log ends of later, held against commits of then, would make a lag that grows as if it
+    were measured."""
+    newest = max((row.last for row in seen.commits.values()), default=seen.now)
+    # Before any progress is heard, as after a start, the newest commit is all that is known of.
+    time = min(seen.as_of or newest, seen.now)
+    ends = {topic: history.until(time) for topic, history in seen.ends.items()}
+    # Where the log ends are what is not read, they are the older ones.
+    sampled = [history.last for history in ends.values() if history.samples]
+    return replace(seen, ends=ends, as_of=min([time, *sampled]))

@@ -14,7 +14,7 @@ from kagent.contract.recommendation import Verdict
 from kagent.incident.evaluate import Candidate, Judgement
 from kagent.incident.session import Answer, EvaluationSession
 from kagent.lag.log_end_coverage import unread
-from kagent.lag.observation import UNKNOWN_CLUSTER, Observation
+from kagent.lag.observation import UNKNOWN_CLUSTER, Observation, of_its_data
 from kagent.text import shown
 from kagent.worker.cluster_logs import ClusterLogs
 from kagent.worker.confirmations import BROKER_TROUBLE
@@ -66,7 +66,7 @@ class GroupEvaluator:
         topics, now = entry.topics(names), self.context.now
         ends = {t: self.logs.ends[entry.cluster, t] for t in topics if (entry.cluster, t) in self.logs.ends}
         blind = coverage.why_blind(entry.cluster, entry.source, now) or self.logs.blind_reason(entry.cluster)
-        return Observation(
+        seen = Observation(
             cluster=entry.cluster,
             group=entry.group,
             now=at,
@@ -82,6 +82,7 @@ class GroupEvaluator:
             tool_options=self._tool_options.get(entry.cluster, UNKNOWN_CLUSTER),
             command_options=self._command_options.get(entry.cluster, ""),
         )
+        return seen if seen.blind is None else of_its_data(seen)
 
     def judge(self, partition: int, entry: Entry, at: int, counts: Counts) -> Candidate | None:
         """Judge one group, publish what needs no confirmation; the candidate that does. Adds to ``counts``."""

@@ -259,9 +259,10 @@ class Coverage:
         return {key for key, cut in self.cuts.items() if now - cut.time <= STRAY_AFTER_MS}
 
     def as_of(self, cluster: str, source: int) -> int | None:
-        """Time of the latest progress of this source partition, in ms."""
+        """Up to when this source partition was read, in ms: the time of its latest progress, or of the latest that read on where
+        records wait."""
         known = self.sources.get((cluster, source))
-        return known.time if known else None
+        return (known.moved if known.behind else known.time) if known else None
 
     def log_end(self, cluster: str, source: int, now: int) -> int | None:
         """Where this source partition's log ends at most, if that is known well."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from heapq import nsmallest
+from time import gmtime, strftime
 from typing import Any
 
 from kagent import __version__
@@ -72,6 +73,14 @@ def most_urgent(rows: Iterable[IncidentRow]) -> list[IncidentRow]:
     )
 
 
+def _silent_since(summaries: Iterable[Summary]) -> str:
+    """That no worker reports, and since when."""
+    last_ms = max((s.time for s in summaries), default=None)
+    if last_ms is None:
+        return "no worker has reported yet"
+    return f"no worker has reported since {strftime('%H:%M:%S UTC', gmtime(last_ms / 1000))}"
+
+
 def state_message(
     cluster: str, summaries: Iterable[Summary], partitions: int, now: int, tick: float
 ) -> State:
@@ -86,7 +95,7 @@ def state_message(
     silent = sorted(set(range(partitions)) - set(heard))
     # A status that a newer worker invented counts as blind: never better than it may be.
     worst = max(heard.values(), key=lambda s: RANK.get(s.status, 2), default=None)
-    status, reason = (worst.status, worst.reason) if worst else ("blind", "no worker has reported yet")
+    status, reason = (worst.status, worst.reason) if worst else ("blind", _silent_since(latest.values()))
     if silent and worst:
         which = ", ".join(map(str, silent[:8])) + (" …" if len(silent) > 8 else "")
         status, reason = "blind", f"no worker reports on partition {which} of the events topic; start one"

@@ -52,6 +52,16 @@ def test_without_any_summary_it_is_blind() -> None:
     assert state_message("main", [], 2, 0, 10).status == "blind"
 
 
+def test_where_workers_have_fallen_silent_it_says_since_when() -> None:
+    """A worker that waits for a broker reports late: `not yet` would be false."""
+    state = state_message(
+        "main", [replace(WATCHING, time=60_000), replace(OTHER, time=50_000)], 2, 200_000, 10
+    )
+
+    assert (state.status, state.reason) == ("blind", "no worker has reported since 00:01:00 UTC")
+    assert state_message("main", [], 2, 200_000, 10).reason == "no worker has reported yet"
+
+
 def test_another_clusters_summaries_do_not_count() -> None:
     assert state_message("other", [WATCHING], 1, 100_000, 10).status == "blind"
 

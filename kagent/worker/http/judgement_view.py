@@ -48,6 +48,7 @@ class Glance:
     state: str
     member_count: int
     blind: str | None
+    as_of_ms: int
     not_opened: str | None
     muted_until_ms: int | None
     milestones: Milestones
@@ -138,6 +139,7 @@ def glance(seen: Observation, judged: Judgement, policy: Policy) -> Glance:
         state=roster.state if roster is not None else "empty",
         member_count=len(roster.members) if roster is not None else 0,
         blind=seen.blind or (REASONS["unwatched"] if judged.suppressed_by == "unwatched" else None),
+        as_of_ms=seen.measured_at,
         not_opened=None if judged.state.incident else _reason(judged),
         muted_until_ms=seen.mute.until if seen.muted and seen.mute is not None else None,
         milestones=milestones(judged.state, judged.findings),

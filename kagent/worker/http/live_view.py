@@ -167,6 +167,7 @@ def row_of(found: Glance, message: Recommendation | None) -> GroupRow:
         incident=incident,
         useful_members=found.useful,
         no_members=found.no_members,
+        as_of_ms=found.as_of_ms,
     )
 
 

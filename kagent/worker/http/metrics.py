@@ -61,6 +61,7 @@ METRICS: Mapping[str, About] = {
         About("kagent_group_skew", "gauge", OWN, "Greatest ÷ mean member work; 1 is even."),
         About("kagent_member_lag", "gauge", (*OWN, "member"), "Judged lag of the member, in records, at least."),
         About("kagent_group_blind", "gauge", OWN, "1: the group cannot be judged now; nothing opens or resolves."),
+        About("kagent_group_as_of_seconds", "gauge", OWN, "The time that the lags of a blind group are of, in seconds since 1970. Only while it is blind: then its lags stay as they were when its commits were last known."),
         About("kagent_group_verdict", "gauge", (*OWN, "verdict"), "1 for the verdict of the last judgement."),
         About("kagent_open_incident", "gauge", (*OWN, "verdict", "severity"), "1 while an incident is open."),
         About("kagent_incidents", "gauge", ("cluster", "what"), "Incidents of all known groups since each group was first seen; restarts do not reset it. `what`: opened; followed, drained, group_changed or expired (how they ended); right (followed, and it helped)."),
@@ -136,6 +137,8 @@ class GroupSample:
     """When its mute ends; None if it is not muted."""
     useful: UsefulMembers | None = None
     """How many members would help, where that is known."""
+    as_of_ms: int | None = None
+    """The time that its lags are of, while it is blind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +323,8 @@ def _sums(lines: Lines, group: GroupSample, cluster: str, name: str) -> None:
     seconds = max([p.seconds for p in known], default=0.0)
     lines.put("kafka_consumergroup_group_max_lag_seconds", kle, seconds)
     lines.put("kagent_group_blind", own, float(group.blind))
+    if group.as_of_ms is not None:
+        lines.put("kagent_group_as_of_seconds", own, group.as_of_ms / 1000)
     lines.add("kagent_group_verdict", [cluster, name, group.verdict], 1)
     if group.muted_until_ms is not None:
         lines.put("kagent_group_muted_until_seconds", own, group.muted_until_ms / 1000)

@@ -71,7 +71,8 @@ class UsefulMembers:
 @dataclass(frozen=True, slots=True)
 class GroupRow:
     """One group of the list. ``seconds_behind``: of its latest member, at least, null while the group is blind and where its commits do not tell; ``spark``: greatest lag in each thirtieth of
-    the last hour, oldest first, null where nothing was noted; ``useful_members``: null until a member was busy; ``skew``: null where
+    the last hour, oldest first, null where nothing was noted; ``as_of_ms``: the time that ``lag_records`` is of, while the group is blind that at
+    which its commits were last known; ``useful_members``: null until a member was busy; ``skew``: null where
     there are no two members to compare. A group that is late without enough evidence yet to report it has the condition ``suspect``. A group without members in which records wait has the condition ``no_members``, says in
     ``no_members`` how many, since when and when that is reported, and is as many seconds behind as its oldest unread record is old."""
 
@@ -93,6 +94,7 @@ class GroupRow:
     spark: list[float | None] = field(default_factory=list)
     useful_members: UsefulMembers | None = None
     no_members: str | None = None
+    as_of_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,7 @@ def test_every_metric_of_the_table_is_shown_with_its_labels_and_no_other() -> No
             replace(
                 group("g"),
                 set_aside="its judgement failed",
+                as_of_ms=1_000,
                 muted_until_ms=1_760_000_000_000,
                 useful=UsefulMembers(4, 4, "spread"),
             )

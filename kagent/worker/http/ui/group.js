@@ -1,5 +1,5 @@
 // One group: what to do, where its work lies, how it came to be, and what could be.
-import { html, useContext, useState, useLive, href, Ago, Behind, Breakable, Old, asOf, Condition, CopyButton, Loading, Name, Verdict, actionWords, clock, count, inert, plural, short, span, words } from "./lib.js";
+import { html, useContext, useState, useLive, href, Ago, AsOf, Behind, Breakable, Old, asOf, Condition, CopyButton, Loading, Name, Verdict, actionWords, clock, count, inert, plural, short, span, words } from "./lib.js";
 import { GroupCharts } from "./charts.js";
 import { Legend, Map, Table, amount, marksOf, partitionsOf } from "./map.js";
 import { WhatIf } from "./whatif.js";
@@ -30,9 +30,9 @@ function Head({ data }) {
   const { row } = data, old = useContext(Old);
   const facts = [words(row.kind), row.state, data.protocol && inert(data.protocol), data.generation !== null && `generation ${data.generation}`, plural(row.member_count, "member"), row.owner && `owner ${inert(row.owner)}`];
   return html`<div class="head"><${Condition} row=${row} /> <${Verdict} of=${row.verdict} blind=${row.blind} /> <span class="dim">${facts.filter(Boolean).join(" · ")}</span></div>
-    <dl class="tiles"><div><dt>behind</dt><dd><${Behind} row=${row} /></dd></div><div><dt>lag</dt><dd title=${count(row.lag_records)}>${short(row.lag_records)}</dd></div><div><dt>skew</dt><dd>${row.skew === null ? "–" : row.skew.toFixed(2)} <small class="dim">threshold ${data.threshold}</small></dd></div></dl>
+    <dl class="tiles"><div><dt>behind</dt><dd><${Behind} row=${row} /></dd></div><div><dt>lag</dt><dd title=${count(row.lag_records)}>${short(row.lag_records)}<${AsOf} row=${row} /></dd></div><div><dt>skew</dt><dd>${row.skew === null ? "–" : row.skew.toFixed(2)} <small class="dim">threshold ${data.threshold}</small></dd></div></dl>
     ${old > 0 && html`<p class="notice" role="alert">The data below are ${asOf(old)}: the worker has sent nothing since, so the present state is not known.</p>`}
-    ${row.blind && html`<div class="trouble" role="alert"><span class="trouble-sign" aria-hidden="true">⊘</span><p><strong>kagent is blind to this group: ${row.blind}.</strong><br />The numbers below may be old. No incident of the group opens or resolves until kagent sees it again.</p></div>`}
+    ${row.blind && html`<div class="trouble" role="alert"><span class="trouble-sign" aria-hidden="true">⊘</span><p><strong>kagent is blind to this group: ${row.blind}.</strong><br />The numbers below are as they were when its commits were last known. No incident of the group opens or resolves until kagent sees it again.</p></div>`}
     ${row.muted_until_ms && html`<p class="notice">Muted until ${clock(row.muted_until_ms)}.</p>`}`;
 }
 

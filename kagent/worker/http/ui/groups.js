@@ -1,5 +1,5 @@
 // All groups, the most urgent first; filters are part of the address, so that a view can be sent to somebody.
-import { html, useState, useEffect, useRef, useLive, here, href, go, groupHref, Behind, CONDITIONS, Condition, Loading, Muted, Name, Spark, Verdict, count, short, words } from "./lib.js";
+import { html, useState, useEffect, useRef, useLive, here, href, go, groupHref, AsOf, Behind, CONDITIONS, Condition, Loading, Muted, Name, Spark, Verdict, count, short, words } from "./lib.js";
 
 const PAGE = 100;
 const TYPING_MS = 200;
@@ -56,7 +56,7 @@ function Row({ row }) {
     <td data-label="State"><${Condition} row=${row} /> <${Muted} row=${row} /></td>
     <td data-label="Verdict"><${Verdict} of=${row.verdict} blind=${row.blind} /></td>
     <td data-label="Behind" class="number"><${Behind} row=${row} /></td>
-    <td data-label="Lag" class="number" title=${count(row.lag_records)}>${short(row.lag_records)}</td>
+    <td data-label="Lag" class="number" title=${count(row.lag_records)}>${short(row.lag_records)}<${AsOf} row=${row} /></td>
     <td data-label="Skew" class="number">${row.skew === null ? "–" : row.skew.toFixed(2)}</td>
     <td data-label="Last hour"><${Spark} values=${row.spark} label="Lag in the last hour" /></td>
     <td data-label="Members" class="number">${count(row.member_count)}</td>

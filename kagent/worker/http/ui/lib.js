@@ -205,6 +205,8 @@ export function commonStart(names) {
 
 // Of a blind group the last known numbers would look like those of a healthy one.
 export const Behind = ({ row }) => (row.blind || row.seconds_behind === null ? html`<span class="dim">not known</span>` : row.seconds_behind ? span(row.seconds_behind) : html`<span class="dim">0 s</span>`);
+// Nor would its lag, which stays as it was when its commits were last known.
+export const AsOf = ({ row }) => row.blind && row.as_of_ms && html` <small class="dim">of <${Ago} ms=${row.as_of_ms} /></small>`;
 // A muted incident must not look like any other.
 export const Muted = ({ row }) => row.muted_until_ms && html`<span class="badge old">muted until ${clock(row.muted_until_ms)}</span>`;
 export const Verdict = ({ of, blind }) => (blind && of === "balanced" ? html`<span class="dim">–</span>` : of === "balanced" ? html`<span class="dim">balanced</span>` : html`<strong>${words(of)}</strong>`);

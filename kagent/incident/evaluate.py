@@ -24,7 +24,7 @@ from kagent.detect.state import JudgeState
 from kagent.incident import lifecycle
 from kagent.incident.confirmation import GroupNow, refusal
 from kagent.incident.glance import healthy_at_a_glance
-from kagent.incident.suppression import suppression_reason
+from kagent.incident.suppression import leading_first, suppression_reason
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
 from kagent.recommend.render import diagnose, incident_id
@@ -90,7 +90,8 @@ def judge(seen: Observation, state: JudgeState | None, policy: Policy) -> Judgem
     if known.incident is None and healthy_at_a_glance(seen, known, policy):
         return Judgement(known)
     model, found = examine(seen, known, policy)
-    return _judged((replace(model, state=useful_members.advance(model, found)), found))
+    model = replace(model, state=useful_members.advance(model, found))
+    return _judged((model, leading_first(model, found)))
 
 
 def _judged(looked: tuple[GroupModel, tuple[Finding, ...]]) -> Judgement:
@@ -169,6 +170,7 @@ def confirm(candidate: Candidate, fresh: Observation, state: JudgeState, policy:
     if state.incident is not None:
         return Judgement(state, rejected_by="already_open")
     model, found = examine(fresh, state, policy)
+    found = leading_first(model, found)
     reason = _refused(candidate, model)
     if reason is None and not (found and found[0].ripe):
         reason = "not_confirmed"

@@ -28,6 +28,14 @@ REASONS = {
 }
 
 
+def leading_first(model: GroupModel, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """The findings, in a cooldown the first of those that it lets through at the head: what may not open now hides nothing that may."""
+    if model.now >= model.state.cooldown_until:
+        return findings
+    lead = next((finding for finding in findings if _outranks_cooldown(model, finding)), None)
+    return findings if lead is None else (lead, *(other for other in findings if other is not lead))
+
+
 def suppression_reason(model: GroupModel, lead: Finding) -> str | None:
     """Why this finding is not published now; None if it may be."""
     if model.seen.muted:

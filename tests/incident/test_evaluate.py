@@ -7,15 +7,16 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kagent.contract.recommendation import ActionType, Recommendation, Status
 from kagent.detect.state import JudgeState
 from kagent.incident.evaluate import Judgement, confirm, judge
 from kagent.incident.suppression import REASONS
-from kagent.lag.observation import Mute
+from kagent.lag.observation import Mute, Observation
 from kagent.policy import Policy
-from tests.fixtures.timeline import Timeline, judged
+from tests.fixtures.timeline import FIRST_OFFSET, Timeline, judged
 
 HELD = {"m0": (0, 1), "m1": (2, 3), "m2": (4, 5)}
 
@@ -100,6 +101,31 @@ def test_a_standstill_in_the_cooldown_of_one_is_told_once_it_is_late_enough_for_
     # A tick of 10 s, and commits of 5 s.
     assert 600 <= 10 * told[0] <= 640
     assert {one.suppressed_by for one in found[: told[0]]} == {None, "cooldown"}
+
+
+class BehindTransaction(Timeline):
+    """Of two partitions that stand, an open transaction holds the first back."""
+
+    def observe(self, blind: str | None = None) -> Observation:
+        self.ends.stable = np.array([round(end) for end in self.end], np.int64)
+        self.ends.stable[1] = FIRST_OFFSET
+        return super().observe(blind)
+
+
+@pytest.mark.parametrize("after", ["rebalance", "blocked_by_transaction"])
+def test_a_transaction_in_a_cooldown_does_not_hide_a_standstill(after: str) -> None:
+    world = BehindTransaction(
+        [20.0] * 6, HELD, dict.fromkeys(HELD, 220.0), order="even", stands=frozenset({1, 3})
+    )
+    state = JudgeState(first_seen=0, cooldown_until=world.now + 10**7, cooldown_of=after)
+    found = judged(world, 420, state)[-1]
+    assert found.candidate is not None
+    first = confirm(found.candidate, world.observe(), found.state, Policy())
+    later = [message for one in judged(world, 600, first.state) for message in one.messages]
+
+    assert [str(finding.verdict) for finding in found.findings[:2]] == ["stalled", "blocked_by_transaction"]
+    assert found.candidate.verdict == first.messages[0].verdict == "stalled"
+    assert {str(message.verdict) for message in later} <= {"stalled"}
 
 
 def test_what_can_wait_longer_than_what_ended_waits_for_the_end_of_its_cooldown() -> None:

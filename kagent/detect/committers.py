@@ -19,6 +19,7 @@ from kagent.detect.state import JudgeState
 from kagent.lag.measure import Lags
 from kagent.lag.membership import NOBODY, Roster
 from kagent.lag.observation import Observation
+from kagent.lag.partition_key import of_partition_key, partition_key
 from kagent.policy import Policy
 
 WITHOUT_MEMBERS = frozenset({GroupKind.SIMPLE, GroupKind.SHARE})
@@ -63,7 +64,7 @@ def learned(state: JudgeState, seen: Observation) -> JudgeState:
     if latest <= state.committed_at or _is_as_ever(every, state.committed_together):
         return state
     times = {
-        f"{topic}/{partition}": time
+        partition_key(topic, partition): time
         for topic, row in seen.commits.items()
         for partition, time in zip(row.partition, row.time, strict=True)
     }
@@ -105,7 +106,7 @@ def _by_committer(keys: Sequence[str], known: Mapping[str, Committer]) -> Units:
 
 
 def _shown(key: str) -> str:
-    topic, _, partition = key.rpartition("/")
+    topic, partition = of_partition_key(key)
     return f"the reader of {topic}-{partition}"
 
 

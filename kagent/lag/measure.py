@@ -19,6 +19,7 @@ from kagent.lag.commits import GONE, TopicCommits
 from kagent.lag.log_ends import UNKNOWN, EndHistory
 from kagent.lag.membership import NOBODY, Roster
 from kagent.lag.observation import Observation
+from kagent.lag.partition_key import partition_key
 from kagent.policy import Policy
 
 Longs = npt.NDArray[np.int64]
@@ -75,17 +76,19 @@ class Lags:
 
     @cached_property
     def places(self) -> Mapping[str, int]:
-        """``<topic>/<partition>``, the key under which a partition is remembered, → its place."""
+        """:func:`partition_key` of each partition → its place."""
         rows = zip(self.topic.tolist(), self.partition.tolist(), strict=True)
-        return {f"{self.topics[topic]}/{partition}": at for at, (topic, partition) in enumerate(rows)}
+        return {
+            partition_key(self.topics[topic], partition): at for at, (topic, partition) in enumerate(rows)
+        }
 
     def name(self, at: int) -> tuple[str, int]:
         """Topic and partition at this place."""
         return self.topics[self.topic[at]], int(self.partition[at])
 
     def keys(self, rows: Iterable[int]) -> list[str]:
-        """``<topic>/<partition>`` of each place: the key under which a partition is remembered."""
-        return [f"{self.topics[self.topic[at]]}/{int(self.partition[at])}" for at in rows]
+        """:func:`partition_key` of each place."""
+        return [partition_key(*self.name(at)) for at in rows]
 
 
 def measure(seen: Observation, policy: Policy) -> Lags:

@@ -29,15 +29,15 @@ class Count:
 @dataclass(frozen=True, slots=True)
 class Counts:
     """What each member would get with more of them: ``flow``: of each partition, work/s, the most first; ``pile``: what of it is
-    dealt out for itself, None: nothing (``kagent.detect.dealing``); ``most``: what a member can process with room to spare, infinite where no member's speed is known;
+    dealt out for itself (``kagent.detect.dealing``); ``most``: what a member can process with room to spare, infinite where no member's speed is known;
     ``useful``: the number for autoscalers, None where none is known."""
 
     have: int
     share_now: float
     flow: Floats
+    pile: Longs
     most: float = float("inf")
     useful: int | None = None
-    pile: Longs | None = None
 
     def of(self, members: int) -> Count | None:
         """The count with this many members; None where they would be no more than now, or nothing flows in."""
@@ -62,13 +62,9 @@ class Counts:
     def _dividing(self) -> list[int]:
         """Divisors only: every member then holds the same number of partitions, whichever strategy deals them out. Of a topic that is
         dealt out for itself at most one, where it has fewer partitions than members."""
-        sizes = np.unique(np.bincount(self._piles))
-        counts = range(1, greatest(self._piles) + 1)
+        sizes = np.unique(np.bincount(self.pile))
+        counts = range(1, greatest(self.pile) + 1)
         return [n for n in counts if all(size % n == 0 for size in sizes[sizes > n].tolist())][-MOST_COUNTS:]
-
-    @property
-    def _piles(self) -> Longs:
-        return np.zeros(len(self.flow), np.int64) if self.pile is None else self.pile
 
     @property
     def _total(self) -> float:
@@ -76,12 +72,12 @@ class Counts:
 
     def _share(self, members: int) -> float:
         """The greatest share of the inflow that one of this many members gets."""
-        takers = dealt(self.flow, self._piles, members)
+        takers = dealt(self.flow, self.pile, members)
         return float(np.bincount(takers, self.flow, members).max()) / self._total
 
     def _worst(self, members: int) -> float:
         """What one member gets at most, whichever gets which partition: all of the busiest of each pile."""
-        piles = (self.flow[self._piles == code] for code in range(int(self._piles.max()) + 1))
+        piles = (self.flow[self.pile == code] for code in range(int(self.pile.max()) + 1))
         # -(-a // b) is the ceiling of a ÷ b in integers.
         return float(sum(flow[: -(-len(flow) // members)].sum() for flow in piles))
 
@@ -92,11 +88,11 @@ def counts(model: GroupModel) -> Counts:
     flow = (model.columns.usual_rates * model.cost)[held]
     total, have = float(flow.sum()), len(model.names)
     if total <= 0 or not have:
-        return Counts(have, 0.0, np.zeros(0))
+        return Counts(have, 0.0, np.zeros(0), np.zeros(0, np.int64))
     now = float(np.bincount(model.lags.owner[held], flow, have).max()) / total
     useful = model.state.useful.members if model.state.useful is not None else None
     order = np.argsort(-flow, kind="stable")
-    return Counts(have, now, flow[order], _most(model), useful, piles_of(model, held)[order])
+    return Counts(have, now, flow[order], piles_of(model, held)[order], _most(model), useful)
 
 
 def _most(model: GroupModel) -> float:

@@ -13,6 +13,8 @@ from kagent.recommend.member_counts import Counts, counts
 from tests.fixtures.findings import FINE, FOUR
 
 Make = Callable[..., Any]
+ONE_PILE = np.zeros(12, np.int64)
+"""Twelve partitions that are dealt out all together."""
 
 
 def test_the_number_that_was_decided_is_named_with_those_above_it_that_divide_the_partitions(
@@ -34,7 +36,7 @@ def test_where_one_partition_is_the_bound_more_members_relieve_nothing(group: Ma
 
 def test_a_count_that_relieves_a_member_and_leaves_it_too_much_is_no_remedy() -> None:
     # Three members of 1,000/s; four of twelve partitions get 400/s. With four members one may hold three of those.
-    found = Counts(3, 0.8, np.array([*4 * [400.0], *8 * [50.0]]), 850.0)
+    found = Counts(3, 0.8, np.array([*4 * [400.0], *8 * [50.0]]), ONE_PILE, 850.0)
 
     relieved = found.relieving(0.15)
     assert relieved is not None
@@ -45,10 +47,10 @@ def test_a_count_that_relieves_a_member_and_leaves_it_too_much_is_no_remedy() ->
 def test_no_less_is_named_than_autoscalers_are_told_and_none_with_which_one_may_get_too_much() -> None:
     even, hot = np.full(12, 100.0), np.array([*4 * [400.0], *8 * [50.0]])
     named = [
-        Counts(3, 0.5, even, 850.0).relieving(0.15),
-        Counts(3, 0.5, even, 850.0, useful=5).relieving(0.15),
+        Counts(3, 0.5, even, ONE_PILE, 850.0).relieving(0.15),
+        Counts(3, 0.5, even, ONE_PILE, 850.0, useful=5).relieving(0.15),
         # With four members, three partitions each, one might get three of the hot ones.
-        Counts(3, 0.8, hot, 850.0, useful=4).relieving(0.15),
+        Counts(3, 0.8, hot, ONE_PILE, 850.0, useful=4).relieving(0.15),
     ]
 
     assert [count.members for count in named if count] == [4, 6, 6]

@@ -54,7 +54,7 @@ class GroupLoad:
         """The least count for each number of units that the fullest member gets."""
         n = np.arange(self.usable, 0, -1)
         sizes, times = np.unique(np.bincount(self.pile), return_counts=True)
-        # -(-a // b) is the ceiling of a ÷ b in integers. The fullest member gets so many of each pile.
+        # -(-a // b) is the ceiling of a ÷ b in integers. The fullest member gets that number of each pile.
         fullest = -(-sizes[:, None] // n) * times[:, None]
         # Of counts with the same sum only the least matters: more members leave as many units on the fullest one.
         least = dict(zip(fullest.sum(axis=0).tolist(), n.tolist(), strict=True))

@@ -73,6 +73,11 @@ class LateMember:
         """Whether it can do more than arrives, at the optimist's inflow."""
         return self.inflow[0] < self.speed[1]
 
+    @cached_property
+    def is_late_by_pause(self) -> bool:
+        """Whether it is late because it paused, and catches up by itself."""
+        return self.paused and self.drains
+
     @property
     def never_drains(self) -> bool:
         """Whether at the likeliest values more arrives at some member than it can do."""

@@ -29,7 +29,7 @@ CHANGED = 0.25
 GROWN = 2.0
 """So is a lateness that has doubled: a dozen updates from a minute to days, and a reader is never wrong by more than half."""
 CALM_S = 120.0
-"""Nothing must have been the matter, and nobody late, for this long before an incident is resolved."""
+"""Nothing must have been the matter, and no member late, for this long before an incident is resolved."""
 OTHER_S = 120.0
 """Another verdict must have led for this long before it replaces the one that was published."""
 STALE_S, FRESH_S = 60.0, 60.0
@@ -272,7 +272,7 @@ def _resolved(model: GroupModel, incident: Incident) -> Recommendation:
     # From when the advice took effect: what passed before is the operator's time, not the plan's.
     since = incident.followed_at or incident.opened_at
     until = incident.drained_at
-    # What nobody followed predicts nothing of what came.
+    # An action that was not followed predicts nothing of what came.
     is_followed = incident.followed_at is not None
     outcome = Outcome(
         predicted_drain_s=incident.predicted_drain if is_followed else None,

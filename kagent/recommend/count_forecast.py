@@ -18,7 +18,7 @@ from kagent.recommend.reassignment import promised
 
 
 def gain_of_count(model: GroupModel, members: int) -> dict[str, float | None]:
-    """Time to catch up now and with so many usual members, s, as the gain of an action has it; empty where no member's speed is known."""
+    """Time to catch up now and with this number of usual members, s, as the gain of an action has it; empty where no member's speed is known."""
     if not model.works_in_seconds:
         return {}
     rows = model.placement_rows
@@ -57,7 +57,7 @@ def _fullest(load: Floats, pile: Longs, members: int) -> Longs:
 
 
 def _usual(model: GroupModel, members: int) -> Interval:
-    """The speed of so many usual members: the median of those that were measured."""
+    """The speed of this number of usual members: the median of those that were measured."""
     rate, measured = model.capacity.rate, model.capacity.measured
     ends = (float(np.median(end[measured])) for end in (rate.low, rate.mid, rate.high))
     return Interval(*(np.full(members, end) for end in ends))

@@ -49,7 +49,7 @@ def holds(member: LateMember) -> dict[str, Any] | None:
     hot = model.counted & (usual > NEARLY * rate.mid.max()) & (least > NEARLY * rate.high.max())
     mine = member.rows[hot[member.rows]]
     count = int(hot.sum())
-    # Idle members beyond the number of partitions are no measure: what is hot on all that work is no matter of keys.
+    # Idle members beyond the number of partitions are no measure: what is hot on all that work is not hot by its keys.
     working = len(np.unique(model.owner[model.counted]))
     if not len(mine) or 2 * count > working or not _rest_fits(member, hot, count):
         return None

@@ -53,15 +53,11 @@ def holds(member: LateMember) -> dict[str, Any] | None:
 
 
 def _pause_is_over(member: LateMember) -> dict[str, Any] | None:
-    return {} if _paused(member) and _moves(member) else None
+    return {} if member.is_late_by_pause and _moves(member) else None
 
 
 def _pause_lasts(member: LateMember) -> dict[str, Any] | None:
-    return {} if _paused(member) and not _moves(member) else None
-
-
-def _paused(member: LateMember) -> bool:
-    return member.paused and member.drains and member.measured
+    return {} if member.is_late_by_pause and not _moves(member) else None
 
 
 def _moves(member: LateMember) -> bool:

@@ -133,7 +133,7 @@ def reason(model: GroupModel, finding: Finding) -> str:
         return f"No member has made progress for {span(e['stands_s'])}; {e['unread']:,} records wait."
     who, more = shown(e["members"][0]), len(e["members"]) - 1
     if not model.by_member:
-        # The coordinator has no members of such a group: nobody is in it.
+        # The coordinator has no members of such a group, so none can be in it.
         others = f" and {more} more readers" if more else ""
         return (
             f"{who}{others} made no progress for {span(e['stands_s'])} ({span(finding.behind)} behind), while other readers of the "

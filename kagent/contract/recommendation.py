@@ -102,7 +102,10 @@ class MemberWork(Contract):
     client_id: str | None = None
     host: str | None = None
     partitions: int = Field(description="How many partitions it holds now.")
-    lag: int | None = Field(None, description="Records behind, judged; None where unknown.")
+    lag: int | None = Field(
+        None,
+        description="Records behind: at its last commit; while it commits nothing, all that is not committed. None where unknown.",
+    )
     seconds_behind: float | None = Field(
         None,
         description="How far behind, in seconds: the time since its log ends were where its commits are now; while it commits nothing, the age "

@@ -29,6 +29,7 @@ from kagent.detect.detectors import MOVES_CURE, OF, SPREAD, skew
 from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.seconds_behind import uncommitted_s
+from kagent.lag.measure import Flags, Floats
 from kagent.planner import comparison as planned
 from kagent.recommend.actions import actions
 from kagent.recommend.advice import Advice, gains
@@ -209,8 +210,8 @@ def _members(diagnosis: Diagnosis) -> list[MemberWork]:
     order = np.argsort(-now, kind="stable").tolist() if len(now) else []
     members, redaction = model.roster.members, model.roster.redaction
     held = np.bincount(model.lags.owner[model.lags.owner >= 0], minlength=len(members))
-    waits = np.bincount(model.owner[model.owner >= 0], model.columns.backlog[model.owner >= 0], len(members))
-    behind = np.maximum(model.lateness, uncommitted_s(model))
+    uncommitted = uncommitted_s(model)
+    behind, waits = np.maximum(model.lateness, uncommitted), _waiting(model, uncommitted > 0)
     return [
         MemberWork(
             member=model.names[at],
@@ -225,6 +226,16 @@ def _members(diagnosis: Diagnosis) -> list[MemberWork]:
         )
         for at in order[:WHOLE]
     ]
+
+
+def _waiting(model: GroupModel, silent: Flags) -> Floats:
+    """Records behind per member: at its latest commit; of those that commit nothing, all that is not committed."""
+    columns, counts = model.columns, model.relevant & (model.owner >= 0)
+    at_commit, now = (
+        np.bincount(model.owner[counts], column[counts], columns.members)
+        for column in (columns.backlog, model.lags.shown)
+    )
+    return np.where(silent, now, at_commit)
 
 
 def _alternative(option: planned.Alternative) -> Alternative:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from kagent.contract.recommendation import Status
+from kagent.detect.state import MemberState
 from kagent.recommend.render import compose, diagnose
-from tests.fixtures.findings import FINE
+from tests.fixtures.findings import FINE, FOUR, SILENT
+from tests.fixtures.group_builder import NOW
 
 HOUR = 3_600_000
 
@@ -20,3 +22,16 @@ def test_of_a_group_without_members_the_evidence_says_how_late_it_is(group: Any)
 
     assert message.members == []
     assert message.evidence["behind_s"] == round(found[0].behind) > 0
+
+
+def test_of_a_member_that_commits_nothing_it_has_all_that_is_not_committed(group: Any) -> None:
+    """At its last commit it had caught up: by that it would be stuck, 0 s and 0 records behind."""
+    made = group({"t": [SILENT, SILENT, *6 * [FINE]]}, FOUR)
+    name = made.roster().names[0]
+    model, found = made.looked(members={name: MemberState(silent_s=800.0, silent_seen=NOW - 2500)})
+    message = compose(diagnose(model, found[0]), "i", 0, Status.OPEN)
+    stuck = next(member for member in message.members if member.member == name)
+
+    assert str(message.verdict) == "stuck_member"
+    assert stuck.seconds_behind == round(found[0].behind, 1) > 800
+    assert stuck.lag == found[0].evidence["unread"] > 0

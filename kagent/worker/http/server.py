@@ -128,7 +128,7 @@ def _group(desk: GroupEngine, partition: int, entry: Entry, now: int, ignored: b
         skew=judged_skew(judged.model, judged, len(members)) if judged else None,
         verdict=judged.verdict if judged else "balanced",
         blind=seen.blind is not None or seen.unwatched,
-        as_of_ms=seen.measured_at if seen.blind is not None else None,
+        as_of_ms=seen.measured_at if seen.blind is not None or seen.unwatched else None,
         incident=(standing.verdict.value, standing.severity.value) if standing else None,
         partition=partition,
         set_aside=desk.set_aside.get(entry.key),

@@ -9,7 +9,7 @@ some minutes more, is a change and no swing.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import erfc, log, sqrt
+from math import erfc, exp, log, sqrt
 
 import numpy as np
 
@@ -26,6 +26,8 @@ be too many."""
 SHARE, SPAN = 0.125, 2.301
 """Minutes left out at each end, since a burst of three must not hide itself, and how many standard deviations of normal noise are
 between the ends. Of 25 minutes it is known to a fifth (1 / the root of their number), which counts as the member's excuse."""
+CHANGE = sqrt(2 * (1 - exp(-1)))
+"""How far the change from one minute to the next strays, of what the minutes do, where a minute's inflow lasts on with probability 1/e."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +94,13 @@ def _excess_began(times: Floats, arrived: Floats, speed: float) -> int:
 
 
 def deviation(rates: Floats) -> float:
-    """The standard deviation of normal noise at most (95 %), by what lies between the first and the last eighth."""
-    low, high = np.quantile(rates, (SHARE, 1 - SHARE)).tolist()
-    spread: float = (high - low) / SPAN
+    """The standard deviation of normal noise at most (95 %), by what lies between the first and the last eighth of its changes.
+
+    Changes from minute to minute, not the minutes themselves: an inflow that rises for half an hour has not swung (von Neumann et al.,
+    The mean square successive difference, Annals of Mathematical Statistics 12, 1941).
+    """
+    low, high = np.quantile(np.diff(rates), (SHARE, 1 - SHARE)).tolist()
+    spread: float = (high - low) / SPAN / CHANGE
     return spread * (1 + Z / sqrt(len(rates)))
 
 

@@ -82,3 +82,25 @@ def test_a_burst_of_three_minutes_does_not_pass_for_the_usual_swing(burst: float
     rates[:3] += burst
 
     assert 10 < deviation(rates) < 20
+
+
+def test_an_inflow_that_rises_for_half_an_hour_is_no_swing() -> None:
+    """Records/s rise from 70 to 140 in 40 minutes, and pass what the member can process on the way."""
+    noise = swinging(0.02, then=0.0)
+
+    def rising(second: int) -> float:
+        return noise(second % BURST) + max(0, second - BURST // 2) * 70 / 2400
+
+    world = Timeline([rising, 20.0], HELD, {"a": 100.0, "b": 100.0})
+    looks = judged(world, BURST + 1500)
+    late = next(j.state.last_tick for j in looks if j.model and j.model.lateness.max() >= 60)
+    told = next(j.state.last_tick for j in looks if j.candidate)
+
+    assert (told - late) / 1000 < 180
+
+
+@given(st.floats(-20, 20), st.integers(0, 99))
+def test_a_steady_rise_changes_no_deviation(per_minute: float, seed: int) -> None:
+    rates = np.random.default_rng(seed).normal(100, 10, 30)
+
+    assert deviation(rates + per_minute * np.arange(30)) == pytest.approx(deviation(rates))

@@ -91,13 +91,15 @@ def _voted(member: LateMember, line: Line | None, known: MemberState) -> MemberS
     # Who was never certainly busy cannot be judged yet, which is no vote against what is found when it was.
     if vote == "wait" and not member.measured:
         return known
-    limits = evidence.LatenessLimits.of(member.model.policy)
+    model, limits = member.model, evidence.LatenessLimits.of(member.model.policy)
+    incident = model.state.incident
+    stood_s = (model.now - incident.opened_at) / 1000 if incident else 0.0
     clocks = {"spell": known.spell, "backlog": known.backlog}
     # A look without a newer commit has no vote: the same commits would be counted again.
     after = {
         name: replace(
             clock,
-            votes=evidence.voted(clock.votes, vote, evidence.looks_that_count(clock, limits)),
+            votes=evidence.voted(clock.votes, vote, evidence.looks_that_count(clock, limits, stood_s)),
             voted=clock.commits,
         )
         for name, clock in clocks.items()

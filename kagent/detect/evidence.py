@@ -37,6 +37,10 @@ AGREED = 2 / 3
 """Not just most of the looks: on the edge of two verdicts, the noise of the first minutes would decide. Of 30 simulated groups on such
 edges 28 were called right, and 25 by most of the looks."""
 
+STOOD_SHARE, STOOD_MOST = 0.5, 2.0
+"""What has been published for an hour is not refuted by three minutes: looks of half that time count, at most of twice ``hold``, so that one
+window of the inflow (five minutes) that was unusual by chance changes no verdict."""
+
 IDLE_SHARE = 1 / 3
 """A member with less than this share of ``min_behind`` of its inflow waiting (20 s) has nothing to be looked at."""
 
@@ -132,9 +136,11 @@ def voted(votes: Mapping[str, float], verdict: str, most: float) -> dict[str, fl
     return {**faded, verdict: faded.get(verdict, 0.0) + 1}
 
 
-def looks_that_count(clock: Spell | Backlog, limits: LatenessLimits) -> float:
-    """How many looks of this spell or backlog come within the most evidence that a verdict needs, at least those of a trend."""
-    return max(COMMITS, clock.commits * limits.draining_need * 1000 / max(1, clock.last - clock.began))
+def looks_that_count(clock: Spell | Backlog, limits: LatenessLimits, stood_s: float = 0.0) -> float:
+    """How many looks of this spell or backlog come within the most evidence that a verdict needs, at least those of a trend; more
+    where a verdict was published ``stood_s`` ago."""
+    counted_s = max(limits.draining_need, min(STOOD_SHARE * stood_s, STOOD_MOST * limits.drain))
+    return max(COMMITS, clock.commits * counted_s * 1000 / max(1, clock.last - clock.began))
 
 
 def agreed(votes: Mapping[str, float], verdict: str) -> bool:

@@ -110,6 +110,13 @@ def test_the_looks_that_count_are_those_of_three_minutes_at_least_three() -> Non
     assert evidence.looks_that_count(seldom, LIMITS) == 3
 
 
+@pytest.mark.parametrize(("stood_s", "counted_s"), [(0, 180), (300, 180), (900, 450), (86_400, 600)])
+def test_more_looks_count_the_longer_a_verdict_has_been_published(stood_s: float, counted_s: float) -> None:
+    often = Spell(NOW - 600_000, NOW, 60.0, commits=60)
+
+    assert evidence.looks_that_count(often, LIMITS, stood_s) == pytest.approx(counted_s / 10)
+
+
 def test_the_policy_may_ask_for_more_or_less_evidence() -> None:
     known = JudgeState(first_seen=NOW - 10 * 86_400_000)
 

@@ -297,3 +297,25 @@ def test_a_group_that_then_stays_late_and_comes_no_nearer_has_no_incident_for_ev
     assert said[0].outcome is not None
     assert said[0].outcome.measured_drain_s is None
     assert 600_000 <= said[0].as_of - state.last_tick < 800_000
+
+
+@pytest.mark.parametrize(
+    ("less_for_s", "after_an_hour"), [(360, {"hot_partition"}), (3600, {"hot_partition", "rebalance"})]
+)
+def test_a_few_minutes_of_less_inflow_change_no_verdict_and_less_for_good_does(
+    less_for_s: int, after_an_hour: set[str]
+) -> None:
+    def hot(second: int) -> float:
+        return 40.0 if second < 600 else 75.0 if 3000 <= second < 3000 + less_for_s else 120.0
+
+    world = Timeline(
+        [hot, lambda second: 35.0 if second > 600 else 5.0, 5.0],
+        {"a": (0, 1), "b": (2,)},
+        {"a": 100.0, "b": 100.0},
+    )
+    found = judged(world, 1200)[-1]
+    assert found.candidate is not None
+    now_open = confirm(found.candidate, world.observe(), found.state, Policy())
+    incidents = [one.state.incident for one in judged(world, 3600, now_open.state)]
+
+    assert {i.verdict for i in incidents if i} == after_an_hour

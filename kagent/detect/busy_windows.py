@@ -23,7 +23,7 @@ def tracked(columns: ObservedColumns, state: JudgeState, excluded: Flags, idle: 
     """Codes of the members that have something to do, or whose clocks run."""
     held = (columns.owner >= 0) & ~excluded
     waits = np.bincount(columns.owner[held], columns.backlog[held], columns.members)
-    comes = np.bincount(columns.owner[held], columns.usual_rates[held], columns.members)
+    comes = np.bincount(columns.owner[held], columns.median_rates[held], columns.members)
     busy = waits > idle * comes
     for at, name in enumerate(columns.units.names):
         known = state.members.get(name)

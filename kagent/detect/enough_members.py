@@ -169,7 +169,9 @@ def enough_now(model: GroupModel, load: GroupLoad) -> int:
 def _grown(model: GroupModel) -> float:
     """The inflow of the last minute over the usual one, at least 1. Of the whole group: a minute of one partition is mostly noise."""
     by_minute = (model.columns.rates * model.cost)[:, model.counted].sum(axis=1)
-    usual = median(by_minute.tolist())
+    usual = max(
+        median(by_minute.tolist()), float((model.columns.usual_rates * model.cost)[model.counted].sum())
+    )
     return max(1.0, float(by_minute[0]) / usual) if usual > 0 else 1.0
 
 

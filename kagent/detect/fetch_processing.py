@@ -23,7 +23,7 @@ def fetch_s(model: GroupModel, rows: Longs, at: int) -> float:
     its records arrive where it has never been late, and FACTOR allows for slower records. Where other members commit while they work off a backlog, three of their gaps are the limit.
     """
     # Of all its partitions: its inflow lacks those that are set aside, and with its only one nothing would be left.
-    arrives = float((model.columns.usual_rates[rows] * model.cost[rows]).sum())
+    arrives = float((model.columns.median_rates[rows] * model.cost[rows]).sum())
     speed = max(float(model.capacity.rate.mid[at]), arrives)
     return min(whole_fetch_s(model, rows, speed), MISSING_GAPS * gap_behind_s(model))
 

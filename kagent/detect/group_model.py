@@ -142,7 +142,7 @@ class GroupModel:
         """V of these partitions of the member as if it held no others, s."""
         work, comes = (
             float((amount[rows] * self.cost[rows]).sum())
-            for amount in (self._waiting_at_commit, self.columns.usual_rates)
+            for amount in (self._waiting_at_commit, self.columns.median_rates)
         )
         committed_at = int(self.columns.committed_at[at])
         return virtual_lateness_s(self.lags, self.seen.ends, rows, self.cost, work, committed_at, comes)
@@ -172,8 +172,7 @@ class GroupModel:
         it."""
         rows = self.placement_rows
         # Per partition, not per member: a plan may part partitions that share a member today, and medians do not add up.
-        usual = self.columns.usual_rates[rows]
-        flow = np.minimum(self.columns.rates[0, rows], usual) if optimist else usual
+        flow = (self.columns.least_rates if optimist else self.columns.usual_rates)[rows]
         room = self.capacity.rate.high if optimist else self.capacity.rate.mid
         work = self.columns.backlog[rows] * self.cost[rows]
         return best_drain_s(Placement(*self._units(rows, work, flow * self.cost[rows])), room, longest_s)

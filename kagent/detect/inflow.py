@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kagent.lag.log_ends import EndHistory
-from kagent.lag.measure import Floats, Lags, Longs
+from kagent.lag.measure import Floats, Lags
 
 MINUTE_MS = 60_000
 MINUTES = 5
@@ -73,31 +73,18 @@ def estimate(by_minute: Floats) -> Interval:
     return Interval(np.minimum(last, usual), usual, np.maximum(last, usual))
 
 
-def at_least_since(
-    flow: Interval,
-    since: Mapping[int, tuple[int, int]],
+def since(
+    stretches: Mapping[int, tuple[int, int]],
     lags: Lags,
     ends: Mapping[str, EndHistory],
     owner: npt.NDArray[np.int32],
-    weight: Floats,
-) -> Interval:
-    """The inflow, with these members (code → a stretch of time, ms) having at least the mean inflow of theirs."""
-    low = flow.low.copy()
-    for at, (began, last) in since.items():
-        grown = _grown(ends, lags, np.flatnonzero(owner == at), weight, began, last)
-        low[at] = max(low[at], grown * 1000 / (last - began))
-    # Raised alone, low could lie above mid and high.
-    return Interval(low, np.maximum(flow.mid, low), np.maximum(flow.high, low))
-
-
-def _grown(
-    ends: Mapping[str, EndHistory], lags: Lags, rows: Longs, weight: Floats, since: int, until: int
-) -> float:
-    """Work that arrived at these partitions between two times (ms)."""
-    total = 0.0
-    for code in np.unique(lags.topic[rows]).tolist():
-        mine = rows[lags.topic[rows] == code]
-        times = np.array([since, until], np.float64)
-        grown = np.diff(ends[lags.topics[code]].interpolated(lags.partition[mine], times), axis=0)[0]
-        total += float((grown * weight[mine]).sum())
-    return total
+) -> Floats:
+    """The mean records/s of every partition over its owner's stretch of time (code → from and until, ms); 0 for other owners."""
+    out = np.zeros(len(lags))
+    for at, (began, last) in stretches.items():
+        for code in np.unique(lags.topic[owner == at]).tolist():
+            rows = np.flatnonzero((owner == at) & (lags.topic == code))
+            times = np.array([began, last], np.float64)
+            grown = np.diff(ends[lags.topics[code]].interpolated(lags.partition[rows], times), axis=0)[0]
+            out[rows] = grown * 1000 / (last - began)
+    return out

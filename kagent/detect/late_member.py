@@ -105,7 +105,7 @@ class LateMember:
         """What the partitions of a member get in work/s, the median of five minutes."""
         model = self.model
         held = model.counted & (model.owner == member)
-        return float((model.columns.usual_rates * model.cost)[held].sum())
+        return float((model.columns.median_rates * model.cost)[held].sum())
 
     def done_by(self, peer: int) -> float:
         """What a peer certainly did of what arrived for it, in work/s: its lateness rises by what it left undone."""
@@ -151,7 +151,7 @@ class LateMember:
     def _gets(self, member: int) -> dict[str, float]:
         """Records/s by topic that arrive for a member, the median of five minutes."""
         model, held = self.model, self.model.counted & (self.model.owner == member)
-        flow = model.columns.usual_rates
+        flow = model.columns.median_rates
         topics = np.unique(model.lags.topic[held]).tolist()
         return {model.lags.topics[t]: float(flow[held & (model.lags.topic == t)].sum()) for t in topics}
 

@@ -17,10 +17,6 @@ from kagent.lag.measure import Flags, Floats
 from kagent.lag.membership import NOBODY
 from kagent.lag.observation import Observation
 
-LATE_FOR_LONG_MS = 1_200_000
-"""After twenty minutes of lateness the mean since then bounds the inflow from below, or frequent bursts with a calm median would
-never be reported."""
-
 
 def per_partition(columns: ObservedColumns, cost: Mapping[str, float]) -> Floats:
     """The cost of a record of each partition, from that of its topic; 1 where it is unknown."""
@@ -56,16 +52,9 @@ def load_of(
 ) -> tuple[Floats, Interval, Capacity]:
     """What waits for each member, what arrives and what it can do, all in work by one cost of a record per topic."""
     each, held = per_partition(columns, cost), owner >= 0
-    windows, late = _windows(columns, state), _late_for_long(columns, state)
     work = inflows.totals(owner[held], (columns.backlog * each)[held], columns.members)
     flow = inflows.estimate(inflows.summed(columns.rates, owner, columns.members, each))
-    flow = inflows.at_least_since(flow, late, columns.lags, seen.ends, owner, each)
-    return work, flow, capacities.of_windows(windows, cost, seen.now, flow.mid)
-
-
-def _late_for_long(columns: ObservedColumns, state: JudgeState) -> dict[int, tuple[int, int]]:
-    """Code of each member that has been late for long → from when until when, ms."""
-    known = {at: state.members.get(name) for at, name in enumerate(columns.units.names)}
-    # The stretch of the backlog, not of the spell: a lull ends a spell, and the mean over it has to span bursts and lulls.
-    late = {at: member.backlog for at, member in known.items() if member and member.backlog}
-    return {at: (b.began, b.last) for at, b in late.items() if b.last - b.began >= LATE_FOR_LONG_MS}
+    since = inflows.totals(owner[held], (columns.rates_since * each)[held], columns.members)
+    # All three: raised alone, the lowest could lie above the others.
+    flow = Interval(*(np.maximum(end, since) for end in (flow.low, flow.mid, flow.high)))
+    return work, flow, capacities.of_windows(_windows(columns, state), cost, seen.now, flow.mid)

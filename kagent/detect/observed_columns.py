@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
@@ -21,14 +22,19 @@ from kagent.lag.membership import NOBODY, kind_of
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
 
+LATE_FOR_LONG_MS = 1_200_000
+"""After twenty minutes of lateness the mean over them bounds the inflow from below, or frequent bursts with a calm median would
+never be reported. No more of them: what arrived an hour ago need not come again."""
+
 
 @dataclass(frozen=True)
 class ObservedColumns:
     """One group's partitions and members as numpy columns; what the clocks and estimates are made from.
 
     Per partition: ``owner`` (code of the member or NOBODY), ``backlog`` and ``backlog_high`` (records at ``judged_at``, ms),
-    ``waiting_since`` (ms, 0: nothing unread), ``relevant``, ``rates`` [minute, partition] records/s, ``unit`` (a number, the same for
-    partitions that must stay with one member: ``paired``). Per member: ``committed_at`` (ms), ``gap`` (s).
+    ``waiting_since`` (ms, 0: nothing unread), ``relevant``, ``rates`` [minute, partition] records/s, ``rates_since`` (records/s over
+    the last stretch of lateness of its member, 0 where it has not been late for long), ``unit`` (a number, the same for partitions that must stay with one member:
+    ``paired``). Per member: ``committed_at`` (ms), ``gap`` (s).
     """
 
     kind: GroupKind
@@ -43,6 +49,7 @@ class ObservedColumns:
     backlog_high: Floats
     waiting_since: Longs
     rates: Floats
+    rates_since: Floats
     paired: bool
     unit: Longs
 
@@ -52,9 +59,31 @@ class ObservedColumns:
         return len(self.units.names)
 
     @cached_property
-    def usual_rates(self) -> Floats:
-        """Records/s that arrive at each partition: the median of the minutes."""
+    def median_rates(self) -> Floats:
+        """Records/s that arrive at each partition now: the median of the minutes."""
         return np.asarray(np.median(self.rates, axis=0))
+
+    @cached_property
+    def usual_rates(self) -> Floats:
+        """Records/s to expect at each partition: the median of the minutes, or the mean while its member was late where that
+        is more for all that it holds."""
+        return self._at_least_since(self.median_rates)
+
+    @cached_property
+    def least_rates(self) -> Floats:
+        """Records/s to expect at least: the newest minute where that is less."""
+        return self._at_least_since(np.minimum(self.rates[0], self.median_rates))
+
+    def _at_least_since(self, rates: Floats) -> Floats:
+        if not self.rates_since.any():
+            return rates
+        held = self.owner >= 0
+        now, since = (
+            inflows.totals(self.owner[held], each[held], self.members) for each in (rates, self.rates_since)
+        )
+        # By member, not by partition: of a burst that comes to one after another of its partitions, the greater of each would add up to
+        # more than ever arrived.
+        return np.where(held & (since > now)[self.owner], self.rates_since, rates)
 
 
 def columns_of(lags: Lags, seen: Observation, state: JudgeState, policy: Policy) -> ObservedColumns:
@@ -83,9 +112,18 @@ def columns_of(lags: Lags, seen: Observation, state: JudgeState, policy: Policy)
         backlog_high=np.where(relevant, high, 0.0),
         waiting_since=np.where(relevant, waiting_since(lags, seen.ends, policy.allowed_lag), 0),
         rates=inflows.minutes(lags, seen.ends),
+        rates_since=inflows.since(_late_for_long(units.names, state), lags, seen.ends, owner),
         paired=paired,
         unit=lags.partition if paired else np.arange(len(lags), dtype=np.int64),
     )
+
+
+def _late_for_long(names: Sequence[str], state: JudgeState) -> dict[int, tuple[int, int]]:
+    """Code of each member that has been late for long → from when until when it is looked at, ms."""
+    # The stretch of the backlog, not of the spell: a lull ends a spell, and the mean over it has to span bursts and lulls.
+    known = {at: state.members[name].backlog for at, name in enumerate(names) if name in state.members}
+    late = {at: b for at, b in known.items() if b and b.last - b.began >= LATE_FOR_LONG_MS}
+    return {at: (b.last - LATE_FOR_LONG_MS, b.last) for at, b in late.items()}
 
 
 def _commit_times(lags: Lags, owner: npt.NDArray[np.int32], members: int) -> Longs:

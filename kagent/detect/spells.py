@@ -72,8 +72,15 @@ def advance(model: GroupModel, before: JudgeState) -> JudgeState:
 
 def _fell_back(known: MemberState, earlier: MemberState) -> bool:
     """Whether a spell ended since the member is as late again as it was when the spell began: late on purpose, or by habit."""
-    spell = earlier.spell
-    return spell is not None and known.spell is None and known.lateness[-1][1] <= spell.reference
+    spell, backlog = earlier.spell, known.backlog
+    # Later in it than ever since it became late: that is how a member falls behind by one burst after another.
+    latest_yet = spell is not None and backlog is not None and backlog.most_at >= spell.began
+    return (
+        spell is not None
+        and known.spell is None
+        and known.lateness[-1][1] <= spell.reference
+        and not latest_yet
+    )
 
 
 def _after_look(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from kagent.detect import evidence, spells
@@ -120,6 +121,32 @@ def test_a_member_that_stays_late_and_falls_back_to_where_it_was_has_a_habit() -
 
 
 @pytest.mark.slow
+def bursts(second: int) -> float:
+    """On average 60 records/s, above a member's speed of 50 for each of two partitions, and below it for most of the time."""
+    return 10.0 if second < 600 else 120.0 if second % 240 < 96 else 20.0
+
+
+def test_bursts_that_are_too_much_on_average_are_no_habit_and_take_more_members() -> None:
+    looks = judged(Timeline([bursts] * 4, HELD, dict.fromkeys(HELD, 100.0), order="even"), 4200)
+    told = [one.findings[0] for one in looks if one.candidate]
+
+    assert all(SPELL not in one.state.habits for one in looks)
+    assert len(told) > 60
+    assert {str(finding.verdict) for finding in told} == {"under_provisioned"}
+
+
+def test_what_is_expected_of_partitions_and_of_their_member_is_the_same() -> None:
+    looks = judged(Timeline([bursts] * 4, HELD, dict.fromkeys(HELD, 100.0), order="even"), 2700)
+    models = [one.model for one in looks if one.model is not None and one.model.columns.rates_since.any()]
+
+    assert models
+    for model in models:
+        expected = np.bincount(model.owner, model.columns.usual_rates)
+        assert expected == pytest.approx(model.inflow.mid, rel=0.01)
+        # Each member gets more than it can do on average: no assignment catches up.
+        assert np.isinf(model.best_drain(3600.0))
+
+
 def test_nothing_is_learned_while_the_illness_lasts() -> None:
     world = Timeline([150.0, 150, 50, 50], HELD, dict.fromkeys(HELD, 220.0))
 

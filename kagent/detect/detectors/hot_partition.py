@@ -41,9 +41,7 @@ def holds(member: LateMember) -> dict[str, Any] | None:
     model = member.model
     if not len(member.rows) or not member.measured:
         return None
-    rates, cost = model.columns.rates, model.cost
-    usual = model.columns.usual_rates * cost
-    least = np.minimum(rates[0] * cost, usual)
+    usual, least = model.columns.usual_rates * model.cost, model.columns.least_rates * model.cost
     rate = model.capacity.rate
     # Against the fastest member: an assignment could give it the partition.
     hot = model.counted & (usual > NEARLY * rate.mid.max()) & (least > NEARLY * rate.high.max())

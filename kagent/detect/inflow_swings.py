@@ -61,7 +61,7 @@ def of(member: LateMember) -> Swings | None:
     usual_until = _excess_began(times, arrived, member.speed[2])
     rates = np.diff(arrived[: usual_until + 1]) * 1000 / MINUTE_MS
     usual, spread = float(np.median(rates)), deviation(rates)
-    since = float(np.diff(_arrived(member, np.array([began, peak], np.float64)))[0]) * 1000 / (peak - began)
+    since = float(np.diff(member.arrived(np.array([began, peak], np.float64)))[0]) * 1000 / (peak - began)
     rare_s = rare_after_s((since - usual) / spread, DRAWS * len(member.model.names)) if spread > 0 else 0.0
     return Swings(usual, spread, since, (known.time - began) / 1000, member.model.policy.evidence * rare_s)
 
@@ -80,7 +80,7 @@ def _by_minute(member: LateMember, until: int, oldest: int) -> tuple[Floats, Flo
     known_since = max((model.seen.ends[model.lags.topics[t]].first for t in topics), default=until)
     minutes = max(0, (until - max(known_since, oldest)) // MINUTE_MS)
     times = until - MINUTE_MS * np.arange(minutes, -1, -1, dtype=np.float64)
-    return times, _arrived(member, times)
+    return times, member.arrived(times)
 
 
 def _excess_began(times: Floats, arrived: Floats, speed: float) -> int:
@@ -102,16 +102,6 @@ def deviation(rates: Floats) -> float:
     low, high = np.quantile(np.diff(rates), (SHARE, 1 - SHARE)).tolist()
     spread: float = (high - low) / SPAN / CHANGE
     return spread * (1 + Z / sqrt(len(rates)))
-
-
-def _arrived(member: LateMember, times: Floats) -> Floats:
-    """Work that had arrived at the member's partitions at these times (ms)."""
-    model, rows, total = member.model, member.rows, np.zeros(len(times))
-    for code in np.unique(model.lags.topic[rows]).tolist():
-        mine = rows[model.lags.topic[rows] == code]
-        ends = model.seen.ends[model.lags.topics[code]].interpolated(model.lags.partition[mine], times)
-        total += ends @ model.cost[mine]
-    return total
 
 
 def explanation(member: LateMember) -> Swings | None:

@@ -14,10 +14,12 @@ from kagent.detect import capacity
 from kagent.detect.evidence import LatenessLimits
 from kagent.detect.forecast import longest_s
 from kagent.detect.group_model import GroupModel
-from kagent.lag.measure import Longs
+from kagent.lag.measure import Floats, Longs
 
 AS_MUCH = 1.15
 """A peer's inflow within 15 % is "as much"."""
+BEFORE_MS = 600_000
+"""What it did in the ten minutes before: as many as those whose windows tell what it does now."""
 PAUSE_SHARE = 0.5
 """Less than half of its speed while it fell behind: a pause."""
 
@@ -136,17 +138,51 @@ class LateMember:
         return capacity.done_per_s(windows, self.model.now)
 
     def proven_by(self, peer: int) -> float:
-        """How much work/s of this member's mix of topics a peer that keeps up proves to be possible on one machine, whatever
-        records cost: the least ratio of what the peer gets to what this one does, over the topics in which it falls behind most. Of
-        the others the peer must get as much, or it has more time for these."""
-        mine, theirs = self._gets(self.at), self._gets(peer)
+        """How much work/s of this member's mix of topics a peer that keeps up proves to be possible on one machine."""
+        return self._proven_by(self._gets(peer)) * self._pace_of(peer)
+
+    @cached_property
+    def proven_before(self) -> float:
+        """How much work/s of its mix of topics it proved itself, before it fell behind with the partitions that it holds now; 0 where that is
+        not known."""
+        since = self.model.member_state(self.at).on_time_at - BEFORE_MS
+        topics = [
+            self.model.lags.topics[code] for code in np.unique(self.model.lags.topic[self.rows]).tolist()
+        ]
+        if since < max(self.model.state.assigned_at, *(self.model.seen.ends[t].first for t in topics)):
+            return 0.0
+        times = np.array([since, since + BEFORE_MS], np.float64)
+        came = {t: float(np.diff(self._arrived_of(t, times))[0]) * 1000 / BEFORE_MS for t in topics}
+        # It was on time in the end: no more was left than arrives within that.
+        return self._proven_by(came) * (1 - LatenessLimits.of(self.model.policy).on_time * 1000 / BEFORE_MS)
+
+    def _proven_by(self, theirs: Mapping[str, float]) -> float:
+        """Work/s of this member's mix of topics that a machine can do which keeps up with these records/s by topic, whatever records
+        cost: the least ratio of these to what this one does, over the topics in which it falls behind most. Of the others these must be
+        as much, or there was more time for those."""
+        mine = self._gets(self.at)
         share = sum(self.done.values()) / max(sum(mine.values()), 1e-9)
         behind = {t for t, done in self.done.items() if done <= AS_MUCH * share * mine.get(t, 0.0)}
-        # A peer that gets less of the other topics has more time for these, so it proves nothing.
+        # Who gets less of the other topics has more time for these, so it proves nothing.
         if any(theirs.get(t, 0.0) * AS_MUCH < done for t, done in self.done.items() if t not in behind):
             return 0.0
-        least = min((theirs.get(t, 0.0) / self.done[t] for t in behind), default=0.0)
-        return least * self.speed[1] * self._pace_of(peer)
+        return min((theirs.get(t, 0.0) / self.done[t] for t in behind), default=0.0) * self.speed[1]
+
+    def arrived(self, times: Floats) -> Floats:
+        """Work that had arrived at its partitions at these times (ms)."""
+        codes = np.unique(self.model.lags.topic[self.rows]).tolist()
+        total = np.zeros(len(times))
+        for code in codes:
+            cost = float(self.model.cost[self.rows[self.model.lags.topic[self.rows] == code][0]])
+            total += cost * self._arrived_of(self.model.lags.topics[code], times)
+        return total
+
+    def _arrived_of(self, topic: str, times: Floats) -> Floats:
+        """Records that had arrived at its partitions of a topic at these times (ms)."""
+        lags = self.model.lags
+        mine = self.rows[lags.topic[self.rows] == lags.topics.index(topic)]
+        ends = self.model.seen.ends[topic].interpolated(lags.partition[mine], times)
+        return np.asarray(ends.sum(axis=1))
 
     def _gets(self, member: int) -> dict[str, float]:
         """Records/s by topic that arrive for a member, the median of five minutes."""

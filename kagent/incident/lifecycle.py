@@ -355,7 +355,7 @@ def _escalates(policy: Policy, incident: Incident, lead: Finding) -> bool:
 
 def _catches_up(model: GroupModel, incident: Incident) -> bool:
     """Whether a late group drains: then what was published stands, whatever the rest of the backlog looks like."""
-    return Verdict(incident.verdict) in SPREAD and model.longest_drain < float("inf")
+    return model.longest_drain < float("inf")
 
 
 def _updated(

@@ -8,10 +8,11 @@ from functools import cache
 
 import pytest
 
-from kagent.contract.recommendation import Recommendation, Status
+from kagent.contract.recommendation import Recommendation, Status, Verdict
+from kagent.detect.finding import Finding
 from kagent.detect.state import JudgeState
 from kagent.incident.evaluate import confirm, judge
-from kagent.incident.lifecycle import expired
+from kagent.incident.lifecycle import carried_on, expired
 from kagent.lag.observation import Mute
 from kagent.policy import Policy
 from tests.fixtures.timeline import Rate, Timeline, judged
@@ -286,6 +287,22 @@ def test_a_standstill_that_moves_again_ends_once_its_backlog_is_read() -> None:
     assert one.messages[0].outcome.measured_drain_s is not None
     assert one.lag is not None
     assert one.lag < 600
+
+
+def test_a_standstill_keeps_its_verdict_while_what_it_left_drains() -> None:
+    world, state = standstill(speed=60.0)
+    said: list[Recommendation] = []
+    for one in judged(world, 300, state):
+        assert one.model is not None
+        found = Finding(Verdict.REBALANCE, (one.model.worst,), (1,), behind=100.0)
+        change = carried_on(
+            replace(one.model, state=replace(one.model.state, incident=state.incident)), (found,)
+        )
+        state, said = change.state, [*said, *change.messages]
+
+    assert state.incident is not None
+    assert state.incident.verdict == Verdict.STALLED
+    assert said == []
 
 
 def test_a_group_that_then_stays_late_and_comes_no_nearer_has_no_incident_for_ever() -> None:

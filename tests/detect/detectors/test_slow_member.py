@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from kagent.detect.detectors import slow_member
 from kagent.detect.state import MemberState
 from tests.fixtures.findings import CALM, FINE, FOUR, HOT, LATE, leading
 from tests.fixtures.group_builder import NOW
+from tests.fixtures.timeline import Rate, Timeline, judged
 
 Make = Callable[..., Any]
 
@@ -124,3 +125,40 @@ def test_a_speed_within_ten_per_cent_is_not_told_from_noise(group: Make) -> None
     _, found = made.looked(members=made.at_work({"m0": 190}, ["m0"], "slow_member"))
 
     assert leading(found) != "slow_member"
+
+
+def test_two_peers_that_keep_up_prove_it_whatever_less_the_others_get(group: Make) -> None:
+    """The members that hold two partitions get as much as the one that falls behind, six others half of it."""
+    held = {f"m{n}": {"t": [2 * n, 2 * n + 1]} for n in range(3)} | {
+        f"m{n}": {"t": [n + 3]} for n in range(3, 9)
+    }
+    made = group({"t": [LATE, LATE, *10 * [FINE]]}, held)
+    _, found = made.looked(members=made.at_work({"m0": 120}, ["m0"], "slow_member"))
+
+    assert leading(found) == "slow_member"
+    assert found[0].evidence["peers"] == 2
+
+
+HELD = {"a": (0, 1), "b": (2, 3), "c": (4,), "d": (5,)}
+
+
+def verdicts(inflow: Rate, speed: Mapping[str, Rate]) -> set[str]:
+    looks = judged(Timeline([inflow] * 6, HELD, speed, order="even"), 2700)
+    return {str(one.findings[0].verdict) for one in looks if one.candidate}
+
+
+def test_a_machine_that_did_more_before_and_a_peer_that_does_prove_it_together() -> None:
+    def slowed(second: int) -> float:
+        return 100.0 if second < 1500 else 50.0
+
+    assert verdicts(36.0, {"a": slowed, "b": 100.0, "c": 100.0, "d": 100.0}) == {"slow_member"}
+
+
+def test_one_fast_machine_among_equal_ones_proves_nothing() -> None:
+    def rising(second: int) -> float:
+        return 10.0 if second < 1500 else 36.0
+
+    found = verdicts(rising, {"a": 50.0, "b": 100.0, "c": 50.0, "d": 50.0})
+
+    assert found
+    assert "slow_member" not in found

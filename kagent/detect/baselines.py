@@ -38,7 +38,7 @@ def _presence(state: JudgeState, roster: Roster, now: int) -> dict[str, Any]:
         return {}
     if state.empty_since:
         away = max(now - state.empty_since, state.longest_absence)
-        return {"empty_since": 0, "members_at": now, "longest_absence": away}
+        return {"empty_since": 0, "members_at": now, "returned_at": now, "longest_absence": away}
     return {"members_at": now} if now - state.members_at > HOUR_MS else {}
 
 

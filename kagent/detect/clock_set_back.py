@@ -22,6 +22,7 @@ STATE = (
     "assigned_at",
     "empty_since",
     "members_at",
+    "returned_at",
 )
 INCIDENT = (
     "calm_since",

@@ -243,6 +243,8 @@ class JudgeState:
     """The verdict of the incident whose end began it."""
     empty_since: int = 0
     members_at: int = 0
+    returned_at: int = 0
+    """When members came back after there had been none, ms."""
     longest_absence: int = 0
     members: Mapping[str, MemberState] = field(default_factory=dict)
     standing: Mapping[str, Standing] = field(default_factory=dict)

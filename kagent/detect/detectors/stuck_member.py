@@ -42,7 +42,7 @@ HOLD_SHARE = 0.85
 kafka-python, KIP-62), as long as ``hold``: the silence would begin anew at the next holder, which hangs at the same record, and never
 last long enough. The rest is for a commit gap, a tick and the question to the coordinator."""
 WENT_ON_FACTOR = 3.0
-"""A group that went on without a rest for three times as long as it now rests has no habit of resting."""
+"""A group that went on without a rest for three times as long as it may rest has no habit of resting."""
 RESTS_UNKNOWN_S = 9000.0
 """A job that works now and then may rest for an hour the first time it is seen; after that its habit is known."""
 
@@ -93,9 +93,10 @@ def _cadences_s(model: GroupModel, rows: Longs) -> list[float | None]:
 
 def _at_rest(model: GroupModel) -> bool:
     rest, usual = model.state.at_rest_s, habit(model.state.habits, "rest", model.now)
-    if rest <= max(
+    limit = max(
         model.policy.hold, MISSING_GAPS * float(model.columns.gap.max(initial=0.0)), PAUSE_FACTOR * usual
-    ):
+    )
+    if rest <= limit:
         return False
     rows = np.flatnonzero(model.relevant)
     speed = float(model.capacity.rate.mid.sum())
@@ -105,7 +106,8 @@ def _at_rest(model: GroupModel) -> bool:
     if fetch or not any(_cadences_s(model, rows)):
         return rest > RESTS_UNKNOWN_S
     before = (model.as_of - model.state.going_since) / 1000 - rest
-    return rest > RESTS_UNKNOWN_S or before >= WENT_ON_FACTOR * rest
+    # Of the limit, not of the rest, which grows: what was reported would be taken back while nothing has moved.
+    return rest > RESTS_UNKNOWN_S or before >= WENT_ON_FACTOR * limit
 
 
 def _finding(model: GroupModel, members: list[int], whole: bool) -> Finding:

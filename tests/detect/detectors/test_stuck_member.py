@@ -87,6 +87,29 @@ def test_a_whole_group_at_rest_is_stuck_only_if_it_went_on_for_three_times_as_lo
     assert [after(3600), after(600)] == ["stuck_member", "balanced"]
 
 
+def test_a_group_that_stands_is_stuck_until_it_moves_however_long_that_takes() -> None:
+    held = {"m0": (0, 1), "m1": (2, 3)}
+    world = Timeline([40.0] * 4, held, dict.fromkeys(held, lambda second: 200.0 if second < 1800 else 0.0))
+    found = judged(world, 1800 + 3600)
+    first = next(at for at, one in enumerate(found) if one.candidate)
+
+    assert 1800 + 300 <= first * 10 < 1800 + 360
+    assert {one.verdict for one in found[first:]} == {"stuck_member"}
+
+
+def test_time_without_members_is_no_rest() -> None:
+    """A deployment that takes the whole group away for eight minutes, of a client that commits once a minute."""
+    held = {"m0": (0, 1), "m1": (2, 3)}
+    world = Timeline([40.0] * 4, held, dict.fromkeys(held, 200.0), commit_s=60)
+    found = judged(world, 2000)
+    world.held = {}
+    found += judged(world, 480, found[-1].state)
+    world.held = held
+    found += judged(world, 1200, found[-1].state)
+
+    assert not [one.verdict for one in found if one.candidate]
+
+
 def test_a_group_that_was_seen_to_commit_once_may_rest(group: Make) -> None:
     """Its first commit, an hour ago, is also its last: that it went on meanwhile is not known."""
     made = group({"t": 8 * [SILENT]}, FOUR)

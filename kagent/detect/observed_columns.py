@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
@@ -17,6 +17,7 @@ from kagent.detect.commit_gaps import MISSING_GAPS
 from kagent.detect.committers import Units, co_partitioned, units_of
 from kagent.detect.state import JudgeState, MemberState
 from kagent.lag.commits import GONE
+from kagent.lag.log_ends import EndHistory
 from kagent.lag.measure import Flags, Floats, Lags, Longs
 from kagent.lag.membership import NOBODY, kind_of
 from kagent.lag.observation import Observation
@@ -99,6 +100,7 @@ def columns_of(lags: Lags, seen: Observation, state: JudgeState, policy: Policy)
     # Backlog at the time of the commit, not now: a commit is as old as commit interval, trigger and tick together, so a member
     # that has caught up would show its inflow times that age, and unequal inflow alone would look like skew.
     low, high = backlog(lags, seen.ends, times, policy.allowed_lag)
+    rates = inflows.minutes(lags, seen.ends)
     return ObservedColumns(
         kind=kind,
         lags=lags,
@@ -111,8 +113,8 @@ def columns_of(lags: Lags, seen: Observation, state: JudgeState, policy: Policy)
         backlog=np.where(relevant, low, 0.0),
         backlog_high=np.where(relevant, high, 0.0),
         waiting_since=np.where(relevant, waiting_since(lags, seen.ends, policy.allowed_lag), 0),
-        rates=inflows.minutes(lags, seen.ends),
-        rates_since=inflows.since(_late_for_long(units.names, state), lags, seen.ends, owner),
+        rates=rates,
+        rates_since=_rates_since(_late_for_long(units.names, state), lags, seen.ends, owner, rates),
         paired=paired,
         unit=lags.partition if paired else np.arange(len(lags), dtype=np.int64),
     )
@@ -124,6 +126,26 @@ def _late_for_long(names: Sequence[str], state: JudgeState) -> dict[int, tuple[i
     known = {at: state.members[name].backlog for at, name in enumerate(names) if name in state.members}
     late = {at: b for at, b in known.items() if b and b.last - b.began >= LATE_FOR_LONG_MS}
     return {at: (b.last - LATE_FOR_LONG_MS, b.last) for at, b in late.items()}
+
+
+def _rates_since(
+    stretches: dict[int, tuple[int, int]],
+    lags: Lags,
+    ends: Mapping[str, EndHistory],
+    owner: npt.NDArray[np.int32],
+    rates: Floats,
+) -> Floats:
+    """Records/s of every partition over its member's stretch; 0 where the member has none, or where so much no longer comes."""
+    if not stretches:
+        return np.zeros(len(lags))
+    found, held, members = inflows.since(stretches, lags, ends, owner), owner >= 0, max(stretches) + 1
+    held &= owner < members
+    minutes = inflows.summed(
+        rates, np.where(held, owner, NOBODY).astype(np.int32), members, np.ones(len(lags))
+    )
+    # Of bursts that go on, one of the last minutes exceeds the mean.
+    goes_on = inflows.totals(owner[held], found[held], members) <= minutes.max(axis=0)
+    return np.where(held & goes_on[np.where(held, owner, 0)], found, 0.0)
 
 
 def _commit_times(lags: Lags, owner: npt.NDArray[np.int32], members: int) -> Longs:

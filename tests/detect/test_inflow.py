@@ -12,7 +12,7 @@ from kagent.detect.observed_columns import ObservedColumns, columns_of
 from kagent.detect.start_position import located
 from kagent.detect.state import JudgeState
 from kagent.policy import Policy
-from tests.fixtures.timeline import Timeline
+from tests.fixtures.timeline import Timeline, judged
 
 
 def seen_in(world: Timeline) -> ObservedColumns:
@@ -55,3 +55,19 @@ def test_a_short_history_gives_no_rate() -> None:
     world = Timeline([100.0], {"m0": (0,)}, {"m0": 1000.0})
     world.run(5)
     assert seen_in(world).rates.max() == 0
+
+
+def test_a_load_that_is_over_is_expected_no_more_however_long_it_made_late() -> None:
+    def over(second: int) -> float:
+        return 10.0 if second < 600 else 65.0 if second < 2700 else 25.0
+
+    held = {"m0": (0, 1), "m1": (2, 3)}
+    looks = judged(Timeline([over] * 4, held, dict.fromkeys(held, 100.0), order="even"), 3600)
+    (before, after) = (looks[second // 10 - 1].model for second in (2700, 3060))
+
+    assert before is not None
+    assert after is not None
+    assert before.inflow.mid == pytest.approx([130, 130], rel=0.02)
+    # Six minutes later, and still late by all that came in 35.
+    assert after.lateness.min() > 300
+    assert after.inflow.mid == pytest.approx([50, 50], rel=0.02)

@@ -88,8 +88,8 @@ def _line(member: LateMember) -> tuple[Line | None, dict[str, Any]]:
 def _voted(member: LateMember, line: Line | None, known: MemberState) -> MemberState:
     """The member with one more vote for each clock that this look has advanced."""
     vote = str(line.verdict) if line is not None and line.verdict else "wait"
-    # Who was never certainly busy cannot be judged yet, which is no vote against what is found when it was.
-    if vote == "wait" and not member.measured:
+    # Being unsure is no vote against what is found at other looks, and who was never certainly busy cannot be judged yet.
+    if line is None or (vote == "wait" and not member.measured):
         return known
     model, limits = member.model, evidence.LatenessLimits.of(member.model.policy)
     incident = model.state.incident
@@ -158,6 +158,9 @@ def _missing(
         return "unsure"
     if line.verdict is None:
         return line.why
+    # A spell goes on below the limits at which it begins, so that noise does not end it; what opens is late now.
+    if member.lateness < limits.late or not member.model.drain_low[member.at] > limits.drain:
+        return "evidence"
     gap = float(member.model.columns.gap[member.at])
     if evidence.enough_growth(known, gap, need, limits):
         return _agreed(known.spell, line)

@@ -97,7 +97,7 @@ def enough_growth(member: MemberState, gap: float, need: float, limits: Lateness
     spell = member.spell
     if spell is None or spell.grown_s < need or spell.records < RECORDS:
         return False
-    lateness, rise = member.lateness[-1][1], RISE * limits.growing_need
+    lateness, rise = member.lateness[-1][1], RISE * limits.growing_need + spell.unsure_s
     enough = spell.commits >= (COMMITS_RARE if gap >= RARE_GAP_S else COMMITS)
     return enough and lateness > spell.reference + rise and _some_topic_grows(spell, rise)
 

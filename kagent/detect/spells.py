@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from kagent.detect.capacity import RARE_GAP_S
 from kagent.detect.evidence import SPELL, LatenessLimits
 from kagent.detect.group_model import GroupModel
@@ -22,6 +24,9 @@ QUIET_GROWTH = 2.0
 STEP = 0.5
 """A commit adds at most this share of the least evidence (30 s), or the time that its records took: a long gap is a pause unless work
 fills it."""
+EXTRAPOLATED = 0.05
+"""Of the part of a lateness that is older than the log ends that are known: how far it may be off. A delay of 900 s for good was seen as 884 to
+930 s while the history was shorter."""
 FALLS_SHARE = 0.5
 """A member whose lateness rises by half of the time that passes falls behind."""
 
@@ -31,7 +36,7 @@ class Look:
     """One look at a member with a newer commit: its time (ms), lateness (s), whether it counts as late, T at the optimist's
     ends (s), median commit gap (s), records done since the last look, and how long they took at the member's speed (s; 0: unknown).
     ``trend``: the lateness that is compared with earlier and later ones, s; ``topics``: the same of each topic for itself, where the
-    member holds several."""
+    member holds several; ``unsure_s``: how far ``trend`` may be off."""
 
     time: int
     lateness: float
@@ -42,6 +47,7 @@ class Look:
     trend: float
     worked_s: float = 0.0
     topics: Mapping[str, float] = field(default_factory=dict)
+    unsure_s: float = 0.0
 
 
 def advance(model: GroupModel, before: JudgeState) -> JudgeState:
@@ -107,6 +113,7 @@ def _look(
     late = lateness >= limits.late and drain > limits.drain
     speed = float(model.capacity.rate.mid[at]) if model.capacity.measured[at] else 0.0
     worked_s = records / speed if speed else 0.0
+    trend = float(model.lateness_at_commit[at])
     return Look(
         time=known.time,
         lateness=lateness,
@@ -114,10 +121,18 @@ def _look(
         drain=drain,
         gap=float(model.columns.gap[at]),
         records=records,
-        trend=float(model.lateness_at_commit[at]),
+        trend=trend,
         worked_s=worked_s,
         topics=model.topic_lateness_at_commit(at) if late or known.spell else {},
+        unsure_s=EXTRAPOLATED * max(0.0, trend - _known_for_s(model, at)) if late else 0.0,
     )
+
+
+def _known_for_s(model: GroupModel, at: int) -> float:
+    """How far the log ends of all that a member holds are known back from its latest commit, s."""
+    topics = np.unique(model.lags.topic[model.counted & (model.owner == at)]).tolist()
+    since = max((model.seen.ends[model.lags.topics[code]].first for code in topics), default=0)
+    return float(int(model.columns.committed_at[at]) - since) / 1000
 
 
 def _ramp(look: Look, known: MemberState, earlier: MemberState, on_time: bool) -> tuple[float, int]:
@@ -170,7 +185,16 @@ def next_spell(known: MemberState, look: Look, limits: LatenessLimits) -> Spell 
     grows, spell = look.late and growing(known, look, limits), known.spell
     if spell is None:
         topics = _topics({}, look, began=True)
-        return Spell(look.time, look.time, look.trend, grew_at=look.time, topics=topics) if grows else None
+        if not grows:
+            return None
+        return Spell(
+            look.time,
+            look.time,
+            look.trend,
+            grew_at=look.time,
+            topics=topics,
+            unsure_s=round(look.unsure_s, 1),
+        )
     # With rare commits the first look alone is the reference: a second one comes a gap later, and its growth would raise it.
     began = look.time - spell.began <= limits.growing_need * 1000 and look.gap < RARE_GAP_S
     reference = max(spell.reference, look.trend) if began else spell.reference

@@ -101,7 +101,7 @@ class Spell:
     ``began``, ``last``: its first and its latest commit, ms; ``reference``: greatest lateness of its first minute, s;
     ``grown_s``: how long it has been late and growing; ``grew_at``: the latest commit at which it was; ``commits`` and
     ``records`` done since it began; ``votes``: verdict → looks, ``voted``: the commits up to the latest of them; ``topics``: of a member that holds several, each topic's own greatest
-    lateness of that minute and its latest, s.
+    lateness of that minute and its latest, s; ``unsure_s``: by how much ``reference`` may be too little.
     """
 
     began: int
@@ -114,6 +114,7 @@ class Spell:
     votes: Mapping[str, float] = field(default_factory=dict)
     voted: int = 0
     topics: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    unsure_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

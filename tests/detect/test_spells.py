@@ -55,6 +55,29 @@ def test_each_topic_is_held_against_its_latest_of_the_first_minute() -> None:
     assert spell.topics == {"a": (902.0, 901.0), "b": (12.0, 24.0), "c": (0.0, 40.0)}
 
 
+def test_where_lateness_is_extrapolated_it_must_rise_by_more_than_it_may_be_off() -> None:
+    def rises_by(seconds: float) -> MemberState:
+        looks = [look(t, 900.0 + (seconds if t > 60 else 0.0)) for t in range(0, 180, 5)]
+        return after([replace(one, unsure_s=45.0) for one in looks])
+
+    assert not evidence.enough_growth(rises_by(40), 5, 60, LIMITS)
+    assert evidence.enough_growth(rises_by(60), 5, 60, LIMITS)
+
+
+def test_a_lateness_beyond_the_history_of_log_ends_is_unsure_and_one_within_it_is_not() -> None:
+    world = Timeline([20.0] * 4, HELD, dict.fromkeys(HELD, 30.0), order="even")
+    world.position = [end - 20_000 for end in world.end]
+    beyond = judged(world, 600)[-1].state.members["m0/h"].spell
+    within = (
+        judged(Timeline([20.0] * 4, HELD, dict.fromkeys(HELD, 30.0)), 1200)[-1].state.members["m0/h"].spell
+    )
+
+    assert beyond is not None
+    assert 15 < beyond.unsure_s < 50
+    assert within is not None
+    assert within.unsure_s == 0
+
+
 def test_a_constant_lateness_is_a_habit_and_opens_nothing() -> None:
     known = after([look(t, 200.0) for t in range(0, 3600, 5)])
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from kagent.contract.recommendation import Recommendation, Status
+from kagent.contract.recommendation import Recommendation, Resolution, Status
 from kagent.simulator.commit_table import EPOCH
 from kagent.simulator.kagent_state import KagentState
 from kagent.simulator.scenario_file import SimulatorScenario
@@ -42,6 +42,8 @@ class Report:
     """When a member was a minute behind for the first time after the onset, in truth: seconds after the onset."""
     changed_wrong: bool = False
     """Whether the first incident had the right verdict first, and then a wrong one."""
+    taken_back: int = 0
+    """Incidents that ended as drained while a member was a minute behind, in truth."""
     predicted: float | None = None
     """Where the first action was carried out: in how many seconds it should be drained; None if nothing was promised."""
     took: float | None = None
@@ -90,6 +92,12 @@ def report_of(scenario: SimulatorScenario, seed: int, watcher: KagentState, at: 
         acted=true.acted[at] is not None,
         worst=true.worst[at],
         sizes=tuple(watcher.sizes[at]),
+        taken_back=sum(
+            o.resolution == Resolution.DRAINED
+            and o.resolved is not None
+            and true.was_late(at, o.resolved, scenario.tick)
+            for o in openings
+        ),
         changed_wrong=bool(right and first and not set(first.verdicts) <= set(scenario.expect)),
     )
 

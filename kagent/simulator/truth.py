@@ -26,6 +26,8 @@ class Truth:
     predicted: list[float | None]
     calm: list[float | None]
     worst: list[float]
+    late_at: list[list[float]]
+    """The ticks at which a member was LATE_S behind, s."""
 
     @classmethod
     def begin(cls, seeds: int) -> Truth:
@@ -34,12 +36,18 @@ class Truth:
         def nothing() -> list[float | None]:
             return [None] * seeds
 
-        return cls(nothing(), nothing(), nothing(), nothing(), nothing(), [0.0] * seeds)
+        return cls(
+            nothing(), nothing(), nothing(), nothing(), nothing(), [0.0] * seeds, [[] for _ in range(seeds)]
+        )
 
     def took(self, at: int) -> float | None:
         """Seconds from the action until no member was late, and none was for CALM_S afterwards."""
         acted, calm = self.acted[at], self.calm[at]
         return max(0.0, calm - acted) if acted is not None and calm is not None else None
+
+    def was_late(self, at: int, time: float, tick_s: float) -> bool:
+        """Whether a member was LATE_S behind at a time (s) and has been since the tick before."""
+        return any(time - tick_s <= late <= time + tick_s for late in self.late_at[at])
 
     def look(self, world: World) -> None:
         """Note what is true now; only of sick groups, after the onset."""
@@ -49,6 +57,7 @@ class Truth:
         since = world.time - scenario.onset
         for at in np.flatnonzero(late(world, LATE_S)).tolist():
             self.behind[at] = since if self.behind[at] is None else self.behind[at]
+            self.late_at[at].append(world.time)
         if any(acted is not None for acted in self.acted):
             self.note_calm(world.time, late(world, CAUGHT_UP).tolist())
         behind = ((world.end - world.position) / np.maximum(world.usual, 1.0)).max(axis=1)

@@ -45,6 +45,15 @@ def test_healthy_groups_stay_quiet_for_some_hours(name: str) -> None:
 
 
 @pytest.mark.slow
+def test_a_group_that_stands_as_a_whole_has_its_incident_until_it_moves() -> None:
+    report = run(load(scenario("whole-group-hangs")), seed=12)
+
+    assert report.right
+    assert report.taken_back == 0
+    assert [opening.resolved for opening in report.openings] == [None]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["static-skew", "poison-record", "too-few", "hanging-transaction", "slow-beside-idle"]
 )

@@ -29,3 +29,15 @@ def test_a_burst_after_the_drain_is_none_of_the_action() -> None:
 
 def test_what_was_calm_before_the_action_says_nothing() -> None:
     assert seen({0: False, 50: False, 100: True, 500: True}) is None
+
+
+def test_an_incident_that_ends_while_a_member_is_late_is_taken_back() -> None:
+    truth = Truth.begin(1)
+    truth.late_at[0] = [1000.0, 1010.0]
+
+    assert [truth.was_late(0, time, 10.0) for time in (990.0, 1010.0, 1015.0, 1030.0)] == [
+        True,
+        True,
+        True,
+        False,
+    ]

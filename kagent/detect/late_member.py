@@ -145,16 +145,14 @@ class LateMember:
     def proven_before(self) -> float:
         """How much work/s of its mix of topics it proved itself, before it fell behind with the partitions that it holds now; 0 where that is
         not known."""
-        since = self.model.member_state(self.at).on_time_at - BEFORE_MS
-        topics = [
-            self.model.lags.topics[code] for code in np.unique(self.model.lags.topic[self.rows]).tolist()
-        ]
-        if since < max(self.model.state.assigned_at, *(self.model.seen.ends[t].first for t in topics)):
+        model, since = self.model, self.model.member_state(self.at).on_time_at - BEFORE_MS
+        topics = [model.lags.topics[code] for code in np.unique(model.lags.topic[self.rows]).tolist()]
+        if since < max([model.state.assigned_at, *(model.seen.ends[t].first for t in topics)]):
             return 0.0
         times = np.array([since, since + BEFORE_MS], np.float64)
         came = {t: float(np.diff(self._arrived_of(t, times))[0]) * 1000 / BEFORE_MS for t in topics}
         # It was on time in the end: no more was left than arrives within that.
-        return self._proven_by(came) * (1 - LatenessLimits.of(self.model.policy).on_time * 1000 / BEFORE_MS)
+        return self._proven_by(came) * (1 - LatenessLimits.of(model.policy).on_time * 1000 / BEFORE_MS)
 
     def _proven_by(self, theirs: Mapping[str, float]) -> float:
         """Work/s of this member's mix of topics that a machine can do which keeps up with these records/s by topic, whatever records

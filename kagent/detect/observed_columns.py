@@ -136,16 +136,14 @@ def _rates_since(
     rates: Floats,
 ) -> Floats:
     """Records/s of every partition over its member's stretch; 0 where the member has none, or where so much no longer comes."""
-    if not stretches:
-        return np.zeros(len(lags))
-    found, held, members = inflows.since(stretches, lags, ends, owner), owner >= 0, max(stretches) + 1
-    held &= owner < members
-    minutes = inflows.summed(
-        rates, np.where(held, owner, NOBODY).astype(np.int32), members, np.ones(len(lags))
-    )
+    found, held = inflows.since(stretches, lags, ends, owner), owner >= 0
+    if not found.any():
+        return found
+    members = int(owner.max()) + 1
+    minutes = inflows.summed(rates, owner, members, np.ones(len(lags)))
     # Of bursts that go on, one of the last minutes exceeds the mean.
     goes_on = inflows.totals(owner[held], found[held], members) <= minutes.max(axis=0)
-    return np.where(held & goes_on[np.where(held, owner, 0)], found, 0.0)
+    return np.where(held & goes_on[owner], found, 0.0)
 
 
 def _commit_times(lags: Lags, owner: npt.NDArray[np.int32], members: int) -> Longs:

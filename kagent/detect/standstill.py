@@ -109,7 +109,7 @@ def _advance_rest(columns: ObservedColumns, state: JudgeState, as_of: int, first
     waits = waits_since(columns)
     began = int(waits[waits > 0].min(initial=np.iinfo(np.int64).max))
     last = int(columns.lags.moved[columns.relevant].max(initial=0))
-    # Without members nobody could move it: that is an absence, and no rest.
+    # Without members nothing can move: that is an absence, and no rest.
     rest = (as_of - max(began, last, state.returned_at)) / 1000 if (waits > 0).any() else 0.0
     going = state.going_since or first_commit
     if rest >= USUAL_GAP_S:

@@ -111,6 +111,7 @@ ACTS: dict[ActionType, Callable[[World, int, Action, Recommendation], None]] = {
     ActionType.FOLLOW_PLAN: lambda world, at, action, message: _move(world, at, message),
     ActionType.SWITCH_ASSIGNOR: _switch,
     ActionType.SET_MEMBER_COUNT: _resize,
+    ActionType.RAISE_PARALLELISM: _resize,
     ActionType.RESTART_MEMBER: _restart,
     ActionType.SKIP_OR_FIX_RECORD: _skip,
     ActionType.ADD_PARTITIONS_OR_REKEY: _spread,

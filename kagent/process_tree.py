@@ -34,10 +34,25 @@ class Program:
     argv: Sequence[str]
 
 
+_forked_by = os.getpid()
+
+
+def _note_parent() -> None:
+    global _forked_by
+    _forked_by = os.getpid()
+
+
+# Runs in the parent, so a child knows whose child it was: https://docs.python.org/3/library/os.html#os.register_at_fork
+os.register_at_fork(before=_note_parent)
+
+
 def end_with_parent(by: signal.Signals = signal.SIGTERM) -> None:
     """In a child, before exec: get this signal when the parent is gone, however it went (Linux)."""
     if os.uname().sysname == "Linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, by)
+        # A parent that was killed between fork and here sends no signal any more.
+        if os.getppid() != _forked_by:
+            os._exit(1)
 
 
 async def supervise(

@@ -9,7 +9,7 @@ import sys
 import psutil
 import pytest
 
-from kagent.process_tree import Program, _end, supervise
+from kagent.process_tree import Program, _end, end_with_parent, supervise
 from tests.fixtures.waiting import until
 
 
@@ -88,3 +88,29 @@ def test_a_supervisor_that_is_killed_leaves_no_program_behind() -> None:
         running.kill()
 
     until(lambda: not program.is_running())
+
+
+ORPHANED = """
+import os, time
+from kagent.process_tree import end_with_parent
+if os.fork() == 0:
+    parent = os.getppid()
+    while os.getppid() == parent:
+        time.sleep(0.01)
+    end_with_parent()
+    print("went on", flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone tells a child of its parent's end")
+def test_a_child_whose_parent_is_gone_before_it_could_ask_to_be_told_does_not_start() -> None:
+    done = subprocess.run([sys.executable, "-c", ORPHANED], capture_output=True, text=True, timeout=30)
+
+    assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_a_child_whose_parent_lives_goes_on() -> None:
+    started = [sys.executable, "-c", "print('went on')"]
+    done = subprocess.run(started, capture_output=True, text=True, timeout=30, preexec_fn=end_with_parent)
+
+    assert done.stdout == "went on\n"

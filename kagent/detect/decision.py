@@ -159,7 +159,7 @@ def _missing(
     if line.verdict is None:
         return line.why
     # A spell goes on below the limits at which it begins, so that noise does not end it; what opens is late now.
-    if member.lateness < limits.late or not member.model.drain_low[member.at] > limits.drain:
+    if not limits.is_late(member.lateness, float(member.model.drain_low[member.at])):
         return "evidence"
     gap = float(member.model.columns.gap[member.at])
     if evidence.enough_growth(known, gap, need, limits):

@@ -70,6 +70,10 @@ class LatenessLimits:
         # Each end lies below its beginning (60 s → 40 s, 300 s → 180 s), so that noise around a limit does not end a spell.
         return cls(behind, behind / 2, behind * 2 / 3, hold, 0.6 * hold, hold / 5, 0.6 * hold)
 
+    def is_late(self, lateness: float, drain: float) -> bool:
+        """Whether so much lateness (s) is too much where it drains in ``drain`` s at best."""
+        return lateness >= self.late and drain > self.drain
+
 
 FIRST_VERDICT_SLACK = 1.25
 """Commits, samples and ticks between the evidence and the message: with the usual policy, ten minutes in all."""

@@ -254,6 +254,14 @@ class GroupModel:
         """Code of the member with the greatest lateness, -1 without any."""
         return int(np.argmax(self.lateness)) if self.lateness.any() else -1
 
+    def topics_of(self, rows: Longs) -> list[str]:
+        """The topics that these partitions are of."""
+        return [self.lags.topics[code] for code in np.unique(self.lags.topic[rows]).tolist()]
+
+    def known_since(self, rows: Longs) -> int:
+        """Since when the log ends of all these partitions are known, ms; 0 without any."""
+        return max((self.seen.ends[topic].first for topic in self.topics_of(rows)), default=0)
+
     def rows_of(self, member: int) -> Longs:
         """Places of the partitions of a member that count, most work first."""
         rows = np.flatnonzero(self.counted & (self.owner == member))

@@ -76,9 +76,7 @@ def _began(member: LateMember) -> int:
 def _by_minute(member: LateMember, until: int, oldest: int) -> tuple[Floats, Floats]:
     """Each minute between two times (ms), as far back as log ends are known, and the work that had arrived by then."""
     model = member.model
-    topics = np.unique(model.lags.topic[member.rows]).tolist()
-    known_since = max((model.seen.ends[model.lags.topics[t]].first for t in topics), default=until)
-    minutes = max(0, (until - max(known_since, oldest)) // MINUTE_MS)
+    minutes = max(0, (until - max(model.known_since(member.rows), oldest)) // MINUTE_MS)
     times = until - MINUTE_MS * np.arange(minutes, -1, -1, dtype=np.float64)
     return times, member.arrived(times)
 

@@ -146,11 +146,13 @@ class LateMember:
         """How much work/s of its mix of topics it proved itself, before it fell behind with the partitions that it holds now; 0 where that is
         not known."""
         model, since = self.model, self.model.member_state(self.at).on_time_at - BEFORE_MS
-        topics = [model.lags.topics[code] for code in np.unique(model.lags.topic[self.rows]).tolist()]
-        if since < max([model.state.assigned_at, *(model.seen.ends[t].first for t in topics)]):
+        if since < max(model.state.assigned_at, model.known_since(self.rows)):
             return 0.0
         times = np.array([since, since + BEFORE_MS], np.float64)
-        came = {t: float(np.diff(self._arrived_of(t, times))[0]) * 1000 / BEFORE_MS for t in topics}
+        came = {
+            t: float(np.diff(self._arrived_of(t, times))[0]) * 1000 / BEFORE_MS
+            for t in model.topics_of(self.rows)
+        }
         # It was on time in the end: no more was left than arrives within that.
         return self._proven_by(came) * (1 - LatenessLimits.of(model.policy).on_time * 1000 / BEFORE_MS)
 
@@ -168,19 +170,20 @@ class LateMember:
 
     def arrived(self, times: Floats) -> Floats:
         """Work that had arrived at its partitions at these times (ms)."""
-        codes = np.unique(self.model.lags.topic[self.rows]).tolist()
         total = np.zeros(len(times))
-        for code in codes:
-            cost = float(self.model.cost[self.rows[self.model.lags.topic[self.rows] == code][0]])
-            total += cost * self._arrived_of(self.model.lags.topics[code], times)
+        for topic in self.model.topics_of(self.rows):
+            cost = float(self.model.cost[self._rows_of(topic)[0]])
+            total += cost * self._arrived_of(topic, times)
         return total
 
     def _arrived_of(self, topic: str, times: Floats) -> Floats:
         """Records that had arrived at its partitions of a topic at these times (ms)."""
+        mine = self.model.lags.partition[self._rows_of(topic)]
+        return np.asarray(self.model.seen.ends[topic].interpolated(mine, times).sum(axis=1))
+
+    def _rows_of(self, topic: str) -> Longs:
         lags = self.model.lags
-        mine = self.rows[lags.topic[self.rows] == lags.topics.index(topic)]
-        ends = self.model.seen.ends[topic].interpolated(lags.partition[mine], times)
-        return np.asarray(ends.sum(axis=1))
+        return np.asarray(self.rows[lags.topic[self.rows] == lags.topics.index(topic)], np.int64)
 
     def _gets(self, member: int) -> dict[str, float]:
         """Records/s by topic that arrive for a member, the median of five minutes."""
@@ -196,8 +199,7 @@ class LateMember:
         Windows in which a member always had the same mix of topics do not tell which of them costs the time. A topic explains
         it where every member that was busy was busy with it, and this one gets more of it than it can do, so that its records wait.
         """
-        topics = self.model.lags.topics
-        held = {topics[code] for code in np.unique(self.model.lags.topic[self.rows]).tolist()}
+        held = self.model.topics_of(self.rows)
         cases = {t: LateMember(self.model.if_only(t), self.at) for t in sorted(held)} if len(held) > 1 else {}
         return {t: case for t, case in cases.items() if case._is_explained}
 

@@ -110,7 +110,7 @@ def _look(
 ) -> Look:
     lateness, drain = float(model.lateness[at]), float(model.drain_low[at])
     records = sum(max(0, n - earlier.done.get(key, n)) for key, n in known.done.items())
-    late = lateness >= limits.late and drain > limits.drain
+    late = limits.is_late(lateness, drain)
     speed = float(model.capacity.rate.mid[at]) if model.capacity.measured[at] else 0.0
     worked_s = records / speed if speed else 0.0
     trend = float(model.lateness_at_commit[at])
@@ -130,8 +130,7 @@ def _look(
 
 def _known_for_s(model: GroupModel, at: int) -> float:
     """How far the log ends of all that a member holds are known back from its latest commit, s."""
-    topics = np.unique(model.lags.topic[model.counted & (model.owner == at)]).tolist()
-    since = max((model.seen.ends[model.lags.topics[code]].first for code in topics), default=0)
+    since = model.known_since(np.flatnonzero(model.counted & (model.owner == at)))
     return float(int(model.columns.committed_at[at]) - since) / 1000
 
 

@@ -41,9 +41,12 @@ def holds(member: LateMember) -> dict[str, Any] | None:
         return None
     peers, (_, speed, most) = member.keeping_up, member.speed
     proofs = [done for done in map(member.proven_by, peers) if speed < SLOWER * done and most < done]
+    # Before what reads log ends: most late members have no such peer.
+    if not proofs:
+        return None
     # One of many may be a fast machine. Peers that get less than the member does prove nothing either way.
     usual = sum(most < done for done in (*map(member.done_by, peers), member.proven_before))
-    if not proofs or usual < min(FEWEST, len(peers) / 2):
+    if usual < min(FEWEST, len(peers) / 2):
         return None
     return {
         "speed": round(speed / max(proofs), 3),

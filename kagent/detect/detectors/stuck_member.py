@@ -87,8 +87,7 @@ def limit_s(model: GroupModel, at: int) -> float:
 
 def _cadences_s(model: GroupModel, rows: Longs) -> list[float | None]:
     """Of each topic of these partitions."""
-    topics = {model.lags.topics[code] for code in np.unique(model.lags.topic[rows]).tolist()}
-    return [cadence_s(model, topic) for topic in sorted(topics)]
+    return [cadence_s(model, topic) for topic in sorted(model.topics_of(rows))]
 
 
 def _at_rest(model: GroupModel) -> bool:

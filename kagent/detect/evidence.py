@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from kagent.detect.capacity import RARE_GAP_S
 from kagent.detect.habits import habit
-from kagent.detect.state import Backlog, JudgeState, MemberState, Spell
+from kagent.detect.state import Backlog, Fall, JudgeState, MemberState, Spell
 from kagent.policy import Policy
 
 SPELL = "spell"
@@ -114,8 +114,8 @@ def _some_topic_grows(spell: Spell, rise: float) -> bool:
 
 
 def enough_drain(member: MemberState, need: float, speed_over_inflow: float) -> bool:
-    """Whether a backlog that drains has been seen to drain for long enough: half of the fall that capacity and inflow promise.
-    Without the fall, a delay on purpose would pass."""
+    """Whether a backlog that drains has been seen to drain for long enough: one of the member's topics by half of what capacity and
+    inflow promise. Without the fall, a delay on purpose would pass."""
     backlog = member.backlog
     if (
         backlog is None
@@ -124,11 +124,15 @@ def enough_drain(member: MemberState, need: float, speed_over_inflow: float) -> 
         or backlog.records < RECORDS
     ):
         return False
-    fallen = backlog.most - member.lateness[-1][1]
+    return any(_falls_as_promised(f, backlog.last, speed_over_inflow) for f in backlog.falls.values())
+
+
+def _falls_as_promised(fall: Fall, last: int, speed_over_inflow: float) -> bool:
     # Seconds of lateness that fall per second: speed ÷ inflow − 1 (V is time of the log, and the log grows at the inflow).
-    promised = (backlog.last - backlog.most_at) / 1000 * max(0.0, speed_over_inflow - 1)
-    least = max(FALL_S, FALL_SHARE * backlog.most, FALL_PROMISED * min(promised, backlog.most))
-    return fallen >= least
+    promised = (last - fall.since) / 1000 * max(0.0, speed_over_inflow - 1)
+    return fall.most - fall.least >= max(
+        FALL_S, FALL_SHARE * fall.most, FALL_PROMISED * min(promised, fall.most)
+    )
 
 
 def voted(votes: Mapping[str, float], verdict: str, most: float) -> dict[str, float]:

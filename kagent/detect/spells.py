@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from kagent.detect.capacity import RARE_GAP_S
-from kagent.detect.evidence import SPELL, LatenessLimits
+from kagent.detect.evidence import RISE, SPELL, LatenessLimits
 from kagent.detect.group_model import GroupModel
 from kagent.detect.habits import learned
-from kagent.detect.state import Backlog, JudgeState, MemberState, Spell
+from kagent.detect.state import Backlog, Fall, JudgeState, MemberState, Spell
 
 BACK, KEPT = 1.25, 2.2
 """A lateness below its value this many times the least evidence ago (75 s) is falling; it is kept for a little longer."""
@@ -123,7 +123,7 @@ def _look(
         records=records,
         trend=trend,
         worked_s=worked_s,
-        topics=model.topic_lateness_at_commit(at) if late or known.spell else {},
+        topics=model.topic_lateness_at_commit(at) if late or known.running else {},
         unsure_s=EXTRAPOLATED * max(0.0, trend - _known_for_s(model, at)) if late else 0.0,
     )
 
@@ -243,7 +243,8 @@ def next_backlog(known: MemberState, look: Look, limits: LatenessLimits) -> Back
         return None
     if before is None:
         ramp = {"ramp_s": known.ramp_s, "ramp_records": known.ramp_records}
-        return Backlog(look.time, look.time, look.trend, look.time, **ramp)  # type: ignore[arg-type]
+        falls = _falls({}, look, limits)
+        return Backlog(look.time, look.time, look.trend, look.time, falls=falls, **ramp)  # type: ignore[arg-type]
     peak = look.trend >= before.most
     return replace(
         before,
@@ -253,4 +254,20 @@ def next_backlog(known: MemberState, look: Look, limits: LatenessLimits) -> Back
         late_s=before.late_s + step_s(look, before.last, limits),
         commits=before.commits + 1,
         records=before.records + look.records,
+        falls=_falls(before.falls, look, limits),
     )
+
+
+def _falls(before: Mapping[str, Fall], look: Look, limits: LatenessLimits) -> dict[str, Fall]:
+    now = look.topics or {"": look.trend}
+    return {topic: next_fall(before.get(topic), late, look, limits) for topic, late in now.items()}
+
+
+def next_fall(before: Fall | None, lateness: float, look: Look, limits: LatenessLimits) -> Fall:
+    """The fall of a lateness (s) after a look. It is over once as much time as a drain must last has brought less than the least rise
+    of a spell: what remains is constant, as a delay on purpose is after a pause."""
+    ends_ms = (limits.draining_need + 2 * look.gap) * 1000
+    if before is None or lateness >= before.most or look.time - before.least_at > ends_ms:
+        return Fall(round(lateness, 1), look.time, round(lateness, 1), look.time)
+    fell = lateness <= before.least - RISE * limits.growing_need
+    return replace(before, least=round(lateness, 1), least_at=look.time) if fell else before

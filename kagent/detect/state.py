@@ -118,9 +118,19 @@ class Spell:
 
 
 @dataclass(frozen=True, slots=True)
+class Fall:
+    """How a lateness falls: from what (s) and since when (ms), to what value, and when that was reached."""
+
+    most: float
+    since: int
+    least: float
+    least_at: int
+
+
+@dataclass(frozen=True, slots=True)
 class Backlog:
     """A stretch in which a member is late, growing or not. ``most``, ``most_at``: its greatest lateness (s) and when (ms);
-    ``late_s``: how long it has been late in commit time; ``ramp_s``, ``ramp_records``: how long the member fell behind before it was
+    ``falls``: the latest fall of each topic's lateness, under "" where the member holds one topic; ``late_s``: how long it has been late in commit time; ``ramp_s``, ``ramp_records``: how long the member fell behind before it was
     late, and what it did meanwhile; ``votes``, ``voted``: as of a spell."""
 
     began: int
@@ -134,6 +144,7 @@ class Backlog:
     ramp_records: int = 0
     votes: Mapping[str, float] = field(default_factory=dict)
     voted: int = 0
+    falls: Mapping[str, Fall] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

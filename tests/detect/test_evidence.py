@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kagent.detect import evidence
 from kagent.detect.evidence import LatenessLimits
-from kagent.detect.state import Backlog, Habit, JudgeState, MemberState, Spell
+from kagent.detect.state import Backlog, Fall, Habit, JudgeState, MemberState, Spell
 from kagent.policy import Policy
 
 LIMITS = LatenessLimits.of(Policy())
@@ -52,14 +52,26 @@ def test_two_commits_are_enough_where_they_are_rare() -> None:
 def test_a_drain_is_believed_only_when_it_has_fallen_visibly(
     most: float, fallen: float, ratio: float
 ) -> None:
+    fell = min(fallen, most)
+    fall = Fall(most, NOW, most - fell, NOW + 300_000)
     known = MemberState(
-        backlog=Backlog(NOW, NOW + 300_000, most, NOW, 300.0, 60, 6000),
-        lateness=((NOW + 300_000, max(0.0, most - fallen)),),
+        backlog=Backlog(NOW, NOW + 300_000, most, NOW, 300.0, 60, 6000, falls={"orders": fall}),
     )
 
-    if evidence.enough_drain(known, 180, ratio):
-        assert min(fallen, most) >= 30 - 1e-6
-        assert min(fallen, most) >= 0.1 * most - 1e-6
+    promised = min(most, 300 * (ratio - 1))
+    assert evidence.enough_drain(known, 180, ratio) == (fell >= max(30, 0.1 * most, 0.5 * promised))
+
+
+def test_a_backlog_drains_where_one_of_its_topics_does() -> None:
+    late, flat = Fall(900.0, NOW, 600.0, NOW + 300_000), Fall(120.0, NOW, 119.0, NOW)
+
+    def drains(*falls: Fall) -> bool:
+        backlog = Backlog(
+            NOW, NOW + 300_000, 500.0, NOW, 300.0, 60, 6000, falls=dict(zip("ab", falls, strict=False))
+        )
+        return evidence.enough_drain(MemberState(backlog=backlog), 180, 1.2)
+
+    assert [drains(), drains(flat), drains(late), drains(flat, late)] == [False, False, True, True]
 
 
 def test_a_group_needs_twice_the_longest_spell_that_ended_by_itself_but_never_more_than_half_an_hour() -> (

@@ -84,6 +84,31 @@ def test_a_constant_lateness_is_a_habit_and_opens_nothing() -> None:
     assert not evidence.enough_growth(known, 5, 60, LIMITS)
 
 
+def test_what_remains_of_a_lateness_after_a_pause_and_does_not_fall_is_no_drain() -> None:
+    drain = [look(t, max(124.0, 320.0 - t), drain=900.0) for t in range(0, 300, 5)]
+    delay = [look(t, 124.0 - t % 10 / 10, drain=900.0) for t in range(300, 700, 5)]
+
+    assert evidence.enough_drain(after(drain), 180, 1.02)
+    assert not evidence.enough_drain(after([*drain, *delay]), 180, 1.02)
+
+
+def test_a_drain_that_is_slow_but_goes_on_stays_one() -> None:
+    slow = [look(t, 600.0 - 0.04 * t + t % 10 / 2, drain=900.0) for t in range(0, 3000, 5)]
+
+    assert evidence.enough_drain(after(slow), 180, 1.04)
+
+
+def test_each_topic_of_a_member_drains_for_itself() -> None:
+    """Their mean falls also when more arrives of the one that is on time."""
+    drain = [
+        replace(look(t, 400.0 - t / 4, drain=900.0), topics={"a": 500.0, "b": 0.0}) for t in range(0, 400, 5)
+    ]
+    falls = after(drain).backlog.falls  # type: ignore[union-attr]
+
+    assert not evidence.enough_drain(after(drain), 180, 1.2)
+    assert {topic: (f.most, f.least) for topic, f in falls.items()} == {"a": (500.0, 500.0), "b": (0.0, 0.0)}
+
+
 def test_a_spell_ends_when_the_lateness_is_back_where_it_began() -> None:
     known = after([*rising(300), *[look(300 + t, max(61.0, 210 - 2 * t)) for t in range(0, 100, 5)]])
 

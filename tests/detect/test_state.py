@@ -10,6 +10,7 @@ import pytest
 from kagent.detect.state import (
     Advised,
     Backlog,
+    Fall,
     Habit,
     Incident,
     JudgeState,
@@ -47,7 +48,9 @@ FULL = JudgeState(
             windows=(Window(8, 30.0, {"t": 12}),),
             lateness=((8, 60.5),),
             spell=Spell(1, 9, 61.0, 30.0, 9, 4, 50, {"rebalance": 4}),
-            backlog=Backlog(1, 9, 70.0, 5, 30.0, 4, 50, 10.0, 3, {"wait": 4}),
+            backlog=Backlog(
+                1, 9, 70.0, 5, 30.0, 4, 50, 10.0, 3, {"wait": 4}, 4, {"t": Fall(70.0, 5, 61.0, 9)}
+            ),
             silent_s=3.0,
         )
     },

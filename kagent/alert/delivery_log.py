@@ -74,7 +74,7 @@ class DeliveryLog:
 
     def ensure(self) -> None:
         """Create the topic if it is missing. Raises KafkaError."""
-        make_sure(Admin(self.home, deadline=10), self.topics, log, [delivery_log(self.topics)])
+        self._make()
         self._begins = self._ask()
 
     def lost(self) -> bool:
@@ -85,16 +85,20 @@ class DeliveryLog:
         before = self._begins
         self._begins = self._ask()
         if self._begins is None:
-            make_sure(Admin(self.home, deadline=10), self.topics, log, [delivery_log(self.topics)])
+            self._make()
             self._begins = self._ask()
         return self._begins != before
 
+    def _make(self) -> None:
+        with Admin(self.home, deadline=10) as admin:
+            make_sure(admin, self.topics, log, [delivery_log(self.topics)])
+
     def _ask(self) -> tuple[str, int] | None:
-        admin = Admin(self.home, deadline=10)
-        found = admin.topics([self.name]).get(self.name)
-        if found is None:
-            return None
-        return (found.id, admin.log_start([(self.name, 0)]).found.get((self.name, 0), 0))
+        with Admin(self.home, deadline=10) as admin:
+            found = admin.topics([self.name]).get(self.name)
+            if found is None:
+                return None
+            return (found.id, admin.log_start([(self.name, 0)]).found.get((self.name, 0), 0))
 
     async def load(self) -> dict[str, bytes]:
         """Every record that stands, by key. Raises KafkaError."""

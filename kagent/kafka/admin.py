@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import TimeoutError as FutureTimeout
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from aiokafka.errors import KafkaError as ClientError
 from confluent_kafka import IsolationLevel, KafkaException, Producer, TopicPartition
@@ -76,7 +76,12 @@ LOGIN_WITHIN_S = 5.0
 
 
 class Admin(Coordinators):
-    """The questions. One instance per cluster, to be kept: the first call of a client is the dear one."""
+    """The questions. One instance per cluster, to be kept: the first call of a client is the dear one.
+
+    Who asks anew every few seconds uses ``with``. Tenacity's and asyncio's frames of a failed call hold each other and its callers', so
+    that a client would live on until the garbage collector comes: 61 of them, with 247 threads, in a worker that had waited for its
+    broker for 35 minutes.
+    """
 
     def __init__(self, cluster: Cluster, deadline: float = DEADLINE) -> None:
         self.cluster, self._patience = cluster, deadline
@@ -89,6 +94,12 @@ class Admin(Coordinators):
         self._was_answered = False
         """Whether the client that is used now was answered before."""
         self._held, self._made_at = self._made(), time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held.end()
 
     @property
     def _client(self) -> AdminClient:

@@ -42,7 +42,8 @@ async def start(consumer: AIOKafkaConsumer, cluster: Cluster) -> None:
         # Here, not above: with it comes the other client library, and most commands never need both.
         from kagent.kafka.admin import Admin
 
-        await asyncio.to_thread(Admin(cluster, deadline=5).check)
+        with Admin(cluster, deadline=5) as admin:
+            await asyncio.to_thread(admin.check)
         raise
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import threading
 import weakref
-from typing import Generic, TypeVar
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, Generic, TypeVar
 
-T = TypeVar("T")
+T = TypeVar("T", bound=AbstractContextManager[Any])
 
 
 class EndsAside(Generic[T]):
@@ -19,13 +21,29 @@ class EndsAside(Generic[T]):
     def __init__(self, client: T) -> None:
         self._held = [client]
         # Not at the end of the process, when no thread can be started any more.
-        weakref.finalize(self, _end, self._held).atexit = False
+        self._finalizer = weakref.finalize(self, _end, self._held)
+        self._finalizer.atexit = False
 
     @property
     def client(self) -> T:
         return self._held[0]
 
+    def end(self) -> None:
+        """End it now, without waiting for it, whoever else holds it: frames of a call that failed may, until the garbage collector comes."""
+        if self._finalizer.detach():
+            _aside(_close, self._held)
+
 
 def _end(held: list[T]) -> None:
+    _aside(held.clear)
+
+
+def _close(held: list[T]) -> None:
+    # Clients of librdkafka have no other name for it that all of them know.
+    with held.pop():
+        pass
+
+
+def _aside(end: Callable[..., None], *given: object) -> None:
     # A daemon: no process is to wait for it at its end.
-    threading.Thread(target=held.clear, name="kagent-client-end", daemon=True).start()
+    threading.Thread(target=end, args=given, name="kagent-client-end", daemon=True).start()

@@ -152,4 +152,8 @@ def connected(host: str, port: int, timeout_s: float) -> socket.socket:
             return socket.create_connection(address[:2], timeout_s)
         except OSError as error:
             failed = error
-    raise failed or OSError(f"{host} has no address")
+    try:
+        raise failed or OSError(f"{host} has no address")
+    finally:
+        # The error's traceback holds this frame, which must not hold the error: the cycle would keep all that the callers hold.
+        failed = None

@@ -88,7 +88,8 @@ class EventReader:
 
     def _log_start(self, partition: int) -> int:
         key = (self.engine.settings.topics.events, partition)
-        return Admin(self.home, deadline=10).log_start([key]).found.get(key, 0)
+        with Admin(self.home, deadline=10) as admin:
+            return admin.log_start([key]).found.get(key, 0)
 
     async def _apply(self, message: Any) -> None:
         refused = self.engine.take(message.partition, message.offset, message.value, arrived_ms(message))

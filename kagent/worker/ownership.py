@@ -109,7 +109,8 @@ class Ownership:
     def committed(self) -> dict[int, int | None]:
         """Partition → offset at which the app's group resumes the events topic; None without a commit. Blocking."""
         topics, group = self.engine.settings.topics, self.app.conf.id
-        found = Admin(self.home, deadline=10).committed([group]).get(group, {})
+        with Admin(self.home, deadline=10) as admin:
+            found = admin.committed([group]).get(group, {})
         return {p: found.get((topics.events, p)) for p in range(topics.partitions)}
 
     async def wait_until_built(self, partition: int) -> bool:

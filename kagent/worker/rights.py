@@ -166,10 +166,10 @@ async def granted(settings: Settings, home: Cluster, watched: Iterable[str]) -> 
 
 def _lacks(settings: Settings, home: Cluster) -> list[str]:
     """What stands in the way, asked from nothing: topics are created if they can be."""
-    admin = Admin(home, deadline=10)
-    found = [f"{lack}." for lack in lacking(admin, own(settings.topics))]
-    if not found:
-        make_sure(admin, settings.topics, log)
+    with Admin(home, deadline=10) as admin:
+        found = [f"{lack}." for lack in lacking(admin, own(settings.topics))]
+        if not found:
+            make_sure(admin, settings.topics, log)
     full = lacking_room(settings)
     return [*found, full] if full else found
 

@@ -1,13 +1,20 @@
-"""The admin client: one that reaches no broker any more is made anew."""
+"""The admin client: one that reaches no broker any more is made anew, and none outlives who asks."""
 
 from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from kagent.embedded.broker import free_port
 from kagent.errors import KafkaError
 from kagent.kafka.admin import RENEW_AFTER, RENEW_WAITED_S, Admin
+from kagent.kafka.reach import check
 from kagent.settings import Cluster
+from tests.fixtures.waiting import until
 
 
 def test_a_client_that_reaches_no_broker_time_and_again_is_made_anew() -> None:
@@ -32,6 +39,53 @@ def test_a_client_that_was_answered_is_made_anew_after_one_question_that_waited_
     assert admin._client is first
     admin.note(reached=False, waited_s=RENEW_WAITED_S)
     assert admin._client is not first
+
+
+@pytest.fixture
+def uncollected() -> Iterator[None]:
+    """Nothing is freed but what nobody refers to."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def client_threads() -> set[str]:
+    """Threads of librdkafka in this process."""
+    found = set()
+    for task in Path("/proc/self/task").iterdir():
+        try:
+            name = (task / "comm").read_text()
+        except OSError:
+            continue  # it has just ended
+        if name.startswith("rdk:"):
+            found.add(task.name)
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc for threads")
+@pytest.mark.usefixtures("uncollected")
+def test_a_question_that_fails_leaves_no_client_behind() -> None:
+    cluster, before = Cluster(bootstrap=f"127.0.0.1:{free_port()}"), client_threads()
+
+    with Admin(cluster, deadline=0.2) as admin:
+        made = client_threads() - before
+        assert made
+        with pytest.raises(KafkaError, match="cannot be reached"):
+            admin.cluster_id()
+
+    until(lambda: not client_threads() & made, "the client's threads end")
+
+
+@pytest.mark.usefixtures("uncollected")
+def test_a_connection_that_fails_keeps_nothing_of_its_caller() -> None:
+    class Held: ...
+
+    def asks() -> None:
+        _held = Held()
+        assert not check(Cluster(bootstrap=f"127.0.0.1:{free_port()}"))
+
+    asks()
+    assert not [each for each in gc.get_objects() if isinstance(each, Held)]
 
 
 @pytest.mark.kafka

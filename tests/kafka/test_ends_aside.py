@@ -16,6 +16,11 @@ class SlowEnd:
     def __init__(self, may_end: threading.Event, ended_in: Queue[threading.Thread]) -> None:
         self.may_end, self.ended_in = may_end, ended_in
 
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None:
+        self.ended_in.put(threading.current_thread())
+
     def __del__(self) -> None:
         assert self.may_end.wait(PATIENCE_S)
         self.ended_in.put(threading.current_thread())
@@ -43,3 +48,18 @@ def test_frames_that_an_error_holds_end_it_there_too() -> None:
         fails()
 
     assert ended_in.get(timeout=PATIENCE_S) is not threading.current_thread()
+
+
+def test_a_client_that_is_ended_is_closed_though_a_frame_holds_it_still() -> None:
+    may_end, ended_in = threading.Event(), Queue[threading.Thread]()
+    client = SlowEnd(may_end, ended_in)
+    held = EndsAside(client)
+
+    held.end()
+    held.end()  # a second time there is nothing left to end
+    assert ended_in.get(timeout=PATIENCE_S) is not threading.current_thread()
+
+    may_end.set()
+    del held, client
+    assert ended_in.get(timeout=PATIENCE_S) is threading.current_thread()
+    assert ended_in.empty()

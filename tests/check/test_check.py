@@ -31,7 +31,10 @@ def kagent(config: Path, *args: str) -> tuple[int, list[dict[str, Any]], str]:
     return result.exit_code, lines, result.output
 
 
-def test_commands_that_a_check_of_an_address_advises_carry_that_address(stage: Any, broker: str) -> None:
+def test_commands_that_a_check_of_an_address_advises_carry_that_address(
+    stage: Any, broker: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAGENT_POLICY__MIN_BEHIND", "2")  # else it must look for 100 s
     topic = group = f"slow-{uuid.uuid4().hex[:8]}"
     stage.topic(topic, 2)
     stage.produce(topic, {0: 200.0, 1: 200.0})
@@ -39,7 +42,7 @@ def test_commands_that_a_check_of_an_address_advises_carry_that_address(stage: A
         stage.consume(topic, group, f"c{number}", 0.02)  # fifty a second
     wait_for_members(broker, {group: 2})
 
-    result = CliRunner().invoke(root, ["-b", broker, "check", group, "--for", "100s", "--json"])
+    result = CliRunner().invoke(root, ["-b", broker, "check", group, "--for", "30s", "--json"])
 
     assert result.exit_code == 1, result.output
     lines = map(json.loads, _json_lines(result.stdout))

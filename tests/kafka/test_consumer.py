@@ -58,7 +58,7 @@ async def test_one_that_waits_to_fetch_again_ends_without_cancelling_its_task(tm
                 failed.set()
 
     # A broker that dies between two fetches is looked for in the metadata, and no fetch fails.
-    waits = {"fetch_max_wait_ms": 30_000}
+    waits = {"fetch_max_wait_ms": 5_000}
 
     with Broker(tmp_path) as running:
         admin = AdminClient({"bootstrap.servers": running.bootstrap, "log_level": 0})

@@ -30,6 +30,20 @@ def greatest(pile: Longs) -> int:
     return int(np.bincount(pile).max(initial=1))
 
 
+def most_of(cards: Longs | int, members: Longs | int) -> Longs:
+    """How many of a pile's cards one of this many members gets at most."""
+    # The ceiling of cards ÷ members in integers.
+    return np.asarray(-(-cards // members), np.int64)
+
+
+def fullest(work: Floats, pile: Longs, members: int) -> Longs:
+    """Places of the units of the member that gets the most work that any strategy gives one: as many of each pile as fall to one, the
+    most work first."""
+    by_pile = (np.flatnonzero(pile == code) for code in np.unique(pile).tolist())
+    most = [rows[np.argsort(-work[rows], kind="stable")][: most_of(len(rows), members)] for rows in by_pile]
+    return np.concatenate(most) if most else np.zeros(0, np.int64)
+
+
 def dealt(work: Floats, pile: Longs, members: int) -> Longs:
     """Which member gets each unit. Dealt out like cards, the most work first: an optimal packing would promise what no client's
     own strategy gives."""

@@ -15,7 +15,7 @@ from statistics import median
 import numpy as np
 
 from kagent.detect.capacity import FULLEST
-from kagent.detect.dealing import dealt, greatest, piles_of
+from kagent.detect.dealing import dealt, greatest, most_of, piles_of
 from kagent.detect.evidence import LatenessLimits
 from kagent.detect.forecast import drain_s
 from kagent.detect.group_model import GroupModel
@@ -54,8 +54,7 @@ class GroupLoad:
         """The least count for each number of units that the fullest member gets."""
         n = np.arange(self.usable, 0, -1)
         sizes, times = np.unique(np.bincount(self.pile), return_counts=True)
-        # -(-a // b) is the ceiling of a ÷ b in integers. The fullest member gets that number of each pile.
-        fullest = -(-sizes[:, None] // n) * times[:, None]
+        fullest = most_of(sizes[:, None], n) * times[:, None]
         # Of counts with the same sum only the least matters: more members leave as many units on the fullest one.
         least = dict(zip(fullest.sum(axis=0).tolist(), n.tolist(), strict=True))
         return sorted(least.values())[-MOST_COUNTS:]
@@ -187,14 +186,12 @@ def capacity_of(model: GroupModel) -> float | None:
 def load_of(model: GroupModel, capacity: float) -> GroupLoad:
     """The group's load as units that any member may get."""
     rows = np.flatnonzero(model.counted & ~_waits_for_transaction(model) & ~_held_by_silent(model))
-    unit = model.columns.unit[rows]
-    _, first, code = np.unique(unit, return_index=True, return_inverse=True)
-    units = int(code.max()) + 1 if len(code) else 0
-    backlog = totals(code, (model.columns.backlog * model.cost)[rows], units)
-    inflow = totals(code, (model.columns.usual_rates * model.cost)[rows], units)
+    units = model.columns.moved_together(rows)
+    backlog = units.sums((model.columns.backlog * model.cost)[rows])
+    inflow = units.sums((model.columns.usual_rates * model.cost)[rows])
     # The peak of the group by today's shares: the partitions' own peaks need not fall together, and would add up to too much.
     peak = inflow * _peak_ratio(model, rows)
-    pile = piles_of(model, rows[first])
+    pile = piles_of(model, units.first)
     return GroupLoad(backlog, inflow, peak, pile, capacity, False, model.policy.hold).grown(1.0)
 
 

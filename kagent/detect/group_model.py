@@ -180,16 +180,9 @@ class GroupModel:
     def _units(
         self, rows: Longs, work: Floats, flow: Floats
     ) -> tuple[Floats, Floats, npt.NDArray[np.int32], Flags | None]:
-        """Partitions, or partition numbers of co-partitioned topics, as units with the members that may hold them."""
-        unit = self.columns.unit[rows]
-        # `code` numbers the units from 0; `first` is one row of each, whose owner and subscribers stand for the whole unit.
-        _, first, code = np.unique(unit, return_index=True, return_inverse=True)
-        return (
-            inflows.totals(code, work, len(first)),
-            inflows.totals(code, flow, len(first)),
-            self.owner[rows][first],
-            self._eligible(rows[first]),
-        )
+        """What moves together, with its member and those that may hold it: those of one partition stand for the others."""
+        units = self.columns.moved_together(rows)
+        return units.sums(work), units.sums(flow), self.owner[units.first], self._eligible(units.first)
 
     def _eligible(self, rows: Longs) -> Flags | None:
         roster = self.roster

@@ -29,6 +29,19 @@ never be reported. No more of them: what arrived an hour ago need not come again
 
 
 @dataclass(frozen=True)
+class MovedTogether:
+    """Which of some partitions must move together. ``first``: the place of one partition of each unit; ``code``: each partition's
+    unit, from 0."""
+
+    first: Longs
+    code: Longs
+
+    def sums(self, amount: Floats) -> Floats:
+        """An amount of each partition, summed for each unit."""
+        return inflows.totals(self.code, amount, len(self.first))
+
+
+@dataclass(frozen=True)
 class ObservedColumns:
     """One group's partitions and members as numpy columns; what the clocks and estimates are made from.
 
@@ -58,6 +71,11 @@ class ObservedColumns:
     def members(self) -> int:
         """How many members there are."""
         return len(self.units.names)
+
+    def moved_together(self, rows: Longs) -> MovedTogether:
+        """The units that these partitions make up: partitions, or partition numbers of co-partitioned topics."""
+        _, first, code = np.unique(self.unit[rows], return_index=True, return_inverse=True)
+        return MovedTogether(rows[first], code)
 
     @cached_property
     def median_rates(self) -> Floats:

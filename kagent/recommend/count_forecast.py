@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kagent.detect.dealing import dealt, piles_of
+from kagent.detect.dealing import dealt, fullest, piles_of
 from kagent.detect.forecast import drain_s
 from kagent.detect.group_model import GroupModel
 from kagent.detect.inflow import Interval, totals
@@ -22,13 +22,14 @@ def gain_of_count(model: GroupModel, members: int) -> dict[str, float | None]:
     if not model.works_in_seconds:
         return {}
     rows = model.placement_rows
-    unit, first, code = np.unique(model.columns.unit[rows], return_index=True, return_inverse=True)
-    load = totals(code, _work_s(model, rows), len(unit))
-    pile = piles_of(model, rows[first])
-    promise = promised(model, _fullest(load, pile, members)[code], rows, _usual(model, 1))
+    units = model.columns.moved_together(rows)
+    load, pile = units.sums(_work_s(model, rows)), piles_of(model, units.first)
+    most = np.full(len(load), -1, np.int64)
+    most[fullest(load, pile, members)] = 0
+    promise = promised(model, most[units.code], rows, _usual(model, 1))
     return {
         "now": _seconds(model.longest_drain),
-        "likely": _seconds(_likely_s(model, rows, dealt(load, pile, members)[code], members)),
+        "likely": _seconds(_likely_s(model, rows, dealt(load, pile, members)[units.code], members)),
         "after": _seconds(promise[1]) if promise else None,
     }
 
@@ -44,16 +45,6 @@ def _likely_s(model: GroupModel, rows: Longs, assigned: Longs, members: int) -> 
     waits = totals(assigned, model.columns.backlog[rows] * cost, members)
     comes = totals(assigned, model.columns.usual_rates[rows] * cost, members)
     return float(drain_s(waits, comes, _usual(model, members).mid).max(initial=0.0))
-
-
-def _fullest(load: Floats, pile: Longs, members: int) -> Longs:
-    """Member 0 for each unit of the member that gets the most: the greatest of each pile, as many as fall to one; -1 for the rest."""
-    out = np.full(len(load), -1, np.int64)
-    for code in np.unique(pile).tolist():
-        mine = np.flatnonzero(pile == code)
-        # -(-a // b) is the ceiling of a ÷ b in integers.
-        out[mine[np.argsort(-load[mine], kind="stable")][: -(-len(mine) // members)]] = 0
-    return out
 
 
 def _usual(model: GroupModel, members: int) -> Interval:

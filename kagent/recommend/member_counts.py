@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kagent.detect.capacity import FULLEST
-from kagent.detect.dealing import dealt, greatest, piles_of
+from kagent.detect.dealing import dealt, fullest, greatest, piles_of
 from kagent.detect.enough_members import MOST_COUNTS
 from kagent.detect.group_model import GroupModel
 from kagent.lag.measure import Floats, Longs
@@ -77,9 +77,7 @@ class Counts:
 
     def _worst(self, members: int) -> float:
         """What one member gets at most, whichever gets which partition: all of the busiest of each pile."""
-        piles = (self.flow[self.pile == code] for code in range(int(self.pile.max()) + 1))
-        # -(-a // b) is the ceiling of a ÷ b in integers.
-        return float(sum(flow[: -(-len(flow) // members)].sum() for flow in piles))
+        return float(self.flow[fullest(self.flow, self.pile, members)].sum())
 
 
 def counts(model: GroupModel) -> Counts:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +92,17 @@ class EndsSample:
             stables[topic] = [row[2] if len(row) > 2 else UNKNOWN for row in rows] if with_stable else None
         return cls(int(line["at"]), int(line["done"]), starts, ends, stables)
 
+    def widened(self, widths: Mapping[str, int]) -> EndsSample:
+        """With so many partitions of each topic."""
+
+        def wide(columns: Mapping[str, list[int] | None]) -> dict[str, Any]:
+            return {
+                topic: column if column is None else [*column, *[UNKNOWN] * (widths[topic] - len(column))]
+                for topic, column in columns.items()
+            }
+
+        return replace(self, starts=wide(self.starts), ends=wide(self.ends), stables=wide(self.stables))
+
 
 @dataclass(frozen=True, slots=True)
 class CaptureFolder:
@@ -118,12 +129,23 @@ class CaptureFolder:
 def read_folder(path: Path) -> CaptureFolder:
     """Read a capture. Raises InputError in a sentence that names the file."""
     records = [_parsed(RawRecord.of, path / RECORDS, *line) for line in _lines(path / RECORDS)]
-    samples = [_parsed(EndsSample.of, path / ENDS, *line) for line in _lines(path / ENDS)]
+    samples = _widened([_parsed(EndsSample.of, path / ENDS, *line) for line in _lines(path / ENDS)])
     if not records:
         raise InputError(f"{path} holds no records: nothing of the groups was captured.")
     about, truth = _json(path / ABOUT), _json(path / TRUTH)
     topics = {name: _topic(info) for name, info in about.get("topics", {}).items()}
     return CaptureFolder(path, records, samples, topics, truth.get("ended_ms"))
+
+
+def _widened(samples: list[EndsSample]) -> list[EndsSample]:
+    """The samples with every partition that one before them had: those without an answer are left out of a line, also the last ones,
+    as when the broker that leads them starts again."""
+    widths: dict[str, int] = {}
+    wide = []
+    for sample in samples:
+        widths |= {topic: max(len(ends), widths.get(topic, 0)) for topic, ends in sample.ends.items()}
+        wide.append(sample.widened(widths))
+    return wide
 
 
 def _topic(info: Mapping[str, Any]) -> TopicInfo:

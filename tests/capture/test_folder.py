@@ -38,6 +38,20 @@ def test_samples_without_a_last_stable_offset_are_read(tmp_path: Path) -> None:
     assert sample == EndsSample(1, 2, {"t": [0, 2]}, {"t": [4, 6]}, {"t": None})
 
 
+def test_a_partition_that_did_not_answer_is_a_gap_also_where_it_is_the_last(tmp_path: Path) -> None:
+    ends = (
+        {"0": [0, 4, 4], "1": [2, 6, 6]},
+        {"0": [0, 5, 5]},
+        {},
+        {"0": [0, 6, 6], "1": [2, 7, 7], "2": [0, 1, 1]},
+    )
+    lines = [orjson.dumps({"at": n, "done": n, "ends": {"t": logs}}) for n, logs in enumerate(ends)]
+    samples = read_folder(written(tmp_path, [RECORD.line()], lines)).samples
+
+    assert [s.ends["t"] for s in samples] == [[4, 6], [5, UNKNOWN], [UNKNOWN, UNKNOWN], [6, 7, 1]]
+    assert samples[1] == EndsSample(1, 1, {"t": [0, UNKNOWN]}, {"t": [5, UNKNOWN]}, {"t": [5, UNKNOWN]})
+
+
 def test_an_experiment_ends_where_its_truth_says(tmp_path: Path) -> None:
     written(tmp_path, [RECORD.line()], [SAMPLE.line()])
     (tmp_path / TRUTH).write_text('{"ended_ms": 1180}')

@@ -82,13 +82,15 @@ def _by_minute(member: LateMember, until: int, oldest: int) -> tuple[Floats, Flo
 
 
 def _excess_began(times: Floats, arrived: Floats, speed: float) -> int:
-    """Which of these times is the one since which more has arrived than the member does; never one of the first ``FEWEST`` minutes.
+    """Which of these times is the one since which more has arrived than the member does; never one of the first third.
 
     A member that gets a little too much is on time for minutes, and the new inflow in them is none of the swings of the usual one. It is
     where the sum of the excess is least (CUSUM: Page, Continuous inspection schemes, Biometrika 41, 1954).
     """
     excess = arrived - speed * times / 1000
-    return FEWEST + int(np.argmin(excess[FEWEST:]))
+    # The first ten of thirty minutes; where fewer are known, as in a group's first half hour, a jump in the tenth is in no third.
+    first = len(times) * FEWEST * MINUTE_MS // BACK_MS
+    return first + int(np.argmin(excess[first:]))
 
 
 def deviation(rates: Floats) -> float:

@@ -95,7 +95,7 @@ def _busy_s(
     for row in rows.tolist():
         committed = int(columns.lags.committed[row])
         # Not served since the window began: it may be paused or stuck, so it does not show that its member is busy.
-        if excluded[row] or columns.lags.moved[row] <= began:
+        if excluded[row] or columns.lags.moved[row] < began:
             continue
         history = ends[columns.lags.topics[columns.lags.topic[row]]]
         partition = columns.lags.partition[row : row + 1]

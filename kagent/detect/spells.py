@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import sqrt
 
 import numpy as np
 
-from kagent.detect.capacity import RARE_GAP_S
+from kagent.detect.capacity import RARE_GAP_S, Z
 from kagent.detect.evidence import RISE, SPELL, LatenessLimits
 from kagent.detect.group_model import GroupModel
 from kagent.detect.habits import learned
+from kagent.detect.inflow import MINUTE_MS
 from kagent.detect.state import Backlog, Fall, JudgeState, MemberState, Spell
 
 BACK, KEPT = 1.25, 2.2
@@ -25,8 +27,8 @@ STEP = 0.5
 """A commit adds at most this share of the least evidence (30 s), or the time that its records took: a long gap is a pause unless work
 fills it."""
 EXTRAPOLATED = 0.05
-"""Of the part of a lateness that is older than the log ends that are known: how far it may be off. A delay of 900 s for good was seen as 884 to
-930 s while the history was shorter."""
+"""Of the part of a lateness that is older than the log ends that are known: how far it may be off at least. A delay of 900 s for good was
+seen as 884 to 930 s while the history was shorter. Where the inflow strays from minute to minute it is more."""
 FALLS_SHARE = 0.5
 """A member whose lateness rises by half of the time that passes falls behind."""
 
@@ -36,7 +38,8 @@ class Look:
     """One look at a member with a newer commit: its time (ms), lateness (s), whether it counts as late, T at the optimist's
     ends (s), median commit gap (s), records done since the last look, and how long they took at the member's speed (s; 0: unknown).
     ``trend``: the lateness that is compared with earlier and later ones, s; ``topics``: the same of each topic for itself, where the
-    member holds several; ``unsure_s``: how far ``trend`` may be off."""
+    member holds several; ``extrapolated_s``: how much of ``trend`` is older than the known log ends, and ``strays``: by which share of that it may be
+    off."""
 
     time: int
     lateness: float
@@ -47,7 +50,13 @@ class Look:
     trend: float
     worked_s: float = 0.0
     topics: Mapping[str, float] = field(default_factory=dict)
-    unsure_s: float = 0.0
+    extrapolated_s: float = 0.0
+    strays: float = EXTRAPOLATED
+
+    @property
+    def unsure_s(self) -> float:
+        """How far ``trend`` may be off."""
+        return self.strays * self.extrapolated_s
 
 
 def advance(model: GroupModel, before: JudgeState) -> JudgeState:
@@ -114,6 +123,7 @@ def _look(
     speed = float(model.capacity.rate.mid[at]) if model.capacity.measured[at] else 0.0
     worked_s = records / speed if speed else 0.0
     trend = float(model.lateness_at_commit[at])
+    extrapolated_s = max(0.0, trend - _known_for_s(model, at))
     return Look(
         time=known.time,
         lateness=lateness,
@@ -124,8 +134,21 @@ def _look(
         trend=trend,
         worked_s=worked_s,
         topics=model.topic_lateness_at_commit(at) if late or known.running else {},
-        unsure_s=EXTRAPOLATED * max(0.0, trend - _known_for_s(model, at)) if late else 0.0,
+        extrapolated_s=extrapolated_s,
+        strays=_strays(model, at, extrapolated_s) if late else EXTRAPOLATED,
     )
+
+
+def _strays(model: GroupModel, at: int, extrapolated_s: float) -> float:
+    """How far the inflow of before the known log ends may have been from the one of now (95 %), as a share of it: by the standard deviation of the
+    difference of two means, one over the known minutes and one over those that are not known."""
+    held = model.counted & (model.owner == at)
+    by_minute = (model.columns.rates * model.cost)[:, held].sum(axis=1)
+    usual = float(np.median(by_minute))
+    if len(by_minute) < 2 or usual <= 0 or extrapolated_s <= 0:
+        return EXTRAPOLATED
+    means = 1 / len(by_minute) + MINUTE_MS / 1000 / max(extrapolated_s, MINUTE_MS / 1000)
+    return max(EXTRAPOLATED, Z * float(np.std(by_minute, ddof=1)) / usual * sqrt(means))
 
 
 def _known_for_s(model: GroupModel, at: int) -> float:
@@ -192,11 +215,17 @@ def next_spell(known: MemberState, look: Look, limits: LatenessLimits) -> Spell 
             look.trend,
             grew_at=look.time,
             topics=topics,
+            extrapolated_s=round(look.extrapolated_s, 1),
             unsure_s=round(look.unsure_s, 1),
         )
     # With rare commits the first look alone is the reference: a second one comes a gap later, and its growth would raise it.
     began = look.time - spell.began <= limits.growing_need * 1000 and look.gap < RARE_GAP_S
     reference = max(spell.reference, look.trend) if began else spell.reference
+    extrapolated_s = (
+        max(spell.extrapolated_s, round(look.extrapolated_s, 1)) if began else spell.extrapolated_s
+    )
+    # How far the inflow strays shows only in the minutes after.
+    unsure_s = max(spell.unsure_s, round(look.strays * extrapolated_s, 1))
     grown = spell.grown_s + (step_s(look, spell.last, limits) if grows else 0.0)
     after = replace(
         spell,
@@ -207,6 +236,8 @@ def next_spell(known: MemberState, look: Look, limits: LatenessLimits) -> Spell 
         commits=spell.commits + 1,
         records=spell.records + look.records,
         topics=_topics(spell.topics, look, began),
+        extrapolated_s=extrapolated_s,
+        unsure_s=unsure_s,
     )
     # Back to where it began: late by habit or on purpose, not later and later. For two looks: a client that serves its partitions
     # in turn swings from look to look by what one fetch holds.

@@ -67,6 +67,8 @@ class Incident:
     fresh_since: int = 0
     changed_at: int | None = None
     followed_at: int | None = None
+    followed_behind: float | None = None
+    """How far behind the latest member was when advice was followed, s."""
     drained_at: int | None = None
     least_behind: float | None = None
     """How far behind the latest member was at the least since nothing has been found any more, s; None while something is."""
@@ -101,7 +103,8 @@ class Spell:
     ``began``, ``last``: its first and its latest commit, ms; ``reference``: greatest lateness of its first minute, s;
     ``grown_s``: how long it has been late and growing; ``grew_at``: the latest commit at which it was; ``commits`` and
     ``records`` done since it began; ``votes``: verdict → looks, ``voted``: the commits up to the latest of them; ``topics``: of a member that holds several, each topic's own greatest
-    lateness of that minute and its latest, s; ``unsure_s``: by how much ``reference`` may be too little.
+    lateness of that minute and its latest, s; ``extrapolated_s``: how much of ``reference`` is older than the log ends that were known, and ``unsure_s``: by how much it may be
+    too little.
     """
 
     began: int
@@ -115,6 +118,7 @@ class Spell:
     voted: int = 0
     topics: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     unsure_s: float = 0.0
+    extrapolated_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from kagent.contract.recommendation import (
     Status,
     Verdict,
 )
-from kagent.detect.detectors import OF, SPREAD, open_transaction, skew
+from kagent.detect.detectors import OF, SPREAD, more_urgent, open_transaction, skew
 from kagent.detect.evidence import LatenessLimits
 from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
@@ -145,7 +145,7 @@ def carried_on(model: GroupModel, found: tuple[Finding, ...]) -> IncidentChange:
     # In this order: sight first, then whether the assignment changed, then whether the backlog is gone under it.
     incident = _drained_since(model, _noticed(model, _seen_again(model, before)))
     if incident.superseded and not before.superseded:
-        messages.append(last_message(incident, status=Status.SUPERSEDED, as_of=model.as_of))
+        messages.append(last_message(incident, status=Status.SUPERSEDED))
         incident = replace(incident, sent_at=model.now, message=_slim(messages[-1]))
     lead = found[0] if found and found[0].ripe else None
     incident = replace(incident, least_behind=None, least_at=0) if lead else _nearer(model, incident)
@@ -198,6 +198,7 @@ def _noticed(model: GroupModel, incident: Incident) -> Incident:
             followed.promised(roster, incident, done),
             superseded=True,
             followed_at=model.now,
+            followed_behind=round(float(model.lateness.max(initial=0.0)), 1),
             changed_at=model.now,
         )
     return incident if incident.superseded else replace(incident, superseded=True, changed_at=model.now)
@@ -208,12 +209,9 @@ def _still_late(model: GroupModel, incident: Incident) -> bool:
     if skew.is_literal(model.policy):
         # The lower threshold resolves: with the same one, a skew that swings around it would open and resolve all day.
         return Verdict(incident.verdict) in SPREAD and model.skew >= model.policy.lower_threshold
-    limits = LatenessLimits.of(model.policy)
-    late = model.lateness >= max(limits.over, 1.0)
-    lasts = Verdict(incident.verdict) in SPREAD and bool((late & (model.drain_low > limits.drain_over)).any())
+    late = model.lateness >= max(LatenessLimits.of(model.policy).over, 1.0)
     # A group that is late on purpose never gets nearer; its incident must not stay open for ever.
-    nears = model.now - incident.least_at < model.policy.await_drain * 1000
-    return lasts or (bool(late.any()) and nears)
+    return bool(late.any()) and model.now - incident.least_at < model.policy.await_drain * 1000
 
 
 def _calm(model: GroupModel, incident: Incident, messages: list[Recommendation]) -> IncidentChange:
@@ -249,6 +247,10 @@ def _waits_for_drain(model: GroupModel, incident: Incident) -> bool:
 def _in_effect(model: GroupModel, incident: Incident) -> bool:
     """Whether advice was followed so lately that its effect is still to come."""
     if incident.followed_at is None:
+        return False
+    # A member that gets later once the rebalance is over was not helped: that is the matter again.
+    most = (incident.followed_behind or 0.0) + model.policy.settle + model.policy.min_behind
+    if incident.followed_behind is not None and model.lateness.max(initial=0.0) > most:
         return False
     expected = model.policy.settle + 3 * (incident.predicted_drain or model.policy.await_drain)
     return model.now - incident.followed_at < min(model.policy.await_drain, expected) * 1000
@@ -294,12 +296,12 @@ def _kept(model: GroupModel, incident: Incident, messages: list[Recommendation])
     """Still open, nothing new to state; published again once a day, and when it is visible again."""
     fresh = incident.stale and model.now - incident.fresh_since >= FRESH_S * 1000
     if fresh:
-        again = last_message(incident, status=_standing(incident), stale=False, as_of=model.as_of)
+        again = last_message(incident, status=_standing(incident), stale=False)
         messages = [*messages, again]
         incident = replace(incident, stale=False, blind_since=0, fresh_since=0)
     # A new subscriber finds it young, and it outlives a retention that somebody set on the compacted topic.
     elif model.now - incident.sent_at >= model.policy.rewrite_every * 1000:
-        messages = [*messages, last_message(incident, as_of=model.as_of)]
+        messages = [*messages, last_message(incident)]
     if messages:
         incident = replace(incident, sent_at=model.now, message=_slim(messages[-1]))
     return IncidentChange(replace(model.state, incident=incident), tuple(messages))
@@ -318,8 +320,7 @@ def _goes_on(
     other = str(lead.verdict) != incident.verdict and not _same_standstill(model, incident, lead)
     since = (incident.other_since or model.now) if other else 0
     incident = replace(incident, other_since=since)
-    # Verdicts near a boundary swing from look to look; each change would be a notification.
-    if other and (model.now - since < OTHER_S * 1000 or _catches_up(model, incident)):
+    if other and not more_urgent(lead, incident.verdict) and _may_swing_back(model, lead, since):
         return _kept(model, incident, messages)
     settled = incident.changed_at is None or model.now - incident.changed_at >= model.policy.settle * 1000
     due = model.now - incident.sent_at >= model.policy.update_every * 1000
@@ -353,9 +354,13 @@ def _escalates(policy: Policy, incident: Incident, lead: Finding) -> bool:
     return ticket and OF[lead.decided].URGENCY is Urgency.STANDSTILL and lead.behind >= policy.page_behind
 
 
-def _catches_up(model: GroupModel, incident: Incident) -> bool:
-    """Whether a late group drains: then what was published stands, whatever the rest of the backlog looks like."""
-    return model.longest_drain < float("inf")
+def _may_swing_back(model: GroupModel, lead: Finding, since: int) -> bool:
+    """Whether another verdict, which has led ``since`` then (ms), is no news yet."""
+    # Verdicts near a boundary swing from look to look; each change would be a notification.
+    if model.now - since < OTHER_S * 1000:
+        return True
+    # While a late group drains, what was published stands, whatever the spread of the rest looks like.
+    return lead.verdict in SPREAD and model.longest_drain < float("inf")
 
 
 def _updated(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from kagent.contract.recommendation import Verdict
-from kagent.detect.detectors import OF, SPREAD
+from kagent.detect.detectors import OF, SPREAD, more_urgent
 from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.incident.confirmation import STABLE
@@ -51,11 +50,9 @@ def _outranks_cooldown(model: GroupModel, lead: Finding) -> bool:
     """Whether it is news beside what resolved a short time ago: more urgent than that was, or a standstill as late as a page."""
     if not lead.ripe:
         return False
-    urgency, ended = OF[lead.decided].URGENCY, model.state.cooldown_of
-    # Of a row that an older version wrote what ended is not known, and a verdict of a newer one has no detector here.
-    if ended in OF and urgency.rank < OF[Verdict(ended)].URGENCY.rank:
+    if more_urgent(lead, model.state.cooldown_of):
         return True
-    return urgency is Urgency.STANDSTILL and lead.behind >= model.policy.page_behind
+    return OF[lead.decided].URGENCY is Urgency.STANDSTILL and lead.behind >= model.policy.page_behind
 
 
 def _spread_only(model: GroupModel) -> str | None:

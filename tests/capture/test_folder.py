@@ -39,7 +39,7 @@ def test_samples_without_a_last_stable_offset_are_read(tmp_path: Path) -> None:
 
 
 def test_a_partition_that_did_not_answer_is_a_gap_also_where_it_is_the_last(tmp_path: Path) -> None:
-    ends = (
+    ends: tuple[dict[str, list[int]], ...] = (
         {"0": [0, 4, 4], "1": [2, 6, 6]},
         {"0": [0, 5, 5]},
         {},

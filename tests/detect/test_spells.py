@@ -58,10 +58,24 @@ def test_each_topic_is_held_against_its_latest_of_the_first_minute() -> None:
 def test_where_lateness_is_extrapolated_it_must_rise_by_more_than_it_may_be_off() -> None:
     def rises_by(seconds: float) -> MemberState:
         looks = [look(t, 900.0 + (seconds if t > 60 else 0.0)) for t in range(0, 180, 5)]
-        return after([replace(one, unsure_s=45.0) for one in looks])
+        return after([replace(one, extrapolated_s=900.0) for one in looks])
 
     assert not evidence.enough_growth(rises_by(40), 5, 60, LIMITS)
     assert evidence.enough_growth(rises_by(60), 5, 60, LIMITS)
+
+
+def test_how_far_the_inflow_strays_counts_also_where_it_shows_only_later() -> None:
+    def strays(share: float) -> MemberState:
+        looks = [look(t, 900.0 + (60.0 if t > 60 else 0.0)) for t in range(0, 180, 5)]
+        return after(
+            [
+                replace(one, extrapolated_s=900.0, strays=share if at > 20 else 0.05)
+                for at, one in enumerate(looks)
+            ]
+        )
+
+    assert evidence.enough_growth(strays(0.05), 5, 60, LIMITS)
+    assert not evidence.enough_growth(strays(0.1), 5, 60, LIMITS)
 
 
 def test_a_lateness_beyond_the_history_of_log_ends_is_unsure_and_one_within_it_is_not() -> None:

@@ -305,6 +305,36 @@ def test_a_standstill_keeps_its_verdict_while_what_it_left_drains() -> None:
     assert said == []
 
 
+def test_a_standstill_is_told_while_the_backlog_of_an_open_incident_drains() -> None:
+    world, state, first = opened(m0=lambda second: 220.0 if second < 700 else 330.0)
+    world.stands, world.stands_from = frozenset({2}), 700
+    found = judged(world, 600, state)
+    said = [m for one in found for m in one.messages]
+
+    assert found[-1].model is not None
+    assert found[-1].model.longest_drain < float("inf")
+    assert (first.id, Verdict.STALLED) in [(m.id, m.verdict) for m in said]
+
+
+def test_a_member_that_gets_later_after_the_advice_was_followed_is_told_again() -> None:
+    world, state, first = opened()
+    assert state.incident is not None
+    done = replace(
+        state.incident,
+        superseded=True,
+        followed_at=world.now,
+        followed_behind=state.incident.behind,
+        changed_at=world.now,
+        predicted_drain=None,
+    )
+    found = judged(world, 900, replace(state, incident=done))
+    said = [(m.id, m.status) for one in found for m in one.messages]
+
+    assert said[:1] == [(first.id, Status.UPDATED)]
+    assert found[-1].state.incident is not None
+    assert found[-1].state.incident.followed_at is None
+
+
 def test_a_group_that_then_stays_late_and_comes_no_nearer_has_no_incident_for_ever() -> None:
     world, state = standstill(speed=40.0)
     policy = Policy(await_drain=600)

@@ -27,6 +27,7 @@ from kagent.detect.detectors import (
     stuck_member,
     under_provisioned,
 )
+from kagent.detect.finding import Finding
 from kagent.detect.signs import Sign
 
 ORDER: tuple[ModuleType, ...] = (
@@ -51,3 +52,9 @@ MEMBER_REMARKS: dict[Verdict, str] = {d.VERDICT: d.MEMBER_REMARK for d in ORDER 
 SIGNS: tuple[Sign, ...] = tuple(dict.fromkeys(sign for detector in ORDER for sign in detector.SIGNS))
 """Each once, however many detectors wait for it."""
 OF: dict[Verdict, ModuleType] = {d.VERDICT: d for d in ORDER}
+
+
+def more_urgent(finding: Finding, verdict: str) -> bool:
+    """Whether a finding that has a verdict is more urgent than another verdict; never than one that no detector here gives."""
+    # Of a row that an older version wrote the verdict is not known, and a newer one's has no detector here.
+    return verdict in OF and OF[finding.decided].URGENCY.rank < OF[Verdict(verdict)].URGENCY.rank

@@ -69,7 +69,9 @@ def _committed(
     if mark is None or set(mark.committed) != set(done):
         return replace(new, mark=WindowStart(now, done))
     busy_s = _busy_s(columns, at, rows, mark.time, known.time, now, excluded, ends)
-    if busy_s <= 0:
+    # Deleted since the window began: who can tell whether they were read, or leapt over.
+    deleted = columns.lags.start[rows] > [mark.committed[key] for key in keys]
+    if busy_s <= 0 or deleted.any():
         return replace(new, mark=WindowStart(now, done))
     mark = replace(mark, busy_s=round(mark.busy_s + busy_s, 3))
     if (now - mark.time) / 1000 < window_length_s(float(columns.gap[at]), hold):

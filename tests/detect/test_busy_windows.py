@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from kagent.detect.busy_windows import advance
@@ -20,14 +22,16 @@ def world() -> Timeline:
 
 
 def followed(
-    made: Timeline, seconds: int, state: JudgeState | None = None, set_aside: bool = False
+    made: Timeline, seconds: int, state: JudgeState | None = None, set_aside: bool = False, start: int = 0
 ) -> JudgeState:
-    """After looks at the group every ten seconds; ``set_aside``: whether its partitions say nothing of their members' work."""
+    """After looks at the group every ten seconds; ``set_aside``: whether its partitions say nothing of their members' work; ``start``: of
+    all logs."""
     known, policy = state or JudgeState(first_seen=0), Policy()
     for _ in range(seconds // 10):
         made.run(10)
         seen = made.observe()
         lags, known = located(seen, known, policy)
+        lags = replace(lags, start=np.full(len(lags), start))
         columns = columns_of(lags, seen, known, policy)
         excluded = np.full(len(columns.lags), set_aside)
         known = advance(columns, known, excluded, seen.ends, policy)
@@ -70,3 +74,13 @@ def test_a_partition_that_is_set_aside_shows_nobody_busy() -> None:
     assert found.mark is not None
     assert (begun.mark.busy_s > 0, found.mark.busy_s) == (True, 0)
     assert found.windows == begun.windows
+
+
+def test_a_window_in_which_retention_deleted_what_was_unread_tells_no_speed() -> None:
+    """The next commit leaps to the log start, over records that nobody read."""
+    made = world()
+    before = followed(made, 320)
+    leapt = followed(made, 100, before, start=int(made.end[0]))
+
+    assert only(before).windows
+    assert only(leapt).windows == only(before).windows

@@ -8,7 +8,7 @@ Severity: page. Confirmed once: what is lost does not come back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -84,6 +84,7 @@ def learn(model: GroupModel) -> JudgeState:
     # The furthest below, or the nearest above, its log start first: these are the next to lose records.
     rows = np.flatnonzero(behind)[np.argsort((lags.committed - lags.start)[behind], kind="stable")][:MOST]
     trail = dict(zip(lags.keys(rows.tolist()), lags.committed[rows].tolist(), strict=True))
+    trail |= _undecided(model, state.trail)
     lost = {key: (at, n) for key, (at, n) in state.lost.items() if model.now - at < REPORTED_MS}
     place = lags.places
     for key, before in state.trail.items():
@@ -93,6 +94,19 @@ def learn(model: GroupModel) -> JudgeState:
     if lost == dict(state.lost) and trail == dict(state.trail):
         return state
     return replace(state, lost=lost, trail=trail)
+
+
+def _undecided(model: GroupModel, trail: Mapping[str, int]) -> dict[str, int]:
+    """Of the offsets at the last evaluation those that are kept: of partitions whose commit has leapt since, while no log start is known that is
+    younger than the commit."""
+    lags, kept = model.lags, dict[str, int]()
+    for key, before in trail.items():
+        at = lags.places.get(key)
+        if at is None or int(lags.committed[at]) - before <= _can_read(model, at):
+            continue
+        if model.seen.ends[lags.topics[int(lags.topic[at])]].last <= int(lags.time[at]):
+            kept[key] = before
+    return kept
 
 
 def _lost(model: GroupModel, at: int, before: int) -> int:
@@ -106,8 +120,13 @@ def _lost(model: GroupModel, at: int, before: int) -> int:
     if committed < start:
         again = owner >= 0 and int(model.columns.committed_at[owner]) > int(lags.time[at])
         return start - committed if again or lags.time[at] > lags.moved[at] else 0
+    return gone if committed - before > _can_read(model, at) else 0
+
+
+def _can_read(model: GroupModel, at: int) -> float:
+    """Records that may have been read since the commit before."""
+    owner = int(model.owner[at])
     # How long the leap may have taken; without a member no gap is known.
     since_s = max(LEAST_S, float(model.columns.gap[owner]) * MISSING_GAPS if owner >= 0 else USUAL_GAP_S)
     speed = float(model.capacity.rate.high[owner]) if owner >= 0 else 0.0
-    can_read = READ_FACTOR * since_s * max(speed, float(lags.inflow[at]))
-    return gone if committed - before > can_read else 0
+    return READ_FACTOR * since_s * max(speed, float(model.lags.inflow[at]))

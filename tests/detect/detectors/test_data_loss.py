@@ -50,6 +50,16 @@ def test_a_reset_to_the_end_leaps_over_what_is_lost(group: Make) -> None:
     assert found[0].evidence["lost"] == 400_000
 
 
+def test_a_leap_is_judged_once_a_log_start_is_known_that_is_younger(group: Make) -> None:
+    leapt = group({"t": [{**FINE, "age": -1}, *7 * [FINE]]}, FOUR).look(trail={"t/0": 9_500_000}).state
+    _, found = group({"t": [{**FINE, "start": 9_900_000}, *7 * [FINE]]}, FOUR).looked(trail=leapt.trail)
+    kept = group({"t": 8 * [FINE]}, FOUR).look(trail=leapt.trail).state
+
+    assert leapt.trail == {"t/0": 9_500_000}
+    assert found[0].evidence["lost"] == 400_000
+    assert (kept.trail, kept.lost) == ({}, {})  # nothing was deleted: somebody skipped them
+
+
 def test_a_loss_is_told_for_an_hour(group: Make) -> None:
     made = group({"t": 8 * [FINE]}, FOUR)
     now = made.observe().now

@@ -96,7 +96,7 @@ def story(rec: Recommendation) -> list[str]:
     lines = [rec.reason]
     if rec.status is Status.RESOLVED:
         return lines + _outcome(rec)
-    loads = sorted(rec.members, key=lambda m: -(m.work_now or 0))[:5]
+    loads = sorted(rec.members, key=lambda m: (-(m.work_now or 0), -(m.lag or 0)))[:5]
     for member in loads:
         held = counted(member.partitions, "partition")
         lines.append(f"  {shown(member.member)}: {held}, {_work(member, rec)}")
@@ -114,6 +114,9 @@ def _work(member: MemberWork, rec: Recommendation) -> str:
     now, after = member.work_now, member.work_after
     if now is None:
         return "work unknown"
+    # What stands is no work: who holds nothing else has none, and is behind all the same.
+    if not now and member.lag:
+        return f"{member.lag:,} records behind"
     seconds = rec.work_unit == "seconds"
     words = f"{span(now)} to process its lag" if seconds else f"{now:,.0f} records behind"
     if not rec.moves or after is None:

@@ -117,7 +117,7 @@ def _track_line(track: dict[str, int]) -> str:
     )
     if "right" not in track:
         return counts
-    return f"{counts}; the plan helped in {track['right']} of those that were followed"
+    return f"{counts}; it helped in {track['right']} of those that were followed"
 
 
 def _member_line(m: dict[str, Any]) -> str:

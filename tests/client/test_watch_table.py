@@ -79,6 +79,22 @@ def test_a_stuck_partition_of_a_member_that_does_well_is_late_and_has_a_holder(r
     assert "holder" in row
 
 
+def test_a_member_whose_records_stand_is_behind_by_them_though_they_are_no_work(rec: Any) -> None:
+    stands = {**behind(268.0, lag=3634), "work_now": 0.0}
+    message = rec(
+        "one",
+        verdict="stuck_member",
+        members=[{**behind(0.0, lag=0), "work_now": 0.0}, stands],
+        work_unit="seconds",
+    )
+
+    told = story(message)
+    assert [line for line in told if "partitions" in line] == [
+        "  m: 2 partitions, 3,634 records behind",
+        "  m: 2 partitions, 0 s to process its lag",
+    ]
+
+
 def test_numbers_of_an_earlier_moment_are_called_so(rec: Any) -> None:
     board = Board()
     board.take(state())

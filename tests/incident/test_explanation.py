@@ -67,7 +67,7 @@ def test_of_a_member_of_which_the_measurements_tell_nothing_yet_no_verdict_is_na
 def test_what_came_of_earlier_incidents_is_told_in_words() -> None:
     story = story_after(600, hot=50.0) | {"track": {"right": 1, "opened": 3, "followed": 2, "expired": 1}}
 
-    told = "Incidents so far: 3 opened, 1 not seen to their end, 2 followed; the plan helped in 1 of those that were followed."
+    told = "Incidents so far: 3 opened, 1 not seen to their end, 2 followed; it helped in 1 of those that were followed."
     assert told in lines(story)
 
 

@@ -76,6 +76,7 @@ ENDED = (
 LATELY = 5
 UNSEEN = {"blind": "blind: out of date", "stale": "stale: no worker"}
 """Why a row is out of date, in a word and in full: kagent cannot judge the group now, or no worker reports on its cluster."""
+SUPERSEDED = "superseded: the group has changed since"
 DETAIL_LINES = 9
 """Lines kept below a long table for the most urgent incident in words: a blank one, its group and owner, and three each for the
 reason and the first action."""
@@ -343,14 +344,16 @@ class Board:
         }
 
     def note(self, rec: Recommendation, now: int) -> str:
-        """What else must be known before somebody acts: muted, blind, stale."""
+        """What else must be known before somebody acts: muted, superseded, blind, stale."""
         return ", ".join(full for _, full in self.notes(rec, now))
 
     def notes(self, rec: Recommendation, now: int) -> list[tuple[str, str]]:
         """The notes of a row: each in a word, and in full."""
         mute, unseen = self.mute_note(rec, now), self.unseen(rec, now)
-        muted = [("muted", mute)] if mute else []
-        return muted + ([(unseen, UNSEEN[unseen])] if unseen else [])
+        found = [("muted", mute)] if mute else []
+        # Perhaps by what was advised: who does it again moves partitions for nothing.
+        found += [("superseded", SUPERSEDED)] if rec.status is Status.SUPERSEDED else []
+        return found + ([(unseen, UNSEEN[unseen])] if unseen else [])
 
     def unseen(self, rec: Recommendation, now: int) -> str:
         """Why what is known of an incident is out of date now, in a word of ``UNSEEN``; empty where it is not."""

@@ -659,3 +659,12 @@ def test_the_table_the_state_message_and_the_list_of_groups_have_one_order(rec: 
 
 def numbers_of(row: IncidentRow) -> dict[str, Any]:
     return {"id": row.id, "as_of": row.as_of, "seconds_behind": row.seconds_behind, "lag": row.lag}
+
+
+def test_advice_for_a_group_that_has_changed_since_says_so_at_every_width(rec: Any) -> None:
+    board = Board()
+    board.take(rec("orders", status="superseded", actions=[ACTION]))
+    board.take(state())
+
+    assert all("superseded" in screen(board, width) for width in (80, 120, 200))
+    assert "the group has changed since" in screen(board, 200)

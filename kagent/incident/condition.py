@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from kagent.detect.detectors import stalled_partition
 from kagent.detect.finding import Finding
 from kagent.detect.group_model import GroupModel
 from kagent.detect.seconds_behind import uncommitted_s
 
 Condition = Literal["open", "suspect", "blind", "no_members", "healthy"]
-"""open: an incident is open; suspect: something is the matter, or a member is late and kagent does not know yet whether it stays so,
-not published (yet); blind: not judged now; no_members: records wait in a group without members, not published (yet)."""
+"""open: an incident is open; suspect: something is the matter, or a member is late or a partition stands and kagent does not know
+yet whether it stays so, not published (yet); blind: not judged now; no_members: records wait in a group without members, not published (yet)."""
 
 
 def condition_of(*, blind: bool, is_open: bool, verdict: str, unread: bool, waits: bool) -> Condition:
@@ -29,8 +30,10 @@ def condition_of(*, blind: bool, is_open: bool, verdict: str, unread: bool, wait
 
 
 def waits_for_evidence(model: GroupModel | None, findings: Sequence[Finding]) -> bool:
-    """Whether a member is late, or commits nothing while records wait, and there is not enough evidence yet to report it."""
+    """Whether a member is late, or commits nothing while records wait, or a partition stands beside a member with time for it, and there is
+    not enough evidence yet to report it."""
     if model is None:
         return False
-    # Who is late on purpose has neither: such a group is healthy.
-    return bool(findings) or float(uncommitted_s(model).max(initial=0.0)) >= model.policy.min_behind
+    # Who is late on purpose has none of these: such a group is healthy.
+    silent = float(uncommitted_s(model).max(initial=0.0)) >= model.policy.min_behind
+    return bool(findings) or silent or stalled_partition.next_to_find(model) is not None

@@ -11,6 +11,7 @@ from kagent.contract.recommendation import Status
 from kagent.detect.capacity import kept
 from kagent.detect.committers import co_partitioned
 from kagent.detect.decision import examine
+from kagent.detect.detectors import stalled_partition
 from kagent.detect.finding import Finding
 from kagent.detect.group_model import GroupModel
 from kagent.detect.seconds_behind import behind_s, is_unknown, members_behind_s, uncommitted_s, without_commit
@@ -24,7 +25,7 @@ from kagent.lag.membership import NOBODY
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
 from kagent.recommend.render import Diagnosis, compose, diagnose
-from kagent.text import counted, span
+from kagent.text import counted, shown, span
 
 Looked = tuple[GroupModel, tuple[Finding, ...]]
 
@@ -119,6 +120,14 @@ def _calm(model: GroupModel, unread: UnreadRecords | None) -> str:
     """The explanation where nothing is reported: how late the latest member is."""
     if unread is not None:
         return f"There are {unread}."
+    standing = stalled_partition.next_to_find(model)
+    if standing is not None:
+        at, length_s, limit_s = standing
+        topic, partition = model.lags.name(at)
+        return (
+            f"{shown(topic)}-{partition} has made no progress for {span(length_s)} beside a member that had time for it; that is reported once it "
+            f"has lasted {span(limit_s)}."
+        )
     behind, uncommitted = members_behind_s(model), uncommitted_s(model)
     if not behind.any():
         return _in_time(model)

@@ -110,6 +110,18 @@ def test_of_records_older_than_the_first_look_it_does_not_say_that_nobody_is_lat
     )
 
 
+def test_of_a_partition_that_stands_it_says_for_how_long_and_when_that_is_reported() -> None:
+    world = Timeline([20.0] * 6, HELD, dict.fromkeys(HELD, 220.0), order="even", stands=frozenset({1}))
+    found = judged(world, 200)[-1]
+    story = explain(found, look_at(found, world.observe(), found.state, Policy()))
+
+    assert (story["verdict"], story["condition"]) == ("balanced", "suspect")
+    assert re.fullmatch(
+        r"t-1 has made no progress for 3 min beside a member that had time for it; that is reported once it has lasted 5 min\.",
+        str(story["reason"]),
+    )
+
+
 def test_of_a_member_that_is_a_little_behind_it_says_how_far_and_what_counts_as_late() -> None:
     calm = next(
         s for s in (story_after(t) for t in range(60, 300, 10)) if "furthest behind" in str(s["reason"])

@@ -51,19 +51,29 @@ CRASHES = 3
 
 def find(model: GroupModel) -> Iterator[Finding]:
     """The partitions that stand beside a member with time for them."""
-    place = model.lags.places
-    held_up = at_stable(model)
-    stands: list[tuple[float, int, Standing]] = []
+    stands = [s for s in _standing(model) if s[0] > limit_s(model, s[1]) or failed_again(model, s[1], s[2])]
+    if stands:
+        yield _finding(model, sorted(stands, key=lambda s: (-s[0], s[1])))
+
+
+def next_to_find(model: GroupModel) -> tuple[int, float, float] | None:
+    """The place of the partition that has been set aside for longest, for how long it has stood beside a member with time for it, and
+    after how long that is reported, s; None where none is set aside."""
+    aside = [(length, at) for length, at, _ in _standing(model) if model.excluded[at]]
+    if not aside:
+        return None
+    length, at = max(aside)
+    return at, length, limit_s(model, at)
+
+
+def _standing(model: GroupModel) -> Iterator[tuple[float, int, Standing]]:
+    """Partitions that stand: for how long beside a member with time for them, s, their place and clock."""
+    place, held_up = model.lags.places, at_stable(model)
     for key, clock in model.state.standing.items():
         at = place.get(key)
         # At the last stable offset an open transaction is the cause, not the record.
-        if at is None or held_up[at] or not model.relevant[at]:
-            continue
-        length = max(clock.passed_over_s, clock.idle_s)
-        if length > limit_s(model, at) or failed_again(model, at, clock):
-            stands.append((length, at, clock))
-    if stands:
-        yield _finding(model, sorted(stands, key=lambda s: (-s[0], s[1])))
+        if at is not None and not held_up[at] and model.relevant[at]:
+            yield max(clock.passed_over_s, clock.idle_s), at, clock
 
 
 def _finding(model: GroupModel, stands: list[tuple[float, int, Standing]]) -> Finding:

@@ -73,7 +73,7 @@ class GroupRow:
     """One group of the list. ``seconds_behind``: of its latest member, at least, null while the group is blind and where its commits do not tell; ``spark``: greatest lag in each thirtieth of
     the last hour, oldest first, null where nothing was noted; ``as_of_ms``: the time that ``lag_records`` is of, while the group is blind that at
     which its commits were last known; ``useful_members``: null until a member was busy; ``skew``: null where
-    there are no two members to compare. A group that is late without enough evidence yet to report it has the condition ``suspect``. A group without members in which records wait has the condition ``no_members``, says in
+    there are no two members to compare. A group that is late, or of which a partition stands, without enough evidence yet to report it has the condition ``suspect``. A group without members in which records wait has the condition ``no_members``, says in
     ``no_members`` how many, since when and when that is reported, and is as many seconds behind as its oldest unread record is old."""
 
     cluster: str

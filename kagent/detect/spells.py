@@ -103,8 +103,9 @@ def _after_look(
 ) -> MemberState:
     """The member with its spell, backlog clock and ramp advanced by its newest commit."""
     look = _look(model, at, known, earlier, limits)
+    known = replace(known, spell=measured(known.spell, look))
     spell = next_spell(known, look, limits)
-    longest = max(known.longest_spell_s, known.spell.grown_s if known.spell else 0.0)
+    longest = max(known.longest_spell_s, known.spell.grown_s - known.spell.carried_s if known.spell else 0.0)
     on_time = known.time if look.lateness < limits.on_time else known.on_time_at
     ramp_s, ramp_records = _ramp(look, known, earlier, on_time == known.time)
     known = replace(
@@ -112,6 +113,24 @@ def _after_look(
     )
     backlog = next_backlog(known, look, limits)
     return replace(known, spell=spell, backlog=backlog, lateness=history(known, look, limits))
+
+
+def measured(spell: Spell | None, look: Look) -> Spell | None:
+    """The spell. One whose beginning was extrapolated is held against now once the lateness is measured: what it rose by may be the error
+    of then. Who falls behind goes on to; how long it has seemed to counts as evidence, and as no habit."""
+    if spell is None or not spell.extrapolated_s or look.extrapolated_s:
+        return spell
+    return replace(
+        spell,
+        began=look.time,
+        reference=look.trend,
+        commits=0,
+        voted=0,
+        topics=_topics({}, look, began=True),
+        unsure_s=0.0,
+        extrapolated_s=0.0,
+        carried_s=spell.grown_s,
+    )
 
 
 def _look(

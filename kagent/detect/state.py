@@ -104,7 +104,7 @@ class Spell:
     ``grown_s``: how long it has been late and growing; ``grew_at``: the latest commit at which it was; ``commits`` and
     ``records`` done since it began; ``votes``: verdict → looks, ``voted``: the commits up to the latest of them; ``topics``: of a member that holds several, each topic's own greatest
     lateness of that minute and its latest, s; ``extrapolated_s``: how much of ``reference`` is older than the log ends that were known, and ``unsure_s``: by how much it may be
-    too little.
+    too little; ``carried_s``: the part of ``grown_s`` from before the lateness was measured.
     """
 
     began: int
@@ -119,6 +119,7 @@ class Spell:
     topics: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     unsure_s: float = 0.0
     extrapolated_s: float = 0.0
+    carried_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

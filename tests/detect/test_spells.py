@@ -28,6 +28,7 @@ def look(second: int, lateness: float, gap: float = 5.0, drain: float = INF, rec
 def after(looks: list[Look]) -> MemberState:
     known = MemberState()
     for one in looks:
+        known = replace(known, spell=spells.measured(known.spell, one))
         spell, backlog = (
             spells.next_spell(known, one, LIMITS),
             spells.next_backlog(known, one, LIMITS),
@@ -76,6 +77,24 @@ def test_how_far_the_inflow_strays_counts_also_where_it_shows_only_later() -> No
 
     assert evidence.enough_growth(strays(0.05), 5, 60, LIMITS)
     assert not evidence.enough_growth(strays(0.1), 5, 60, LIMITS)
+
+
+def test_a_beginning_that_was_extrapolated_counts_no_more_once_the_lateness_is_measured() -> None:
+    """A delay of 300 s is seen as 250 s until the log ends reach back over it."""
+
+    def seen(t: int, slope: float = 0.0) -> Look:
+        known = t >= 300
+        late = 300.0 + t % 10 / 5 if known else 250.0 + t / 6
+        return replace(look(t, late + slope * t), extrapolated_s=0.0 if known else 300.0 - t, strays=0.0)
+
+    delayed = after([seen(t) for t in range(0, 500, 5)])
+    behind = after([seen(t, slope=0.3) for t in range(0, 500, 5)])
+
+    assert evidence.enough_growth(after([seen(t) for t in range(0, 300, 5)]), 5, 60, LIMITS)
+    assert not evidence.enough_growth(delayed, 5, 60, LIMITS)
+    assert evidence.enough_growth(behind, 5, 240, LIMITS)
+    assert behind.spell is not None
+    assert behind.spell.grown_s - behind.spell.carried_s < 205
 
 
 def test_a_lateness_beyond_the_history_of_log_ends_is_unsure_and_one_within_it_is_not() -> None:

@@ -70,6 +70,11 @@ class LatenessLimits:
         # Each end lies below its beginning (60 s → 40 s, 300 s → 180 s), so that noise around a limit does not end a spell.
         return cls(behind, behind / 2, behind * 2 / 3, hold, 0.6 * hold, hold / 5, 0.6 * hold)
 
+    @property
+    def rise(self) -> float:
+        """What a lateness must change by to have risen or fallen, s."""
+        return RISE * self.growing_need
+
     def is_late(self, lateness: float, drain: float) -> bool:
         """Whether so much lateness (s) is too much where it drains in ``drain`` s at best."""
         return lateness >= self.late and drain > self.drain
@@ -101,7 +106,7 @@ def enough_growth(member: MemberState, gap: float, need: float, limits: Lateness
     spell = member.spell
     if spell is None or spell.grown_s < need or spell.records < RECORDS:
         return False
-    lateness, rise = member.lateness[-1][1], RISE * limits.growing_need + spell.unsure_s
+    lateness, rise = member.lateness[-1][1], limits.rise + spell.unsure_s
     enough = spell.commits >= (COMMITS_RARE if gap >= RARE_GAP_S else COMMITS)
     return enough and lateness > spell.reference + rise and _some_topic_grows(spell, rise)
 

@@ -13,7 +13,7 @@ from math import sqrt
 import numpy as np
 
 from kagent.detect.capacity import RARE_GAP_S, Z
-from kagent.detect.evidence import RISE, SPELL, LatenessLimits
+from kagent.detect.evidence import SPELL, LatenessLimits
 from kagent.detect.group_model import GroupModel
 from kagent.detect.habits import learned
 from kagent.detect.inflow import MINUTE_MS
@@ -142,7 +142,9 @@ def _look(
     speed = float(model.capacity.rate.mid[at]) if model.capacity.measured[at] else 0.0
     worked_s = records / speed if speed else 0.0
     trend = float(model.lateness_at_commit[at])
-    extrapolated_s = max(0.0, trend - _known_for_s(model, at))
+    # Of the others, which are most, only the lateness is looked at.
+    watched = late or known.running
+    extrapolated_s = max(0.0, trend - _known_for_s(model, at)) if watched else 0.0
     return Look(
         time=known.time,
         lateness=lateness,
@@ -152,9 +154,9 @@ def _look(
         records=records,
         trend=trend,
         worked_s=worked_s,
-        topics=model.topic_lateness_at_commit(at) if late or known.running else {},
+        topics=model.topic_lateness_at_commit(at) if watched else {},
         extrapolated_s=extrapolated_s,
-        strays=_strays(model, at, extrapolated_s) if late else EXTRAPOLATED,
+        strays=_strays(model, at, extrapolated_s) if late and extrapolated_s else EXTRAPOLATED,
     )
 
 
@@ -164,7 +166,7 @@ def _strays(model: GroupModel, at: int, extrapolated_s: float) -> float:
     held = model.counted & (model.owner == at)
     by_minute = (model.columns.rates * model.cost)[:, held].sum(axis=1)
     usual = float(np.median(by_minute))
-    if len(by_minute) < 2 or usual <= 0 or extrapolated_s <= 0:
+    if len(by_minute) < 2 or usual <= 0:
         return EXTRAPOLATED
     means = 1 / len(by_minute) + MINUTE_MS / 1000 / max(extrapolated_s, MINUTE_MS / 1000)
     return max(EXTRAPOLATED, Z * float(np.std(by_minute, ddof=1)) / usual * sqrt(means))
@@ -319,5 +321,5 @@ def next_fall(before: Fall | None, lateness: float, look: Look, limits: Lateness
     ends_ms = (limits.draining_need + 2 * look.gap) * 1000
     if before is None or lateness >= before.most or look.time - before.least_at > ends_ms:
         return Fall(round(lateness, 1), look.time, round(lateness, 1), look.time)
-    fell = lateness <= before.least - RISE * limits.growing_need
+    fell = lateness <= before.least - limits.rise
     return replace(before, least=round(lateness, 1), least_at=look.time) if fell else before

@@ -156,7 +156,7 @@ def carried_on(model: GroupModel, found: tuple[Finding, ...]) -> IncidentChange:
 
 def _nearer(model: GroupModel, incident: Incident) -> Incident:
     """With how far behind the latest member has been at the least since nothing was found any more, and when."""
-    behind, least = float(model.lateness.max(initial=0.0)), incident.least_behind
+    behind, least = _latest_s(model), incident.least_behind
     # By as much as counts as late: what a group is late on purpose swings by less.
     if least is not None and behind > least - max(model.policy.min_behind, 1.0):
         return incident
@@ -176,6 +176,11 @@ def _drained_since(model: GroupModel, incident: Incident) -> Incident:
     if not drained(model):
         return replace(incident, drained_at=None) if incident.drained_at is not None else incident
     return replace(incident, drained_at=model.as_of) if incident.drained_at is None else incident
+
+
+def _latest_s(model: GroupModel) -> float:
+    """The lateness of the latest member, s."""
+    return float(model.lateness.max(initial=0.0))
 
 
 def drained(model: GroupModel) -> bool:
@@ -198,7 +203,7 @@ def _noticed(model: GroupModel, incident: Incident) -> Incident:
             followed.promised(roster, incident, done),
             superseded=True,
             followed_at=model.now,
-            followed_behind=round(float(model.lateness.max(initial=0.0)), 1),
+            followed_behind=round(_latest_s(model), 1),
             changed_at=model.now,
         )
     return incident if incident.superseded else replace(incident, superseded=True, changed_at=model.now)
@@ -251,8 +256,8 @@ def _in_effect(model: GroupModel, incident: Incident) -> bool:
     if incident.followed_at is None:
         return False
     # A member that gets later once the rebalance is over was not helped: that is the matter again.
-    most = (incident.followed_behind or 0.0) + model.policy.settle + model.policy.min_behind
-    if incident.followed_behind is not None and model.lateness.max(initial=0.0) > most:
+    worse_s = model.policy.settle + model.policy.min_behind
+    if incident.followed_behind is not None and _latest_s(model) > incident.followed_behind + worse_s:
         return False
     expected = model.policy.settle + 3 * (incident.predicted_drain or model.policy.await_drain)
     return model.now - incident.followed_at < min(model.policy.await_drain, expected) * 1000
